@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from profkit.kernels.evaluation.suites.trace_files import read_traces, write_table
+from profkit.kernels.evaluation.suites.notation import read_traces, write_table
 from profkit.kernels.evaluation.suites.traces import TABLE
 
 FOLDERS = "tritonbench/data/input_configs"

@@ -353,7 +353,7 @@ def evaluate(
     if plan:
         _show_plan(request, format, quiet=quiet)
         return
-    from profkit.kernels.evaluation.results.outputs import write_results
+    from profkit.kernels.evaluation.outputs import write_results
     from profkit.kernels.evaluation.run import run_evaluation
 
     slots = None
@@ -428,7 +428,7 @@ def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
 
 def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:
     if format is OutputFormat.json:
-        from profkit.kernels.evaluation.results.document import evaluation_text
+        from profkit.kernels.evaluation.document import evaluation_text
 
         print_result(evaluation_text(document, folder))
     else:
@@ -455,7 +455,7 @@ def _replay(
 ) -> None:
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
-    from profkit.kernels.evaluation.replay import replay_test
+    from profkit.kernels.evaluation.run import replay_test
 
     if folder is None:
         raise UsageError(

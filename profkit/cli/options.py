@@ -244,7 +244,7 @@ def print_sweep_digest(path: Path, document: RunDocument, output: OutputFormat) 
 
 def print_evaluation(path: Path, document: RunDocument, output: OutputFormat, *, details: bool) -> bool:
     """Print an evaluation that was judged, where that is for people and `path` is one; whether it was printed."""
-    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
 
     if output is OutputFormat.json or not is_evaluation(path):
         return False

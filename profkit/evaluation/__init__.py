@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from profkit.evaluation.streams import uses_cuda_stream as uses_cuda_stream
     from profkit.evaluation.suites import open_backend as open_backend
     from profkit.evaluation.suites import open_suite as open_suite
-    from profkit.kernels.evaluation.sources.registrations import kernel as kernel
-    from profkit.kernels.evaluation.sources.source import LoadError as LoadError
-    from profkit.kernels.evaluation.sources.strings import (
+    from profkit.kernels.evaluation.sources.files import (
         compile_kernel_from_string as compile_kernel_from_string,
     )
-    from profkit.kernels.evaluation.suites.identity import make_test as make_test
+    from profkit.kernels.evaluation.sources.files import kernel as kernel
+    from profkit.kernels.evaluation.sources.source import LoadError as LoadError
     from profkit.kernels.evaluation.suites.suite import Arguments as Arguments
     from profkit.kernels.evaluation.suites.suite import Selection as Selection
     from profkit.kernels.evaluation.suites.suite import Skip as Skip
     from profkit.kernels.evaluation.suites.suite import Suite as Suite
+    from profkit.kernels.evaluation.suites.suite import make_test as make_test
 
 _PLACES = {
     "EvaluationTest": "profkit.core.types",
@@ -60,10 +60,10 @@ _PLACES = {
     "prepare_results_data": "profkit.evaluation.records",
     "open_backend": "profkit.evaluation.suites",
     "open_suite": "profkit.evaluation.suites",
-    "kernel": "profkit.kernels.evaluation.sources.registrations",
+    "kernel": "profkit.kernels.evaluation.sources.files",
     "LoadError": "profkit.kernels.evaluation.sources.source",
-    "compile_kernel_from_string": "profkit.kernels.evaluation.sources.strings",
-    "make_test": "profkit.kernels.evaluation.suites.identity",
+    "compile_kernel_from_string": "profkit.kernels.evaluation.sources.files",
+    "make_test": "profkit.kernels.evaluation.suites.suite",
     "Arguments": "profkit.kernels.evaluation.suites.suite",
     "Selection": "profkit.kernels.evaluation.suites.suite",
     "Skip": "profkit.kernels.evaluation.suites.suite",

@@ -10,8 +10,8 @@ from profkit.evaluation.feedback_info import KERNEL_FILE, FeedbackInfo, summariz
 from profkit.evaluation.judging import judge_tests, mean_speedup
 from profkit.evaluation.records import PerformanceTestResult, correctness_record, performance_record
 from profkit.kernels.evaluation.request import PairOptions
+from profkit.kernels.evaluation.sources.files import StringSource
 from profkit.kernels.evaluation.sources.names import operation_name
-from profkit.kernels.evaluation.sources.strings import StringSource
 from profkit.kernels.evaluation.sources.text import with_imports
 
 

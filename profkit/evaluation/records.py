@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import inf, isfinite, nan
 
 from profkit.core.types import UNDECIDED, TestResult
-from profkit.kernels.evaluation.results.field_files import Row, is_right, operator_summaries
+from profkit.kernels.evaluation.field_files import Row, is_right, operator_summaries
 
 
 @dataclass

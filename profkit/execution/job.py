@@ -5,6 +5,7 @@ The contract: a job is JSON in. Whatever its worker does, the job gets exactly o
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -83,14 +84,28 @@ class JobQueue(Protocol):
 
 
 class FifoQueue:
-    """A queue that gives the batches in their order."""
+    """A queue that gives the batches in their order.
 
-    def __init__(self, batches: Iterable[Batch]) -> None:
-        self._batches = deque(batches)
+    Where it is made `open`, more can be put into it until it is closed, and a pool waits for them.
+    """
+
+    def __init__(self, batches: Iterable[Batch] = (), *, open: bool = False) -> None:
+        self._batches, self._open, self._changed = deque(batches), open, threading.Event()
+
+    def put(self, batch: Batch) -> None:
+        """One more batch, behind the others."""
+        self._batches.append(batch)
+        self._changed.set()
+
+    def close(self) -> None:
+        """No more batches come."""
+        self._open = False
+        self._changed.set()
 
     def take(self, *, loaded: bool) -> Batch | None:
-        """The first one."""
+        """The first one; None where there is none now."""
         del loaded
+        self._changed.clear()
         return self._batches.popleft() if self._batches else None
 
     def put_back(self, batch: Batch) -> None:
@@ -98,7 +113,8 @@ class FifoQueue:
         self._batches.appendleft(batch)
 
     def wait(self, seconds: float) -> None:
-        """Never called: a batch can be done at any time."""
+        """Wait until a batch comes, at most so long."""
+        self._changed.wait(seconds)
 
     def drain(self) -> Sequence[Batch]:
         """All batches that are left; the queue is empty then."""
@@ -106,5 +122,5 @@ class FifoQueue:
         return batches
 
     def __len__(self) -> int:
-        """How many batches are left."""
-        return len(self._batches)
+        """How many batches are left; one more where others may come."""
+        return len(self._batches) + self._open

@@ -1,66 +1,118 @@
-"""Results on disk as they come, line by line: a run that ends at any moment is resumed where it was.
+"""Outcomes on disk as they come, line by line: a campaign that ends at any moment is resumed where it was.
 
-The first line is the header, which says what the run is; every other line is one entry, a JSON object. The contract:
+The first line is the header, which says what the campaign is. Every other line has one outcome of a case, or notes what
+else was found out, or begins a session, which is one call of the campaign. The contract:
 
-- After `append` returned, the entry survives the end of this process, however it ends. It survives the end of the
+- After `settle` returned, the outcome survives the end of this process, however it ends. It survives the end of the
   machine a second later at most.
-- A line that was cut off, by a kill or a full disk, is the only one that is lost. `reopen` removes it.
-- A line that is damaged in another way is passed over; its entry is missing.
-- One process at a time can write a journal.
-
-To resume a run: `reopen` it, leave out every job that has an entry, and append the rest.
+- A line that was cut off, by a kill or a full disk, is the only one that is lost, and is removed when it is reopened.
+- A line that is damaged in another way is passed over; its outcome is missing.
+- One process at a time can write a journal, by any of its threads.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeVar
 
+from profkit.core import codec
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import check_regular, open_regular
 from profkit.core.files.safe_folder import opened
 
+T = TypeVar("T")
 _encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps makes another one each time
-LONGEST_LINE = 64 << 20  # bytes; an entry with all its times has some hundred thousand
+LONGEST_LINE = 64 << 20  # bytes; an outcome with all its times has some hundred thousand
 SYNC_SECONDS = 1.0  # a disk may take 30 ms for each, and a worker waits meanwhile
 
 
 @dataclass(frozen=True)
-class JournalFormat:
-    """`schema` stands in the header. `subject` is what the journal is of, and `command` what begins or resumes one."""
+class JournalFormat(Generic[T]):
+    """What differs between journals. `schema` stands in the header.
+
+    `subject` is what the journal is of, `command` what begins or resumes one, `file` its name, `case` what an outcome
+    is of, and `outcome` the frozen type of one.
+    """
 
     schema: str
     subject: str
     command: str
+    file: str
+    case: str
+    outcome: type[T]
+
+    def path(self, folder: Path) -> Path:
+        """The journal in that folder."""
+        return folder / self.file
 
 
 @dataclass
-class JournalContents:
-    """What a journal holds: its header, its entries with the number of each line, and how many bytes of it are good."""
+class JournalContents(Generic[T]):
+    """What a journal holds: of a name that was noted twice, and of a case with two outcomes, the later one."""
 
     header: dict[str, Any]
-    entries: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    size: int = 0
+    about: dict[str, Any] = field(default_factory=dict)
+    outcomes: dict[str, T] = field(default_factory=dict)  # by the id of the case, in the order they came
+    sessions: list[float] = field(default_factory=lambda: [0.0])  # seconds of each, as far as they are known
+    size: int = 0  # bytes of whole lines
+
+    @property
+    def seconds(self) -> float:
+        """Of all sessions together."""
+        return sum(self.sessions)
 
 
-TakeEntry: TypeAlias = Callable[[int, dict[str, Any]], None]  # the number of its line, and what it says
+class Journal(Generic[T]):
+    """A journal that is open to be added to."""
 
-
-class JournalFile:
-    """A journal that is open for writing."""
-
-    def __init__(self, path: Path, format: JournalFormat, file: int) -> None:
-        self.path = path
+    def __init__(self, path: Path, format: JournalFormat[T], file: int, contents: JournalContents[T]) -> None:
+        self.path, self.contents, self.is_new = path, contents, not contents.size
+        self.changes = 0  # since it was opened
         self._format, self._file, self._synced = format, file, monotonic()
+        self._start, self._lock = monotonic(), threading.Lock()
 
-    def append(self, entry: Mapping[str, Any]) -> None:
-        """Write an entry, whole or not at all. Raises MachineError where the disk takes no more."""
+    @property
+    def seconds(self) -> float:
+        """Of all sessions together, this one as far as it is."""
+        return self.contents.seconds + self.session_seconds
+
+    @property
+    def session_seconds(self) -> float:
+        """Since it was opened."""
+        return monotonic() - self._start
+
+    def settle(self, case: str, outcome: T) -> None:
+        """Store the outcome of a case, whole or not at all. Raises MachineError where the disk takes no more."""
+        self._append({"case": case, "outcome": codec.to_plain_data(outcome)})
+        self.contents.outcomes[case] = outcome
+
+    def note(self, **facts: Any) -> None:
+        """Store what else is found out. Raises MachineError like `settle`."""
+        self._append({"note": facts})
+        self.contents.about.update(facts)
+
+    def close(self) -> None:
+        """Store how long this session took, and write everything to the disk; no more is added."""
+        with suppress(MachineError):
+            self._append({})
+        with suppress(OSError):
+            os.fsync(self._file)
+        with suppress(OSError):
+            os.close(self._file)
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        with self._lock:
+            self._write({**entry, "at": round(self.session_seconds, 3)})
+            self.changes += 1
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
         size = os.lseek(self._file, 0, os.SEEK_END)
         rest = (_encode(entry) + "\n").encode()
         try:
@@ -77,37 +129,30 @@ class JournalFile:
                 f"make room, then: {self._format.command} --resume {self.path.parent}",
             ) from error
 
-    def close(self) -> None:
-        """Write everything to the disk; no more is appended."""
-        with suppress(OSError):
-            os.fsync(self._file)
-        with suppress(OSError):
-            os.close(self._file)
 
+def open_journal(folder: Path, format: JournalFormat[T], header: Mapping[str, Any]) -> Journal[T]:
+    """The journal in the folder with another session; a new one with this header where there is none.
 
-def create(path: Path, format: JournalFormat, header: Mapping[str, Any]) -> JournalFile:
-    """A new journal. Raises MachineError where it cannot be made."""
+    Raises UnreadableReport where it is no such journal, UsageError where another process writes it now, and
+    MachineError where it cannot be written to.
+    """
+    path = format.path(folder)
+    if path.is_file():
+        return _reopen(path, format)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with opened(path.parent) as folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        with opened(folder) as real:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-            file = os.open(folder / path.name, flags, 0o644)
+            file = os.open(real / path.name, flags, 0o644)
     except OSError as error:
         raise MachineError(f"{path} cannot be made: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)
-    journal = JournalFile(path, format, file)
-    journal.append({"schema": format.schema, **header})
+    journal = Journal(path, format, file, JournalContents[T](dict(header)))
+    journal._write({"schema": format.schema, **header})
     return journal
 
 
-def reopen(
-    path: Path, format: JournalFormat, take: TakeEntry | None = None
-) -> tuple[JournalFile, JournalContents]:
-    """A journal that was begun before, and what it holds; `take` as in `read`.
-
-    Raises UnreadableReport where it is none, UsageError where another process writes it now, and MachineError where it
-    cannot be written to.
-    """
+def _reopen(path: Path, format: JournalFormat[T]) -> Journal[T]:
     try:
         check_regular(path)
         # no link is followed, since what stands behind the last whole line is cut off
@@ -117,30 +162,33 @@ def reopen(
         raise MachineError(f"{path} cannot be written to: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)
     try:
-        contents = read(path, format, take)  # only now: until then another one may have added to it
+        contents = read_journal(path.parent, format)  # only now: until then another one may have added to it
     except ProfkitError:
         os.close(file)
         raise
     os.ftruncate(file, contents.size)
-    return JournalFile(path, format, file), contents
+    journal = Journal(path, format, file, contents)
+    journal._write({"session": len(contents.sessions) + 1})
+    return journal
 
 
-def read(path: Path, format: JournalFormat, take: TakeEntry | None = None) -> JournalContents:
-    """All that can be read of a journal, whoever writes it. Raises UnreadableReport where it is none.
-
-    `take` gets the entries one by one, in place of the list of what is returned.
-    """
-    contents = JournalContents({})
-    for number, body, end in _lines(path, format):
+def read_journal(folder: Path, format: JournalFormat[T]) -> JournalContents[T]:
+    """All that can be read of the journal in the folder, whoever writes it. Raises UnreadableReport without one."""
+    path = format.path(folder)
+    contents = JournalContents[T]({})
+    for number, line, end in _lines(path, format):
         if not contents.header:
-            if not isinstance(body, dict) or body.get("schema") != format.schema:
+            if not isinstance(line, dict) or line.get("schema") != format.schema:
                 break
-            contents.header = body
-        elif isinstance(body, dict):
-            if take is None:
-                contents.entries.append((number, body))
-            else:
-                take(number, body)
+            contents.header = line
+        elif isinstance(line, dict):
+            try:
+                _take(contents, format, line)
+            except UnreadableReport as error:
+                raise UnreadableReport(
+                    f"{path}, line {number}: {error.message}",
+                    f"delete line {number}: its {format.case} is done again",
+                ) from error
         contents.size = end
     if not contents.header:
         article = "an" if format.subject[0] in "aeiou" else "a"
@@ -151,7 +199,41 @@ def read(path: Path, format: JournalFormat, take: TakeEntry | None = None) -> Jo
     return contents
 
 
-def _lock(path: Path, format: JournalFormat, file: int) -> None:
+def _take(contents: JournalContents[T], format: JournalFormat[T], line: Mapping[str, Any]) -> None:
+    if isinstance(line.get("case"), str):
+        contents.outcomes[line["case"]] = codec.from_plain_data(format.outcome, line.get("outcome"))
+    elif isinstance(line.get("note"), dict):
+        contents.about.update(line["note"])
+    elif "session" in line:
+        contents.sessions.append(0.0)
+    if codec.is_finite_number(at := line.get("at")):
+        contents.sessions[-1] = max(contents.sessions[-1], float(at))
+
+
+def plain_request(request: Any) -> dict[str, Any]:
+    """A frozen request as a header has it; what each call says anew is left out: `folder`, `again`."""
+    plain = {name: getattr(request, name) for name in request.__dataclass_fields__ if name not in _SAID_ANEW}
+    stored: dict[str, Any] = json.loads(_encode(codec.to_plain_data(plain)))
+    return stored
+
+
+_SAID_ANEW = ("folder", "again")
+
+
+def read_request(
+    folder: Path, format: JournalFormat[Any], kind: type[T], contents: JournalContents[Any], **given: object
+) -> T:
+    """The request behind a header, in this folder and with what is `given` anew. Raises UnreadableReport."""
+    try:
+        stored = codec.from_plain_data(dict[str, Any], contents.header.get("request"), "request")
+        return codec.from_plain_data(kind, {**stored, **given, "folder": folder}, "request")
+    except UnreadableReport as error:
+        raise UnreadableReport(
+            f"{format.path(folder)}, line 1: {error.message}", f"{format.command} begins a new one"
+        ) from error
+
+
+def _lock(path: Path, format: JournalFormat[Any], file: int) -> None:
     """Two runs that write one file would do everything twice. Raises UsageError where another one does."""
     try:
         import fcntl
@@ -166,7 +248,7 @@ def _lock(path: Path, format: JournalFormat, file: int) -> None:
         return
 
 
-def _lines(path: Path, format: JournalFormat) -> Iterator[tuple[int, Any, int]]:
+def _lines(path: Path, format: JournalFormat[Any]) -> Iterator[tuple[int, Any, int]]:
     """Each whole line that is JSON: its number, what it says, and where it ends."""
     try:
         with open_regular(path) as file:

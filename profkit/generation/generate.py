@@ -16,7 +16,6 @@ from profkit.core.types import GenerationDocument
 from profkit.generation.clients.addresses import is_local, without_secrets
 from profkit.generation.clients.registry import ClientOptions, MadeClient, make_client
 from profkit.generation.journal import FILE, AskedModel, read_document, read_model, read_request
-from profkit.generation.outputs import write_generation
 from profkit.generation.request import (
     GenerationOptions,
     GenerationRequest,
@@ -143,6 +142,6 @@ def _run(
         asked.temperature,
     )
     try:
-        return run_generation(request, model, made.client, progress, write_generation)
+        return run_generation(request, model, made.client, progress)
     finally:
         made.client.close()

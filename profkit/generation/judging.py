@@ -6,24 +6,22 @@ import contextlib
 import os
 import queue
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from profkit.core import codec
 from profkit.core.errors import MachineError
 from profkit.core.progress import Progress
-from profkit.core.types import EvaluationDocument, EvaluationTest
+from profkit.core.types import EvaluationDocument
 from profkit.execution.client import WorkerClient
-from profkit.execution.job import Batch, Job, JobOutcome
+from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
+from profkit.execution.journal import open_journal
 from profkit.execution.pool import WorkerPool
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.devices import device_names
-from profkit.kernels.evaluation.journal import EvaluationJournal, create_journal, make_document
+from profkit.kernels.evaluation.journal import FORMAT, header_of, make_document
 from profkit.kernels.evaluation.judging.judge_process import (
     check_judge,
     judge_command,
@@ -118,7 +116,7 @@ class _JudgedDevice:
         self.about: dict[str, Any] = {}
         self._request, self._stop = request, stop
         self._logs = request.folder / "logs"
-        self._queue, self._outcomes = _Inbox(), queue.SimpleQueue[JobOutcome]()
+        self._queue, self._outcomes = FifoQueue(open=True), queue.SimpleQueue[JobOutcome]()
         self._pool = WorkerPool(
             [WorkerClient(judge_command(self._logs, env, slot))],
             self._outcomes.put,
@@ -144,7 +142,6 @@ class _JudgedDevice:
 
         Raises Stopped, and MachineError where the judge cannot be started again or the disk takes no more.
         """
-        begin = monotonic()
         source = SourceRequest("source", (str(kernel.file.resolve()),), kernel.code, kernel.operation)
         settings = replace(
             self._request.settings, source=source, operations=(kernel.operation,), describe=False
@@ -152,20 +149,26 @@ class _JudgedDevice:
         request = EvaluationRequest(
             settings, kernel.folder, BACKEND, kernel.file.stem, self._request.command, gpus=self.gpu
         )
-        journal = create_journal(request, datetime.now(timezone.utc).isoformat(timespec="seconds"))
+        listed = [test for test in self.about["tests"] if test["operation"] == kernel.operation]
+        ceilings = self.about.get("ceilings")
+        journal = open_journal(kernel.folder, FORMAT, header_of(request))
         try:
-            tests = self._describe(journal, kernel.operation)
-            shared = {"ceilings": self.about.get("ceilings"), "source": codec.to_plain_data(source)}
-            self._queue.put(Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in tests), shared))
-            for _ in tests:
+            journal.note(
+                device=self.about["device"],
+                versions=self.about.get("versions"),
+                ceilings=ceilings,
+                tests=listed,
+            )
+            jobs = tuple(Job(test["id"], test) for test in listed)
+            self._queue.put(Batch(jobs, {"ceilings": ceilings, "source": codec.to_plain_data(source)}))
+            for _ in jobs:
                 outcome = self._next_outcome()
                 asked = was_asked(self._logs, outcome.slot, outcome.job.key)
                 result = test_result(outcome, asked=asked)
                 if result is None:
                     raise Stopped
-                journal.add(result, monotonic() - begin)
-            journal.end_session(monotonic() - begin)
-            return make_document(journal.contents, monotonic() - begin)
+                journal.settle(result.test.id, result)
+            return make_document(request, journal.contents, journal.seconds)
         finally:
             journal.close()
 
@@ -173,13 +176,6 @@ class _JudgedDevice:
         """No judge any more."""
         self._queue.close()
         self._pool.close()
-
-    def _describe(self, journal: EvaluationJournal, operation: str) -> tuple[EvaluationTest, ...]:
-        listed = [test for test in self.about["tests"] if test["operation"] == operation]
-        journal.describe(
-            {**{key: self.about.get(key) for key in ("device", "versions", "ceilings")}, "tests": listed}
-        )
-        return journal.contents.tests
 
     def _next_outcome(self) -> JobOutcome:
         while True:
@@ -193,44 +189,3 @@ class _JudgedDevice:
     def _run(self) -> None:
         with contextlib.suppress(MachineError):  # `fault` says it
             self._pool.run(self._queue)
-
-
-class _Inbox:
-    """A queue to which batches are added until it is closed."""
-
-    def __init__(self) -> None:
-        self._batches: deque[Batch] = deque()
-        self._arrived, self._open = threading.Event(), True
-
-    def put(self, batch: Batch) -> None:
-        """One more batch, behind the others."""
-        self._batches.append(batch)
-        self._arrived.set()
-
-    def close(self) -> None:
-        """No more batches come."""
-        self._open = False
-        self._arrived.set()
-
-    def take(self, *, loaded: bool) -> Batch | None:
-        """The first one; None where there is none now."""
-        del loaded
-        self._arrived.clear()
-        return self._batches.popleft() if self._batches else None
-
-    def put_back(self, batch: Batch) -> None:
-        """It comes first."""
-        self._batches.appendleft(batch)
-
-    def wait(self, seconds: float) -> None:
-        """Wait until a batch comes, at most so long."""
-        self._arrived.wait(seconds)
-
-    def drain(self) -> Sequence[Batch]:
-        """All that are left."""
-        batches = tuple(self._batches)
-        self._batches.clear()
-        return batches
-
-    def __len__(self) -> int:
-        return len(self._batches) + self._open

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
-from profkit.analysis.evaluation.bottleneck import bottleneck_of, hottest_places
 from profkit.analysis.evaluation.feedback import (
     AT_BOUND,
     JudgedKernel,
@@ -17,7 +16,8 @@ from profkit.analysis.evaluation.feedback import (
     format_feedback,
     share_of_bound,
 )
-from profkit.analysis.evaluation.operations import operation_results
+from profkit.analysis.evaluation.scores import operation_results
+from profkit.analysis.evaluation.witnesses import bottleneck_of, hottest_places
 from profkit.analysis.generation import best_attempt
 from profkit.analysis.insights import kernel_insights
 from profkit.core.errors import MachineError
@@ -43,12 +43,13 @@ from profkit.generation.clients.client import (
     ModelClient,
     ModelFailed,
 )
-from profkit.generation.journal import GenerationJournal
+from profkit.generation.journal import attempt_id, attempts_of, note_stop
 from profkit.generation.judging import JudgedDevices, KernelFile
 from profkit.generation.profile_attempt import NoProfile, profile_attempt
 from profkit.generation.prompt import KernelTask, first_messages
 from profkit.generation.request import GenerationRequest, Until
-from profkit.kernels.evaluation.results.outputs import write_results
+from profkit.kernels.campaign import Campaign
+from profkit.kernels.evaluation.outputs import write_results
 
 SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
 MOST_REPEATED = 3  # answers with the same code, one after the other: it has no other
@@ -65,7 +66,7 @@ class LoopTools:
     request: GenerationRequest
     client: ModelClient
     devices: JudgedDevices
-    journal: GenerationJournal
+    campaign: Campaign[Attempt]
     cancel: threading.Event
     report: Callable[[str, str], None]
     note: Callable[[str], None]
@@ -98,23 +99,23 @@ class OperationLoop:
         Raises ModelFailed where no other operation can be asked either, MachineError where nothing can be judged or
         written, Stopped and Cancelled where the generation ends.
         """
-        operation, journal = self._task.operation, self._tools.journal
+        operation, campaign = self._task.operation, self._tools.campaign
         self._make_folder()
         try:
             while not (reason := self._reason_to_stop()):
                 number = len(self._attempts) + 1
-                journal.add(operation, self._attempt(number))
-            journal.stop(operation, reason)
+                campaign.settle(attempt_id(operation, number), self._attempt(number))
+            note_stop(campaign.journal, operation, reason)
         except BudgetSpent:
-            journal.stop(operation, "budget")
+            note_stop(campaign.journal, operation, "budget")
         except ModelFailed as failed:
-            journal.stop(operation, "failed", failed.message)
+            note_stop(campaign.journal, operation, "failed", failed.message)
             if failed.permanent:
                 raise
 
     @property
     def _attempts(self) -> Sequence[Attempt]:
-        return self._tools.journal.contents.attempts.get(self._task.operation, ())
+        return attempts_of(self._tools.campaign.journal.contents, self._task.operation)
 
     def _reason_to_stop(self, *judged: Attempt) -> StopReason:
         """By the attempts that are stored, and those that are `judged` and not stored yet."""

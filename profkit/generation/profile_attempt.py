@@ -16,7 +16,7 @@ from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import RunDocument, TestResult
 from profkit.kernels.evaluation.journal import read_document, read_request
-from profkit.kernels.evaluation.results.outputs import write_results
+from profkit.kernels.evaluation.outputs import write_results
 from profkit.profiling.profile_tests import profile_tests
 
 SLOWEST = (("slowest", 1),)

@@ -103,7 +103,7 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
         settings,
         folder,
         options.language or _usual_language(kind),
-        read_until(options.until),
+        _read_until(options.until),
         options.profile_depth or ("standard" if kind == "cuda" else "gate"),
         options.at_once,
         options.limits,
@@ -116,24 +116,31 @@ def check_options(options: GenerationOptions) -> None:
     """Raises UsageError for what makes no sense."""
     for option, value in (("--language", options.language), ("--profile-depth", options.profile_depth)):
         if value:
-            check_word(option, value)
+            _check_word(option, value)
     check_limits(options.limits)
-    check_at_once(options.at_once)
+    _check_at_once(options.at_once)
     if options.run_id and not re.fullmatch(r"[\w][\w.+-]{0,99}", options.run_id):
         raise UsageError(
             f"--run-id {options.run_id!r} cannot be the name of a folder", "--run-id relu-triton-1"
         )
 
 
-def check_word(option: str, value: str) -> None:
-    """Raises UsageError for a word that the option does not know."""
+def check_request(request: GenerationRequest) -> None:
+    """Raises UsageError for a request, out of somebody's folder, that no options make."""
+    _check_word("--language", request.language)
+    _check_word("--profile-depth", request.profile_depth)
+    _check_at_once(request.at_once)
+    if not all(number.isascii() and number.isdigit() for number in request.gpus):
+        raise UsageError(f"gpus {' '.join(request.gpus):.40} are no numbers")
+
+
+def _check_word(option: str, value: str) -> None:
     known = _WORDS[option]
     if value not in known:
         raise UsageError(f"{option} {value!r} is none of {', '.join(known)}", f"{option} {known[-1]}")
 
 
-def check_at_once(number: int) -> None:
-    """Raises UsageError for a number of operations that makes no sense."""
+def _check_at_once(number: int) -> None:
     if not 1 <= number <= MOST_AT_ONCE:
         raise UsageError(f"--at-once {number} is not from 1 to {MOST_AT_ONCE}", "--at-once 4")
 
@@ -150,8 +157,7 @@ def check_limits(limits: GenerationLimits) -> None:
         raise UsageError("--max-cost needs prices", "--prices IN,OUT, of a million tokens: --prices 3,15")
 
 
-def read_until(word: object) -> Until:
-    """When a generation ends. Raises UsageError for what is no such word."""
+def _read_until(word: str) -> Until:
     for until in UNTIL:
         if until == word:
             return until

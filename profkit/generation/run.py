@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -14,66 +12,69 @@ from typing import Any
 
 from profkit.analysis.generation import best_attempt
 from profkit.core import codec
-from profkit.core.errors import Interrupted, ProfkitError
+from profkit.core.errors import Interrupted, MachineError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
-from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import GenerationDocument, MeasuredCeilings
+from profkit.core.types import Attempt, GenerationDocument, MeasuredCeilings
+from profkit.core.whole_files import write_whole
+from profkit.execution.journal import Journal
 from profkit.generation.clients.client import Cancelled, ModelClient
-from profkit.generation.journal import (
-    FILE,
-    AskedModel,
-    GenerationJournal,
-    create_journal,
-    reopen_journal,
-)
+from profkit.generation.field_files import field_files
+from profkit.generation.journal import FORMAT, AskedModel, attempts_of, header_of, make_document, note_session
 from profkit.generation.judging import JudgedDevices, Stopped
 from profkit.generation.loop import LoopTools, OperationLoop
 from profkit.generation.prompt import KernelTask, device_facts
 from profkit.generation.request import GenerationRequest
 from profkit.hardware.gpu import read_gpus
-from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
-from profkit.kernels.devices import worker_uuids
+from profkit.kernels.campaign import Campaign, open_campaign, resume_line
 from profkit.kernels.evaluation.judging.judge_process import check_tests
-from profkit.kernels.evaluation.sources.names import encode_name
+from profkit.kernels.evaluation.sources.names import OperationDescription, encode_name
 from profkit.kernels.evaluation.sources.text import SUFFIX
-from profkit.kernels.evaluation.suites.description import OperationDescription
+from profkit.kernels.generation_document import FILE, generation_text
+from profkit.reporting.views.generation.text import resume_line as resume_text
 
-REPORT_SECONDS = 1.0  # between two lines of progress
 WRITE_SECONDS = 5.0  # between two versions of the page while it goes on
 LOOK_SECONDS = 0.2
 END_SECONDS = 20.0  # for what is being done, after a Ctrl-C
-WriteGeneration = Callable[[Path, GenerationDocument], Sequence[str]]
 
 
 def run_generation(
-    request: GenerationRequest,
-    model: AskedModel,
-    client: ModelClient,
-    progress: Progress,
-    write: WriteGeneration,
+    request: GenerationRequest, model: AskedModel, client: ModelClient, progress: Progress
 ) -> GenerationDocument:
     """Give every operation its attempts; those that the folder knows already are not made again.
 
     Raises UsageError where no operation is left by the options, MachineError where nothing can be judged or written or
     the model cannot be asked, and Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
     """
-    with contextlib.ExitStack() as cleanup, raise_on_signals():
+    documents: list[GenerationDocument] = []
+
+    def write(journal: Journal[Attempt]) -> None:
+        documents.append(make_document(request, journal.contents, journal.seconds))
+        for why in write_generation(request.folder, documents[-1]):
+            progress.note(why)
+
+    header = header_of(request, model)
+    line = resume_line("profkit generate", request.folder, request.settings.code(), None)
+    with open_campaign(FORMAT, request.folder, header, progress, line, write) as campaign:
         if request.settings.device.startswith("cuda"):
-            cleanup.enter_context(lock_gpus(worker_uuids(request.gpus), progress))
-        scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
-        devices = JudgedDevices(request, progress, scratch)
-        cleanup.callback(devices.close)
-        tasks, about = _open(request, devices, progress)
-        journal = _open_journal(request, model)
-        cleanup.callback(journal.close)
-        if not journal.contents.folders:
-            journal.describe(about, {task.operation: folder for folder, task in tasks.items()})
-        return _Session(request, client, devices, journal, progress, write).run(tasks)
+            campaign.lock_gpus(request.gpus)
+        scratch = TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True)
+        campaign.at_end(scratch.cleanup)
+        devices = JudgedDevices(request, progress, scratch.name)
+        campaign.at_end(devices.close)
+        tasks = _open(request, devices, campaign)
+        note_session(campaign.journal, request.limits)
+        _Operations(request, client, devices, campaign, lambda: write(campaign.journal)).do(tasks)
+        correct = sum(
+            best_attempt(attempts_of(campaign.journal.contents, t.operation)) is not None
+            for t in tasks.values()
+        )
+        progress.end(f"{correct} of {plural(len(tasks), 'operation')} have a correct kernel")
+    return documents[-1]
 
 
-class _Session:
+class _Operations:
     """The threads of one call: each takes the next operation until none is left."""
 
     def __init__(
@@ -81,80 +82,57 @@ class _Session:
         request: GenerationRequest,
         client: ModelClient,
         devices: JudgedDevices,
-        journal: GenerationJournal,
-        progress: Progress,
-        write: WriteGeneration,
+        campaign: Campaign[Attempt],
+        write: Callable[[], None],
     ) -> None:
-        self._request, self._journal, self._progress, self._write = request, journal, progress, write
+        self._request, self._campaign, self._write = request, campaign, write
         self._client, self._devices = client, devices
+        self._left: deque[tuple[str, KernelTask]] = deque()
         self._cancel = threading.Event()
         self._doing: dict[str, str] = {}  # by operation, what is done just now
         self._notes: deque[str] = deque()  # only the thread that shows progress shows them
         self._fault: BaseException | None = None
         self._written = (-1, 0.0)  # how many changes the files have, and when they were written
 
-    def run(self, tasks: Mapping[str, KernelTask]) -> GenerationDocument:
-        """All operations; the document. Raises as `run_generation`."""
-        left = deque(tasks.items())
-        self._progress.begin("generate", f"{plural(len(tasks), 'operation')} by {self._client.model}")
+    def do(self, tasks: Mapping[str, KernelTask]) -> None:
+        """All operations. Raises what one of them raises."""
+        campaign, self._left = self._campaign, deque(tasks.items())
         threads = [
-            threading.Thread(target=self._work, args=(left,), name=f"operation-{number}", daemon=True)
+            threading.Thread(target=self._work, name=f"operation-{number}", daemon=True)
             for number in range(min(self._request.at_once, len(tasks)))
         ]
-        start, next_report = monotonic(), 0.0
-        try:
-            for thread in threads:
-                thread.start()
-            while any(thread.is_alive() for thread in threads):
-                next(thread for thread in threads if thread.is_alive()).join(LOOK_SECONDS)
-                while self._notes:
-                    self._progress.note(self._notes.popleft())
-                gone = monotonic() - start
-                if gone >= next_report:
-                    next_report = gone + REPORT_SECONDS
-                    self._progress.move(self._describe())
-                    self._write_now_and_then()
-                self._progress.tick(gone)
-            if self._fault is not None:
-                raise self._fault
-        except (KeyboardInterrupt, Interrupted):
-            self._end(threads)
-            self._progress.end("interrupted; every attempt that was finished is kept")
-            raise Interrupted(
-                f"interrupted; the attempts are in {self._request.folder}", self._resume
-            ) from None
-        except ProfkitError as fault:
-            self._end(threads)
-            self._progress.end("ended early")
-            if any(self._journal.contents.attempts.values()):
-                fault.message += f"\nthe attempts are in {self._request.folder}"
-                fault.fix = f"{fault.fix}   (then: {self._resume})" if fault.fix else self._resume
-            raise
-        document = self._write_all()
-        correct = sum(operation.best is not None for operation in document.operations)
-        self._progress.end(
-            f"{correct} of {plural(len(document.operations), 'operation')} have a correct kernel"
-        )
-        return document
+        detail = f"{plural(len(tasks), 'operation')} by {self._client.model}"
+        campaign.begin("generate", detail, None, lambda: self._describe(tasks))
+        campaign.at_end(lambda: self._join(threads))
+        campaign.at_end(self._stop)
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            next(thread for thread in threads if thread.is_alive()).join(LOOK_SECONDS)
+            while self._notes:
+                campaign.progress.note(self._notes.popleft())
+            campaign.tick()
+            changes, when = self._written
+            if campaign.journal.changes != changes and monotonic() - when >= WRITE_SECONDS:
+                self._written = campaign.journal.changes, monotonic()
+                self._write()
+        if self._fault is not None:
+            raise self._fault
 
-    @property
-    def _resume(self) -> str:
-        return f"profkit generate --resume {self._request.folder}"
-
-    def _work(self, left: deque[tuple[str, KernelTask]]) -> None:
+    def _work(self) -> None:
         """One thread. What it raises ends the others, too."""
         tools = LoopTools(
             self._request,
             self._client,
             self._devices,
-            self._journal,
+            self._campaign,
             self._cancel,
             self._doing.__setitem__,
             self._notes.append,
         )
         while not self._cancel.is_set():
             try:
-                folder, task = left.popleft()
+                folder, task = self._left.popleft()
             except IndexError:
                 return
             try:
@@ -163,47 +141,33 @@ class _Session:
                 return
             except BaseException as error:
                 self._fault = self._fault or error
-                self._cancel.set()
-                self._devices.close()
-                self._client.close()
+                self._stop()
                 return
             finally:
                 self._doing.pop(task.operation, None)
 
-    def _end(self, threads: Sequence[threading.Thread]) -> None:
-        """End what is being done; a second Ctrl-C does not cost what the first one left."""
-        with defer_interrupts():
-            self._cancel.set()
-            self._client.close()
-            self._devices.close()
-            deadline = monotonic() + END_SECONDS
-            for thread in threads:
+    def _stop(self) -> None:
+        """What is being done ends."""
+        self._cancel.set()
+        self._client.close()
+        self._devices.close()
+
+    @staticmethod
+    def _join(threads: Sequence[threading.Thread]) -> None:
+        deadline = monotonic() + END_SECONDS
+        for thread in threads:
+            if thread.ident is not None:
                 thread.join(max(0.0, deadline - monotonic()))
-            with contextlib.suppress(ProfkitError):
-                self._write_all()
 
-    def _write_now_and_then(self) -> None:
-        changes, when = self._written
-        if self._journal.changes != changes and monotonic() - when >= WRITE_SECONDS:
-            self._write_all()
-
-    def _write_all(self) -> GenerationDocument:
-        changes = self._journal.changes
-        document = self._journal.document()
-        for why in self._write(self._request.folder, document):
-            self._progress.note(why)
-        self._written = (changes, monotonic())
-        return document
-
-    def _describe(self) -> str:
+    def _describe(self, tasks: Mapping[str, KernelTask]) -> str:
         """`2 of 5 operations, 3 correct, 31,204 tokens; relu: attempt 2: testing`."""
-        contents = self._journal.contents
-        attempts = [attempt for each in [*contents.attempts.values()] for attempt in [*each]]
+        contents = self._campaign.journal.contents
+        made = [attempts_of(contents, task.operation) for task in tasks.values()]
+        attempts = [attempt for each in made for attempt in each]
         tokens = sum((a.call.input_tokens or 0) + (a.call.output_tokens or 0) for a in attempts)
-        correct = sum(best_attempt([*each]) is not None for each in [*contents.attempts.values()])
         parts = [
-            f"{len(contents.stopped)} of {plural(len(contents.folders), 'operation')}",
-            f"{correct} correct",
+            f"{len(tasks) - len(self._left) - len(self._doing)} of {plural(len(tasks), 'operation')}",
+            f"{sum(best_attempt(each) is not None for each in made)} correct",
             plural(len(attempts), "attempt"),
             f"{tokens:,} tokens",
         ]
@@ -212,12 +176,12 @@ class _Session:
 
 
 def _open(
-    request: GenerationRequest, devices: JudgedDevices, progress: Progress
-) -> tuple[dict[str, KernelTask], dict[str, Any]]:
-    """Start the judges; by folder what is to be written, and what the judge says of itself. Raises UsageError."""
-    start = monotonic()
+    request: GenerationRequest, devices: JudgedDevices, campaign: Campaign[Attempt]
+) -> dict[str, KernelTask]:
+    """Start the judges; by folder what is to be written. Raises UsageError."""
+    progress, journal = campaign.progress, campaign.journal
     progress.begin("judge", f"the tests of {request.settings.suite} listed and the device measured")
-    about = devices.open(lambda: progress.tick(monotonic() - start))
+    about = devices.open(lambda: progress.tick(journal.session_seconds))
     tests = check_tests(request.settings, about)
     facts = _device_facts(request, about)
     tasks = {}
@@ -235,7 +199,10 @@ def _open(
             description.decomposition,
         )
     progress.end(f"{plural(len(tests), 'test')} of {plural(len(tasks), 'operation')} on {about['device']}")
-    return tasks, {key: about.get(key) for key in ("device", "versions")}
+    if "folders" not in campaign.about:
+        folders = {task.operation: folder for folder, task in tasks.items()}
+        journal.note(device=about.get("device"), versions=about.get("versions"), folders=folders)
+    return tasks
 
 
 def _folder_name(operation: OperationDescription, others: Sequence[OperationDescription]) -> str:
@@ -257,7 +224,18 @@ def _device_facts(request: GenerationRequest, about: Mapping[str, Any]) -> tuple
     )
 
 
-def _open_journal(request: GenerationRequest, model: AskedModel) -> GenerationJournal:
-    if (request.folder / FILE).is_file():
-        return reopen_journal(request)
-    return create_journal(request, model, datetime.now(timezone.utc).isoformat(timespec="seconds"))
+def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, ...]:
+    """Write all files into `folder`, each whole or not at all; a line for each report that is not there.
+
+    Raises MachineError where the disk takes no more.
+    """
+    for name, text in {FILE: generation_text(document, folder), **field_files(document, folder)}.items():
+        try:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / name, (text,), sync=name == FILE)
+        except OSError as error:
+            again = f"make room, then: {resume_text(folder)}"
+            raise MachineError(f"{folder / name} cannot be written: {error.strerror}", again) from error
+    from profkit.reporting.report_files import write_generation_reports
+
+    return write_generation_reports(folder, document)

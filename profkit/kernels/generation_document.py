@@ -13,7 +13,7 @@ from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_start
 from profkit.core.types import GenerationDocument, Json
-from profkit.kernels.evaluation.results.document import load_json, mean_fields
+from profkit.kernels.evaluation.document import load_json, mean_fields
 
 SCHEMA = "profkit.generation/1"
 FILE = "generation.json"

@@ -126,7 +126,7 @@ def render_kernels(source: Path, form: str) -> str | None:
 
 
 def _view_of_kernels(source: Path) -> View | None:
-    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
 
     if (sweep := read_sweep_in(source)) is not None:
         from profkit.reporting.views.sweep import view as view_sweep
@@ -179,7 +179,7 @@ def _render_view(shown: View, form: str, *, strict: bool) -> str:
 
 def _tests_of_evaluation(options: ExportOptions) -> str | None:
     """Every test of an evaluation as a test case, and the verdicts; None of another form, or of anything else."""
-    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
 
     source = options.sources[0]
     if options.form != "junit" or not is_evaluation(source):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +71,7 @@ def _profile_options(request: SweepRequest, result: CaseResult, depth: str, *, t
     point = result.point
     files = [from_here(file) for file in request.files] if there else request.files
     return ProfileOptions(
-        command=case_command(result, request.device, files, "python" if there else request.python),
+        command=case_command(result, request.device, files, "python" if there else sys.executable),
         backend=request.device,
         depth=depth,
         output=request.folder / FOLDER,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.analysis.evaluation.bottleneck import bottleneck_of, insight_of
-from profkit.analysis.evaluation.ranking import farthest_tests, least_speedups, slowest_tests
+from profkit.analysis.evaluation.scores import farthest_tests, least_speedups, slowest_tests
+from profkit.analysis.evaluation.witnesses import bottleneck_of, insight_of
 from profkit.core.progress import Progress
 from profkit.core.types import EvaluationDocument, TestResult
 from profkit.evaluation.one_test import test_command

@@ -16,8 +16,8 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import bring, chown_to_sudo_user, private_place, remember
 from profkit.core.run_folder import FILE_NAME, SIZE_LIMIT, read_run, run_from_json, run_to_json
 from profkit.core.types import RunDocument
-from profkit.kernels.evaluation.results.document import FILE as EVALUATION
-from profkit.kernels.evaluation.results.document import (
+from profkit.kernels.evaluation.document import FILE as EVALUATION
+from profkit.kernels.evaluation.document import (
     read_evaluation,
 )
 from profkit.kernels.sweep.journal import FILE as JOURNAL

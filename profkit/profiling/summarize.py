@@ -91,8 +91,8 @@ def _load(path: Path) -> RunDocument:
 
 
 def _read_evaluation(path: Path) -> RunDocument | None:
-    from profkit.kernels.evaluation.results.as_run import evaluation_as_run
-    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.outputs import evaluation_as_run
 
     return evaluation_as_run(read_evaluation(path)) if is_evaluation(path) else None
 

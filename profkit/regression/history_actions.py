@@ -13,7 +13,7 @@ from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import AcceptedChange, Entry
-from profkit.kernels.evaluation.results.document import is_evaluation
+from profkit.kernels.evaluation.document import is_evaluation
 from profkit.profilers.registry import folder_format
 from profkit.profiling.summarize import refuse_generation, summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of

@@ -14,7 +14,7 @@ from profkit.analysis.ranking.ranking import FILE, guide_records
 from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress
 from profkit.kernels.operations.registry import OPERATIONS
-from profkit.kernels.sweep import journal as journals
+from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import find_unfinished, read_sweep
 from profkit.kernels.sweep.outputs import check_writable, write_records
 from profkit.kernels.sweep.request import (
@@ -114,7 +114,7 @@ def _join(values: object) -> str:
 
 def _write(request: SweepRequest, target: Path) -> None:
     """Whatever is known by now as records in `target`."""
-    if (request.folder / journals.FILE).is_file():
+    if (request.folder / JOURNAL).is_file():
         write_records(target, read_sweep(request.folder))
 
 

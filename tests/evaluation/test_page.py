@@ -16,7 +16,7 @@ pytestmark = pytest.mark.torch
 def test_the_python_that_is_shown_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from profkit.kernels.evaluation.sources.registrations import take_registrations
+    from profkit.kernels.evaluation.sources.files import take_registrations
 
     monkeypatch.chdir(tmp_path)
     code = "\n".join(fenced(ROOT / "docs" / "evaluation.md", "python"))

@@ -1,70 +1,105 @@
-"""A journal that was cut off anywhere gives every whole entry, and a resumed run does the rest."""
+"""A journal that was cut off anywhere gives every whole outcome, and a resumed campaign does the rest."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from made_up_jobs import PLAIN, outcomes, singles
 
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.execution import journal as journals
-from profkit.execution.job import JobOutcome, JobStatus
-
-FORMAT = journals.JournalFormat("made-up/1", "trial", "profkit try")
-JOBS = {name: {"do": "sleep", "seconds": 0.0} for name in "abc"}
 
 
-def test_a_run_that_was_cut_off_at_any_byte_is_resumed_without_doing_a_job_twice(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    journal = journals.create(path, FORMAT, {"jobs": list(JOBS)})
+@dataclass(frozen=True)
+class Outcome:
+    """Of a made-up case."""
 
-    def store(outcome: JobOutcome) -> None:
-        if outcome.status not in (JobStatus.lost, JobStatus.cancelled):
-            journal.append({"key": outcome.job.key, "status": outcome.status.value, "value": outcome.value})
+    value: float
+    name: str = ""
 
-    found, _ = outcomes(singles(JOBS), PLAIN)
-    for outcome in found.values():
-        store(outcome)
+
+FORMAT = journals.JournalFormat("made-up/1", "trial", "profkit try", "trial.jsonl", "case", Outcome)
+CASES = {name: Outcome(number / 3, name) for number, name in enumerate("abcde")}
+
+
+def test_one_that_was_cut_off_at_any_byte_has_the_rest_done_and_nothing_twice(tmp_path: Path) -> None:
+    path = FORMAT.path(tmp_path)
+    journal = journals.open_journal(tmp_path, FORMAT, {"why": "a test"})
+    journal.note(device="a device")
+    for name, outcome in CASES.items():
+        journal.settle(name, outcome)
     journal.close()
     whole = path.read_bytes()
-    for end in range(len(whole.splitlines(keepends=True)[0]), len(whole)):
+    first = whole.index(b"\n") + 1
+    for end in range(first, len(whole), 3):
         path.write_bytes(whole[:end])
-        journal, contents = journals.reopen(path, FORMAT)
-        done = [entry["key"] for _, entry in contents.entries]
-        assert (
-            done
-            == list(JOBS)[: len(whole[:end].splitlines(keepends=True)) - 1 - (whole[end - 1 : end] != b"\n")]
-        )
-        for key in list(JOBS)[len(done) :]:
-            store(found[key])
+        journal = journals.open_journal(tmp_path, FORMAT, {})
+        done = [*journal.contents.outcomes]
+        lines = whole[:end].splitlines(keepends=True)
+        assert len(done) == max(0, sum(line.endswith(b"\n") for line in lines) - 2)
+        for name in [*CASES][len(done) :]:
+            journal.settle(name, CASES[name])
         journal.close()
-        assert path.read_bytes() == whole
+        found = journals.read_journal(tmp_path, FORMAT)
+        assert found.outcomes == CASES
+        assert found.header["why"] == "a test"
+        assert len(found.sessions) == 2
 
 
-def test_a_line_that_is_damaged_is_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
+def test_of_two_outcomes_and_two_notes_the_later_one_counts(tmp_path: Path) -> None:
+    journal = journals.open_journal(tmp_path, FORMAT, {})
+    for value in (1.0, 2.0):
+        journal.settle("a", Outcome(value))
+        journal.note(device=value, **{f"only {value:g}": True})
+    journal.close()
+    found = journals.read_journal(tmp_path, FORMAT)
+    assert found.outcomes == {"a": Outcome(2.0)}
+    assert found.about == {"device": 2.0, "only 1": True, "only 2": True}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"\xff\x00\n",
+        b"[" * 100_000 + b"\n",
+        b"[1]\n",
+        b'{"case": 3}\n',
+        b'{"note": "x"}\n',
+        b'{"at": 1e999}\n',
+    ],
+)
+def test_a_line_that_is_damaged_is_passed_over(tmp_path: Path, bad: bytes) -> None:
     head = json.dumps({"schema": FORMAT.schema}).encode() + b"\n"
-    for bad in (b"\xff\x00\n", b"[" * 100_000 + b"\n", b"[1]\n"):
-        path.write_bytes(head + bad + b'{"key": "a"}\n')
-        assert journals.read(path, FORMAT).entries == [(3, {"key": "a"})]
+    FORMAT.path(tmp_path).write_bytes(head + bad + b'{"case": "a", "outcome": {"value": 1}, "at": 2}\n')
+    for _ in range(2):
+        found = journals.read_journal(tmp_path, FORMAT)
+        assert found.outcomes == {"a": Outcome(1.0)}
+        assert found.sessions[0] == 2.0
+        journals.open_journal(tmp_path, FORMAT, {}).close()
+
+
+def test_an_outcome_that_is_none_is_told_with_its_line(tmp_path: Path) -> None:
+    head = json.dumps({"schema": FORMAT.schema}) + "\n"
+    FORMAT.path(tmp_path).write_text(head + '{"case": "a", "outcome": {"value": "x"}}\n')
+    with pytest.raises(UnreadableReport, match="line 2: value is 'x'") as raised:
+        journals.read_journal(tmp_path, FORMAT)
+    assert raised.value.fix == "delete line 2: its case is done again"
 
 
 @pytest.mark.parametrize("content", ["", "{}", "not json\n", '{"schema": "made-up/2"}\n', "\x00\x01\n"])
 def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "journal"
-    path.write_text(content)
+    FORMAT.path(tmp_path).write_text(content)
     with pytest.raises(UnreadableReport, match="no journal of a trial"):
-        journals.reopen(path, FORMAT)
+        journals.open_journal(tmp_path, FORMAT, {})
     with pytest.raises(UnreadableReport, match="there is no trial in"):
-        journals.read(tmp_path / "none", FORMAT)
+        journals.read_journal(tmp_path / "none", FORMAT)
 
 
 def test_two_runs_do_not_write_one_journal(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    first = journals.create(path, FORMAT, {})
+    first = journals.open_journal(tmp_path, FORMAT, {})
     with pytest.raises(UsageError, match="another trial is writing"):
-        journals.reopen(path, FORMAT)
+        journals.open_journal(tmp_path, FORMAT, {})
     first.close()
-    journals.reopen(path, FORMAT)[0].close()
+    journals.open_journal(tmp_path, FORMAT, {}).close()

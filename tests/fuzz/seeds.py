@@ -15,12 +15,13 @@ from pathlib import Path
 from profkit.core.codec import json_text
 from profkit.core.run_folder import run_to_json
 from profkit.core.types import RunDocument
-from profkit.kernels.evaluation.results.document import evaluation_json
+from profkit.kernels.evaluation.document import evaluation_json
 from profkit.kernels.generation_document import generation_text
 from tests import documents, evaluation_documents, gpu_documents, small_reports, sweep_documents
 from tests.fuzz.folders import pack
 from tests.generation.documents import generation
 from tests.generation.documents import operation as attempts_of
+from tests.journals import open_generation, store_evaluation, store_generation, store_sweep
 
 DATA = Path(__file__).parents[1] / "data"
 LARGEST = 130_000  # bytes of a recording; larger ones take too long for what more they would find
@@ -174,21 +175,13 @@ def generations() -> tuple[bytes, ...]:
 @functools.cache
 def sweeps() -> tuple[bytes, ...]:
     """The folder of a sweep: its journal."""
-    from profkit.kernels.sweep import journal as journals
-
     made = []
     for document in (sweep_documents.hostile(), *tuple(sweep_documents.odd().values())[:2]):
         with tempfile.TemporaryDirectory() as name:
-            path = Path(name) / journals.FILE
             from tests.kernels.sweep.small_sweep import request_for
 
-            header = {"started": "2026-01-01T00:00:00+00:00", **request_for(Path(name), "PyTorch").header}
-            journal = journals.create_journal(path, header)
-            journal.note(about={"device": "a device", "versions": {"torch": "0"}})
-            for result in tuple(document.results)[:8]:
-                journal.add(result, 1.0)
-            journal.close()
-            made.append(pack({journals.FILE: path.read_bytes()}))
+            path = store_sweep(request_for(Path(name), "PyTorch"), tuple(document.results)[:8])
+            made.append(pack({path.name: path.read_bytes()}))
     return tuple(made)
 
 
@@ -264,20 +257,12 @@ def attempts() -> tuple[bytes, ...]:
         request = GenerationRequest(
             JudgeSettings(), folder, "triton", limits=GenerationLimits(), gpus=("0",), command=("generate",)
         )
-        journal = journals.create_journal(
-            request, journals.AskedModel("openai", "m"), "2026-01-01T00:00:00+00:00"
-        )
-        made = attempts_of("relu.default").attempts
-        journal.describe(
-            {"device": "a device", "versions": {"torch": "0"}}, {"relu.default": "relu", "mm": "mm"}
-        )
-        for attempt in made:
-            journal.add("relu.default", attempt)
-        journal.stop("relu.default", "budget", "why")
-        journal.close()
-        whole = (folder / journals.FILE).read_bytes()
-        journal = journals.reopen_journal(request)
-        journal.stop("mm", "failed", "no")
+        model = journals.AskedModel("openai", "m")
+        made = {"relu.default": attempts_of("relu.default").attempts}
+        whole = store_generation(request, model, made, {"relu.default": "relu", "mm": "mm"}).read_bytes()
+        journal = open_generation(request, model)
+        journals.note_session(journal, request.limits)
+        journals.note_stop(journal, "mm", "failed", "no")
         journal.close()
         twice = (folder / journals.FILE).read_bytes()
     return pack({journals.FILE: whole}), pack({journals.FILE: twice})
@@ -285,19 +270,13 @@ def attempts() -> tuple[bytes, ...]:
 
 def cases() -> tuple[bytes, ...]:
     """The folder of an evaluation with its journal."""
-    from profkit.core.codec import to_plain_data
-    from profkit.kernels.evaluation import journal as journals
     from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
 
     results = evaluation_documents.every_status().results
     with tempfile.TemporaryDirectory() as name:
         request = EvaluationRequest(JudgeSettings(), Path(name), "aten", command=("evaluate",), gpus=("0",))
-        journal = journals.create_journal(request, "2026-01-01T00:00:00+00:00")
-        journal.describe({"device": "a", "versions": {}, "tests": [to_plain_data(r.test) for r in results]})
-        for result in results:
-            journal.add(result, 1.0)
-        journal.close()
-        return (pack({journals.FILE: (Path(name) / journals.FILE).read_bytes()}),)
+        path = store_evaluation(request, results)
+        return (pack({path.name: path.read_bytes()}),)
 
 
 def nightly_files() -> tuple[bytes, ...]:
@@ -388,7 +367,7 @@ def bisections() -> tuple[bytes, ...]:
 
 def traces() -> tuple[bytes, ...]:
     """A trace of calls, and the table made of it."""
-    from profkit.kernels.evaluation.suites.trace_files import read_traces, write_table
+    from profkit.kernels.evaluation.suites.notation import read_traces, write_table
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "mine.txt"

@@ -90,23 +90,25 @@ def read_generation(path: Path, depth: int) -> None:
 
 def read_attempts(path: Path, depth: int) -> None:
     """As `generate --resume`, and its document."""
+    from profkit.execution.journal import open_journal
     from profkit.generation import journal as journals
 
-    request = journals.read_request(path)
+    journals.read_request(path)
     journals.read_model(path)
     journals.read_document(path)
     if depth > READ:
-        journals.reopen_journal(request).close()
+        open_journal(path, journals.FORMAT, {}).close()
 
 
 def read_cases(path: Path, depth: int) -> None:
     """As `evaluate --resume` begins, and its document."""
+    from profkit.execution.journal import open_journal
     from profkit.kernels.evaluation import journal as journals
 
     journals.read_request(path)
     journals.read_document(path)
     if depth > READ:
-        journals.reopen_journal(path).close()
+        open_journal(path, journals.FORMAT, {}).close()
 
 
 def read_sweep(path: Path, depth: int) -> None:
@@ -189,9 +191,8 @@ def read_bisection(path: Path, depth: int) -> None:
 
 def read_traces(path: Path, depth: int) -> None:
     """The calls of a trace that `evaluate` takes, and now and then the table of them."""
-    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call
-    from profkit.kernels.evaluation.suites.trace_files import read_traces as read
-    from profkit.kernels.evaluation.suites.trace_files import write_table, write_trace
+    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_table, write_trace
+    from profkit.kernels.evaluation.suites.notation import read_traces as read
 
     calls = read(path)
     for call in calls:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.evaluation.bottleneck import HotPlaces
 from profkit.analysis.evaluation.feedback import JudgedKernel, format_feedback
+from profkit.analysis.evaluation.witnesses import HotPlaces
 from profkit.core.types import EvaluationTest, Gain, Insight, Place, Speedup, TestResult
 
 CODE = """import torch

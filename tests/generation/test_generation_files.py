@@ -9,8 +9,8 @@ import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport
 from profkit.core.types import GenerationDocument
-from profkit.generation.outputs import write_generation
-from profkit.kernels.evaluation.sources.folders import choose_file
+from profkit.generation.run import write_generation
+from profkit.kernels.evaluation.sources.text import choose_file
 from profkit.kernels.generation_document import (
     FILE,
     generation_from_json,

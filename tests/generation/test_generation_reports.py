@@ -13,7 +13,7 @@ import pytest
 
 from profkit.analysis.generation import best_attempt
 from profkit.core.types import GenerationLimits, StopReason
-from profkit.generation.outputs import write_generation
+from profkit.generation.run import write_generation
 from profkit.reporting import markdown, terminal
 from profkit.reporting.html import page
 from profkit.reporting.view import View

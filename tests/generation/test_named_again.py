@@ -11,14 +11,15 @@ from profkit.core.errors import UsageError
 from profkit.core.progress import Silent
 from profkit.generation import generate
 from profkit.generation.generate import NamedAgain, resume_generation
-from profkit.generation.journal import AskedModel, create_journal
+from profkit.generation.journal import AskedModel
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.evaluation.request import JudgeSettings
+from tests.journals import store_generation
 
 
 def folder_with(path: Path, model: AskedModel, **settings: str) -> Path:
     request = GenerationRequest(replace(JudgeSettings(), **settings), path, "cpp")  # type: ignore[arg-type]
-    create_journal(request, model, "2026-11-23T00:00:00+00:00").close()
+    store_generation(request, model, {}, {})
     return path
 
 

@@ -24,11 +24,10 @@ from typing import Any
 
 import torch
 
-from profkit.kernels.evaluation.candidate.arena import ALIGNMENT
+from profkit.kernels.evaluation.candidate.arguments import ALIGNMENT
 from profkit.kernels.evaluation.candidate.confinement import GPU_CACHES, confine, make_caches, shield
-from profkit.kernels.evaluation.candidate.cuda_idle import BusyDevice, IdleProbe
 from profkit.kernels.evaluation.candidate.cuda_memory import CudaJudgeMemory, CudaKernelMemory, free_blocks
-from profkit.kernels.evaluation.candidate.devices import CudaDevice
+from profkit.kernels.evaluation.candidate.devices import BusyDevice, CudaDevice, IdleProbe
 from profkit.runtime.region.cuda_driver import CudaDriver
 
 ROOT = Path(__file__).resolve().parents[2]

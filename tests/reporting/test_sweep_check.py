@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from profkit.cli.app import app
-from profkit.core import codec
 from profkit.core.types import RunDocument, SweepDocument
-from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.outputs import sweep_as_run, write_results
 from profkit.kernels.sweep.request import SweepGrid
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting.views.sweep.check import view
 from tests import sweep_documents as sweeps
+from tests.journals import store_sweep_document
 from tests.reporting.shown import text_of
 
 FOLDER = Path("reports/a sweep")
@@ -140,14 +139,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("runs") / "20260101-000000-sweep-cuda"
     whole = sweeps.without(sweeps.sweep(), "wrong", "CUDA", "half of it is 0", among=(7,))
     grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
-    header = {"started": whole.started, "grid": asdict(grid), "gpus": [], "rules": {}}
-    kept = journal.create_journal(made / journal.FILE, header)
-    kept.note(
-        about={"device": whole.device, "versions": whole.versions, "roofs": codec.to_plain_data(whole.roofs)}
-    )
-    for result in whole.results:
-        kept.add(result, 0.1)
-    kept.close()
+    store_sweep_document(made, whole, grid)
     write_results(made, sampled(whole), grid, 0.01, "sweep")
     return made
 

@@ -1,21 +1,19 @@
 """What follows from the tests of an evaluation: operations, scores, fast_p, whole-model speed-up. Pure functions."""
 
-from profkit.analysis.evaluation.operations import (
-    FAILED,
-    OperationResult,
-    counts,
-    elements_of,
-    gap_closed,
-    is_timed_well,
-    operation_results,
-)
 from profkit.analysis.evaluation.scores import (
+    FAILED,
     EvaluationScores,
     FastPoint,
     ModelSpeedup,
+    OperationResult,
+    counts,
+    elements_of,
     fast_p,
     fast_p_curve,
+    gap_closed,
+    is_timed_well,
     model_speedup,
+    operation_results,
     scores_of,
     status_counts,
     surely_faster_than,

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.evaluation.bottleneck import HotPlaces
 from profkit.analysis.evaluation.speedups import slowness
+from profkit.analysis.evaluation.witnesses import HotPlaces
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import UNDECIDED, Insight, Speedup, TestResult
 

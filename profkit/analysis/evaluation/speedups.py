@@ -13,7 +13,7 @@ from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
 from profkit.core.inference import Interval, decide
-from profkit.core.types import Speedup, SpeedWord, TestResult
+from profkit.core.types import ChangeWord, Speedup, SpeedWord, TestResult
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,13 @@ class MeanSpeedup:
 
 def speed_word(value: float, low: float | None, high: float | None, floor: float) -> SpeedWord:
     """FASTER and SLOWER are what is DIFFERENT, by the side of its middle; see `decide`."""
-    decision = decide(None if low is None or high is None else Interval(low, value, high), floor)
-    if decision == "DIFFERENT":
-        return "FASTER" if value > 1 else "SLOWER"
-    return decision
+    interval = None if low is None or high is None else Interval(low, value, high)
+    words: dict[ChangeWord, SpeedWord] = {
+        "different": "FASTER" if value > 1 else "SLOWER",
+        "same": "SAME",
+        "ambiguous": "AMBIGUOUS",
+    }
+    return words[decide(interval, floor, by_middle=True)]
 
 
 def doubted(speedup: Speedup) -> Speedup:

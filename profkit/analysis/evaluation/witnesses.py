@@ -1,10 +1,145 @@
-"""What else bears witness of a time: what a processor can do at all, and the processor time that a process took."""
+"""What limits a test, and what to change, by its own run.
+
+How much of a kernel's time on a GPU is its own? By the names of what it launched: a label, never a verdict.
+
+A kernel that calls cuBLAS, cuDNN or PyTorch's own kernels is wrapped, which may be what is wanted; one that launches
+a kernel of its own beside them, which takes hardly any time, has a decoy.
+
+What else bears witness of a time: what a processor can do at all, and the processor time that a process took.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from profkit.core.formatting import format_quantity
+from profkit.analysis.kernel_names.owner import OWN_CODE, KernelOwner, kernel_owner, owner_title
+from profkit.core.formatting import format_percent, format_quantity
+from profkit.core.types import Reading, RunDocument
+
+# As the targets of a run have it: from these shares of a measured peak, in %, the one or the other is what limits.
+MEMORY_LIMITS, ARITHMETIC_LIMITS = 60.0, 50.0
+SHOWN_PLACES = 5
+
+
+def bottleneck_of(document: RunDocument) -> str | None:
+    """`memory, 82 % of its peak`; None where the run does not tell.
+
+    Of a GPU what limits the kernel with the largest share of its time.
+    """
+    if document.kernels:
+        kernel = document.kernels[0]
+        return kernel.reason or kernel.bound
+    memory, arithmetic = (_largest(document, name) for name in ("bandwidth.dram.share", "flops.share"))
+    by_memory = memory / MEMORY_LIMITS if memory is not None else 0.0
+    by_arithmetic = arithmetic / ARITHMETIC_LIMITS if arithmetic is not None else 0.0
+    if max(by_memory, by_arithmetic) < 1:
+        return None
+    if by_memory >= by_arithmetic:
+        return f"memory, {format_percent(memory or 0.0)} % of its peak"
+    return f"arithmetic, {format_percent(arithmetic or 0.0)} % of its peak"
+
+
+@dataclass(frozen=True)
+class HotPlaces:
+    """Where a run spends most: names with their shares (0..1) of what `of` says."""
+
+    of: str  # "the GPU time", "the time", "the instructions"
+    shares: tuple[tuple[str, float], ...]
+
+
+def hottest_places(document: RunDocument) -> HotPlaces | None:
+    """Where the time goes: kernels of a GPU, else the functions of the best profile there is; None without any.
+
+    Samples of compiled functions come before Python's functions, and these before simulated instructions.
+    """
+    if document.kernels:
+        rows = [(kernel.scope.name or "", kernel.share) for kernel in document.kernels]
+        known = tuple((name, share) for name, share in rows if share is not None)
+        return HotPlaces("the GPU time", known[:SHOWN_PLACES])
+    for kind, of in (
+        ("functions", "the time"),
+        ("own-time", "the time"),
+        ("counted-functions", "the instructions"),
+    ):
+        profile = next((one for one in document.profiles if one.kind == kind and one.total > 0), None)
+        if profile is not None and profile.hotspots:
+            spots = sorted(profile.hotspots, key=lambda one: -one.own)[:SHOWN_PLACES]
+            return HotPlaces(of, tuple((spot.function, spot.own / profile.total) for spot in spots))
+    return None
+
+
+def insight_of(document: RunDocument) -> str | None:
+    """The first thing to change with the most that it can win; None where nothing was found."""
+    if not document.insights:
+        return None
+    insight = document.insights[0]
+    gain = insight.gain
+    at_most = f" (at most {format_percent(100 * gain.at_most)} % of {gain.of})" if gain is not None else ""
+    return insight.title + at_most
+
+
+def _largest(document: RunDocument, metric: str) -> float | None:
+    values = [r.value for r in document.readings if r.metric == metric and _belongs_to_call(r)]
+    return max((value for value in values if value is not None), default=None)
+
+
+def _belongs_to_call(reading: Reading) -> bool:
+    return reading.scope.kind in ("region", "run")
+
+
+DECOY_SHARE = 0.05  # of the time, and less: what else it launches does the work
+MIXED_SHARE = 0.5
+NAMED_SHARE = 0.05  # of the time: an owner with less is not named
+COPIES = ("Memcpy", "Memset")  # as CUPTI calls what the driver copies and fills
+
+
+@dataclass(frozen=True)
+class OwnKernels:
+    """The share of the time on the device that was spent in kernels of their author; `remark` is empty for most."""
+
+    share: float
+    remark: str = ""
+
+
+def assess_own_kernels(launched: Sequence[tuple[str, float]]) -> OwnKernels | None:
+    """What `launched` says, names with their seconds on the device; None where nothing ran there.
+
+    A library that is compiled from the author's own source (CUTLASS, Inductor) counts as own. Copies are nobody's
+    kernels, and count as time.
+    """
+    total = sum(seconds for _, seconds in launched)
+    if total <= 0:
+        return None
+    by_owner: dict[str, float] = {}
+    own_launches = 0
+    own_seconds = 0.0
+    for name, seconds in launched:
+        owner: KernelOwner | None = None if name.startswith(COPIES) else kernel_owner(name)
+        title = owner_title(owner) if owner is not None else "copies"
+        by_owner[title] = by_owner.get(title, 0.0) + seconds
+        if owner in OWN_CODE:
+            own_launches += 1
+            own_seconds += seconds
+    share = own_seconds / total
+    own_titles = {owner_title(owner) for owner in OWN_CODE}
+    others = ", ".join(
+        f"{title} {seconds / total:.0%}"
+        for title, seconds in sorted(by_owner.items(), key=lambda each: -each[1])
+        if title not in own_titles and seconds >= NAMED_SHARE * total
+    )
+    if not own_launches:
+        return OwnKernels(share, f"it launches no kernel of its own: its time on the GPU is that of {others}")
+    if share < DECOY_SHARE:
+        return OwnKernels(
+            share,
+            f"its own kernels take {share:.1%} of its time on the GPU, and others do the work: {others}",
+        )
+    if share < MIXED_SHARE:
+        return OwnKernels(share, f"{share:.0%} of its time on the GPU is in its own kernels; {others}")
+    return OwnKernels(share)
+
 
 # No core of today stores more than two registers of 64 bytes in a cycle, and none runs at 8 GHz.
 STORED_PER_SECOND = 2 * 64 * 8e9  # bytes

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from profkit.core.inference import Interval, decide, ratio_interval
 from profkit.core.statistics import geometric_mean, median
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 
@@ -188,13 +189,20 @@ def winners(group: ComparisonGroup) -> dict[GridPoint, tuple[str, ...]]:
         if len(results) < 2:
             continue
         fastest = min(results, key=lambda r: r.median or 0.0)
-        limit = (fastest.median or 0.0) * (1 + _half_width(fastest))
         fastest_by_point[point] = tuple(
-            r.implementation
-            for r in results
-            if r is fastest or (r.median or 0.0) * (1 - _half_width(r)) <= limit
+            r.implementation for r in results if r is fastest or not _is_slower(r, fastest)
         )
     return fastest_by_point
+
+
+def _is_slower(result: CaseResult, fastest: CaseResult) -> bool:
+    interval = ratio_interval(_time_interval(fastest), _time_interval(result))
+    return decide(interval, 0.0) == "different"
+
+
+def _time_interval(result: CaseResult) -> Interval:
+    centre, half = result.median or 0.0, _half_width(result)
+    return Interval(centre * (1 - half), centre, centre * (1 + half))
 
 
 def _half_width(result: CaseResult) -> float:

@@ -373,7 +373,7 @@ def _compare_runs(options: CompareOptions) -> Comparison:
 
 def _compare_evaluations(options: CompareOptions) -> Comparison | None:
     """None where not both are evaluations."""
-    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
     from profkit.regression.compare import compare_evaluations
 
     baseline, candidate = map(Path, options.paths)

@@ -6,5 +6,5 @@
 - `judge`: a worker that owns arguments, float64 truth and clock, and decides on each test.
 - `correctness`: the truth of an operation, and what rounding explains.
 - `timing`: paired, interleaved times of two processes.
-- `request`, `plan`, `journal`, `run`, `replay`: an evaluation from its options to its document; `results/`: its files.
+- `request`, `plan`, `journal`, `run`: an evaluation from its options to its document; `results/`: its files.
 """

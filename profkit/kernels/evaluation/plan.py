@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from profkit.analysis.evaluation.operations import elements_of
+from profkit.analysis.evaluation.scores import elements_of
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.kernels.evaluation.request import EvaluationRequest

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from profkit.core.errors import UsageError, WorkloadError
 from profkit.core.process import run
 from profkit.core.whole_files import write_whole
-from profkit.kernels.evaluation.suites.trace_files import read_traces, write_trace
+from profkit.kernels.evaluation.suites.notation import read_traces, write_trace
 from profkit.runtime.passes.command import counting_environment
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,19 +15,26 @@ from time import monotonic
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
+from profkit.core.errors import UsageError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
-from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import UNDECIDED, EvaluationDocument, EvaluationTest, TestResult
 from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
+from profkit.execution.journal import Journal
 from profkit.execution.places.relay import OUT
 from profkit.execution.pool import WorkerPool
-from profkit.hardware.gpu_locks import lock_gpus
-from profkit.kernels.devices import device_names, worker_uuids
-from profkit.kernels.evaluation import journal as journals
-from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
+from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
+from profkit.kernels.devices import device_names
+from profkit.kernels.evaluation.journal import (
+    FORMAT,
+    header_of,
+    make_document,
+    read_document,
+    read_request,
+    require_code,
+    tests_of,
+)
 from profkit.kernels.evaluation.judging.judge_process import (
     JUDGE,
     check_judge,
@@ -38,12 +44,11 @@ from profkit.kernels.evaluation.judging.judge_process import (
     seconds_of_a_test,
     test_result,
 )
-from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, was_asked
-from profkit.kernels.named_code import code_options
+from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, JudgeSettings, was_asked
+from profkit.kernels.named_code import Code
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.plan import format_duration
 
-REPORT_SECONDS = 1.0  # between two lines of progress
 WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
 
 
@@ -60,93 +65,56 @@ def run_evaluation(
     Raises MachineError where nothing can be measured or written, UsageError where no test is left by the options, and
     Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
     """
-    start = monotonic()
-    on = elsewhere.options if elsewhere is not None else ""
-    code = code_options(request.settings.code())
-    resume_line = " ".join(filter(None, (f"profkit evaluate --resume {request.folder}", code, on)))
-    with contextlib.ExitStack() as cleanup, raise_on_signals():
-        journal = _open_journal(request)
-        cleanup.callback(journal.close)
-        counts = _Counts(())
+    documents: list[EvaluationDocument] = []
 
-        def settle(outcome: JobOutcome) -> None:
-            asked = was_asked(log, outcome.slot, outcome.job.key)
-            result = test_result(outcome, asked=asked)
-            if result is not None:
-                journal.add(result, monotonic() - start)
-                counts.add(result)
+    def write_all(journal: Journal[TestResult]) -> None:
+        documents.append(_write(request, journal, write, progress))
 
-        log = request.folder / "logs"
-        scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
-        # What kernels leave in that folder goes, too, where the judge is killed.
-        if elsewhere is None:
-            if request.settings.device.startswith("cuda"):
-                cleanup.enter_context(lock_gpus(worker_uuids(request.gpus), progress))
-            pool = _make_pool(request, log, settle, progress, {"TMPDIR": scratch})
-        else:
-            cleanup.callback(elsewhere.close)
-            pool = _make_pool_elsewhere(request, elsewhere, settle, progress)
-        cleanup.callback(pool.close)
+    line = resume_line("profkit evaluate", request.folder, request.settings.code(), elsewhere)
+    with open_campaign(FORMAT, request.folder, header_of(request), progress, line, write_all) as campaign:
+        tests = tests_of(campaign.about)
+        if not tests or _left(request, campaign.journal, tests):
+            _test(request, campaign, elsewhere)
+            gone = format_duration(campaign.journal.session_seconds)
+            progress.end(f"{plural(campaign.settled, 'test')} in {gone}")
+    return documents[-1]
 
-        def finish(*, complete: bool) -> EvaluationDocument:
-            with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
-                seconds = journal.seconds_before + monotonic() - start
-                journal.end_session(monotonic() - start)
-                document = make_document(journal.contents, seconds)
-                if complete and not document.complete:
-                    raise MachineError(
-                        f"{document.planned - len(document.results)} tests were not done",
-                        resume_line,
-                    )
-                for why in write(request.folder, document):
-                    progress.note(why)
-                return document
 
-        try:
-            tests = _open(request, journal, pool, progress, start)
-            left = _left(request, journal, tests)
-            counts = _Counts(left)
-            progress.begin("evaluate", _describe(request, left, tests))
-            next_report = 0.0
+def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere: PlaceSlots | None) -> None:
+    """Do what is left. Raises MachineError where that cannot be done."""
+    logs, settings = request.folder / "logs", request.settings
+    counts = _Counts(())
 
-            def tick() -> None:
-                nonlocal next_report
-                gone = monotonic() - start
-                if gone >= next_report:
-                    next_report = gone + REPORT_SECONDS
-                    progress.move(counts.describe())
-                progress.tick(gone)
+    def settle(outcome: JobOutcome) -> None:
+        asked = was_asked(logs, outcome.slot, outcome.job.key)
+        if (result := test_result(outcome, asked=asked)) is not None:
+            campaign.settle(result.test.id, result)
+            counts.add(result)
 
-            if left:
-                if elsewhere is not None:
-                    elsewhere.let_join(pool.add, progress.note)
-                pool.run(FifoQueue(_batches(left, journal)), tick)
-                if pool.fault is not None and counts.done < len(left):
-                    raise pool.fault
-            document = finish(complete=True)
-        except (KeyboardInterrupt, Interrupted):
-            pool.close()
-            finish(complete=False)
-            progress.end(f"interrupted after {plural(counts.done, 'test')}; they are kept")
-            raise Interrupted(
-                f"interrupted; {plural(len(journal.contents.results), 'result')} of the evaluation are in "
-                f"{request.folder}",
-                resume_line,
-            ) from None
-        except ProfkitError as fault:
-            pool.close()
-            with contextlib.suppress(ProfkitError):
-                if counts.done:
-                    finish(complete=False)
-            fault.run = request.folder if journal.contents.results else None
-            if counts.done:
-                fault.message += f"\n{counts.done} of {plural(len(left), 'test')} are in {request.folder}"
-                fault.fix = resume_line
-            if not journal.contents.about:  # nothing was begun: no folder is left behind
-                shutil.rmtree(request.folder, ignore_errors=True)
-            raise
-        progress.end(f"{plural(len(left), 'test')} in {format_duration(monotonic() - start)}")
-        return document
+    # What kernels leave in this folder goes, too, where the judge is killed.
+    scratch = TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True)
+    campaign.at_end(scratch.cleanup)
+    pool = campaign.open_pool(
+        settle,
+        _slot_work(request),
+        lambda: _judges(request, logs, {"TMPDIR": scratch.name}),
+        elsewhere,
+        gpus=request.gpus if settings.device.startswith("cuda") else None,
+        serial=request.serial,
+        timeout=seconds_of_a_test(settings),
+        settings=plain_settings(settings if elsewhere is None else _settings_there(settings)),
+        check=check_judge,
+    )
+    tests = _open(request, campaign, pool)
+    left = _left(request, campaign.journal, tests)
+    counts = _Counts(left)
+    campaign.begin("evaluate", _describe(request, left, tests), len(left), lambda: counts.describe())
+    shared = {"ceilings": campaign.about.get("ceilings")}
+    batches = [
+        Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
+        for _, group in groupby(left, key=lambda test: test.operation)
+    ]
+    campaign.do(pool, FifoQueue(batches), elsewhere, campaign.tick)
 
 
 def update_result(
@@ -156,16 +124,36 @@ def update_result(
 
     Raises UnreadableReport, UsageError and MachineError where the evaluation in `folder` cannot be read and written.
     """
-    with defer_interrupts():
-        journal = journals.reopen_journal(folder)
-        try:
-            journal.add(result, 0.0)
-            document = make_document(journal.contents, sum(journal.contents.sessions))
-        finally:
-            journal.close()
-        for why in write(folder, document):
-            progress.note(why)
-        return document
+    documents: list[EvaluationDocument] = []
+
+    def write_all(journal: Journal[TestResult]) -> None:
+        documents.append(_write(read_request(folder), journal, write, progress))
+
+    update_outcome(FORMAT, folder, result.test.id, result, write_all)
+    return documents[-1]
+
+
+def replay_test(
+    folder: Path, test: str, progress: Progress, named: Sequence[Code] = ()
+) -> EvaluationDocument:
+    """Do the test whose id begins with `test` again, with the same arguments; nothing in `folder` changes.
+
+    Raises UnreadableReport where no evaluation is in the folder, and UsageError where it has no such test, or runs code
+    that is not `named`.
+    """
+    request, document = read_request(folder), read_document(folder)
+    line = f"profkit evaluate --replay {shlex.quote(test)} {shlex.quote(str(folder))}"
+    require_code(request, named, line, file_option="--kernels")
+    known = [result.test for result in document.results if result.test.id.startswith(test)]
+    if len(known) != 1:
+        some = ", ".join(result.test.id for result in document.results[:3])
+        raise UsageError(
+            f"the evaluation in {folder} has {len(known) or 'no'} tests that begin with {test}",
+            f"--replay with one of {some} ...",
+        )
+    settings = replace(request.settings, operations=(known[0].operation,), only=(known[0].id,))
+    with TemporaryDirectory(prefix="profkit-replay-") as own:
+        return run_evaluation(replace(request, settings=settings, folder=Path(own)), progress)
 
 
 def list_tests(
@@ -177,9 +165,11 @@ def list_tests(
     """
     start = monotonic()
     settings = replace(request.settings, correctness_only=True)  # so the device is not measured
-    with contextlib.ExitStack() as cleanup, raise_on_signals():
-        one = replace(request, settings=settings, gpus=request.gpus[:1])
-        pool = _make_pool(one, logs, lambda _: None, progress, {})
+    with ExitStack() as cleanup:
+        judges = _judges(replace(request, gpus=request.gpus[:1]), logs, {})
+        pool = WorkerPool(
+            judges, lambda _: None, timeout=seconds_of_a_test(settings), settings=plain_settings(settings)
+        )
         cleanup.callback(pool.close)
         progress.begin("judge", f"the tests of {settings.suite} listed")
         pool.begin()
@@ -189,72 +179,38 @@ def list_tests(
         return tests, about
 
 
-def _make_pool(
-    request: EvaluationRequest,
-    logs: Path,
-    settle: Callable[[JobOutcome], None],
-    progress: Progress,
-    env: Mapping[str, str],
-) -> WorkerPool:
+def _judges(request: EvaluationRequest, logs: Path, env: Mapping[str, str]) -> list[WorkerClient]:
     """A judge for each device: it sees that one alone, and so do the processes of its kernels."""
     logs.mkdir(parents=True, exist_ok=True)
     names = device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
     seen: Sequence[Mapping[str, str]] = [{"CUDA_VISIBLE_DEVICES": name} for name in names] or [{}]
-    commands = [judge_command(logs, {**env, **visible}, slot) for slot, visible in enumerate(seen)]
-    return WorkerPool(
-        [WorkerClient(command) for command in commands],
-        settle,
-        timeout=seconds_of_a_test(request.settings),
-        settings=plain_settings(request.settings),
-        check=check_judge,
-        note=progress.note,
-        host_of=(lambda _: "") if request.serial else None,
-    )
+    return [WorkerClient(judge_command(logs, {**env, **visible}, slot)) for slot, visible in enumerate(seen)]
 
 
-def _make_pool_elsewhere(
-    request: EvaluationRequest,
-    elsewhere: PlaceSlots,
-    settle: Callable[[JobOutcome], None],
-    progress: Progress,
-) -> WorkerPool:
+def _slot_work(request: EvaluationRequest) -> SlotWork:
+    """A judge for each device of another place."""
     chosen = request.settings
     files = (*chosen.source.paths, *filter(None, [chosen.suite_path]))
     patient = {WAIT_POLICY: "passive"}
     judges = tuple({**patient, "CUDA_VISIBLE_DEVICES": gpu} for gpu in request.gpus) or (patient,)
-    judge = SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files, locks=chosen.device.startswith("cuda"))
-    elsewhere.connect(judge, progress)
-    source = replace(chosen.source, paths=tuple(map(from_here, chosen.source.paths)))
-    path = from_here(chosen.suite_path) if chosen.suite_path else ""
-    there = replace(request, settings=replace(chosen, source=source, suite_path=path))
-    return WorkerPool(
-        elsewhere.workers,
-        settle,
-        timeout=seconds_of_a_test(request.settings),
-        settings=plain_settings(there.settings),
-        moves=True,
-        check=check_judge,
-        note=progress.note,
-        host_of=elsewhere.host_of if request.serial else None,
-    )
+    return SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files, locks=chosen.device.startswith("cuda"))
 
 
-def _open_journal(request: EvaluationRequest) -> EvaluationJournal:
-    if (request.folder / journals.FILE).is_file():
-        return journals.reopen_journal(request.folder)
-    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return journals.create_journal(request, started)
+def _settings_there(settings: JudgeSettings) -> JudgeSettings:
+    """With paths as another place knows them."""
+    source = replace(settings.source, paths=tuple(map(from_here, settings.source.paths)))
+    path = from_here(settings.suite_path) if settings.suite_path else ""
+    return replace(settings, source=source, suite_path=path)
 
 
 def _open(
-    request: EvaluationRequest, journal: EvaluationJournal, pool: WorkerPool, progress: Progress, start: float
+    request: EvaluationRequest, campaign: Campaign[TestResult], pool: WorkerPool
 ) -> tuple[EvaluationTest, ...]:
     """Start the judge; the tests, which it lists in the first session."""
+    progress, known = campaign.progress, campaign.about
     listed = "and the device measured" if not request.settings.correctness_only else ""
     progress.begin("judge", f"the tests of {request.settings.suite} listed {listed}".strip())
-    pool.begin()
-    about = pool.open(lambda: progress.tick(monotonic() - start))
-    known = journal.contents.about
+    about = campaign.open_workers(pool)
     if known and "usage" not in about and known.get("device") != about["device"]:
         raise UsageError(
             f"the evaluation in {request.folder} began on {known.get('device')}, and this is {about['device']}: "
@@ -263,8 +219,8 @@ def _open(
         )
     if not known or "usage" in about:
         check_tests(request.settings, about)
-        journal.describe(about)
-    tests = journal.contents.tests
+        campaign.journal.note(**about)
+    tests = tests_of(campaign.about)
     operations = {test.operation for test in tests}
     progress.end(
         f"{plural(len(tests), 'test')} of {plural(len(operations), 'operation')} on {about['device']}"
@@ -273,10 +229,10 @@ def _open(
 
 
 def _left(
-    request: EvaluationRequest, journal: EvaluationJournal, tests: Sequence[EvaluationTest]
+    request: EvaluationRequest, journal: Journal[TestResult], tests: Sequence[EvaluationTest]
 ) -> list[EvaluationTest]:
     """The tests without a result, and with `again` those that did not pass."""
-    known = journal.contents.results
+    known = journal.contents.outcomes
     return [
         test
         for test in tests
@@ -286,12 +242,13 @@ def _left(
     ]
 
 
-def _batches(tests: Sequence[EvaluationTest], journal: EvaluationJournal) -> list[Batch]:
-    shared = {"ceilings": journal.contents.about.get("ceilings")}
-    return [
-        Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
-        for _, group in groupby(tests, key=lambda test: test.operation)
-    ]
+def _write(
+    request: EvaluationRequest, journal: Journal[TestResult], write: WriteResults, progress: Progress
+) -> EvaluationDocument:
+    document = make_document(request, journal.contents, journal.seconds)
+    for why in write(request.folder, document):
+        progress.note(why)
+    return document
 
 
 def _describe(

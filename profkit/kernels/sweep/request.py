@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from profkit.core.errors import UsageError
 from profkit.core.run_folder import create_run_folder
@@ -147,33 +145,9 @@ class SweepRequest:
     files: tuple[str, ...] = ()
     timing: TimingOptions = field(default_factory=TimingOptions)
     timeout: float = 300.0
-    python: str = "python3"
     name: str = "sweep"
     again: bool = False
     serial: bool = False
-
-    @property
-    def header(self) -> dict[str, Any]:
-        """What a journal says of it, as plain data: two requests of one header measure the same.
-
-        `wish` is how the first version of the format calls the timing options.
-        """
-        rules: dict[str, Any] = {"device": self.device, "wish": asdict(self.timing)}
-        if self.serial:  # a journal that says nothing of it was written before there was such a rule
-            rules["serial"] = True
-        header: dict[str, Any] = json.loads(
-            json.dumps(
-                {
-                    "name": self.name,
-                    "rules": rules,
-                    "grid": asdict(self.grid),
-                    "gpus": self.gpus,
-                    "files": self.files,
-                    "timeout": self.timeout,
-                }
-            )
-        )
-        return header
 
 
 def make_grid(
@@ -259,7 +233,6 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
         paths,
         options.timing,
         options.timeout,
-        sys.executable,
         options.name,
         serial=options.serial,
     )

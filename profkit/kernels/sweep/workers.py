@@ -99,9 +99,7 @@ def _commands(request: SweepRequest) -> list[WorkerCommand]:
     log = request.folder / LOG
     arguments = (_device(request), *request.files)
     return [
-        WorkerCommand(
-            MEASURES, arguments, request.python, env, log, ends_itself=is_traced({**os.environ, **env})
-        )
+        WorkerCommand(MEASURES, arguments, env=env, log=log, ends_itself=is_traced({**os.environ, **env}))
         for env in _environments(request)
     ]
 

@@ -157,7 +157,7 @@ def _import_all(homes: dict[str, str]) -> dict[str, CommandTrial]:
 def flag_gems_check() -> Iterator[Check]:
     """Whether there is FlagGems to evaluate; it is not imported, since it wants a GPU then."""
     from profkit.hardware.gpu import read_gpus
-    from profkit.kernels.evaluation.sources.flag_gems import find_package
+    from profkit.kernels.evaluation.sources.source import find_package
 
     path, fix = None, None
     try:

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
 
 from profkit.core.formatting import format_figures, format_quantity, signed
-from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_selected, ratio_of
+from profkit.core.inference import (
+    Interval,
+    Ratio,
+    benjamini_hochberg,
+    course_of,
+    coverage_of_selected,
+    decide,
+    ratio_of,
+    ratio_of_values,
+)
 from profkit.core.types import Change, ChangeWord, Course
 from profkit.regression.compare.pairs import ChangeRule, MetricPair
 
@@ -33,7 +41,7 @@ def decide_sampled(
     if ratio is None:
         return replace(_build_change(pair, "ambiguous", _no_interval_reason(pair), counts), fix=FIX_LONGER)
     low, high = ratio.interval(confidence)
-    word = _word_of_interval(low, high, counts)
+    word = decide(Interval(low, ratio.value, high), counts)
     by = f"{signed_percent(low - 1)} to {signed_percent(high - 1)}"
     if high > USELESS_RATIO * low:
         by = "the processes of a run differ too much to tell"
@@ -78,7 +86,7 @@ def decide_single(pair: MetricPair, floor: float | None) -> Change:
     A value whose noise no rule gives is AMBIGUOUS, however large the change; equal ones are, too.
     """
     rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
-    counts, ratio = floor_of(pair, floor), _ratio_of_values(before, after)
+    counts, ratio = floor_of(pair, floor), ratio_of_values(before, after)
     if before == after and (rule.exact or before == 0):
         detectable = counts if before else None  # of nothing no share says anything
         return _build_change(pair, "same", "equal", counts, ratio, ratio, ratio, None, detectable)
@@ -88,12 +96,8 @@ def decide_single(pair: MetricPair, floor: float | None) -> Change:
         )
     noise = max((rule.repeat or 0.0) * max(abs(before), abs(after)), rule.spread or 0.0)
     limit = max((rule.floor if floor is None else floor) * abs(before), rule.least)
-    distance = abs(after - before)
-    word: ChangeWord = "ambiguous"
-    if distance - noise > limit:
-        word = "different"
-    elif distance + noise <= limit:
-        word = "same"
+    change = after - before
+    word = decide(Interval(change - noise, change, change + noise), limit, around=0)
     reason = f"{_difference_of(pair)}; less than {difference_text(limit, pair.unit)} does not count"
     reason += (
         ", and it is exact"
@@ -114,14 +118,6 @@ def floor_of(pair: MetricPair, floor: float | None) -> float:
     return max(asked, pair.rule.least / size) if size > 0 else asked
 
 
-def course_of(pair: MetricPair) -> Course:
-    """Better or worse, by the direction that is good for the metric."""
-    before, after = pair.baseline.value, pair.candidate.value
-    if pair.better == "none" or before == after:
-        return "neither"
-    return "worse" if (after > before) == (pair.better == "lower") else "better"
-
-
 def signed_percent(part: float) -> str:
     """0.123 as `+12.3 %`; 2.4 as `+240 %`."""
     return f"{signed(100 * part)} %"
@@ -137,12 +133,6 @@ def percent_text(part: float) -> str:
     return f"{100 * part:.3g} %"
 
 
-def _word_of_interval(low: float, high: float, floor: float) -> ChangeWord:
-    if low > 1 + floor or high < 1 / (1 + floor):
-        return "different"
-    return "same" if 1 / (1 + floor) <= low and high <= 1 + floor else "ambiguous"
-
-
 def _build_change(
     pair: MetricPair,
     word: ChangeWord,
@@ -155,8 +145,10 @@ def _build_change(
     detectable: float | None = None,
 ) -> Change:
     if ratio is None:
-        ratio = _ratio_of_values(pair.baseline.value, pair.candidate.value)
-    course = course_of(pair) if word == "different" else "neither"
+        ratio = ratio_of_values(pair.baseline.value, pair.candidate.value)
+    course: Course = "neither"
+    if word == "different":
+        course = course_of(pair.baseline.value, pair.candidate.value, pair.better)
     return Change(
         metric=pair.metric,
         unit=pair.unit,
@@ -178,17 +170,9 @@ def _build_change(
     )
 
 
-def _ratio_of_values(before: float, after: float) -> float | None:
-    """After over before; None where that is no number: before 0, or of another sign."""
-    if before <= 0 or after < 0:
-        return None
-    ratio = after / before
-    return ratio if ratio < inf else None
-
-
 def _difference_of(pair: MetricPair) -> str:
     before, after = pair.baseline.value, pair.candidate.value
-    ratio = _ratio_of_values(before, after)
+    ratio = ratio_of_values(before, after)
     if ratio is not None and pair.unit != "%":
         return signed_percent(ratio - 1)
     sign = "+" if after >= before else "-"

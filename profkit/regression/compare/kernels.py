@@ -10,6 +10,7 @@ from math import sqrt
 from profkit.analysis.kernel_names import same_name, short_name
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.formatting import format_figures, format_quantity, plural, signed
+from profkit.core.inference import Interval, decide
 from profkit.core.types import (
     FunctionChange,
     GpuTrace,
@@ -204,12 +205,11 @@ def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor:
     launches = 1.0 if after.counted else max(calls)
     repeat, jitter = (METAL_REPEAT, METAL_JITTER) if after.metal else (REPEAT, JITTER)
     noise, limit = repeat * max(first, second) + jitter * launches, floor * first
-    distance = abs(second - first)
-    word: KernelChangeWord = "ambiguous"
-    if distance - noise > limit:
-        word = "slower" if second > first else "faster"
-    elif distance <= limit:
-        word = "same"  # what lies between is within the noise of one trace each
+    change = second - first
+    decision = decide(Interval(change - noise, change, change + noise), limit, around=0)
+    word: KernelChangeWord = "slower" if second > first else "faster"
+    if decision != "different":  # what lies between is within the noise of one trace each
+        word = "same" if abs(change) <= limit else "ambiguous"
     reason = (
         f"{_percent_change(first, second)}; one trace differs from the next by {format_quantity(noise, 's')}"
     )

@@ -10,9 +10,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from profkit.core.inference import Interval, course_of, decide
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
-from profkit.core.types import Change, Course, Entry, Sample, Scope, Value
+from profkit.core.types import Change, Entry, Sample, Scope, Value
 from profkit.regression import profile_process
 from profkit.regression.history import HistoryFilter, entry_of
 from profkit.regression.history.entry import COUNTED
@@ -167,10 +168,7 @@ class ExactCounts:
         key = value.key.metric, value.key.scope
         rule, old, new = self.spec.rule(*key), median(self.old[key]), median(self.new[key])
         better = rule.better or value.better
-        different = abs(new - old) > self._floor(key)
-        course: Course = "neither"
-        if different and better != "none":
-            course = "better" if (new < old) == (better == "lower") else "worse"
+        word = decide(Interval(*3 * (new - old,)), self._floor(key), around=0)
         size = f"{100 * (new / old - 1):+.1f} %" if old else f"{new - old:+g} {value.unit}"
         return Change(
             metric=key[0],
@@ -178,8 +176,8 @@ class ExactCounts:
             better=better,
             baseline=Sample(old, groups=tuple((v,) for v in self.old[key])),
             candidate=Sample(new, groups=tuple((v,) for v in self.new[key])),
-            word="different" if different else "same",
-            course=course,
+            word=word,
+            course=course_of(old, new, better) if word == "different" else "neither",
             scope=key[1],
             reason=f"{size} beside {(self.base.commit or '')[:7]}, exact",
             ratio=new / old if old else None,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil, e, exp, isfinite, log, sqrt
 from typing import Literal, Protocol, cast
 
+from profkit.core.inference import Interval, course_of, decide
 from profkit.core.inference.tails import student_quantile
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Sample, Scope
@@ -118,12 +119,12 @@ def confirm(
     wide, narrow = _interval(rounds, ALPHA * part), _interval(rounds, ALPHA_SAME * part)
     base, low, high = wide.base, wide.low, wide.high
     floor = rule.floor(base)
-    word: ChangeWord = "ambiguous"
-    if low > floor or high < -floor:
-        word = "different"
-    elif -floor <= narrow.low and narrow.high <= floor:
-        word = "same"
-        low, high = narrow.low, narrow.high  # what it rests on
+    word = decide(Interval(low, wide.centre, high), floor, around=0)
+    if (
+        word != "different"
+        and decide(Interval(narrow.low, narrow.centre, narrow.high), floor, around=0) == "same"
+    ):
+        word, low, high = "same", narrow.low, narrow.high  # what it rests on
     change = _build_change(rounds, rule, better, unit, word, (wide.centre, low, high), base, floor, scope)
     change = replace(change, detectable=wide.least_seen(floor) / abs(base) if base else None)
     if word != "ambiguous":
@@ -197,9 +198,7 @@ def _build_change(
 ) -> Change:
     shift, low, high = interval
     new, old = [pair[0] for pair in rounds], [pair[1] for pair in rounds]
-    course: Course = "neither"
-    if word == "different" and better != "none":
-        course = "better" if (shift < 0) == (better == "lower") else "worse"
+    course: Course = course_of(0, shift, better) if word == "different" else "neither"
     relative = None if base == 0 else tuple(1 + v / base for v in (shift, low, high))
     if relative is None:
         size = f"{shift:+.4g} {unit} [{low:+.4g}, {high:+.4g}]"

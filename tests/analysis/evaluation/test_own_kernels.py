@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.evaluation.own_kernels import assess_own_kernels
+from profkit.analysis.evaluation.witnesses import assess_own_kernels
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda"

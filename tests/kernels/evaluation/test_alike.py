@@ -14,9 +14,10 @@ import pytest
 pytest.importorskip("torch")
 
 from profkit.kernels.evaluation.candidate.process import LEAST
+from profkit.kernels.evaluation.judging import trial_timer as alike
+from profkit.kernels.evaluation.judging.batches import Unlaunched
 from profkit.kernels.evaluation.judging.judge import Judge
-from profkit.kernels.evaluation.timing import alike
-from profkit.kernels.evaluation.timing.alike import start_alike
+from profkit.kernels.evaluation.judging.trial_timer import start_alike
 from tests.kernels.evaluation.judging import judge_of, judge_operation
 
 OPERATIONS = [4.2, 4.9, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.5, 6.6, 7.3, 7.8, 9.8]  # µs of a launch
@@ -28,10 +29,14 @@ class Simulated:
     memory = SimpleNamespace(gate=object())
 
     def __init__(self, chance: random.Random, *, gated: bool = True) -> None:
-        self._chance, self._gated = chance, gated
+        self._chance, self.gated = chance, gated
         self.running, self.operation, self.offset = False, "", 0.0
         self.asked: list[str] = []
         self.starts = 0
+
+    @property
+    def pid(self) -> int:
+        return id(self) + self.starts
 
     def start(self) -> None:
         if not self.running:
@@ -47,15 +52,22 @@ class Simulated:
         self.operation = operation
         self.asked.append(operation)
 
-    def place(self, recipe: Any, count: int) -> None:
-        del recipe, count
 
-    def launch_slots(self, count: int) -> tuple[float, list[int]] | None:
-        return (1e-3, [0] * count) if self._gated else None
+@pytest.fixture(autouse=True)
+def simulated_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches of 3 µs, whose difference is seen to 0.015 µs."""
 
-    def run_launched(self) -> float:
-        assert self.operation == LEAST
-        return 1e-3 + 512e-6 * (1.5 + self.offset) + self._chance.gauss(0, 2e-5)
+    def time_launches(candidate: Simulated, reference: Simulated) -> tuple[float, float]:
+        for process in (candidate, reference):
+            process.load(LEAST)
+        if not candidate.gated:
+            raise Unlaunched
+        difference = (
+            candidate.offset - reference.offset + random.Random(str(candidate.offset)).gauss(0, 0.015)
+        )
+        return 1e-6 * difference, 1e-6 * (3 + reference.offset)
+
+    monkeypatch.setattr(alike, "_time_launches", time_launches)
 
 
 def geometric_means(*, chosen: bool, exchanged: bool) -> list[float]:
@@ -96,6 +108,15 @@ def test_no_process_is_measured_in_which_a_kernel_may_have_changed_what_a_launch
     assert candidate.asked[before] == "kill"
 
 
+def test_the_process_that_drew_what_few_draw_is_the_one_that_is_replaced() -> None:
+    candidate, reference = Simulated(random.Random(1)), Simulated(random.Random(2))
+    reference.start()
+    reference.offset = -0.4  # no candidate will ever be like it
+    start_alike(candidate, reference)  # type: ignore[arg-type]
+    assert reference.starts > 1
+    assert abs(candidate.offset - reference.offset) < 0.08
+
+
 def test_where_nothing_can_wait_at_a_gate_processes_are_started_once() -> None:
     chance = random.Random(1)
     candidate, reference = Simulated(chance, gated=False), Simulated(chance, gated=False)
@@ -104,12 +125,14 @@ def test_where_nothing_can_wait_at_a_gate_processes_are_started_once() -> None:
 
 
 def test_a_machine_that_is_never_steady_gets_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "_difference", lambda *_: 1e-6)
+    monkeypatch.setattr(
+        alike, "_time_launches", lambda *both: ([each.start() for each in both], (1e-6, 3e-6))[1]
+    )
     seconds = iter(range(0, 1000, 20))
     monkeypatch.setattr(alike, "perf_counter", lambda: next(seconds))
     candidate, reference = Simulated(random.Random(1)), Simulated(random.Random(2))
     start_alike(candidate, reference)  # type: ignore[arg-type]
-    assert candidate.asked.count("kill") == 4
+    assert candidate.asked.count("kill") + reference.asked.count("kill") == 4
 
 
 @pytest.mark.parametrize("correctness_only", [False, True])

@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode, storage_views
-from profkit.kernels.evaluation.candidate.host import HostJudgeMemory, HostKernelMemory
+from profkit.kernels.evaluation.candidate.memory import HostJudgeMemory, HostKernelMemory
 
 
 def through_arena(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

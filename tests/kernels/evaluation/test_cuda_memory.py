@@ -19,14 +19,16 @@ from judging import judge_of, judge_operation
 
 from profkit.kernels.evaluation.candidate import cuda_memory
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.candidate.cuda_idle import ABOVE_IDLE, BusyDevice, IdleProbe
 from profkit.kernels.evaluation.candidate.cuda_memory import (
+    ABOVE_IDLE,
+    BusyDevice,
     CudaJudgeMemory,
     CudaKernelMemory,
+    IdleProbe,
     IpcHandle,
     free_blocks,
 )
-from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
+from profkit.kernels.evaluation.candidate.memory import HostJudgeMemory
 from profkit.runtime.region.cuda_driver import DriverError
 
 SIZE = 1 << 16

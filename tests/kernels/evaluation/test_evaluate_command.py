@@ -10,13 +10,13 @@ import pytest
 from profkit.core.codec import to_plain_data
 from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.kernels.evaluation import run
-from profkit.kernels.evaluation.journal import create_journal
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, note_asked, was_asked
 from profkit.kernels.evaluation.run import _describe
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.kernels.evaluation.suites.names import check_names
+from profkit.kernels.evaluation.suites.suite import check_names
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 from tests.evaluation_documents import a_test
+from tests.journals import store_evaluation
 
 
 def evaluate(*arguments: str, cwd: Path) -> Said:
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     """An evaluation that has just begun."""
     path = tmp_path / "evaluation"
     path.mkdir()
-    create_journal(EvaluationRequest(JudgeSettings(), path, "aten"), "2026-11-22T10:00:00+00:00").close()
+    store_evaluation(EvaluationRequest(JudgeSettings(), path, "aten"))
     return path
 
 
@@ -92,7 +92,7 @@ def test_what_would_not_be_heeded_is_refused(folder: Path, words: list[str], sai
 def test_code_that_a_folder_names_runs_only_where_the_user_names_it_too(
     tmp_path: Path, settings: JudgeSettings, options: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create_journal(EvaluationRequest(settings, tmp_path, "file"), "2026-11-22T10:00:00+00:00").close()
+    store_evaluation(EvaluationRequest(settings, tmp_path, "file"))
     done = evaluate("--resume", str(tmp_path), cwd=tmp_path)
     assert done.code == 2
     assert "the folder names code that would run here: /tmp/" in done.err
@@ -113,7 +113,7 @@ def test_code_that_a_folder_names_runs_only_where_the_user_names_it_too(
 
 def test_functions_whose_text_stands_in_a_folder_are_not_run_from_it(tmp_path: Path) -> None:
     settings = JudgeSettings(source=SourceRequest("function", text="import os; os.abort()"))
-    create_journal(EvaluationRequest(settings, tmp_path, "function"), "2026-11-22T10:00:00+00:00").close()
+    store_evaluation(EvaluationRequest(settings, tmp_path, "function"))
     for words in (("--resume", str(tmp_path)), ("--replay", "0", str(tmp_path))):
         done = evaluate(*words, cwd=tmp_path)
         assert done.code == 2

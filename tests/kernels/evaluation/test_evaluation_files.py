@@ -15,10 +15,9 @@ from profkit.analysis.evaluation import scores_of
 from profkit.core.errors import UnreadableReport
 from profkit.core.run_folder import read_run
 from profkit.core.types import Speedup
-from profkit.kernels.evaluation.results.as_run import evaluation_as_run
-from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
-from profkit.kernels.evaluation.results.field_files import operator_summaries, result_rows
-from profkit.kernels.evaluation.results.outputs import write_results
+from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
+from profkit.kernels.evaluation.field_files import operator_summaries, result_rows
+from profkit.kernels.evaluation.outputs import evaluation_as_run, write_results
 from profkit.profiling.scrub import scrub
 from profkit.reporting.html import page
 from profkit.reporting.views.evaluation import view

@@ -13,13 +13,11 @@ import torch
 
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.answers import KernelError
-from profkit.kernels.evaluation.candidate.arena import Arena
-from profkit.kernels.evaluation.candidate.arguments import Recipe
+from profkit.kernels.evaluation.candidate.arguments import Arena, KernelError, Recipe
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.candidate.cuda_gate import DONE, OPEN, PAGE, JudgeGate
-from profkit.kernels.evaluation.candidate.cuda_idle import WAITING, IdleProbe
-from profkit.kernels.evaluation.timing.batches import ReferenceFailed, fit_gate
+from profkit.kernels.evaluation.candidate.cuda_memory import WAITING, IdleProbe
+from profkit.kernels.evaluation.candidate.memory import DONE, OPEN, PAGE, JudgeGate
+from profkit.kernels.evaluation.judging.batches import ReferenceFailed, fit_gate
 
 
 def number_at(page: Arena, offset: int) -> int:

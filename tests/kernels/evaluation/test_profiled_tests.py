@@ -13,7 +13,6 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.core import codec
 from profkit.core.errors import Interrupted, UsageError, WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.types import (
@@ -29,15 +28,16 @@ from profkit.evaluation import one_test
 from profkit.execution.places.files import Sending, workload_tree
 from profkit.execution.places.parse import parse_places
 from profkit.execution.places.place import ExecutionPlace
-from profkit.kernels.evaluation.journal import create_journal, read_document
+from profkit.kernels.evaluation.journal import read_document
+from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
-from profkit.kernels.evaluation.results.outputs import write_results
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection
 from profkit.profiling import drill_down, profile_tests
 from profkit.profiling.profile import ProfileOptions
 from tests.evaluation_documents import a_test, failed, passed
+from tests.journals import store_evaluation
 
 RUN = RunDocument(
     "relu",
@@ -54,12 +54,7 @@ RUN = RunDocument(
 def evaluation(folder: Path, *results: TestResult, **settings: object) -> EvaluationRequest:
     """A finished evaluation in `folder` with these results."""
     request = EvaluationRequest(JudgeSettings(**settings), folder, "aten")  # type: ignore[arg-type]
-    journal = create_journal(request, "2026-11-22T00:00:00+00:00")
-    tests = [codec.to_plain_data(result.test) for result in results]
-    journal.describe({"device": "a processor", "versions": {}, "tests": tests})
-    for result in results:
-        journal.add(result, 1.0)
-    journal.close()
+    store_evaluation(request, results)
     return request
 
 

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("torch")
 
 from profkit.core.types import Speedup, SpeedWord
-from profkit.kernels.evaluation.timing.pairs import PairedTimes
-from profkit.kernels.evaluation.timing.timed_trial import LUCK, TrialTimer, may_be_luck
+from profkit.kernels.evaluation.judging.pairs import PairedTimes
+from profkit.kernels.evaluation.judging.trial_timer import LUCK, TrialTimer, may_be_luck
 
 
 def times(median: float, word: SpeedWord, *, disturbed: bool = False) -> PairedTimes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,12 +22,12 @@ from profkit.analysis.evaluation.witnesses import (
 from profkit.core.types import Speedup
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.answers import KernelError
-from profkit.kernels.evaluation.candidate.compiled import CompiledRival
+from profkit.kernels.evaluation.candidate.arguments import KernelError
 from profkit.kernels.evaluation.judging.correctness import Incorrect
+from profkit.kernels.evaluation.judging.pairs import PairedTimes
 from profkit.kernels.evaluation.judging.reference import count_written
-from profkit.kernels.evaluation.sources.compiled import CompiledSource
-from profkit.kernels.evaluation.timing.pairs import PairedTimes
+from profkit.kernels.evaluation.judging.trial_timer import CompiledRival
+from profkit.kernels.evaluation.sources.source import CompiledSource
 
 TIMES = PairedTimes(Speedup(1.5, 1.4, 1.6, "FASTER", 9), 1e-3, 1e-3, 3, False, 1e-3, 1.0, 1.0)
 
@@ -48,6 +49,8 @@ class Process:
 class Trial:
     """A test of which the first call takes 12 s, or ends badly."""
 
+    test = SimpleNamespace(operation="relu.default")
+
     def __init__(self, fault: Exception | None = None) -> None:
         self._fault = fault
 
@@ -59,7 +62,7 @@ class Trial:
 
 def compare(rival: CompiledRival, fault: Exception | None = None) -> tuple[Speedup | None, str]:
     """What becomes of one test."""
-    return rival.compare("relu.default", Trial(fault), lambda _: TIMES)
+    return rival.compare(Trial(fault), lambda _: TIMES)
 
 
 def test_a_compile_that_fails_costs_its_column_alone_and_a_missing_compiler_is_named_once() -> None:
@@ -91,7 +94,7 @@ def test_the_compiled_function_stays_the_same_until_another_operation_is_asked_f
         made.append(operator)
         return lambda *args: operator(*args)
 
-    monkeypatch.setattr("profkit.kernels.evaluation.sources.compiled._compile", compile_it)
+    monkeypatch.setattr("profkit.kernels.evaluation.sources.source._compile", compile_it)
     source = CompiledSource()
     first = source.load("relu.default")
     assert source.load("relu.default") is first

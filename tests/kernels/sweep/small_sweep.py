@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,9 +14,9 @@ from profkit.core.types import CaseResult, MeasuredCeilings
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch
 from profkit.execution.worker import JobStarted
-from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
+from tests.journals import DEVICE, store_sweep
 
 CEILINGS = MeasuredCeilings(1e10, 1e11, "not measured")
 MISBEHAVING = """
@@ -64,28 +63,22 @@ def request_for(folder: Path, *names: str, files: tuple[Path, ...] = (), **more:
         folder=folder,
         device="cpu",
         files=tuple(map(str, files)),
-        python=sys.executable,
         **{**defaults, **more},
     )  # type: ignore[arg-type]
 
 
 def settled(request: SweepRequest, cases: int | None = None, about: Mapping[str, Any] | None = None) -> None:
     """A journal as a sweep leaves it that settled its first `cases`, without anything being measured."""
-    journal = journals.create_journal(
-        request.folder / journals.FILE, {"started": "2026-01-01T00:00:00+00:00", **request.header}
-    )
-    known = {"device": "a device", "versions": {"torch": "0"}, "roofs": {"bandwidth": 1e10, "flops": 1e11}}
-    journal.note(about={**known, **(about or {})})
     points = [(point, name) for point in request.grid.points() for name in request.grid.implementations]
+    results = []
     for number, (point, name) in enumerate(points[:cases]):
         seconds = tuple(1e-5 * (number + 1) + n % 7 * 1e-8 for n in range(20))
-        journal.add(
+        results.append(
             CaseResult(
                 point, name, "measured", median=seconds[3], seconds=seconds, samples=20, bytes=8.0, flops=8.0
-            ),
-            float(number),
+            )
         )
-    journal.close()
+    store_sweep(request, results, {**DEVICE, **(about or {})})
 
 
 # torch's profiler, which measures the memory of a call, serves one thread of a process.

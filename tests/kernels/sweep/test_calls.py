@@ -26,7 +26,7 @@ from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.journal import find_unfinished, read_request, read_sweep
 from profkit.kernels.sweep.plan import plan_sweep, planned_seconds, seconds_left
 from profkit.kernels.sweep.request import SweepGrid, TimingOptions
-from profkit.kernels.sweep.run import run_sweep
+from profkit.kernels.sweep.run import run_sweep, update_case
 from profkit.profiling import drill_down
 from profkit.profiling import profile_cases as drill
 from profkit.profiling.profile import ProfileOptions
@@ -150,10 +150,8 @@ def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path)
     request = request_for(tmp_path / "out", "PyTorch")
     torch.set_num_threads(request.timing.threads)
     settled(request, about=describe_device(torch.device("cpu")))
-    journal = journals.reopen_journal(request.folder / journals.FILE)
-    before = journal.results
-    journal.add(replace(before[1], state="failed", median=None, reason="not yet"), 1.0)
-    journal.close()
+    before = read_sweep(request.folder).results
+    update_case(request, replace(before[1], state="failed", median=None, reason="not yet"), Silent())
     after = run_sweep(read_request(request.folder, again=True), Silent())
     assert [result.state for result in after.results] == ["measured", "measured"]
     assert after.results[0] == before[0]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from profkit.cli.app import app
-from profkit.core import codec
 from profkit.core.errors import UnreadableReport
+from profkit.kernels.operations.registry import register_names, unregister
 from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.outputs import write_results
 from profkit.kernels.sweep.request import SweepGrid
 from profkit.profiling.export import ExportOptions, export
 from tests import sweep_documents as sweeps
+from tests.journals import store_sweep_document
 
 
 @pytest.fixture(scope="module")
@@ -25,14 +26,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("runs") / "20260101-000000-sweep-cuda"
     whole = sweeps.sweep()
     grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
-    header = {"started": whole.started, "grid": asdict(grid), "gpus": [], "rules": {}}
-    kept = journal.create_journal(made / journal.FILE, header)
-    about = {"device": whole.device, "versions": whole.versions, "roofs": codec.to_plain_data(whole.roofs)}
-    kept.note(about=about)
-    for number, result in enumerate(whole.results[:-1]):
-        kept.add(result, 0.1 * number)
-    kept.close()
-    write_results(made, replace(whole, results=whole.results[:-1], complete=False), grid, 0.01, "sweep")
+    kept = replace(whole, results=whole.results[:-1], complete=False)
+    store_sweep_document(made, kept, grid)
+    write_results(made, kept, grid, 0.01, "sweep")
     return made
 
 
@@ -74,10 +70,8 @@ def test_a_journal_that_is_none_is_an_error_with_its_line(folder: Path, tmp_path
 def test_who_only_looks_knows_how_many_cases_a_file_of_the_user_adds(tmp_path: Path) -> None:
     """What it registers is not known where it is not run: the journal says it."""
     grid = SweepGrid(("GELU",), ("PyTorch", "of somebody else"), (16, 32), (256, 512), (8, 64, 512))
-    header = {"started": "2026-01-01", "planned": 24, "grid": asdict(grid), "gpus": [], "rules": {}}
-    kept = journal.create_journal(tmp_path / "run" / journal.FILE, header)
-    for result in sweeps.sweep("GELU", factors={"PyTorch": 1.0}).results:
-        kept.add(result, 0.1)
-    kept.close()
+    register_names([("GELU", "of somebody else")])
+    store_sweep_document(tmp_path / "run", sweeps.sweep("GELU", factors={"PyTorch": 1.0}), grid)
+    unregister([("GELU", "of somebody else")])
     found = read_sweep(tmp_path / "run")
     assert (len(found.results), found.planned, found.complete) == (12, 24, False)

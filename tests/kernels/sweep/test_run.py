@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,13 +22,14 @@ from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, GridPoint
+from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
+from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.journal import read_request
-from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.run import case_result, run_sweep
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -125,13 +125,6 @@ def test_a_sweep_goes_on_where_it_was_and_measures_nothing_twice(tmp_path: Path)
     assert path.read_text().count('"case"') == 2
 
 
-def test_a_folder_with_a_sweep_by_other_rules_is_refused(tmp_path: Path) -> None:
-    request = request_for(tmp_path / "out", "PyTorch")
-    settled(request)
-    with pytest.raises(UsageError, match="by other rules"):
-        run_sweep(replace(request, timing=TimingOptions(0.2, 0.02)), Silent())
-
-
 def test_a_sweep_does_not_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = {"device": "another device", "versions": {"torch": "0"}, "roofs": None}
     monkeypatch.setattr(WorkerPool, "open", lambda *_: here)
@@ -141,88 +134,46 @@ def test_a_sweep_does_not_go_on_on_another_device(tmp_path: Path, monkeypatch: p
         run_sweep(request, Silent())
 
 
-def test_an_interpreter_without_torch_is_told_with_its_fix(tmp_path: Path) -> None:
+def test_an_interpreter_without_torch_is_told_with_its_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bare = tmp_path / "python"
     bare.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 1\n")
     bare.chmod(0o755)
+    clients = [WorkerClient(WorkerCommand("", python=str(bare), log=tmp_path / "log"))]
+    monkeypatch.setattr(workers, "measuring_workers", lambda _: clients)
     with pytest.raises(MachineError) as fault:
-        run_sweep(replace(request_for(tmp_path / "out", "PyTorch"), python=str(bare)), Silent())
+        run_sweep(request_for(tmp_path / "out", "PyTorch"), Silent())
+    assert not (tmp_path / "out").exists()
     assert fault.value.fix == "pip install torch"
     assert fault.value.exit_code == 3
 
 
-@pytest.mark.parametrize("content", ["", "{}", "not json\n", '{"schema": "profkit.run/2"}\n', "\x00\x01\n"])
-def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / journals.FILE).write_text(content)
-    with pytest.raises(UnreadableReport, match="no journal of a sweep"):
-        read_request(tmp_path)
-
-
-def test_the_memory_of_a_journal_does_not_grow_with_the_cases_that_are_added(tmp_path: Path) -> None:
-    request = request_for(tmp_path / "out", "PyTorch")
-    points = [GridPoint("GELU", 1, 1, number, "float32", "forward") for number in range(1, 1001)]
-    journal = journals.create_journal(request.folder / journals.FILE, request.header)
-    tracemalloc.start()
-    try:
-        for point in points:
-            samples = tuple(number / 7 for number in range(100))
-            journal.add(CaseResult(point, "PyTorch", "measured", seconds=samples), 1.0)
-        size = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-        journal.close()
-    assert size < 100_000  # bytes; the results would be three million
-    assert [result.point for result in journal.results] == points
-
-
-def test_a_line_that_is_damaged_costs_its_own_case_alone(tmp_path: Path) -> None:
-    request = request_for(tmp_path / "out", "PyTorch")
-    settled(request)
-    path = request.folder / journals.FILE
-    lines = path.read_bytes().splitlines(keepends=True)
-    for bad in (
-        b"\xff\x00\n",
-        b"[" * 100_000 + b"\n",
-        b'{"note": {"about": "x"}}\n',
-        b"[1]\n",
-        lines[2][:50] + b"\n",
-    ):
-        path.write_bytes(b"".join([*lines[:2], bad, *lines[3:]]))
-        assert len(journals.read_journal(path).results) == 1
-        journals.reopen_journal(path).close()
-        assert len(journals.read_journal(path).results) == 1
-
-
 @pytest.mark.parametrize(
-    ("place", "value"),
+    ("line", "place", "value"),
     [
-        (("files",), 7),
-        (("gpus",), 3),
-        (("rules",), None),
-        (("rules",), [1]),
-        (("case", "median"), -1.0),
-        (("case", "median"), 1e308),
-        (("case", "seconds"), [1.0, -1.0]),
-        (("case", "memory"), 10**400),
-        (("at",), 10**400),
+        (0, ("request", "files"), 7),
+        (0, ("request", "gpus"), 3),
+        (0, ("request", "grid"), None),
+        (0, ("request",), [1]),
+        (2, ("outcome", "median"), -1.0),
+        (2, ("outcome", "median"), 1e308),
+        (2, ("outcome", "seconds"), [1.0, -1.0]),
+        (2, ("outcome", "memory"), 10**400),
     ],
 )
-def test_a_journal_that_says_what_no_sweep_does_is_refused_or_passed_over(
-    tmp_path: Path, place: tuple[str, ...], value: object
+def test_a_journal_that_says_what_no_sweep_does_is_refused(
+    tmp_path: Path, line: int, place: tuple[str, ...], value: object
 ) -> None:
-    request = request_for(tmp_path, "PyTorch")
-    settled(request)
+    settled(request_for(tmp_path, "PyTorch"))
     path = tmp_path / journals.FILE
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    inner = lines[0] if place[0] in lines[0] else lines[2]
+    lines = [json.loads(each) for each in path.read_text().splitlines()]
+    inner = lines[line]
     for word in place[:-1]:
         inner = inner[word]
     inner[place[-1]] = value
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    if place == ("at",):
-        assert journals.read_journal(path).sessions == [1.0]
-        return
-    with pytest.raises(UnreadableReport):
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    with pytest.raises(UnreadableReport, match=f"line {line + 1}:"):
         read_request(tmp_path)
 
 

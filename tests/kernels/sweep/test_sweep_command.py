@@ -11,9 +11,10 @@ pytest.importorskip("torch")
 
 from small_sweep import MISBEHAVING, request_for, settled
 
+from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, CaseState
 from profkit.kernels.operations import registry
-from profkit.kernels.sweep import journal as journals
+from profkit.kernels.sweep.run import update_case
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process, profkit
 
 
@@ -63,7 +64,7 @@ def test_python_that_a_folder_names_runs_only_where_the_user_names_it_too(
 ) -> None:
     (tmp_path / "mine.py").write_text(REGISTERS)
     request = request_for(tmp_path / "out", "PyTorch", "mine", files=(tmp_path / "mine.py",))
-    settled(request)
+    settled(request, 1)
     done = sweep("--resume", str(request.folder), *words, cwd=tmp_path)
     assert done.code == 2
     assert f"the folder names code that would run here: {tmp_path}/mine.py" in " ".join(done.err.split())
@@ -164,10 +165,8 @@ def test_wrong_arithmetic_of_the_framework_is_told_and_fails_nothing(
     (tmp_path / "mine.py").write_text(MISBEHAVING)
     request = request_for(tmp_path / "out", implementation, "raises", files=(tmp_path / "mine.py",))
     settled(request)
-    journal = journals.reopen_journal(request.folder / journals.FILE)
     point = next(iter(request.grid.points()))
-    journal.add(CaseResult(point, implementation, state, reason="a reason of its own"), 1.0)
-    journal.close()
+    update_case(request, CaseResult(point, implementation, state, reason="a reason of its own"), Silent())
     named = ("--with", str(tmp_path / "mine.py"))
     done = sweep("--resume", str(request.folder), *named, "-q", cwd=tmp_path)
     assert done.code == code, done.err

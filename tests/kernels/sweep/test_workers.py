@@ -26,9 +26,9 @@ from profkit.execution import limits
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.operations import registry
-from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.files import register_files
+from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.run import run_sweep
 
@@ -216,8 +216,12 @@ def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itse
     assert notes.told[0].startswith("worker 1 is gone, the others go on: ")
 
 
-def test_a_sweep_without_a_worker_that_starts_says_so(tmp_path: Path) -> None:
-    request = replace(request_for(tmp_path / "out", "PyTorch"), python="/bin/false", gpus=("0", "1"))
+def test_a_sweep_without_a_worker_that_starts_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = [WorkerClient(WorkerCommand("", python="/bin/false")) for _ in range(2)]
+    monkeypatch.setattr(workers, "measuring_workers", lambda _: clients)
+    request = request_for(tmp_path / "out", "PyTorch")
     with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
         run_sweep(request, Silent())
 
@@ -260,12 +264,12 @@ def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_
         run_sweep(request, Silent())
     assert fault.value.exit_code == 3
     assert f"profkit sweep --resume {request.folder}" in str(fault.value.fix)
-    kept = journals.read_journal(request.folder / journals.FILE).results
+    kept = read_sweep(request.folder).results
     assert 0 < len(kept) < 12
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     document = run_sweep(request, Silent())
     assert document.complete
-    assert document.results[: len(kept)] == tuple(kept)
+    assert document.results[: len(kept)] == kept
 
 
 def test_bytecode_of_torch_is_kept_where_nobody_has_it_and_none_may_be_written(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.cli.app import app
-from profkit.core import codec
 from profkit.core.run_folder import write_run
 from profkit.core.types import CaseResult, Workload
 from profkit.kernels.sweep import journal
@@ -23,6 +22,7 @@ from profkit.profiling.export import ExportOptions, export
 from profkit.profiling.scrub import scrub
 from tests import sweep_documents as sweeps
 from tests.documents import document
+from tests.journals import store_sweep_document
 
 SECRET = "Pl4ntedS3cret"
 HOME = f"/home/{SECRET}"
@@ -41,23 +41,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     results = [replace(first, profile=PROFILE), *(r for r in whole.results[1:] if r.implementation != "CUDA")]
     results += [failed] + [r for r in whole.results if r.implementation == "CUDA" and r.point != first.point]
     grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
-    header = {
-        "started": whole.started,
-        "planned": grid.cases,
-        "name": "sweep",
-        "grid": asdict(grid),
-        "gpus": [],
-        "files": [f"{HOME}/my kernels/mine.py"],
-        "rules": {"device": "cuda", "wish": {"precision": 0.01, "budget": 1.0, "cold": True, "threads": 0}},
-    }
-    kept = journal.create_journal(made / journal.FILE, header)
-    about = {"device": whole.device, "versions": whole.versions, "roofs": codec.to_plain_data(whole.roofs)}
-    kept.note(about=about)
-    for number, result in enumerate(results):
-        kept.add(result, 0.1 * number)
-    kept.close()
+    files = (f"{HOME}/my kernels/mine.py",)
+    store_sweep_document(made, replace(whole, results=tuple(results)), grid, files)
     with (made / journal.FILE).open("a") as file:
-        file.write('{"case": {"point": "cut off')
+        file.write('{"case": "GELU cut off')
     write_results(made, read_sweep(made), grid, 0.01, "sweep")
     (made / "worker.log").write_text(f"loaded {HOME}/weights.pt")
     inner = made / PROFILE

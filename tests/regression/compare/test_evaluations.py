@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Comparison, EvaluationDocument, Speedup, TestResult
-from profkit.kernels.evaluation.results.outputs import write_results
+from profkit.kernels.evaluation.outputs import write_results
 from profkit.regression.compare import CompareOptions, compare_evaluations
 from tests.cli_runner import profkit
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed

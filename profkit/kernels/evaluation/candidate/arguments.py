@@ -1,13 +1,22 @@
-"""Arguments of a call as plain data and as bytes in an arena, and back: torch tensors with their strides and offsets.
+"""Memory that the judge and one kernel process share: the arguments of calls are laid out in it.
+
+Arguments of a call as plain data and as bytes in an arena, and back: torch tensors with their strides and offsets.
 
 A recipe is JSON: every value that JSON has no word for is an object with one key that names its kind. A tensor says its
 dtype, shape, stride, its offset in elements, and which storage it lies in; tensors that share a storage share it on the
 other side, too.
+
+What a kernel process answers; its kernel can write whatever it likes, so whether that is an answer of ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import fcntl
+import mmap
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeAlias
@@ -15,7 +24,59 @@ from typing import Any, TypeAlias
 import torch
 
 from profkit.core.types import Json
-from profkit.kernels.evaluation.candidate.arena import ALIGNMENT, align
+
+ALIGNMENT = 64  # bytes, as torch aligns what it allocates
+
+
+class Arena:
+    """`size` bytes, of which only those that were written take memory. `fd` is inherited by the other process."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.fd = _anonymous_file()
+        os.ftruncate(self.fd, size)
+        _keep_size(self.fd)
+        self.memory = mmap.mmap(self.fd, size)
+
+    @classmethod
+    def inherited(cls, fd: int, size: int) -> Arena:
+        """The same memory in the process that inherited it."""
+        arena = cls.__new__(cls)
+        arena.size, arena.fd = size, fd
+        arena.memory = mmap.mmap(fd, size)
+        return arena
+
+    def clear(self) -> None:
+        """Give the memory back: all of it is 0 then, and lies elsewhere when it is written again."""
+        with suppress(OSError, AttributeError, ValueError):
+            self.memory.madvise(mmap.MADV_REMOVE)
+
+    def close(self) -> None:
+        """This process needs it no more. Tensors on it must be gone; the mapping stays where one is not."""
+        with suppress(OSError):
+            os.close(self.fd)
+        with suppress(BufferError):
+            self.memory.close()
+
+
+def align(offset: int, alignment: int = ALIGNMENT) -> int:
+    """The next offset at which a tensor may begin."""
+    return -(-offset // alignment) * alignment
+
+
+def _anonymous_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("profkit-arguments", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    fd, path = tempfile.mkstemp(prefix="profkit-arguments-")
+    os.unlink(path)
+    return fd
+
+
+def _keep_size(fd: int) -> None:
+    """Let nobody make it smaller: who then touches what is gone dies by SIGBUS."""
+    with suppress(OSError, AttributeError):
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+
 
 Tensor: TypeAlias = torch.Tensor
 CPU = torch.device("cpu")
@@ -153,3 +214,78 @@ def _make(value: Any, storages: Sequence[Tensor]) -> Any:
     if kind == "device":
         return torch.device(content)
     raise ValueError(f"a value of kind {kind!r}")
+
+
+MOST_OUTPUTS = 10_000
+LARGEST = 1 << 48  # elements, bytes
+TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
+
+
+class KernelError(Exception):
+    """The kernel, or its file, raised an exception: its type, its message and its traceback as text.
+
+    `memory`: memory was refused to it. `needs_gpu`: by its own word it is of Triton, which found no GPU. As text it is
+    one line: `ValueError: ...`, with the last line of the message where the first one only leads to it (Triton: `at
+    8:71:`).
+    """
+
+    def __init__(
+        self, kind: str, message: str, traceback: str, *, memory: bool = False, needs_gpu: bool = False
+    ) -> None:
+        lines = [line.strip() for line in message.splitlines() if line.strip()]
+        line = lines[0] if lines else ""
+        if line.endswith(":") and len(lines) > 1:
+            line = f"{line} {lines[-1]}"
+        super().__init__(f"{kind}: {line[:300]}" if line else kind)
+        self.kind, self.traceback, self.memory, self.needs_gpu = kind, traceback, memory, needs_gpu
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One call: the bytes of its arguments' storages, as they are after it, and what became of it."""
+
+    slot: Sequence[Tensor]
+    description: Any = None
+    error: KernelError | None = None
+
+    @property
+    def value(self) -> Any:
+        """How its value is described. Raises KernelError."""
+        if self.error is not None:
+            raise self.error
+        return self.description
+
+
+def is_description(value: Any) -> bool:
+    """Whether it is how our process describes a value."""
+    if isinstance(value, list):
+        return len(value) <= MOST_OUTPUTS and all(map(is_description, value))
+    if not isinstance(value, dict):
+        return value is None or isinstance(value, (bool, int, str))
+    if "tensor" not in value:
+        return len(value) == 1 and all(isinstance(word, (str, list)) for word in value.values())
+    parts = value["tensor"]
+    if not isinstance(parts, list) or [type(part) for part in parts] != TENSOR_PARTS:
+        return False
+    sizes = [*parts[2], *parts[3]]
+    fits = all(type(size) is int and 0 <= size < LARGEST for size in sizes) and len(parts[2]) == len(parts[3])
+    return fits and 0 <= parts[0] < 1 << 64
+
+
+def addresses_in(value: Any) -> Iterator[int]:
+    """Where the tensors of a described value lie."""
+    if isinstance(value, list):
+        for each in value:
+            yield from addresses_in(each)
+    elif isinstance(value, dict) and "tensor" in value:
+        yield value["tensor"][0]
+
+
+def is_segment(value: Any) -> bool:
+    """Whether it is address, bytes and handle of an allocation."""
+    return (
+        isinstance(value, list)
+        and [type(part) for part in value] == [int, int, str]
+        and 0 <= value[0] < 1 << 64
+        and 0 <= value[1] < LARGEST
+    )

@@ -25,15 +25,17 @@ from profkit.core.errors import MachineError
 from profkit.core.whole_files import user_cache
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.answers import (
+from profkit.kernels.evaluation.candidate.arguments import (
     KernelCall,
     KernelError,
+    Recipe,
+    Tensor,
     addresses_in,
     is_description,
     is_segment,
+    storage_views,
 )
-from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
-from profkit.kernels.evaluation.candidate.cuda_idle import BusyDevice
+from profkit.kernels.evaluation.candidate.cuda_memory import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.candidate.standstill import Standstill, cpu_seconds

@@ -8,27 +8,44 @@ read while the process stands still, as on the CPU: nothing computes when it is 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeAlias
+from time import perf_counter
+from typing import Any
 
 import torch
 
 from profkit.core.codec import without_collector
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
-from profkit.kernels.evaluation.candidate.cuda_gate import DeviceGate, JudgeGate
-from profkit.kernels.evaluation.candidate.cuda_idle import RECOVERY, IdleProbe
-from profkit.kernels.evaluation.candidate.malloc import GARBAGE
+from profkit.kernels.evaluation.candidate.arguments import Tensor
+from profkit.kernels.evaluation.candidate.memory import (
+    GARBAGE,
+    DeviceGate,
+    JudgeGate,
+    JudgeMemory,
+    KernelMemory,
+)
 from profkit.runtime.region.cuda_driver import L2_BYTES, CudaDriver, DriverError
 
-Tensor: TypeAlias = torch.Tensor
 DEVICE = torch.device("cuda", 0)  # a judge sees one device alone
 HANDLE_BYTES = 64  # CU_IPC_HANDLE_SIZE
 LAZY_PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, which is all that cuda.h allows
 FLUSH_TIMES = 2  # of the L2
 # Blocks that are freed again so that the allocator has some to give: of both of its pools, for small and large ones.
 SPARE_BLOCKS = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 26)
+# of the probe
+CALIBRATIONS = 50
+TIMES_IDLE, ABOVE_IDLE = (
+    5.0,
+    150e-6,
+)  # slower than so many times an idle device's answer, and seconds above it: busy
+WAITING = 1.5e-3  # seconds that an answer may take while processes wait at a gate: the device looks after them in turn
+IN_A_ROW = 2  # fast answers: one alone may have come between two time slices
+LOOKS = 3  # slow answers in a row: a single one is a judge that waited for a processor
+STILL_BUSY = 0.02  # seconds of slow answers alone, of a process that stands still: ten time slices
+PATIENCE = 5.0  # seconds for work that was launched before the process was stopped
+RECOVERY = 30.0  # seconds for a process that was killed inside of a kernel
 
 
 class IpcHandle(ctypes.Structure):
@@ -69,14 +86,14 @@ def tensor_at(address: int, size: int) -> Tensor:
     return torch.as_tensor(_Block(address, size), device=DEVICE)
 
 
-class CudaJudgeMemory:
+class CudaJudgeMemory(JudgeMemory):
     """`size` bytes of the device; see `JudgeMemory`. `probe` tells when the device is idle.
 
     Raises MachineError where they cannot be had.
     """
 
     def __init__(self, driver: CudaDriver, size: int, probe: IdleProbe) -> None:
-        self._driver, self._size, self._probe = driver, size, probe
+        self._driver, self.size, self._probe = driver, size, probe
         self._base, self._is_lost = 0, False
         self._segments: dict[int, _Segment] = {}  # by their address in the process
         self._own = ctypes.c_uint64()
@@ -90,38 +107,23 @@ class CudaJudgeMemory:
                 "nvidia-smi shows what else uses it",
             ) from error
         self._handle = handle.to_text()
-        self._gate = JudgeGate(probe.waiting)
+        self.gate = self._gate = JudgeGate(probe.waiting)
+        self.inherited = (self._gate.fd,)  # for memory the handle is enough
         l2 = ctypes.c_int()
         driver.call("cuDeviceGetAttribute", ctypes.byref(l2), L2_BYTES, 0)
         self._flush = torch.empty(max(1, FLUSH_TIMES * l2.value), dtype=torch.uint8, device=DEVICE)
-
-    @property
-    def size(self) -> int:
-        """Bytes that are shared."""
-        return self._size
-
-    @property
-    def inherited(self) -> tuple[int, ...]:
-        """The page of the gate; for memory the handle is enough."""
-        return (self._gate.fd,)
 
     @property
     def is_idle(self) -> bool:
         """Whether it answers at once, twice."""
         return self._probe.is_idle
 
-    @property
-    def gate(self) -> JudgeGate:
-        """What calls wait at."""
-        return self._gate
-
     def describe(self) -> Json:
         """The handle, and the gate's descriptor."""
-        return {"cuda": self._handle, "size": self._size, "gate": self._gate.fd}
+        return {"cuda": self._handle, "size": self.size, "gate": self._gate.fd}
 
-    def meet(self, pid: int, base: int) -> None:
-        """A process has started, in which the shared memory lies at `base`."""
-        del pid
+    def meet(self, pid: int, base: int) -> None:  # noqa: ARG002
+        """Where it lies there."""
         self._base = base
 
     def forget(self) -> None:
@@ -159,7 +161,7 @@ class CudaJudgeMemory:
 
     def foreign(self, addresses: Sequence[int]) -> list[int]:
         """Those outside of the shared memory."""
-        return [each for each in addresses if each and not self._base <= each < self._base + self._size]
+        return [each for each in addresses if each and not self._base <= each < self._base + self.size]
 
     def open(self, segments: Sequence[tuple[int, int, str]]) -> bool:
         """Open what the process made handles for: address, bytes and handle of each. It must run meanwhile.
@@ -212,9 +214,6 @@ class CudaJudgeMemory:
         """
         self._probe.wait()
 
-    def clear(self) -> None:
-        """What is written next lies where it likes: a device has no luck with pages."""
-
     def close(self) -> None:
         """It is needed no more. Tensors on it must be gone."""
         self.lose()
@@ -224,7 +223,7 @@ class CudaJudgeMemory:
 
     def _find(self, address: int, count: int) -> int | None:
         """Where these bytes of the process lie here."""
-        if self._base <= address and address + count <= self._base + self._size:
+        if self._base <= address and address + count <= self._base + self.size:
             return self._own.value + address - self._base
         for begin, segment in self._segments.items():
             if begin <= address and address + count <= begin + segment.size:
@@ -252,7 +251,7 @@ class _Segment:
         self.mapped, self.size, self.handle = mapped, size, handle
 
 
-class CudaKernelMemory:
+class CudaKernelMemory(KernelMemory):
     """The same memory in the kernel process; see `KernelMemory`. Raises DriverError."""
 
     def __init__(self, description: Json) -> None:
@@ -265,18 +264,13 @@ class CudaKernelMemory:
         self._driver.check(
             "cuIpcOpenMemHandle_v2", ctypes.byref(mapped), handle, ctypes.c_uint(LAZY_PEER_ACCESS)
         )
-        self._base = mapped.value
+        self.base = mapped.value
         self._cell = torch.zeros(1, dtype=torch.uint8, device=DEVICE)
         self._gate = DeviceGate(self._driver, int(str(description["gate"])))
 
-    @property
-    def base(self) -> int:
-        """Its address."""
-        return self._base
-
     def bytes_at(self, offset: int, size: int) -> Tensor:
         """A part of it as a tensor with a storage of its own."""
-        return tensor_at(self._base + offset, size)
+        return tensor_at(self.base + offset, size)
 
     @contextmanager
     def fill_new(self, *, filled: bool) -> Iterator[None]:
@@ -285,9 +279,6 @@ class CudaKernelMemory:
             if filled:
                 fill_free_blocks(self._driver)
             yield
-
-    def keep_freed(self) -> None:
-        """torch's allocator keeps what is freed anyway."""
 
     def release(self) -> None:
         """Give back what torch's allocator keeps."""
@@ -371,3 +362,86 @@ def free_blocks(snapshot: Iterable[dict[str, Any]]) -> Iterator[tuple[int, int]]
             if block["state"] == "inactive":
                 yield int(block.get("address", address)), int(block["size"])
             address += int(block["size"])
+
+
+# ---------------------------------------------------------------- is the device idle?
+
+
+class BusyDevice(Exception):
+    """The device works, although the process that may use it stands still."""
+
+
+class IdleProbe:
+    """`ask` has the device do a tiny piece of work, and waits for it."""
+
+    def __init__(self, ask: Callable[[], object], clock: Callable[[], float] = perf_counter) -> None:
+        self._ask, self._clock = ask, clock
+        self.idle_seconds = 0.0  # of an answer
+        self.overruns = 0  # how often work went on after its process had said that it was done
+        self.checks = self.early = 0  # before a process is woken, and how often there was work already
+        self.waiting: set[int] = set()  # processes with work that waits at a gate
+        self.calibrate()
+
+    def calibrate(self) -> None:
+        """Measure how fast an idle device answers; nothing of ours may run on it."""
+        self._ask()
+        answers = sorted(self._answer_seconds() for _ in range(CALIBRATIONS))
+        self.idle_seconds = answers[len(answers) // 2]
+
+    @property
+    def busy_seconds(self) -> float:
+        """An answer that takes longer is that of a device that works."""
+        least = WAITING if self.waiting else self.idle_seconds + ABOVE_IDLE
+        return max(TIMES_IDLE * self.idle_seconds, least)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether some answers in a row are fast, now or soon."""
+        fast = 0
+        for _ in range(LOOKS + IN_A_ROW):
+            fast = fast + 1 if self._answer_seconds() <= self.busy_seconds else 0
+            if fast == IN_A_ROW:
+                return True
+        return False
+
+    def check(self) -> None:
+        """Raises BusyDevice where it works, and does not stop at once."""
+        self.checks += 1
+        slow: list[float] = []
+        while len(slow) < LOOKS or sum(slow) < STILL_BUSY:
+            seconds = self._answer_seconds()
+            if seconds <= self.busy_seconds:
+                self.early += len(slow) > 0
+                return
+            slow.append(seconds)
+        median = sorted(slow)[len(slow) // 2]
+        raise BusyDevice(
+            f"the GPU works although the process of the kernels stands still: it takes {median * 1e6:.0f} us to do "
+            f"nothing, and {self.idle_seconds * 1e6:.0f} us when it is idle"
+        )
+
+    def wait(self, patience: float = PATIENCE) -> None:
+        """Until it is idle. Raises BusyDevice where it is not within `patience` seconds."""
+        end = self._clock() + patience
+        fast = slow = 0
+        while fast < IN_A_ROW:
+            if self._answer_seconds() > self.busy_seconds:
+                fast, slow = 0, slow + 1
+                if self._clock() > end:
+                    raise BusyDevice(f"the GPU goes on working for more than {patience:g} s")
+            else:
+                fast += 1
+        self.overruns += slow >= LOOKS
+
+    def recover(self) -> bool:
+        """Whether the device becomes idle after its process was killed; waits for that."""
+        try:
+            self.wait(RECOVERY)
+        except BusyDevice:
+            return False
+        return True
+
+    def _answer_seconds(self) -> float:
+        begin = self._clock()
+        self._ask()
+        return self._clock() - begin

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 from dataclasses import dataclass
 from time import monotonic, sleep
-from typing import Protocol
 
 import torch
 
@@ -16,8 +15,7 @@ from profkit.core.progress import Silent
 from profkit.core.types import MeasuredCeilings
 from profkit.execution.worker import DeviceError
 from profkit.hardware.gpu_locks import lock_gpus
-from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
-from profkit.kernels.evaluation.candidate.memory import JudgeMemory
+from profkit.kernels.evaluation.candidate.memory import HostJudgeMemory, JudgeMemory
 from profkit.kernels.sweep.device import free_memory, measure_ceilings
 
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
@@ -45,40 +43,48 @@ class BatchLimits:
     with_results: bool = False
 
 
-class JudgedDevice(Protocol):
-    """One device, and what the judge knows of it."""
+class JudgedDevice:
+    """One device, and what the judge knows of it: here the CPU, where a process that stands still computes nothing."""
 
-    @property
-    def device(self) -> torch.device:
-        """As torch calls it."""
-
-    @property
-    def batch(self) -> BatchLimits:
-        """Of timed calls."""
+    device = torch.device("cpu")
+    batch = BatchLimits(0.002, 256, 1 << 28)  # of timed calls; seconds: waking a process is little of it
 
     def make_memory(self) -> JudgeMemory:
-        """Memory to be shared with one kernel process. Raises MachineError."""
+        """Memory to be shared with one kernel process: of half of what is free only what is used is taken.
+
+        Raises MachineError.
+        """
+        free = free_memory(self.device) or 8 << 30
+        return HostJudgeMemory(int(free * ARENA_SHARE) // 4096 * 4096)
 
     def impossible_rate(self, bytes_written: float, seconds: float) -> str:
         """Why it cannot have written so many bytes in these seconds; empty where it could."""
+        return impossible_rate(bytes_written, seconds)
 
     def cached_bytes(self) -> int:
-        """So many may lie in its caches."""
+        """So many may lie in its caches: four times the largest."""
+        from profkit.hardware.machine import read_machine
+
+        return 4 * max((cache.size for cache in read_machine().caches), default=1 << 30)
 
     def measure_ceilings(self) -> dict[str, MeasuredCeilings]:
         """What it can do at most, by dtype; '' for all that have none of their own."""
+        return {"": measure_ceilings(self.device)}
 
     def begin_timing(self) -> None:
         """A test is timed from now on."""
 
     def remarks(self) -> tuple[str, ...]:
         """What must be known to believe the times since then."""
+        return ()
 
     def find_early_work(self) -> str:
         """Why the times since then cannot be believed: kernels ran before they were called. Empty where none did."""
+        return ""
 
-    def is_large(self, call_bytes: int) -> bool:
+    def is_large(self, call_bytes: int) -> bool:  # noqa: ARG002
         """Whether what calls of so many bytes leave in caches of allocators would be missed by others."""
+        return False
 
     def check(self) -> None:
         """Raises DeviceError where it takes nothing more from this process."""
@@ -87,59 +93,11 @@ class JudgedDevice(Protocol):
         """Others may have it."""
 
 
-class HostDevice:
-    """The CPU."""
-
-    device = torch.device("cpu")
-    batch = BatchLimits(0.002, 256, 1 << 28)  # seconds: waking a process is little of it
-
-    def make_memory(self) -> JudgeMemory:
-        """Half of what is free, of which only what is used is taken."""
-        free = free_memory(self.device) or 8 << 30
-        return HostJudgeMemory(int(free * ARENA_SHARE) // 4096 * 4096)
-
-    def impossible_rate(self, bytes_written: float, seconds: float) -> str:
-        """By the stores of a processor."""
-        return impossible_rate(bytes_written, seconds)
-
-    def cached_bytes(self) -> int:
-        """Four times the largest cache."""
-        from profkit.hardware.machine import read_machine
-
-        return 4 * max((cache.size for cache in read_machine().caches), default=1 << 30)
-
-    def measure_ceilings(self) -> dict[str, MeasuredCeilings]:
-        """Of all dtypes alike."""
-        return {"": measure_ceilings(self.device)}
-
-    def begin_timing(self) -> None:
-        """Nothing is watched."""
-
-    def remarks(self) -> tuple[str, ...]:
-        """None."""
-        return ()
-
-    def find_early_work(self) -> str:
-        """A process that stands still computes nothing."""
-        return ""
-
-    def is_large(self, call_bytes: int) -> bool:  # noqa: ARG002
-        """The system takes back what it needs."""
-        return False
-
-    def check(self) -> None:
-        """A CPU takes whatever it is given."""
-
-    def close(self) -> None:
-        """It is everybody's."""
-
-
-class CudaDevice:
+class CudaDevice(JudgedDevice):
     """The first CUDA device that this process sees. Raises UsageError where another judge has it, or it is busy."""
 
     def __init__(self) -> None:
-        from profkit.kernels.evaluation.candidate.cuda_idle import IdleProbe
-        from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE
+        from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE, IdleProbe
         from profkit.runtime.passes.device_clock import DeviceClock
         from profkit.runtime.passes.device_timing import DeviceWatch
         from profkit.runtime.region.cuda_driver import CudaDriver
@@ -243,7 +201,7 @@ class CudaDevice:
 
 def find_device(device: str) -> JudgedDevice:
     """The device that is called so: cpu, or cuda:0. Raises UsageError where somebody else has it."""
-    return CudaDevice() if torch.device(device).type == "cuda" else HostDevice()
+    return CudaDevice() if torch.device(device).type == "cuda" else JudgedDevice()
 
 
 def _lock_device(uuid: str) -> contextlib.ExitStack:

@@ -1,57 +1,96 @@
-"""What judge and kernel process share, as each of them needs it: one interface for every kind of device.
+"""What judge and kernel process share: one interface for every kind of device, and the CPU's own.
 
 The judge makes its side (`JudgeMemory`) and describes it to the process, which makes its own (`KernelMemory`) of that.
+Where a method has a body in these two, that is how it is on the CPU, whose memory the judge reads by itself.
+
+A gate before the calls of a batch: the device waits at it until the judge, whose clock then runs, opens it.
+
+To launch a short kernel takes the host longer than the device takes to run it, and how long differs from process to
+process by a tenth and more. So a process launches all calls of a batch behind the gate, says where their outputs lie,
+and is stopped. Only then are their arguments written: no code on a processor ever sees them. From the moment in which
+the gate opens the device alone works, and a number that it writes behind the last call says when it is done. Nobody
+needs to believe that number: the judge looks whether the device is idle then.
+
+Both numbers lie in a page of the host that judge, process and device share, so opening it and looking at it disturb
+nothing (cuda.h: stream memory operations).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol, TypeAlias
+import ctypes
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from typing import Any
 
 import torch
 
+from profkit.core.errors import MachineError
 from profkit.core.types import Json
-from profkit.kernels.evaluation.candidate import malloc
-from profkit.kernels.evaluation.candidate.cuda_gate import JudgeGate
+from profkit.kernels.evaluation.candidate.arguments import Arena, Tensor
+from profkit.runtime.region.cuda_driver import CudaDriver
 
-Tensor: TypeAlias = torch.Tensor
+# glibc's mallopt(3)
+_PERTURB, _MMAP_MAX, _TRIM_THRESHOLD = -6, -4, -1
+_FILLED = 1  # new memory has bytes of its complement then, 0xFE: large negative numbers, or NaN
+_KEPT = 1 << 30  # bytes that malloc keeps rather than gives back
+GARBAGE = 0xFE
+
+# of the gate
+PAGE = 4096
+OPEN, DONE = 0, 64  # where the numbers lie: of the last batch that may run, and of the last one that is done
+PORTABLE, DEVICE_MAP = 1, 2  # CU_MEMHOSTREGISTER_*
+AT_LEAST = 0  # CU_STREAM_WAIT_VALUE_GEQ
 
 
-class JudgeMemory(Protocol):
+class JudgeMemory:
     """Memory that the judge shares with one kernel process, and its look at what that process has beside it."""
 
-    @property
-    def size(self) -> int:
-        """Bytes that are shared."""
-
-    @property
-    def inherited(self) -> tuple[int, ...]:
-        """Descriptors that the process is started with."""
+    size: int  # bytes that are shared
+    inherited: tuple[int, ...]  # descriptors that the process is started with
+    gate: JudgeGate | None = None  # what calls on a device may wait at until they are to run
 
     def describe(self) -> Json:
         """What the process needs to have it, too."""
+        raise NotImplementedError
 
     def meet(self, pid: int, base: int) -> None:
         """A process has started, in which the shared memory lies at `base`."""
+        raise NotImplementedError
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
         """A part of it as a tensor with a storage of its own: nothing reaches beyond."""
+        raise NotImplementedError
 
     def address_of(self, storage: Tensor) -> tuple[int, int]:
         """Where these bytes lie in the process's address space: begin and end."""
+        raise NotImplementedError
 
     def read(self, address: int, count: int) -> Tensor | None:
         """Bytes of the process, which stands still; None where there is nothing at its address."""
+        raise NotImplementedError
 
-    def unknown(self, addresses: Sequence[int]) -> list[int]:
+    def close(self) -> None:
+        """It is needed no more. Tensors on it must be gone."""
+        raise NotImplementedError
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the device does nothing, as far as a look can tell."""
+        return True
+
+    def unknown(self, addresses: Sequence[int]) -> list[int]:  # noqa: ARG002
         """Those of the process's addresses that cannot be read before it has made handles for them."""
+        return []
 
-    def foreign(self, addresses: Sequence[int]) -> list[int]:
+    def foreign(self, addresses: Sequence[int]) -> list[int]:  # noqa: ARG002
         """Those that are read by handles, which are old once the process has given that memory back."""
+        return []
 
-    def open(self, segments: Sequence[tuple[int, int, str]]) -> bool:
+    def open(self, segments: Sequence[tuple[int, int, str]]) -> bool:  # noqa: ARG002
         """Open what the process has made handles for, while it runs; whether one that was open is another now."""
+        return False
 
     def settle(self) -> None:
         """Wait until all is there that was written here: the process is to run now. Raises BusyDevice."""
@@ -61,14 +100,6 @@ class JudgeMemory(Protocol):
 
     def arrive(self) -> None:
         """Wait until all is there that was written here, and nothing of it in a cache."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether the device does nothing, as far as a look can tell."""
-
-    @property
-    def gate(self) -> JudgeGate | None:
-        """What calls on a device may wait at until they are to run; None where there is none."""
 
     def forget(self) -> None:
         """The process is to give back what it has allocated: nothing of it stays open here."""
@@ -82,22 +113,19 @@ class JudgeMemory(Protocol):
     def clear(self) -> None:
         """Nothing of it is needed: what is written next lies elsewhere."""
 
-    def close(self) -> None:
-        """It is needed no more."""
 
-
-class KernelMemory(Protocol):
+class KernelMemory:
     """The same memory in the kernel process, and how memory is given there to whoever asks for it."""
 
-    @property
-    def base(self) -> int:
-        """Its address."""
+    base: int  # its address
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
         """A part of it as a tensor with a storage of its own."""
+        raise NotImplementedError
 
     def fill_new(self, *, filled: bool) -> AbstractContextManager[None]:
         """New memory holds garbage at first, where `filled`, so that what nobody writes shows."""
+        raise NotImplementedError
 
     def keep_freed(self) -> None:
         """What is freed stays here: no later call is charged with getting it again."""
@@ -119,26 +147,202 @@ class KernelMemory(Protocol):
 
     def has_failed(self) -> bool:
         """Whether the device takes nothing more from this process."""
+        return False
 
-    def export(self, addresses: Sequence[int]) -> list[tuple[int, int, str]]:
+    def export(self, addresses: Sequence[int]) -> list[tuple[int, int, str]]:  # noqa: ARG002
         """Address, bytes and handle of the allocations that have these addresses."""
+        return []
 
 
-def fill_new_memory(device: torch.device) -> AbstractContextManager[None]:
-    """New memory of this process on the device holds garbage at first."""
-    if device.type == "cuda":
-        from profkit.kernels.evaluation.candidate.cuda_memory import fill_new_device_memory
-
-        return fill_new_device_memory()
-    return malloc.fill_new_memory()
+# ---------------------------------------------------------------- the CPU
 
 
-def join_memory(description: Json) -> KernelMemory:
-    """The kernel process's side of what the judge described."""
-    if isinstance(description, dict) and "cuda" in description:
-        from profkit.kernels.evaluation.candidate.cuda_memory import CudaKernelMemory
+class HostJudgeMemory(JudgeMemory):
+    """`size` bytes, of which only what was written takes memory; all of a process can be read."""
 
-        return CudaKernelMemory(description)
-    from profkit.kernels.evaluation.candidate.host import HostKernelMemory
+    def __init__(self, size: int) -> None:
+        self._arena = Arena(size)
+        self.size, self.inherited = size, (self._arena.fd,)
+        self._own_base = self.bytes_at(0, 1).data_ptr()
+        self._pid = self._base = 0
 
-    return HostKernelMemory(description)
+    def describe(self) -> Json:
+        """Its descriptor and size."""
+        return {"fd": self._arena.fd, "size": self.size}
+
+    def meet(self, pid: int, base: int) -> None:
+        """Whose memory is read."""
+        self._pid, self._base = pid, base
+
+    def bytes_at(self, offset: int, size: int) -> Tensor:
+        """Of the arena."""
+        return _bytes_at(self._arena, offset, size)
+
+    def address_of(self, storage: Tensor) -> tuple[int, int]:
+        """By the arena's address there."""
+        begin = self._base + storage.data_ptr() - self._own_base if storage.numel() else 0
+        return begin, begin + storage.numel()
+
+    def read(self, address: int, count: int) -> Tensor | None:
+        """By process_vm_readv(2). Raises MachineError where the system does not let us."""
+        data = torch.empty(count, dtype=torch.uint8)
+        if count and _read_process(self._pid, address, data.data_ptr(), count) != count:
+            return None
+        return data
+
+    def clear(self) -> None:
+        """Give the memory back."""
+        self._arena.clear()
+
+    def close(self) -> None:
+        """And the descriptor."""
+        self._arena.close()
+
+
+class HostKernelMemory(KernelMemory):
+    """The arena in the kernel process; a function that has returned is done, and its threads are stopped with it."""
+
+    def __init__(self, description: Any) -> None:
+        self._arena = Arena.inherited(description["fd"], description["size"])
+        self.base = self.bytes_at(0, 1).data_ptr()
+
+    def bytes_at(self, offset: int, size: int) -> Tensor:
+        """Of the arena."""
+        return _bytes_at(self._arena, offset, size)
+
+    def fill_new(self, *, filled: bool) -> AbstractContextManager[None]:
+        """What malloc gives."""
+        return fill_new_memory(filled=filled)
+
+    def keep_freed(self) -> None:
+        """In malloc: no call is charged with new pages."""
+        _set_malloc(_MMAP_MAX, 0)
+        _set_malloc(_TRIM_THRESHOLD, _KEPT)
+
+
+def _bytes_at(arena: Arena, offset: int, size: int) -> Tensor:
+    if not size:
+        return torch.empty(0, dtype=torch.uint8, device="cpu")
+    return torch.frombuffer(arena.memory, dtype=torch.uint8, count=size, offset=offset)
+
+
+@contextmanager
+def fill_new_memory(*, filled: bool = True) -> Iterator[None]:
+    """Memory that malloc gives holds GARBAGE at first, so that what nobody writes shows."""
+    _set_malloc(_PERTURB, _FILLED if filled else 0)
+    try:
+        yield
+    finally:
+        _set_malloc(_PERTURB, 0)
+
+
+@cache
+def _load_mallopt() -> Any:
+    with suppress(OSError, AttributeError):
+        return ctypes.CDLL(None).mallopt
+    return None
+
+
+def _set_malloc(parameter: int, value: int) -> None:
+    if (mallopt := _load_mallopt()) is not None:
+        mallopt(parameter, value)
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+@cache
+def _load_reader() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "process_vm_readv"):
+        raise MachineError(
+            "kernels can be evaluated on Linux alone: nothing else reads another process's memory"
+        )
+    libc.process_vm_readv.restype = ctypes.c_ssize_t
+    return libc.process_vm_readv
+
+
+def _read_process(pid: int, address: int, into: int, count: int) -> int:
+    """Bytes that were read."""
+    mine, other = _Range(into, count), _Range(address, count)
+    done: int = _load_reader()(pid, ctypes.byref(mine), 1, ctypes.byref(other), 1, 0)
+    if done < 0 and ctypes.get_errno() in (1, 38):  # EPERM, ENOSYS
+        raise MachineError(
+            "the memory of a kernel's process cannot be read: the container forbids process_vm_readv",
+            "docker run --cap-add SYS_PTRACE",
+        )
+    return done
+
+
+# ---------------------------------------------------------------- the gate
+
+
+class JudgeGate:
+    """The judge's side. `waiting`: the numbers of all gates at which something waits."""
+
+    def __init__(self, waiting: set[int]) -> None:
+        self._page = Arena(PAGE)
+        self._number = 0
+        self._waiting = waiting
+
+    @property
+    def fd(self) -> int:
+        """What the process inherits."""
+        return self._page.fd
+
+    def next_batch(self) -> int:
+        """The number of a new batch, before which the gate is closed."""
+        self._number += 1
+        self._waiting.add(self.fd)
+        return self._number
+
+    def leave(self) -> None:
+        """Nothing waits any more: the batch has run, or its process is gone."""
+        self._waiting.discard(self.fd)
+
+    def open(self) -> None:
+        """Let the batch run."""
+        struct.pack_into("<I", self._page.memory, OPEN, self._number)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its process's device has said so."""
+        return bool(struct.unpack_from("<I", self._page.memory, DONE)[0] == self._number)
+
+    def close(self) -> None:
+        """It is needed no more."""
+        self.leave()
+        self._page.close()
+
+
+class DeviceGate:
+    """The side of the kernel process, on the stream that kernels are launched to. Raises DriverError."""
+
+    def __init__(self, driver: CudaDriver, fd: int) -> None:
+        self._driver = driver
+        self._page = Arena.inherited(fd, PAGE)
+        begin = ctypes.addressof(ctypes.c_char.from_buffer(self._page.memory))
+        flags = ctypes.c_uint(PORTABLE | DEVICE_MAP)
+        driver.check("cuMemHostRegister_v2", ctypes.c_void_p(begin), ctypes.c_size_t(PAGE), flags)
+        self._address = ctypes.c_uint64()
+        driver.check(
+            "cuMemHostGetDevicePointer_v2",
+            ctypes.byref(self._address),
+            ctypes.c_void_p(begin),
+            ctypes.c_uint(0),
+        )
+
+    def wait(self, stream: int, number: int) -> None:
+        """What is launched to the stream from now on waits until this batch may run."""
+        self._on("cuStreamWaitValue32_v2", stream, OPEN, number, AT_LEAST)
+
+    def tell_done(self, stream: int, number: int) -> None:
+        """When all that was launched to the stream is done, say so."""
+        self._on("cuStreamWriteValue32_v2", stream, DONE, number, 0)
+
+    def _on(self, name: str, stream: int, offset: int, number: int, flags: int) -> None:
+        address = ctypes.c_uint64(self._address.value + offset)
+        self._driver.check(
+            name, ctypes.c_void_p(stream), address, ctypes.c_uint32(number), ctypes.c_uint(flags)
+        )

@@ -29,7 +29,7 @@ from profkit.kernels.evaluation.candidate.confinement import (
 )
 
 TRACEBACK = 4000  # characters
-LEAST = "#least"  # the name of what launches the least there is
+LEAST = "#least"  # the name of a kernel of PyTorch's own that is over at once
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> None:
     handler = _Handler(answers, source, memory, threads)
     # A kernel that asks for more gets an error at once, and no other program is killed.
     limits.limit_memory(free)
-    _answer(answers, {"arena": handler.memory_address()})
+    _answer(answers, {"arena": handler.memory.base})
     for line in sys.stdin.buffer:
         if line == b"go\n":
             handler.run_slots()
@@ -71,7 +71,7 @@ class _Handler:
     def __init__(self, answers: int, source: dict[str, Any], memory: Any, threads: int) -> None:
         import torch
 
-        from profkit.kernels.evaluation.candidate.memory import join_memory
+        from profkit.kernels.evaluation.candidate.memory import HostKernelMemory, KernelMemory
         from profkit.kernels.evaluation.sources.registry import open_source
         from profkit.kernels.evaluation.sources.source import SourceRequest
 
@@ -85,25 +85,26 @@ class _Handler:
             self._source = open_source(SourceRequest(**source))
         except Exception as error:
             self._fault = _describe_error(error)
-        self._memory = join_memory(memory)
+        if "cuda" in memory:
+            from profkit.kernels.evaluation.candidate.cuda_memory import CudaKernelMemory
+
+            self.memory: KernelMemory = CudaKernelMemory(memory)
+        else:
+            self.memory = HostKernelMemory(memory)
         self._kernel: Any = None
         self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self._outputs: list[Any] = []
 
-    def memory_address(self) -> int:
-        """Where the shared memory lies here."""
-        return self._memory.base
-
     def _load(self, operation: str) -> dict[str, Any]:
         """Load the kernel of the operation; without a name one that gives its first tensor back."""
         if operation in ("", LEAST):
-            self._kernel = self._touch if operation else _give_back
+            self._kernel = _least if operation else _give_back
             return {"loaded": ""}
         if self._source is None:
             return self._fault
         try:
             self._kernel = self._source.load(operation)
-            self._memory.wait()
+            self.memory.wait()
             gc.collect()
             gc.freeze()  # what is collected later is looked for among what calls have made
         except Exception as error:
@@ -111,10 +112,6 @@ class _Handler:
         except SystemExit as error:
             return {"error": "SystemExit", "message": f"its file called exit({error.code})", "traceback": ""}
         return {"loaded": self._source.where(operation)}
-
-    def _touch(self) -> tuple[()]:
-        self._memory.touch()
-        return ()
 
     def _slots_at(self, recipe: dict[str, Any], offsets: list[int]) -> dict[str, Any]:
         """Make the arguments of a call at each offset; what lies there is written by the judge."""
@@ -125,7 +122,7 @@ class _Handler:
         )
         self._outputs = []
         self._slots = [
-            decode(known.body, storage_views(known, self._memory.bytes_at, offset)) for offset in offsets
+            decode(known.body, storage_views(known, self.memory.bytes_at, offset)) for offset in offsets
         ]
         return {"slots": len(self._slots)}
 
@@ -138,9 +135,9 @@ class _Handler:
         calls: list[dict[str, Any]] = []
         for args, kwargs in self._slots:
             try:
-                with self._memory.fill_new(filled=garbage and not calls):
+                with self.memory.fill_new(filled=garbage and not calls):
                     value = self._kernel(*args, **kwargs)
-                self._memory.wait()
+                self.memory.wait()
             except Exception as error:
                 calls.append(self._describe_failure(error))
                 break
@@ -180,25 +177,34 @@ class _Handler:
         return {"strange": f"a {type(value).__name__}"}
 
     def _describe_failure(self, error: BaseException) -> dict[str, Any]:
-        return {**_describe_error(error), "lost": self._memory.has_failed()}
+        return {**_describe_error(error), "lost": self.memory.has_failed()}
 
     def _export(self, addresses: list[int]) -> dict[str, Any]:
         """Handles of the allocations that have these addresses."""
-        return {"segments": self._memory.export(addresses)}
+        return {"segments": self.memory.export(addresses)}
 
     def _trace(self) -> dict[str, Any]:
-        """Call the kernel on every slot; seconds on the device by what ran there."""
-        from profkit.kernels.evaluation.candidate.cuda_trace import trace_device
+        """Call the kernel on every slot; seconds on the device by what ran there, as torch's profiler (CUPTI) has them.
 
-        def call_all() -> None:
-            for args, kwargs in self._slots:
-                self._kernel(*args, **kwargs)
-            self._memory.wait()
-
+        Asked of a process of its own: whoever was traced once launches a little more slowly from then on.
+        """
+        torch = self._torch
+        seconds: dict[str, float] = {}
         try:
-            return {"trace": trace_device(call_all)}
+            self._call_all()  # what is compiled in the first call is no time of a kernel
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+                self._call_all()
+            for event in profile.profiler.kineto_results.events():
+                if event.device_type() == torch.autograd.DeviceType.CUDA:
+                    seconds[event.name()] = seconds.get(event.name(), 0.0) + event.duration_ns() / 1e9
         except Exception as error:
             return self._describe_failure(error)
+        return {"trace": seconds}
+
+    def _call_all(self) -> None:
+        for args, kwargs in self._slots:
+            self._kernel(*args, **kwargs)
+        self.memory.wait()
 
     def _renew(self) -> dict[str, Any]:
         """Let go of the arguments and of the outputs."""
@@ -209,12 +215,12 @@ class _Handler:
     def _release(self) -> dict[str, Any]:
         """Let go of all, and give the memory back."""
         self._renew()
-        self._memory.release()
+        self.memory.release()
         return {"released": True}
 
     def _prepare_timing(self) -> dict[str, Any]:
         """Let no call be charged with memory that an earlier one has freed."""
-        self._memory.keep_freed()
+        self.memory.keep_freed()
         return {"prepared": True}
 
     def run_slots(self) -> None:
@@ -227,10 +233,10 @@ class _Handler:
         gc.disable()  # as timeit does: it comes when it likes, and takes longer than a call
         try:
             if kernel is _give_back:
-                self._memory.touch()
+                self.memory.touch()
             for args, kwargs in self._slots:
                 outputs.append(kernel(*args, **kwargs))
-            self._memory.wait()
+            self.memory.wait()
             addresses = array("Q", [tensor.data_ptr() for tensor in _flat(outputs)])
         except Exception as error:
             _answer_bytes(self._answers, pack("<q", -1))
@@ -249,12 +255,12 @@ class _Handler:
         outputs = self._outputs
         gc.disable()
         try:
-            self._memory.begin_gated(number)
+            self.memory.begin_gated(number)
             if kernel is _give_back:
-                self._memory.touch()
+                self.memory.touch()
             for args, kwargs in self._slots:
                 outputs.append(kernel(*args, **kwargs))
-            self._memory.end_gated(number)
+            self.memory.end_gated(number)
             addresses = array("Q", [tensor.data_ptr() for tensor in _flat(outputs)])
         except Exception:
             _answer_bytes(self._answers, pack("<q", -1))
@@ -267,6 +273,10 @@ class _Handler:
 def _give_back(*args: Any, **kwargs: Any) -> Any:
     first = args[0] if args else next(iter(kwargs.values()))
     return first[0] if isinstance(first, list) else first
+
+
+def _least(first: Any) -> Any:
+    return first.relu()
 
 
 def _flat(outputs: list[Any]) -> list[Any]:

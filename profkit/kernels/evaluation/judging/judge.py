@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from profkit.analysis.evaluation.own_kernels import assess_own_kernels
 from profkit.analysis.evaluation.witnesses import (
+    assess_own_kernels,
     describe_host_time,
     describe_launches,
     describe_witnesses,
@@ -36,26 +36,28 @@ from profkit.core.types import (
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import Job, JobStatus
 from profkit.execution.worker import JobFinished, JobStarted, JobStep
-from profkit.kernels.evaluation.candidate.answers import KernelError
-from profkit.kernels.evaluation.candidate.arguments import NotPortable
+from profkit.kernels.evaluation.candidate.arguments import KernelError, NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
-from profkit.kernels.evaluation.candidate.devices import HostDevice, JudgedDevice, find_device
+from profkit.kernels.evaluation.candidate.devices import JudgedDevice, find_device
+from profkit.kernels.evaluation.judging.batches import ReferenceFailed
 from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
+from profkit.kernels.evaluation.judging.pairs import PairedTimes, Unverified
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.judging.trial import Cheat, Trial, use_threads
+from profkit.kernels.evaluation.judging.trial_timer import (
+    COMPILE_SECONDS,
+    SOURCE,
+    CompiledRival,
+    TrialTimer,
+    start_alike,
+)
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
+from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
-from profkit.kernels.evaluation.suites.description import describe_operation
-from profkit.kernels.evaluation.suites.names import names_it
 from profkit.kernels.evaluation.suites.registry import find_suite
-from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
-from profkit.kernels.evaluation.timing.alike import start_alike
-from profkit.kernels.evaluation.timing.batches import ReferenceFailed
-from profkit.kernels.evaluation.timing.pairs import PairedTimes, Unverified
-from profkit.kernels.evaluation.timing.timed_trial import TrialTimer
+from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite, names_it
 from profkit.kernels.sweep.device import describe_device
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -94,7 +96,7 @@ class Judge:
         self._candidate: KernelProcess | None = None
         self._reference: KernelProcess | None = None
         self._tracer: KernelProcess | None = None  # the candidate's kernels once more, on a device
-        self._device: JudgedDevice = HostDevice()
+        self._device: JudgedDevice = JudgedDevice()
         self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
         self._rival: CompiledRival | None = None
         self._function: FunctionOperation | None = None
@@ -345,7 +347,7 @@ class Judge:
             remarks = (*remarks, BEATEN)
         compiled = None
         if self._rival is not None:
-            compiled, remark = self._rival.compare(trial.test.operation, trial, timer.time)
+            compiled, remark = self._rival.compare(trial, timer.time)
             remarks = (*remarks, *filter(None, (remark,)))
         own_share, launching = self._trace(trial, times)
         host = describe_host_time(times.seconds, times.launch_seconds)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod, sqrt
@@ -180,7 +180,7 @@ def run_natively(operation: Any, make: Make, *, garbage: bool = False) -> CallRe
     args, kwargs, storages = make()
     numbers = {storage.untyped_storage().data_ptr(): place for place, storage in enumerate(storages)}
     # Not before: what making the arguments has freed is the memory that the operation is given next.
-    with fill_new_memory(_device_of(args, kwargs)) if garbage else nullcontext():
+    with _fill_new_memory(args, kwargs) if garbage else nullcontext():
         value = operation(*args, **kwargs)
     tensors = flat_tensors([args, kwargs])
     changed = sorted(written_places(operation, args, kwargs))
@@ -224,8 +224,13 @@ def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
     )
 
 
-def _device_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.device:
-    return next((tensor.device for tensor in flat_tensors([args, kwargs])), torch.device("cpu"))
+def _fill_new_memory(args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """New memory of this process holds garbage at first, where the arguments lie."""
+    if any(tensor.device.type == "cuda" for tensor in flat_tensors([args, kwargs])):
+        from profkit.kernels.evaluation.candidate.cuda_memory import fill_new_device_memory
+
+        return fill_new_device_memory()
+    return fill_new_memory()
 
 
 def _results(reference: CallReference) -> list[Expected]:

@@ -1,17 +1,20 @@
-"""One test made concrete: its arguments, what they must give, and whether a kernel gives that."""
+"""Unpoolings write each value to a place that an index names. Of two values for one place PyTorch keeps either.
+
+One test made concrete: its arguments, what they must give, and whether a kernel gives that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import prod
 from time import perf_counter
 from typing import Any
 
 import torch
 
 from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.candidate.answers import KernelCall
-from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
+from profkit.kernels.evaluation.candidate.arguments import Encoder, KernelCall, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
 from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect, check_call, is_right_by_far
@@ -24,6 +27,7 @@ from profkit.kernels.evaluation.judging.fresh_values import (
 from profkit.kernels.evaluation.judging.reference import (
     CallReference,
     FunctionOperation,
+    argument_of,
     count_bytes,
     count_written,
     find_operation,
@@ -32,8 +36,45 @@ from profkit.kernels.evaluation.judging.reference import (
     run_natively,
 )
 from profkit.kernels.evaluation.suites.suite import Skip
-from profkit.kernels.evaluation.suites.unpooling import separate_places
 from profkit.kernels.operations.in_float64 import flat_tensors
+
+DIMENSIONS = {"max_unpool2d": 2, "max_unpool3d": 3}
+
+
+def separate_places(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
+    """Give each value of a plane a place of its own, where an unpooling has two for one; whether that is so now.
+
+    The tensor of places is changed. A place that comes first stays; the others become free ones, from the lowest on.
+    """
+    dimensions = DIMENSIONS.get(str(operation).split(".")[1])
+    if dimensions is None:
+        return True
+    places = argument_of(operation, arguments, "indices")
+    if places.dim() < dimensions or not places.numel():
+        return True
+    size = prod(argument_of(operation, arguments, "output_size"))
+    planes = places.flatten(-dimensions).contiguous()
+    rows = planes.view(-1, planes.shape[-1])
+    if rows.shape[-1] > size:
+        return False
+    for row in rows:
+        _separate(row, size)
+    places.copy_(planes.view(places.shape))
+    return True
+
+
+def _separate(row: Tensor, size: int) -> None:
+    known = row.tolist()
+    seen = set(known)
+    if len(seen) == len(known):
+        return
+    free = (place for place in range(size) if place not in seen)
+    taken: set[int] = set()
+    for number, place in enumerate(known):
+        if place in taken:
+            row[number] = next(free)
+        taken.add(place)
+
 
 LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 

@@ -19,7 +19,7 @@ from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from profkit.core.errors import UsageError
-from profkit.kernels.evaluation.sources.modules import load_module
+from profkit.kernels.evaluation.sources.files import load_module
 from profkit.kernels.evaluation.sources.names import find_operator, main_overload, name_meaning, overloads_of
 from profkit.kernels.evaluation.sources.source import (
     Kernel,

@@ -9,9 +9,8 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.formatting import plural
 from profkit.core.types import EvaluationTest
 from profkit.kernels.devices import choose_device
-from profkit.kernels.evaluation.sources.folders import kernel_files, kernel_folders
 from profkit.kernels.evaluation.sources.source import KernelSource, LoadError, SourceRequest
-from profkit.kernels.evaluation.sources.text import SUFFIX, read_text
+from profkit.kernels.evaluation.sources.text import SUFFIX, kernel_files, kernel_folders, read_text
 
 BACKENDS = ("aten", "directory", "flag_gems", "llm")  # of the command line; a file is given by its path
 _OTHER_NAMES = {"pregenerated": "directory", "flag-gems": "flag_gems", "flaggems": "flag_gems"}
@@ -95,7 +94,7 @@ def _other_folder(folder: Path) -> str:
 
 
 def _check_flag_gems(device: str) -> None:
-    from profkit.kernels.evaluation.sources.flag_gems import find_package
+    from profkit.kernels.evaluation.sources.source import find_package
 
     if device == "auto":
         device, _ = choose_device(device, (), "this evaluation")
@@ -110,19 +109,19 @@ def open_source(request: SourceRequest) -> KernelSource:
     Raises LoadError where a file cannot be read at all, MachineError for a package that is not installed.
     """
     if request.kind == "aten":
-        from profkit.kernels.evaluation.sources.aten import AtenSource
+        from profkit.kernels.evaluation.sources.source import AtenSource
 
         return AtenSource()
     if request.kind == "directory":
-        from profkit.kernels.evaluation.sources.directory import DirectorySource
+        from profkit.kernels.evaluation.sources.files import DirectorySource
 
         return DirectorySource(Path(request.paths[0]))
     if request.kind == "file":
-        from profkit.kernels.evaluation.sources.file import FileSource
+        from profkit.kernels.evaluation.sources.files import FileSource
 
         return FileSource(Path(request.paths[0]))
     if request.kind == "source":
-        from profkit.kernels.evaluation.sources.strings import StringSource
+        from profkit.kernels.evaluation.sources.files import StringSource
 
         return StringSource(
             request.text, request.operation, Path(request.paths[0]) if request.paths else None
@@ -136,11 +135,11 @@ def open_source(request: SourceRequest) -> KernelSource:
 
         return FunctionsSource({name: open_source(each) for name, each in split_request(request).items()})
     if request.kind == "compiled":
-        from profkit.kernels.evaluation.sources.compiled import CompiledSource
+        from profkit.kernels.evaluation.sources.source import CompiledSource
 
         return CompiledSource()
     if request.kind == "flag_gems":
-        from profkit.kernels.evaluation.sources.flag_gems import FlagGemsSource
+        from profkit.kernels.evaluation.sources.source import FlagGemsSource
 
         return FlagGemsSource()
     raise UsageError(

@@ -1,11 +1,29 @@
-"""What a source of kernels is: which operations it has a kernel for, and how each is loaded."""
+"""What a source of kernels is: which operations it has a kernel for, and how each is loaded.
+
+PyTorch's own kernels: what everything else is compared with, and the test of the judge itself.
+
+What torch.compile makes of PyTorch's own operations: a rival that kernels are timed against where that is asked.
+
+FlagGems: a library of Triton kernels for the operations of aten.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
+
+from profkit.core.errors import MachineError
+from profkit.core.files.regular import read_bounded
+from profkit.kernels.evaluation.sources.names import find_operator, known_overloads
 
 Kernel: TypeAlias = Callable[..., Any]  # called with exactly the arguments of the operation
 
@@ -74,3 +92,119 @@ class ListedSource:
     def remarks(self) -> tuple[str, ...]:
         """What the user should know of the source."""
         return self._remarks
+
+
+class AtenSource(ListedSource):
+    """torch.ops.aten: a kernel for every overload."""
+
+    def __init__(self) -> None:
+        names = (f"{name}.{each}" for name, overloads in known_overloads().items() for each in overloads)
+        super().__init__(dict.fromkeys(names, "torch"))
+
+    def load(self, operation: str) -> Kernel:
+        """torch's own object of the overload. Raises LoadError for what PyTorch does not have."""
+        if not self.has_kernel(operation):
+            raise LoadError(f"PyTorch has no operation called {operation}")
+        operator: Kernel = find_operator(operation)
+        return operator
+
+
+MOST_SHAPES = 1 << 16  # of one operation that are compiled; torch's own limit is 8
+
+
+class CompiledSource(AtenSource):
+    """torch.compile of a function that calls the one operation; it compiles at the first call of each shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: tuple[str, Kernel] | None = None
+
+    def load(self, operation: str) -> Kernel:
+        """The compiled function, the same one until another operation is asked for. Raises LoadError."""
+        if self._last is None or self._last[0] != operation:
+            self._last = operation, _compile(super().load(operation))
+        return self._last[1]
+
+
+def _compile(operator: Kernel) -> Kernel:
+    import torch
+    import torch._dynamo
+    import torch._inductor.config
+
+    torch._dynamo.reset()
+    torch._dynamo.config.recompile_limit = MOST_SHAPES
+    torch._inductor.config.compile_threads = 1  # else processes that wait for more to compile
+    compiled: Kernel = torch.compile(
+        lambda *args, **kwargs: operator(*args, **kwargs), dynamic=False, fullgraph=True
+    )
+    return compiled
+
+
+PACKAGE = "flag_gems"
+FIX = "pip install git+https://github.com/FlagOpen/FlagGems, into the Python that runs profkit"
+
+
+def find_package() -> Path:
+    """Its own `__init__.py`; it is not imported. Raises MachineError where it is not installed."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise MachineError("FlagGems is not installed", FIX)
+    return Path(spec.origin)
+
+
+class FlagGemsSource(ListedSource):
+    """Its kernels, by the list that FlagGems itself registers from.
+
+    The list is read; the package is imported for the first kernel, since it looks for a GPU then.
+    """
+
+    def __init__(self) -> None:
+        self._functions = read_registrations(find_package())
+        version: tuple[str, ...] = ()
+        with suppress(PackageNotFoundError):  # where its folder alone was put on the path
+            version = (f"the kernels are those of FlagGems {importlib.metadata.version(PACKAGE)}",)
+        super().__init__(
+            {operation: f"{PACKAGE}.{name}" for operation, name in self._functions.items()}, version
+        )
+
+    def load(self, operation: str) -> Kernel:
+        """The function of FlagGems. Raises LoadError where it has none, and what importing it raises."""
+        name = self._functions.get(operation)
+        if name is None:
+            raise LoadError(f"FlagGems has no kernel for {operation}")
+        try:
+            kernel: Kernel = attrgetter(name)(import_module(PACKAGE))
+        except AttributeError:
+            raise LoadError(f"FlagGems does not define {name}, which it names for {operation}") from None
+        return kernel
+
+
+def read_registrations(file: Path) -> Mapping[str, str]:
+    """By overload the name of its function: of all pairs `("add.Tensor", add)` in the file, the first of each.
+
+    Raises MachineError where the file has no such list.
+    """
+    try:
+        tree = ast.parse(read_bounded(file), str(file))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise MachineError(f"FlagGems in {file} cannot be read: {error}", FIX) from error
+    functions: dict[str, str] = {}
+    for operation, name in _pairs(tree):
+        functions.setdefault(operation, name)
+    if not functions:
+        raise MachineError(f"{file} does not list the operations of FlagGems as its releases do", FIX)
+    return functions
+
+
+def _pairs(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Tuple) and len(node.elts) >= 2):
+            continue
+        name, function = node.elts[:2]
+        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+            continue
+        # A name without an overload is the one that torch calls `default`.
+        operation = name.value if "." in name.value else f"{name.value}.default"
+        base, _, overload = operation.partition(".")
+        if isinstance(function, (ast.Name, ast.Attribute)) and overload in known_overloads().get(base, ()):
+            yield operation, ast.unparse(function)

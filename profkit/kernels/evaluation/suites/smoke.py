@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.suites.identity import make_test
-from profkit.kernels.evaluation.suites.names import check_dtype, check_names, matches
 from profkit.kernels.evaluation.suites.notation import SHORT_DTYPES
-from profkit.kernels.evaluation.suites.suite import Arguments, Selection
+from profkit.kernels.evaluation.suites.suite import (
+    Arguments,
+    Selection,
+    check_dtype,
+    check_names,
+    make_test,
+    matches,
+)
 from profkit.kernels.evaluation.suites.values import make_values
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")

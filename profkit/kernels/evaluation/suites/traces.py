@@ -10,11 +10,15 @@ from pathlib import Path
 
 from profkit.core.errors import UsageError
 from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.suites.identity import make_test
-from profkit.kernels.evaluation.suites.names import check_dtype, check_names, matches
-from profkit.kernels.evaluation.suites.notation import DTYPES, SHORT_DTYPES
-from profkit.kernels.evaluation.suites.suite import Arguments, Selection
-from profkit.kernels.evaluation.suites.trace_files import CallCounts, read_traces
+from profkit.kernels.evaluation.suites.notation import DTYPES, SHORT_DTYPES, CallCounts, read_traces
+from profkit.kernels.evaluation.suites.suite import (
+    Arguments,
+    Selection,
+    check_dtype,
+    check_names,
+    make_test,
+    matches,
+)
 from profkit.kernels.evaluation.suites.values import make_values
 
 TABLE = Path(__file__).with_name("data") / "torchbench.txt.gz"

@@ -33,10 +33,16 @@ from profkit.core.types.readings import Json
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.sources.names import operation_name
 from profkit.kernels.evaluation.suites.capture import describe_call
-from profkit.kernels.evaluation.suites.identity import make_test
-from profkit.kernels.evaluation.suites.names import check_names, matches
 from profkit.kernels.evaluation.suites.notation import SHORT_DTYPES, Call, NotationError, format_call
-from profkit.kernels.evaluation.suites.suite import Arguments, Selection, Skip, Suite
+from profkit.kernels.evaluation.suites.suite import (
+    Arguments,
+    Selection,
+    Skip,
+    Suite,
+    check_names,
+    make_test,
+    matches,
+)
 
 NAME = "SUITE"
 _EXAMPLE = "SUITE = [OpTest(), ...], each with op, correctness_tests and performance_tests"

@@ -1,15 +1,21 @@
-"""Tensors from their forms: values by a seed, in the range that the operation needs, laid out as recorded."""
+"""Tensors from their forms: values by a seed, in the range that the operation needs, laid out as recorded.
+
+A trace has shapes and no values. What an integer tensor means follows from the operation's name and the argument's,
+and its range from the shapes of the other arguments: an index must lie in range, a variance is positive.
+"""
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 
 from profkit.hardware.container import available_memory
+from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.suites.notation import (
     Call,
     NotationError,
@@ -18,8 +24,177 @@ from profkit.kernels.evaluation.suites.notation import (
     parse_call,
     replace_tensors,
 )
-from profkit.kernels.evaluation.suites.ranges import UnknownRange, Values, find_values, operation_base
 from profkit.kernels.evaluation.suites.suite import Arguments, Skip
+
+# normal: of both signs. positive: 0.5 to 1.5. fraction: 0 to 1. signed-fraction: -1 to 1. any: small integers.
+# index: 0 to `below`. distinct: the same, no two equal along `dim`, or in all with `dim` None. sorted: ascending, from
+# 0 on. nonzero: integers without 0. definite: a symmetric positive definite matrix in the last two dimensions.
+Kind = Literal[
+    "normal",
+    "positive",
+    "fraction",
+    "signed-fraction",
+    "any",
+    "nonzero",
+    "index",
+    "distinct",
+    "sorted",
+    "definite",
+]
+
+
+@dataclass(frozen=True)
+class Values:
+    """Of one argument. `below`: indices are less than it; `least`: and at least this."""
+
+    kind: Kind
+    below: int = 0
+    dim: int | None = None
+    least: int = 0
+
+
+Named = Mapping[str, Any]  # the arguments of a call by their names in the schema
+_Rule = Callable[[Named], Values]
+
+
+def _size(of: str, dim: int) -> _Rule:
+    return lambda named: Values("index", named[of].shape[dim])
+
+
+def _along_dim(kind: Kind = "index") -> _Rule:
+    def rule(named: Named) -> Values:
+        shape, dim = named["self"].shape, int(named["dim"])
+        return Values(kind, shape[dim] if shape else 1, dim)
+
+    return rule
+
+
+def _last_dimensions(of: str, count: int) -> _Rule:
+    return lambda named: Values("index", math.prod(named[of].shape[-count:]))
+
+
+def _classes(named: Named) -> Values:
+    shape = named["self"].shape
+    return Values("index", shape[1] if len(shape) > 1 else shape[0])
+
+
+def _of_argument(name: str) -> _Rule:
+    return lambda named: Values("index", int(named[name]))
+
+
+def _elements(named: Named) -> Values:
+    return Values("index", named["self"].elements)
+
+
+def _selected_sizes(named: Named) -> Values:
+    return Values("index", named["self_sizes"][int(named["dim"])], int(named["dim"]))
+
+
+def _reduced_sizes(named: Named) -> Values:
+    sizes = named["sizes"]
+    return Values("index", sizes[int(named["dim"])] if sizes else 1)
+
+
+def _of_list(name: str, last: int) -> _Rule:
+    return lambda named: Values("index", math.prod(named[name][-last:]))
+
+
+_OFFSETS: _Rule = lambda named: Values("sorted", named["indices"].elements + 1)  # noqa: E731
+_OF_BAGS: _Rule = lambda named: Values("sorted", named["grad"].shape[0])  # noqa: E731
+_BAG_WEIGHTS = "_embedding_bag_per_sample_weights_backward"
+
+# Argument, rule, and the operations (without overload and trailing underscore) that have it.
+_TABLE: tuple[tuple[str, _Rule | Values, str], ...] = (
+    ("index", _along_dim(), "gather gather_backward scatter_add scatter_reduce index_select index_add"),
+    ("index", _along_dim(), "index_reduce index_fill"),
+    ("index", _along_dim("distinct"), "scatter index_copy"),  # of two values for one place either may win
+    ("index", _selected_sizes, "index_select_backward"),
+    ("index", _elements, "take"),
+    ("index", lambda named: Values("distinct", named["self"].elements), "put"),
+    ("indices", _size("weight", 0), f"embedding _embedding_bag _embedding_bag_forward_only {_BAG_WEIGHTS}"),
+    ("indices", _size("self", 0), "embedding_renorm"),
+    ("indices", _of_argument("num_weights"), "embedding_dense_backward _embedding_bag_dense_backward"),
+    ("offsets", _OFFSETS, f"_embedding_bag _embedding_bag_forward_only {_BAG_WEIGHTS}"),
+    ("offset2bag", _OF_BAGS, f"{_BAG_WEIGHTS} _embedding_bag_dense_backward"),
+    ("target", _classes, "nll_loss nll_loss_forward nll_loss_backward nll_loss2d_forward"),
+    ("target", _classes, "nll_loss2d_backward multi_margin_loss multi_margin_loss_backward"),
+    ("indices", _last_dimensions("self", 2), "max_pool2d_with_indices_backward adaptive_max_pool2d_backward"),
+    ("indices", _last_dimensions("self", 2), "fractional_max_pool2d_backward"),
+    ("indices", _last_dimensions("self", 3), "max_pool3d_with_indices_backward adaptive_max_pool3d_backward"),
+    ("indices", _of_list("output_size", 2), "max_unpool2d"),
+    ("indices", _of_list("output_size", 3), "max_unpool3d"),
+    ("indices", _reduced_sizes, "value_selecting_reduction_backward"),
+    ("sorted_sequence", Values("sorted"), "searchsorted"),
+    ("boundaries", Values("sorted"), "bucketize"),
+    ("self", Values("index", 64), "bincount"),
+    ("grid", Values("signed-fraction"), "grid_sampler_2d grid_sampler_2d_backward"),
+    ("grid", Values("signed-fraction"), "grid_sampler_3d grid_sampler_3d_backward"),
+    ("self", Values("fraction"), "binary_cross_entropy binary_cross_entropy_backward"),
+    ("target", Values("fraction"), "binary_cross_entropy binary_cross_entropy_backward"),
+    ("self", lambda named: Values("normal" if _is_whole(named.get("exponent")) else "positive"), "pow"),
+    ("tensor2", Values("positive"), "addcdiv _foreach_addcdiv"),
+)
+_RULES = {(operation, name): rule for name, rule, operations in _TABLE for operation in operations.split()}
+_POSITIVE_INPUT = {
+    "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "lgamma", "digamma", "mvlgamma", "polygamma", "xlogy",
+    "_foreach_log", "_foreach_sqrt", "_foreach_rsqrt", "_foreach_reciprocal", "reciprocal", "acosh", "i0e",
+}  # fmt: skip
+_FRACTION_INPUT = {"asin", "acos", "atanh", "logit", "erfinv", "log_normal"}
+_DEFINITE_INPUT = {"linalg_cholesky_ex", "cholesky", "linalg_inv_ex", "_linalg_det", "_linalg_slogdet"}
+_POSITIVE_NAMES = {"running_var", "var", "invstd", "save_invstd", "save_var", "rstd", "std", "total_weight"}
+_POSITIVE_LISTS = {"exp_avg_sqs", "max_exp_avg_sqs", "exp_avg_sq"}
+_DIVISIONS = {"div", "floor_divide", "remainder", "fmod", "true_divide", "divide"}
+_SHIFTS = {"__lshift__", "__rshift__", "bitwise_left_shift", "bitwise_right_shift"}
+# An integer tensor called like this is an index of something.
+_INDEX_NAMES = ("index", "indices", "idx", "target", "offset", "lengths", "repeats", "batch_sizes", "labels")
+_INTEGERS = {"int8", "int16", "int32", "int64", "uint8"}
+
+
+def _is_whole(exponent: Any) -> bool:
+    return isinstance(exponent, int) or (isinstance(exponent, float) and exponent.is_integer())
+
+
+def operation_base(operation: str) -> str:
+    """`add` of `add_.Tensor`."""
+    base = operation.partition(".")[0]
+    return base if base.endswith("__") else base.rstrip("_") or base
+
+
+def find_values(operation: str, name: str, form: TensorForm, named: Named) -> Values:
+    """What the tensor `name` of a call may hold; `named` are all arguments of it. Raises Skip."""
+    base = operation_base(operation)
+    rule = _RULES.get((base, name))
+    if rule is not None:
+        try:
+            values = rule if isinstance(rule, Values) else rule(named)
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError):
+            raise Skip(f"the range of `{name}` does not follow from the other arguments") from None
+        if values.kind in ("index", "distinct") and values.below < 1 and form.elements:
+            raise Skip(f"`{name}` has nothing to point at")
+        return values
+    if form.dtype in _INTEGERS:
+        return _find_integers(base, name)
+    if name in _POSITIVE_NAMES or name in _POSITIVE_LISTS:
+        return Values("positive")
+    if name == "self":
+        if base in _POSITIVE_INPUT:
+            return Values("positive")
+        if base in _FRACTION_INPUT:
+            return Values("signed-fraction")
+    if base in _DEFINITE_INPUT and name in ("self", "A"):
+        return Values("definite")
+    return Values("normal")
+
+
+def _find_integers(base: str, name: str) -> Values:
+    if any(word in name for word in _INDEX_NAMES):
+        raise Skip(f"the range of the indices `{name}` is not known")
+    if base in _DIVISIONS and name == "other":
+        return Values("nonzero")
+    if base in _SHIFTS and name == "other":
+        return Values("index", 7)
+    return Values("any")
+
 
 MEMORY_SHARE = 0.5  # of what is free, for one test
 TRUTH_BYTES = 16  # of an element: its float64 copies, as an argument and in a result
@@ -30,10 +205,9 @@ SPECIAL = (math.nan, math.inf, -math.inf, -0.0)
 
 def find_overload(operation: str) -> Any:
     """torch's overload that is called `add.Tensor`. Raises Skip where this torch has none."""
-    name, _, overload = operation.partition(".")
     try:
-        return getattr(getattr(torch.ops.aten, name), overload or "default")
-    except AttributeError:
+        return find_operator(operation)
+    except KeyError:
         raise Skip(f"torch {torch.__version__} has no aten::{operation}") from None
 
 
@@ -77,10 +251,7 @@ def make_values(
     if named.get("pin_memory"):
         named["pin_memory"] = False
     maker = _Maker(operation, named, call.tensors(), seed, special)
-    try:
-        made = {name: maker.make(name, value) for name, value in named.items()}
-    except UnknownRange as error:
-        raise Skip(str(error)) from None
+    made = {name: maker.make(name, value) for name, value in named.items()}
     positional = tuple(made[name] for name in names[: len(call.args)])
     return Arguments(
         tuple(_plain(value, device) for value in positional),
@@ -247,7 +418,7 @@ class _Maker:
         whole = [(at, form) for at, form in enumerate(forms) if form is not None and form.dtype != "bool"]
         limits = [math.prod(dimensions[at]) for at, _ in whole]
         if whole and (0 in limits and any(form.elements for _, form in whole)):
-            raise UnknownRange("`indices` have nothing to point at")
+            raise Skip("`indices` have nothing to point at")
         writes = "put" in self._operation and not self._named.get("accumulate", False)
         places: list[torch.Tensor] | None = None
         if writes and len({form.shape for _, form in whole}) == 1:

@@ -16,10 +16,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profkit.core.errors import UsageError  # noqa: E402
+from profkit.kernels.evaluation.sources.files import compile_kernel_from_string  # noqa: E402
 from profkit.kernels.evaluation.sources.functions import request_function, request_functions  # noqa: E402
 from profkit.kernels.evaluation.sources.registry import open_source  # noqa: E402
 from profkit.kernels.evaluation.sources.source import SourceRequest  # noqa: E402
-from profkit.kernels.evaluation.sources.strings import compile_kernel_from_string  # noqa: E402
 from tests.conftest import ROOT  # noqa: E402
 
 pytestmark = pytest.mark.torch

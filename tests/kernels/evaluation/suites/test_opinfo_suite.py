@@ -15,10 +15,10 @@ ENTRIES = ("add", "nn.functional.relu", "bernoulli", "searchsorted", "softmax", 
 
 @pytest.fixture(autouse=True)
 def _few_entries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from profkit.kernels.evaluation.suites import op_database, opinfo
+    from profkit.kernels.evaluation.suites import opinfo
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    few = {key: entry for key, entry in op_database.load_entries().items() if key.name in ENTRIES}
+    few = {key: entry for key, entry in opinfo.load_entries().items() if key.name in ENTRIES}
     monkeypatch.setattr(opinfo, "load_entries", lambda: few)
 
 

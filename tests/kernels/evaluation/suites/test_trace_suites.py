@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.kernels.evaluation.suites import trace_files
+from profkit.kernels.evaluation.suites import notation as trace_files
+from profkit.kernels.evaluation.suites.notation import CallCounts, read_traces, write_table
 from profkit.kernels.evaluation.suites.registry import find_suite
-from profkit.kernels.evaluation.suites.trace_files import CallCounts, read_traces, write_table
 
 pytestmark = pytest.mark.torch
 TRACE = """Operator: aten.mm.default

@@ -8,7 +8,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.kernels.evaluation.suites.unpooling import separate_places
+from profkit.kernels.evaluation.judging.trial import separate_places
 
 unpool = torch.ops.aten.max_unpool2d.default
 

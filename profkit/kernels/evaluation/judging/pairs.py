@@ -1,4 +1,6 @@
-"""Which is faster, the kernel or the reference? Paired batches of calls, by the judge's own clock.
+"""What pairs of times say: the speed-up with its interval, and FASTER, SAME, SLOWER or AMBIGUOUS.
+
+Which is faster, the kernel or the reference? Paired batches of calls, by the judge's own clock.
 
 A batch calls a kernel once on each of several arguments, which were written into its memory right before, while the
 process was stopped: each call has other values, and what one batch computed is no help to the next. The clock runs
@@ -16,24 +18,60 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import exp, log
 from time import perf_counter
 
-from profkit.analysis.evaluation import doubted
+from profkit.analysis.evaluation import doubted, speed_word
+from profkit.core.inference import signed_rank_interval
 from profkit.core.statistics import median
 from profkit.core.types import Speedup
 from profkit.hardware.conditions import OtherProcesses
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.judging.batches import Pair, PairedBatches, threads_busy
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
-from profkit.kernels.evaluation.timing.batches import PairedBatches, threads_busy
-from profkit.kernels.evaluation.timing.speedup import (
-    FEWEST_ROUNDS,
-    Pair,
-    find_speedup,
-    is_decided,
-    undisturbed,
-)
+
+FEWEST_ROUNDS = 6  # of fewer no interval is known
+CONFIDENCE = 0.95
+SURE = 0.999  # of FASTER and SLOWER: a suite has hundreds of tests, and a busy machine that is taken for a quiet one
+
+
+def undisturbed(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """Those in which nobody waited; all, where those are of too few rounds."""
+    quiet = [pair for pair in pairs if not pair.waited]
+    return quiet if len({pair.round for pair in quiet}) >= FEWEST_ROUNDS else pairs
+
+
+def find_speedup(pairs: Sequence[Pair], options: PairOptions, confidence: float = CONFIDENCE) -> Speedup:
+    """The middle of the rounds' median ratios, with its interval by the signed-rank test.
+
+    A round is the unit: all of its pairs share where their memory lies, so a hundred of them are one answer.
+    """
+    rounds: dict[int, list[float]] = {}
+    for pair in pairs:
+        rounds.setdefault(pair.round, []).append(log(pair.reference / pair.candidate))
+    ratios = [median(each) for each in rounds.values()]
+    interval = signed_rank_interval(ratios, confidence)
+    low, middle, high = (min(ratios), median(ratios), max(ratios)) if interval is None else interval
+    value, low, high = exp(middle), exp(low), exp(high)
+    speedup = Speedup(value, low, high, speed_word(value, low, high, options.floor), len(pairs))
+    is_sure = speedup.word in ("SAME", "AMBIGUOUS") or _is_sure(ratios, options.floor)
+    return speedup if interval is not None and is_sure else doubted(speedup)
+
+
+def _is_sure(ratios: Sequence[float], floor: float) -> bool:
+    """Whether one side is faster; so few rounds that no interval is so sure must all lie beyond the floor."""
+    interval = signed_rank_interval(ratios, SURE)
+    if interval is None:
+        return min(ratios) > log(1 + floor) or max(ratios) < -log(1 + floor)
+    return interval[0] > 0 or interval[2] < 0
+
+
+def is_decided(speedup: Speedup, options: PairOptions) -> bool:
+    """Whether more pairs would change nothing."""
+    return log(speedup.high / speedup.low) / 2 <= options.precision and speedup.word != "AMBIGUOUS"
+
 
 ROUNDS, MOST_ROUNDS = 20, 60  # in which the time is spent
 EARLY_CONFIDENCE = 0.99  # to end before the time is over: who looks after each round sees more than there is

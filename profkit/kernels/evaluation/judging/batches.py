@@ -1,7 +1,7 @@
 """Batches of calls in both processes: their arguments, the clock around them, and what is taken off.
 
 Without a gate a process calls its kernel on arguments that were written before, and the clock runs from before it is
-woken until it says where its outputs lie. With one (`candidate/cuda_gate.py`) the calls are launched before their
+woken until it says where its outputs lie. With one (`candidate/cuda_memory.py`) the calls are launched before their
 arguments are written. What a batch takes without a kernel is measured the same way.
 """
 
@@ -12,24 +12,32 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from math import inf
+from typing import NamedTuple
 
 import torch
 
 from profkit.core.statistics import median
 from profkit.execution.child import WorkerEnded
 from profkit.hardware.machine import usable_cores
-from profkit.kernels.evaluation.candidate.answers import KernelError
-from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
+from profkit.kernels.evaluation.candidate.arguments import KernelError, Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import BatchLimits
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues
-from profkit.kernels.evaluation.timing.speedup import Pair
 from profkit.runtime.passes.processor_wait import MOST_WAITING
 
 EMPTY_BATCHES = 7
 SHORTEST_GATED = 6e-4  # seconds of a batch: beside it what a process may pretend is within the floor
 # the least that is lost to another program; waking a processor takes 0.1 ms, and is its own
 SLICE_SECONDS = 1e-3
+
+
+class Pair(NamedTuple):
+    """Seconds of one call of each, in which round, and whether a process waited for a processor meanwhile."""
+
+    round: int
+    reference: float
+    candidate: float
+    waited: bool
 
 
 class Unlaunched(Exception):

@@ -1,8 +1,14 @@
-"""An evaluation as a run like any other, so that targets, histories and nightlies know it already."""
+"""An evaluation as a run like any other, so that targets, histories and nightlies know it already.
+
+What an evaluation leaves beside its journal: its document, BackendBench's files, a run like any other, reports.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from profkit.analysis.evaluation import (
     FAILED,
@@ -13,7 +19,9 @@ from profkit.analysis.evaluation import (
     operation_results,
     scores_of,
 )
+from profkit.core.errors import MachineError
 from profkit.core.formatting import plural
+from profkit.core.run_folder import write_run
 from profkit.core.types import (
     RUN,
     BackendName,
@@ -26,6 +34,10 @@ from profkit.core.types import (
     Source,
     Workload,
 )
+from profkit.core.whole_files import write_whole
+from profkit.hardware.machine import read_machine
+from profkit.kernels.evaluation.document import FILE, evaluation_text
+from profkit.kernels.evaluation.field_files import field_files
 
 
 def evaluation_as_run(
@@ -119,3 +131,26 @@ def _reading(
     metric: str, value: float, unit: str, formula: str, scope: Scope = RUN, reason: str | None = None
 ) -> Reading:
     return Reading(metric, value, unit, "measured", scope, Source("profkit", formula=formula), reason=reason)
+
+
+def write_results(folder: Path, document: EvaluationDocument) -> tuple[str, ...]:
+    """Write all files into `folder`, each whole or not at all; a line for each report that is not there.
+
+    Raises MachineError where the disk takes no more.
+    """
+    for name, text in {FILE: evaluation_text(document, folder), **field_files(document)}.items():
+        try:
+            write_whole(folder / name, (text,), sync=name == FILE)
+        except OSError as error:
+            again = f"make room, then: profkit evaluate --resume {shlex.quote(str(folder))}"
+            raise MachineError(f"{folder / name} cannot be written: {error.strerror}", again) from error
+    write_run(folder, evaluation_as_run(document, _working_directory(), read_machine()))
+    from profkit.reporting.report_files import write_evaluation_reports
+
+    return write_evaluation_reports(folder, document)
+
+
+def _working_directory() -> str:
+    with contextlib.suppress(OSError):  # a directory that is gone costs no results
+        return str(Path.cwd())
+    return ""

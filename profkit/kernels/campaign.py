@@ -1,0 +1,224 @@
+"""One engine for many cases: a sweep, an evaluation, a generation.
+
+Cases have an id. Those without an outcome in the journal are done by workers, and each outcome is a line of the journal
+at once. So a resumed campaign does what the journal does not have. One Ctrl-C ends the work, keeps the outcomes, writes
+the results of what there is, and says the line that goes on; a second one is not heard until that is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from profkit.core.errors import Interrupted, MachineError, ProfkitError
+from profkit.core.formatting import plural
+from profkit.core.progress import Progress
+from profkit.core.signals import defer_interrupts, raise_on_signals
+from profkit.execution.client import Worker, WorkerClient
+from profkit.execution.job import JobOutcome, JobQueue
+from profkit.execution.journal import Journal, JournalFormat, open_journal
+from profkit.execution.pool import StandbyWorker, WorkerPool
+from profkit.hardware.gpu_locks import lock_gpus
+from profkit.kernels.devices import worker_uuids
+from profkit.kernels.named_code import Code, code_options
+from profkit.kernels.places import PlaceSlots, SlotWork
+
+T = TypeVar("T")
+REPORT_SECONDS = 1.0  # between two looks at how far it is
+
+
+class Campaign(Generic[T]):
+    """One call of a campaign; several calls may share its folder."""
+
+    def __init__(
+        self, format: JournalFormat[T], journal: Journal[T], progress: Progress, resume_line: str
+    ) -> None:
+        self.format, self.journal, self.progress, self.resume_line = format, journal, progress, resume_line
+        self.settled = 0
+        self.planned: int | None = 0  # cases of this call; None where nobody knows how many it will be
+        self._ends = ExitStack()
+        self._describe: Callable[[], str] = str
+        self._next_report = 0.0
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What was noted of it, now or by an earlier call."""
+        return self.journal.contents.about
+
+    def settle(self, case: str, outcome: T) -> None:
+        """Keep the outcome of a case. Raises MachineError where the disk takes no more."""
+        self.journal.settle(case, outcome)
+        self.settled += 1
+
+    def at_end(self, end: Callable[[], object]) -> None:
+        """`end` is called when the work ends, however that is; what was given last is called first."""
+        self._ends.callback(end)
+
+    def end_work(self) -> None:
+        """Nothing works any more."""
+        self._ends.close()
+
+    @property
+    def done(self) -> str:
+        """`3 of 18 cases`."""
+        total = self.settled if self.planned is None else self.planned
+        of = "" if self.planned is None else f"{self.settled} of "
+        return of + plural(total, self.format.case)
+
+    def begin(self, title: str, detail: str, planned: int | None, describe: Callable[[], str]) -> None:
+        """`planned` cases are to be done; `describe` says how far they are."""
+        self.planned, self._describe = planned, describe
+        self.progress.begin(title, detail)
+
+    def tick(self) -> None:
+        """Called a few times a second."""
+        gone = self.journal.session_seconds
+        if gone >= self._next_report:
+            self.progress.move(self._describe())
+            self._next_report = gone + REPORT_SECONDS
+        self.progress.tick(gone)
+
+    def lock_gpus(self, gpus: Sequence[str]) -> None:
+        """Until the work ends no other run of profkit has these devices."""
+        self._ends.enter_context(lock_gpus(worker_uuids(gpus), self.progress))
+
+    def open_pool(
+        self,
+        settle: Callable[[JobOutcome], None],
+        work: SlotWork,
+        clients: Callable[[], Sequence[WorkerClient]],
+        elsewhere: PlaceSlots | None,
+        *,
+        gpus: Sequence[str] | None,
+        serial: bool,
+        timeout: float,
+        settings: Mapping[str, object],
+        check: Callable[[int, Any, Any], None],
+        standby: Sequence[StandbyWorker] = (),
+    ) -> WorkerPool:
+        """Workers for the cases: `clients` here, where `gpus` are locked, or those that do `work` `elsewhere`.
+
+        `serial`: on each host one worker at a time.
+        """
+        workers: Sequence[Worker]
+        if elsewhere is None:
+            if gpus is not None:
+                self.lock_gpus(gpus)
+            workers = clients()
+            host_of: Callable[[int], str] = lambda _: ""  # noqa: E731
+        else:
+            self.at_end(elsewhere.close)
+            elsewhere.connect(work, self.progress)
+            workers, host_of = elsewhere.workers, elsewhere.host_of
+        pool = WorkerPool(
+            workers,
+            settle,
+            timeout=timeout,
+            settings=settings,
+            standby=standby,
+            moves=elsewhere is not None,
+            check=check,
+            note=self.progress.note,
+            host_of=host_of if serial else None,
+        )
+        self.at_end(pool.close)
+        return pool
+
+    def open_workers(
+        self, pool: WorkerPool, meanwhile: Callable[[], object] = lambda: None
+    ) -> dict[str, Any]:
+        """Start the workers; what the first one says of its device."""
+        pool.begin()
+        meanwhile()
+        about: dict[str, Any] = pool.open(lambda: self.progress.tick(self.journal.session_seconds))
+        return about
+
+    def do(
+        self, pool: WorkerPool, queue: JobQueue, elsewhere: PlaceSlots | None, tick: Callable[[], None]
+    ) -> None:
+        """All cases of the queue. Raises MachineError where some were not settled."""
+        if elsewhere is not None:
+            elsewhere.let_join(pool.add, self.progress.note)
+        pool.run(queue, tick)
+        if self.planned is not None and self.settled < self.planned:
+            raise pool.fault or MachineError(f"only {self.done} of the {self.format.subject} were done")
+
+
+@contextlib.contextmanager
+def open_campaign(
+    format: JournalFormat[T],
+    folder: Path,
+    header: Mapping[str, Any],
+    progress: Progress,
+    resume_line: str,
+    write: Callable[[Journal[T]], object],
+) -> Iterator[Campaign[T]]:
+    """Inside the block the cases are done; however it ends, the outcomes are kept, and `write` writes the results.
+
+    Raises Interrupted after a Ctrl-C, and what the block raises with the line that goes on.
+    """
+    with ExitStack() as cleanup, raise_on_signals():
+        journal = open_journal(folder, format, header)
+        cleanup.callback(journal.close)
+        campaign = Campaign(format, journal, progress, resume_line)
+        cleanup.callback(campaign.end_work)
+        try:
+            yield campaign
+            with defer_interrupts():
+                write(journal)
+        except (KeyboardInterrupt, Interrupted):
+            with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
+                campaign.end_work()
+                write(journal)
+            kept = plural(len(journal.contents.outcomes), format.case)
+            progress.end(f"interrupted after {campaign.done}; they are kept")
+            raise Interrupted(
+                f"interrupted; {kept} of the {format.subject} are in {folder}", resume_line
+            ) from None
+        except ProfkitError as fault:
+            campaign.end_work()
+            _keep_after(fault, campaign, folder, write)
+            raise
+
+
+def _keep_after(
+    fault: ProfkitError, campaign: Campaign[T], folder: Path, write: Callable[[Journal[T]], object]
+) -> None:
+    """Say with a fault what is kept, and how to go on."""
+    journal, format = campaign.journal, campaign.format
+    if journal.contents.outcomes:
+        fault.run = folder
+    if campaign.settled:
+        with defer_interrupts(), contextlib.suppress(ProfkitError):
+            write(journal)
+        fault.message += f"\n{campaign.done} of the {format.subject} are in {folder}"
+        before = fault.fix if fault.fix and campaign.resume_line not in fault.fix else ""
+        fault.fix = f"{before}   (then: {campaign.resume_line})" if before else campaign.resume_line
+    elif journal.is_new and not campaign.about:  # nothing was begun: no folder is left behind
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def resume_line(command: str, folder: Path, codes: Sequence[Code], elsewhere: PlaceSlots | None) -> str:
+    """What is typed to go on: with the code that is named again, and with its places."""
+    on = elsewhere.options if elsewhere is not None else ""
+    return " ".join(filter(None, (f"{command} --resume {folder}", code_options(codes), on)))
+
+
+def update_outcome(
+    format: JournalFormat[T], folder: Path, case: str, outcome: T, write: Callable[[Journal[T]], object]
+) -> None:
+    """Store an outcome anew, with a link to its profile for one, and write the results once more.
+
+    Raises UnreadableReport, UsageError and MachineError where the campaign in `folder` cannot be read and written.
+    """
+    with defer_interrupts():
+        journal = open_journal(folder, format, {})
+        try:
+            journal.settle(case, outcome)
+            write(journal)
+        finally:
+            journal.close()
