@@ -111,10 +111,11 @@ def _pieces(shown: str) -> list[str]:
 
 
 def _shown() -> list[str]:
-    """What stands in bold code at the head of an answer in the sections on what profkit itself says."""
+    """What stands in code at the head of a row in the sections on what profkit itself says."""
     text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     sections = [text.partition(f"\n## {title}\n")[2].partition("\n## ")[0] for title in SECTIONS]
-    found = [span for body in sections for span in re.findall(r"\*\*`([^`]+)`\*\*", body)]
+    rows = [row for body in sections for row in body.splitlines() if row.startswith("| `")]
+    found = [span for row in rows for span in re.findall(r"`([^`]+)`", row.split("|")[1])]
     return [" ".join(span.split()) for span in found]
 
 
