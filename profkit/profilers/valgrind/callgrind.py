@@ -346,7 +346,8 @@ def walk_costs(path: Path, kind: str) -> Iterator[CostLine]:
     Positions are followed: each is relative to the one before it, also on the lines of calls.
     Raises UnreadableReport where the file breaks the grammar.
     """
-    names, positions, events = _Names(), ["line"], ()
+    names, positions = _Names(), ["line"]
+    events: tuple[str, ...] = ()
     column: int | None = None
     place, called = 0, False
     for lines in chunks_of_lines(path):

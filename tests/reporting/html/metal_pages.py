@@ -102,9 +102,7 @@ def hostile() -> RunDocument:
         performance=tuple(MetalState(name, 0.1) for name in HOSTILE),
         thermal=tuple(MetalState(name, 0.1) for name in HOSTILE),
         counters=tuple(
-            MetalCounter(name, unit, 5.0, 1.0, 9.0, 4)
-            for name in HOSTILE
-            for unit in ("%", "B/s", name)
+            MetalCounter(name, unit, 5.0, 1.0, 9.0, 4) for name in HOSTILE for unit in ("%", "B/s", name)
         ),
         absent=tuple(MetalAbsent(name, name, name) for name in HOSTILE),
         over_time=MetalOverTime(1.0, (0.5,) * len(HOSTILE), (), HOSTILE),
