@@ -1,32 +1,27 @@
-"""Charts as data: what is drawn, not how. Each says what it is without a drawing: a table, or nothing.
+"""Charts as data: marks on two axes, what is drawn beside axes (bars, flame graphs, maps), and tables that sort.
 
-`description` is a chart's text alternative. Where other blocks of a view hold the same numbers, the group of charts
-says so (`Charts.repeats`), and a format that cannot draw leaves it out.
+`description` is a chart's text alternative. `html/` draws all of them; as text a chart is a plot of characters, and
+the others are tables. Charts whose numbers other blocks of a view tell are for a page alone (`Charts.repeats`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import floor, log10
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from itertools import groupby
+from typing import Literal, TypeAlias
 
 from profkit.analysis.stacks.files import Flame
-from profkit.analysis.summaries.roofline_points import Roofline
-from profkit.analysis.summaries.time import SampleDistribution
 from profkit.core.formatting import format_percent, format_quantity
-from profkit.core.statistics import median
-from profkit.reporting.text_plots import Plot, letter_plots, plot, roofline_plot
+from profkit.reporting.charts.marks import Chart
+from profkit.reporting.charts.text_plot import text_plot
 from profkit.reporting.view import Block, Footnote, Paragraph, Span, Text, table
 
-if TYPE_CHECKING:
-    from profkit.core.types import Trend
-
 HOTTEST = 15  # functions beside a flame graph
-ALL = 100.0  # %
 _PLOT = 76  # characters of a plot where the width of the screen is not known
-_PER_DECADE = 2  # sizes that are told apart where a cloud is drawn with letters
+
+
+# ---------------------------------------------------------------- bars
 
 
 @dataclass(frozen=True)
@@ -103,108 +98,7 @@ class StackedBar(Block):
         return (table(("", "share"), rows, title=self.title),)
 
 
-@dataclass(frozen=True)
-class Growth(Block):
-    """A value after each iteration: flat, or growing."""
-
-    title: str
-    description: str
-    points: tuple[tuple[float, float], ...]
-    unit: str = "B"
-
-    def plain(self) -> Sequence[Block]:
-        """Its first and last value."""
-        ends = (self.points[0], self.points[-1]) if len(self.points) > 1 else self.points
-        rows = [(f"{at:g}", format_quantity(value, self.unit)) for at, value in ends]
-        return (table(("iteration", "value"), rows, title=self.title, note=self.description),)
-
-
-@dataclass(frozen=True)
-class OverTime(Block):
-    """Shares over slices of `seconds` in all: `outer` behind `inner`, and below them in which state the device was."""
-
-    title: str
-    description: str
-    seconds: float
-    outer: tuple[float, ...]
-    inner: tuple[float, ...]
-    states: tuple[str, ...] = ()
-    legend: str = ""
-
-    def plain(self) -> Sequence[Block]:
-        """The mean of each."""
-        named = (("all", self.outer), ("the process", self.inner))
-        rows = [(name, f"{format_percent(100 * sum(part) / len(part))} %") for name, part in named if part]
-        return (table(("", "mean share"), rows, title=self.title, note=self.description),)
-
-
-@dataclass(frozen=True)
-class Distribution(Block):
-    """How the samples of a timing lie, for each process; with `ordered` sample by sample in their order."""
-
-    spread: SampleDistribution
-    ordered: bool = False
-
-
-class CharacterPlot(Block):
-    """A chart that can be drawn with characters too."""
-
-    caption: str = ""
-
-    def lines(self, width: int) -> list[str]:
-        """The plot, at most `width` characters wide; [] where there is nothing to draw."""
-        raise NotImplementedError
-
-    def plain(self) -> Sequence[Block]:
-        """The caption, and the plot as wide as a page of text."""
-        lines = self.lines(_PLOT)
-        if not lines:
-            return ()
-        caption = (Paragraph(self.caption),) if self.caption else ()
-        return (*caption, Paragraph("\n".join(lines), pre=True))
-
-
-@dataclass(frozen=True)
-class TrendChart(CharacterPlot):
-    """A series over time with its segments and change points. `band` is what counts as no change."""
-
-    trend: Trend
-    band: tuple[float, float] | None = None
-    title: str | None = None
-
-    def lines(self, width: int) -> list[str]:
-        """The series; nothing of fewer than two valid values."""
-        values = [point.value if point.valid else None for point in self.trend.series.points]
-        if sum(value is not None for value in values) < 2:
-            return []
-        return plot(
-            values,
-            lambda value: format_quantity(value, self.trend.series.unit),
-            width=width,
-            height=7,
-            bars=[epoch.first for epoch in self.trend.epochs[1:]],
-            marks=[change.index for change in self.trend.change_points],
-        )
-
-
-@dataclass(frozen=True)
-class RooflineChart(Block):
-    """Kernels below the ceilings of a device."""
-
-    roofline: Roofline
-
-    def plain(self) -> Sequence[Block]:
-        """A table of the points."""
-        rows = [
-            (
-                spot.label,
-                format_quantity(spot.intensity, "FLOP/B"),
-                format_quantity(spot.rate, "FLOP/s"),
-                spot.under,
-            )
-            for spot in self.roofline.points
-        ]
-        return (table(("", "intensity", "rate", "ceiling"), rows, title="Roofline"),)
+# ---------------------------------------------------------------- flame graphs and maps
 
 
 @dataclass(frozen=True)
@@ -236,92 +130,28 @@ class FlameGraph(Block):
 
 
 @dataclass(frozen=True)
-class ChartPoint:
-    """A value at a place, the ends of what it may be, and the words that hover over it."""
-
-    at: float
-    value: float
-    low: float
-    high: float
-    hover: str
-
-
-@dataclass(frozen=True)
-class LineSeries:
-    """One line: its name, its letter, the number of its colour (from 0), its points from left to right.
-
-    `spread`: the ends are the least and the largest of many values and no interval, so they are not drawn.
-    """
-
-    name: str
-    letter: str
-    number: int
-    points: tuple[ChartPoint, ...]
-    spread: bool = False
-
-
-@dataclass(frozen=True)
-class LineChart(Block):
-    """Lines over a size, both axes logarithmic. Values are in `unit`; "x" are ratios, with a line across at 1.
-
-    Of "%" the axis goes evenly from 0 to 100. `counted`: the places are 1, 2, 3, ..., as far from each other.
-    `of` is what the chart is about, for those who hear its name.
-    """
-
-    title: str
-    across: str
-    series: tuple[LineSeries, ...]
-    unit: str
-    of: str = ""
-    counted: bool = False
-
-    def plain(self) -> Sequence[Block]:
-        """A table: a row for each line, a column for each place."""
-        places = sorted({point.at for line in self.series for point in line.points})
-        rows = []
-        for line in self.series:
-            values = {point.at: format_quantity(point.value, self.unit) for point in line.points}
-            rows.append((line.name, *(values.get(at, "-") for at in places)))
-        return (table((self.across, *(f"{at:g}" for at in places)), rows, title=self.title),)
-
-
-@dataclass(frozen=True)
-class LineCharts(CharacterPlot):
-    """Line charts of one unit. As characters they stand side by side on one scale."""
-
-    charts: tuple[LineChart, ...]
-    caption: str = ""
-
-    def lines(self, width: int) -> list[str]:
-        """A letter for each value."""
-        plots = []
-        for chart in self.charts:
-            places = sorted({point.at for line in chart.series for point in line.points})
-            marks = {
-                line.letter: tuple({point.at: point.value for point in line.points}.get(at) for at in places)
-                for line in chart.series
-            }
-            plots.append(Plot(chart.across, tuple(f"{at:g}" for at in places), marks))
-        unit = self.charts[0].unit
-        return letter_plots(plots, lambda value: format_quantity(value, unit), level=unit == "x", width=width)
-
-
-@dataclass(frozen=True)
 class WinnerCell:
     """Who is fastest at a place: a letter, the number of a colour (None: several are alike), the lead, all numbers."""
 
     letter: str
     number: int | None
-    lead: float | None  # the next one's time over the winner's
-    hover: str
+    lead: float | None = None  # the next one's time over the winner's
+    hover: str = ""
+
+    @property
+    def text(self) -> str:
+        """The letter with the lead: `C 1.25`, `C 12`, `C >999`."""
+        if self.lead is None:
+            return self.letter
+        lead = (
+            f"{self.lead:.2f}" if self.lead < 9.995 else f"{self.lead:.0f}" if self.lead < 999.5 else ">999"
+        )
+        return f"{self.letter} {lead}"
 
 
 @dataclass(frozen=True)
 class WinnerMap(Block):
-    """A grid of who is fastest where; `cells` by (row, column), what is not there was not compared.
-
-    `of` is what the map is about, for those who hear its name.
-    """
+    """A grid of who is fastest where; `cells` by (row, column), what is not there was not compared."""
 
     title: str
     description: str
@@ -329,77 +159,18 @@ class WinnerMap(Block):
     columns: tuple[str, ...]
     cells: Mapping[tuple[int, int], WinnerCell]
     legend: str = ""
-    of: str = ""
 
     def plain(self) -> Sequence[Block]:
         """A table of the letters and leads."""
+        none = WinnerCell(".", None)
         rows = [
-            (name, *(self._letter(row, column) for column in range(len(self.columns))))
+            (name, *(self.cells.get((row, column), none).text for column in range(len(self.columns))))
             for row, name in enumerate(self.rows)
         ]
         return (table(("", *self.columns), rows, title=self.title, note=self.legend),)
 
-    def _letter(self, row: int, column: int) -> str:
-        cell = self.cells.get((row, column))
-        return "." if cell is None else f"{cell.letter} {lead_text(cell.lead)}".rstrip()
 
-
-def lead_text(lead: float | None) -> str:
-    """`1.25`, `12`, `>999`."""
-    if lead is None:
-        return ""
-    return f"{lead:.2f}" if lead < 9.995 else f"{lead:.0f}" if lead < 999.5 else ">999"
-
-
-@dataclass(frozen=True)
-class DotSeries:
-    """Dots of one name, as (across, up, row): the row of the sortable table in which the dot's numbers stand."""
-
-    name: str
-    letter: str
-    number: int  # of its colour, from 0
-    dots: tuple[tuple[float, float, int], ...]
-
-
-@dataclass(frozen=True)
-class CloudChart(CharacterPlot):
-    """Thousands of dots on logarithmic axes: below two ceilings (bytes/s and FLOP/s), else with a line at 100.
-
-    `columns` are the titles of the sortable table's columns whose numbers hover over a dot.
-    """
-
-    title: str
-    across: str
-    unit: str
-    clouds: tuple[DotSeries, ...]
-    caption: str = ""
-    ceilings: tuple[float, float] | None = None
-    columns: tuple[str, ...] = ()
-
-    def lines(self, width: int) -> list[str]:
-        """The dots as letters; without ceilings the medians of each half decade."""
-        if self.ceilings is not None:
-            clouds = [(cloud.letter, [dot[:2] for dot in cloud.dots]) for cloud in self.clouds]
-            return roofline_plot(
-                clouds, *self.ceilings, lambda value: format_quantity(value, self.unit), width=width
-            )
-        values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for cloud in self.clouds:
-            for across, up, _ in cloud.dots:
-                values[floor(_PER_DECADE * log10(across))][cloud.letter].append(up / ALL)
-        steps = sorted(values)
-        ends = [format_quantity(round(10 ** ((step + 1) / _PER_DECADE))) for step in steps]
-        marks = {
-            cloud.letter: tuple(
-                median(own) if (own := values[step].get(cloud.letter)) else None for step in steps
-            )
-            for cloud in self.clouds
-        }
-        names = tuple(end.replace(" ", "").replace(".00", "") for end in ends)
-        plots = [Plot(self.across, names, marks)]
-        return letter_plots(
-            plots, lambda value: format_quantity(ALL * value, self.unit), level=True, width=width
-        )
+# ---------------------------------------------------------------- several charts, or none
 
 
 @dataclass(frozen=True)
@@ -411,8 +182,22 @@ class Charts(Block):
     repeats: bool = False
 
     def plain(self) -> Sequence[Block]:
-        """Each chart in its own simpler form."""
-        return () if self.repeats else self.charts
+        """Plots as wide as a page of text, and each of the others in its own simpler form."""
+        return () if self.repeats else self.as_text(_PLOT)
+
+    def as_text(self, width: int) -> list[Block]:
+        """Plots of at most `width` characters; those of one caption side by side."""
+        blocks: list[Block] = []
+        plots = [chart for chart in self.charts if isinstance(chart, Chart)]
+        order = list(dict.fromkeys(chart.caption for chart in plots))
+        plots.sort(key=lambda chart: order.index(chart.caption))
+        for caption, group in groupby(plots, key=lambda chart: chart.caption):
+            own = list(group)
+            for together in [own] if caption else [[one] for one in own]:
+                lines = text_plot(together, width)
+                blocks += [Paragraph(caption)] if lines and caption else []
+                blocks += [Paragraph("\n".join(lines), pre=True)] if lines else []
+        return [*blocks, *(chart for chart in self.charts if not isinstance(chart, Chart))]
 
 
 @dataclass(frozen=True)
@@ -421,6 +206,9 @@ class NoChart(Block):
 
     reason: str
     fix: str | None = None
+
+
+# ---------------------------------------------------------------- tables that sort
 
 
 CellValue: TypeAlias = float | str | None

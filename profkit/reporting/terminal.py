@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from profkit.reporting.chart_blocks import CharacterPlot
+from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.screen import Part, Screen
 from profkit.reporting.view import (
     Block,
@@ -129,8 +129,8 @@ class _Terminal:
             case Commands():
                 for text in block.lines:
                     self.screen.line(text, indent=self.indent, hang=2)
-            case CharacterPlot():
-                self.plot(block)
+            case Charts():
+                self.charts(block)
             case _:
                 for part in block.plain():
                     self.block(part)
@@ -219,13 +219,13 @@ class _Terminal:
             self.line(table.note, "dim")
         self.count_left(len(table.rows) - len(rows) + table.left)
 
-    def plot(self, plot: CharacterPlot) -> None:
-        lines = plot.lines(min(self.screen.console.width - self.indent, _PLOT))
-        if lines and plot.caption:
-            self.screen.blank()
-            self.line(plot.caption)
-        for text in lines:
-            self.screen.typed(text, indent=self.indent)
+    def charts(self, charts: Charts) -> None:
+        """Plots as wide as the screen; nothing of what other blocks tell."""
+        width = min(self.screen.console.width - self.indent, _PLOT)
+        for block in charts.as_text(width) if not charts.repeats else ():
+            if isinstance(block, Paragraph) and not block.pre:
+                self.screen.blank()
+            self.block(block)
 
     def findings(self, findings: Findings) -> None:
         for number, finding in enumerate(findings.findings, 1):

@@ -109,7 +109,7 @@ def test_fast_p_and_the_map_of_speedups_are_in_every_form() -> None:
     document = every_status()
     made = page.render(view(document, FOLDER))
     assert 'class="chart steps"' in made
-    assert 'class="chart winners"' in made
+    assert 'class="winners"' in made
     for text in (terminal(document), render_markdown(view(document, FOLDER), None)):
         assert re.search(r"share +\|? *36.4 %", text)
         assert re.search(r"relu.default +\|? *F 1.80", text)

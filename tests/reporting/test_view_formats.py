@@ -112,9 +112,9 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
         "sweep": (
             "CUDA, 2.50 x as fast as PyTorch",
             "16 x 256; C 1.25; C 1.25; C 1.25",  # the map
-            "│  C  C",  # a plot
-            "10.0 TFLOP/s │",  # all cases below the ceilings
-            "100.0 % │",
+            "2 x ┤",  # a plot
+            "10 TFLOP/s ┤",  # all cases below the ceilings
+            "100 % ┤",
             "✗ crashed; GELU forward float32 16x256x8; CUDA; killed by SIGSEGV",
             "the device's own clock",
         ),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import ComparisonOutcome as ComparisonOutcome
     from profkit.core.types.comparison import Course as Course
     from profkit.core.types.comparison import Difference as Difference
+    from profkit.core.types.comparison import Fact as Fact
     from profkit.core.types.comparison import Feature as Feature
     from profkit.core.types.comparison import Fingerprint as Fingerprint
     from profkit.core.types.comparison import FunctionChange as FunctionChange
@@ -171,7 +172,7 @@ _NAMES = {
     "bisect": "BisectDocument BisectOptions BisectPart BisectPlan BisectSearch BisectState BisectStep SkippedCommit",
     "comparison": (
         "BlamedLine Cause Change ChangeWord ComparedEnding ComparedSuite ComparedWorkload Comparison "
-        "ComparisonOutcome Course Difference Feature Fingerprint FunctionChange InsightChange InsightWord "
+        "ComparisonOutcome Course Difference Fact Feature Fingerprint FunctionChange InsightChange InsightWord "
         "KernelChange KernelChangeWord Look Pairing RoleSign Sample Side SuiteOutcome Tier"
     ),
     "evaluation": "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus",

@@ -1,5 +1,1 @@
-"""Charts as inline SVG: pure functions of plain data, one chart per file.
-
-Every chart has the same width in its own units and grows with its container; letters are placed as large as they
-are on the narrowest screen, so what does not overlap there overlaps nowhere. Colours stand in `style.css`.
-"""
+"""Charts: `axes` and `marks` say what they are, `of_run`, `trend` and `series` make them, the others draw them."""

@@ -1,13 +1,12 @@
-"""Axes: values to places, round values beside them, and the lines behind a chart."""
+"""Values to places on a chart, and the round values beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from math import ceil, floor, isfinite, log10
-from typing import Literal, NamedTuple
-
-from profkit.reporting.charts.svg import FONT, LINE, WIDTH, fitted, line, text, width
+from typing import NamedTuple
 
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _BINARY = ((1024.0**4, "Ti"), (1024.0**3, "Gi"), (1024.0**2, "Mi"), (1024.0, "Ki"), (1.0, ""))
@@ -26,8 +25,7 @@ def axis_unit(unit: str, size: float) -> AxisUnit:
     """The unit in which the largest value of an axis, `size`, has one to four digits before the point."""
     size = abs(size)
     if unit == "s":
-        steps = tuple((factor, name) for factor, name in _TIMES)
-        return next((AxisUnit(f, name) for f, name in steps if size >= f * 0.9995), AxisUnit(*_TIMES[-1]))
+        return next((AxisUnit(f, name) for f, name in _TIMES if size >= f * 0.9995), AxisUnit(*_TIMES[-1]))
     if unit.split("/")[0] == "B" and unit != "B/s":
         return _prefixed(unit, size, _BINARY)
     if unit in _RATES:
@@ -80,19 +78,10 @@ class Scale:
         return self.low <= value <= self.high
 
 
-def linear(values: Iterable[float], start: float, end: float, *, zero: bool = False) -> Scale:
-    """A scale over all finite `values` with some room; `zero`: from 0 on, as bars need it.
-
-    Values that are all alike stand in the middle; with none at all the range is 0 to 1.
-    """
+def linear(values: Iterable[float], start: float, end: float) -> Scale:
+    """A scale over all finite `values` with some room. Values that are all alike stand in the middle."""
     known = [min(LARGEST, max(-LARGEST, value)) for value in values if isfinite(value)]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    if zero:
-        low, high = min(0.0, low), max(0.0, high)
-        if low == high:
-            return Scale(0.0, 1.0, start, end)
-        room = PAD * (high - low)
-        return Scale(low - (room if low < 0 else 0.0), high + (room if high > 0 else 0.0), start, end)
     size = max(abs(low), abs(high))
     if high - low <= LEAST_RANGE * size or high == low:
         room = 0.05 * size or 1.0
@@ -107,6 +96,38 @@ def logarithmic(values: Iterable[float], start: float, end: float, *, room: floa
     known = [min(LARGEST, max(1 / LARGEST, value)) for value in values if isfinite(value) and value > 0]
     low, high = min(known, default=1.0), max(known, default=10.0)
     return Scale(low / room, high * room, start, end, log=True)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One direction. Without `low` and `high` it reaches as far as the marks do; `ticks` None: at round values."""
+
+    title: str = ""
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    ticks: tuple[Tick, ...] | None = None
+
+    def scale(self, values: Iterable[float], start: float, end: float, *, room: bool = True) -> Scale:
+        """From `start` to `end` over the values; with `room` at both ends, where it is not said how far it reaches."""
+        known = [value for value in values if isfinite(value) and (value > 0 or not self.log)]
+        if self.log:
+            found = logarithmic(known, start, end, room=1.15 if room or len(set(known)) < 2 else 1.0)
+        elif room or len(set(known)) < 2:
+            found = linear(known, start, end)
+        else:
+            found = Scale(min(known), max(known), start, end)
+        low, high = (
+            (found.low if self.low is None else self.low),
+            (found.high if self.high is None else self.high),
+        )
+        return Scale(low, high, start, end, self.log)
+
+    def marked(self, scale: Scale, most: int = 5) -> tuple[tuple[Tick, ...], str]:
+        """The ticks on a scale, and the unit that they are in."""
+        found, unit = ticks(scale, self.unit, most)
+        return (found, unit.name) if self.ticks is None else (self.ticks, self.unit)
 
 
 def ticks(scale: Scale, unit: str = "", most: int = 5) -> tuple[tuple[Tick, ...], AxisUnit]:
@@ -164,66 +185,83 @@ def _decades(scale: Scale, unit: str, most: int) -> tuple[tuple[Tick, ...], Axis
     return tuple(found), AxisUnit(1.0, "" if unit == "s" else unit)
 
 
-def apart(places: Sequence[tuple[float, float]], gap: float = 4.0) -> list[int]:
-    """Which of the stretches (begin, end), taken in order, overlap none that was taken before; first and last win."""
-    kept: list[int] = []
-    order = [0, len(places) - 1, *range(1, len(places) - 1)] if len(places) > 1 else [*range(len(places))]
-    for index in order:
-        begin, end = places[index]
-        if all(end + gap <= places[k][0] or begin - gap >= places[k][1] for k in kept):
-            kept.append(index)
-    return sorted(kept)
+# ---------------------------------------------------------------- dates
+
+DAY = 86400.0
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MINUTES = (1, 2, 5, 10, 15, 30)
+_HOURS = (1, 2, 3, 6, 12)
+_DAYS = (1, 2, 7, 14)
+_STEPS_OF_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 1200, 12000)
 
 
-Anchor = Literal["start", "middle", "end"]
-_KINDS: dict[Anchor, str | None] = {"start": None, "middle": "m", "end": "e"}
+def seconds(started: str) -> float | None:
+    """Seconds since 1970 of a time as ISO 8601, in UTC where it names no zone; None where it is none."""
+    try:
+        moment = datetime.fromisoformat(started.replace("Z", "+00:00"))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
-@dataclass(frozen=True)
-class Box:
-    """The part of a chart in which values are drawn; axes and titles stand around it."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-
-def box_for(ticks: Sequence[Tick], height: float, *, top: float = LINE + 6, below: float = LINE + 6) -> Box:
-    """The box that leaves room at its left for the labels of the y axis, and below for one line."""
-    left = max((width(tick.label) for tick in ticks), default=0.0) + 8
-    return Box(left, top, WIDTH - 8, height - below)
+def in_order(started: Sequence[str]) -> list[float] | None:
+    """All of them as seconds; None where one is no time, or comes before the one before it, or all are the same."""
+    found: list[float] = []
+    for one in started:
+        at = seconds(one)
+        if at is None or (found and at < found[-1]):
+            return None
+        found.append(at)
+    return found if len(found) > 1 and found[-1] > found[0] else None
 
 
-def y_axis(box: Box, scale: Scale, ticks: Sequence[Tick], title: str) -> list[str]:
-    """Lines across the box with their values at its left, and the axis' title above."""
-    drawn = [text((2, FONT), fitted(title, WIDTH - 4), "t")]
-    for tick in ticks:
-        y = scale(tick.value)
-        drawn.append(line(box.left, y, box.right, y, "grid"))
-        drawn.append(text((box.left - 5, y + FONT * 0.35), tick.label, "e"))
-    return drawn
+def date_ticks(first: float, last: float, most: int = 5) -> tuple[Tick, ...]:
+    """At most `most` round times between two: whole minutes, hours, midnights, or firsts of months."""
+    days = (last - first) / DAY
+    for minutes in _MINUTES:
+        if days * 1440 / minutes <= most - 1:
+            return _even(first, last, minutes * 60, hours_only=True)
+    for hours in _HOURS:
+        if days * 24 / hours <= most - 1:
+            return _even(first, last, hours * 3600, hours_only=True)
+    for step in _DAYS:
+        if days / step <= most - 1:
+            return _even(first, last, step * DAY)
+    months = next(n for n in _STEPS_OF_MONTHS if days / 30.5 / n <= most - 1 or n == _STEPS_OF_MONTHS[-1])
+    return _months(_utc(first), last, months)
 
 
-def x_axis(box: Box, scale: Scale, ticks: Sequence[Tick], title: str = "") -> list[str]:
-    """The lower edge with values below it, as many as stand apart, and the axis' title below these."""
-    drawn = [line(box.left, box.bottom, box.right, box.bottom, "axis")]
-    placed = [_placed(tick.label, scale(tick.value)) for tick in ticks]
-    for index in apart([(begin, begin + width(label)) for label, _, begin, _ in placed]):
-        label, anchor, _, at = placed[index]
-        x = scale(ticks[index].value)
-        drawn.append(line(x, box.bottom, x, box.bottom + 4, "axis"))
-        drawn.append(text((at, box.bottom + FONT + 4), label, _KINDS[anchor]))
-    if title:
-        drawn.append(text((box.right, box.bottom + FONT + 4 + LINE), fitted(title, WIDTH - 16), "t e"))
-    return drawn
+def _utc(at: float) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=at)
 
 
-def _placed(label: str, at: float) -> tuple[str, Anchor, float, float]:
-    """A label under its place, moved to the side where it would leave the chart: its anchor, begin, and anchor's x."""
-    room = width(label)
-    if at - room / 2 < 2:
-        return label, "start", 2.0, 2.0
-    if at + room / 2 > WIDTH - 2:
-        return label, "end", WIDTH - 2 - room, WIDTH - 2
-    return label, "middle", at - room / 2, at
+def _even(first: float, last: float, step: float, *, hours_only: bool = False) -> tuple[Tick, ...]:
+    count = int(-(-first // step))
+    found = []
+    while count * step <= last:
+        moment = _utc(count * step)
+        midnight = moment.hour == 0
+        label = f"{moment.day} {_MONTHS[moment.month - 1]}" if midnight else f"{moment:%H:%M}"
+        found.append(Tick(count * step, f"{moment:%H:%M}" if hours_only and not midnight else label))
+        count += 1
+    return tuple(found)
+
+
+def _months(begin: datetime, last: float, step: int) -> tuple[Tick, ...]:
+    """Firsts of months; January bears the year, or the first tick does."""
+    number = begin.year * 12 + begin.month - 1
+    number += -number % step
+    found: list[Tick] = []
+    while number // 12 < 9999:
+        year, month = divmod(number, 12)
+        at = datetime(year, month + 1, 1, tzinfo=timezone.utc).timestamp()
+        if at > last:
+            break
+        label = str(year) if month == 0 and found else _MONTHS[month]
+        if at >= begin.timestamp():
+            found.append(Tick(at, label if found or step % 12 else str(year)))
+        number += step
+    if found and step % 12:
+        first = _utc(found[0].value)
+        found[0] = Tick(found[0].value, f"{_MONTHS[first.month - 1]} {first.year}")
+    return tuple(found)

@@ -81,11 +81,6 @@ LONGEST_TEXT = 1500  # characters of a chart's text alternative
 Number = Callable[[Footnote | None], int]  # the place of a footnote on the page, counted from 1; 0 is none
 
 
-def no_footnote(_note: Footnote | None) -> int:
-    """Of a chart that stands alone: no number leads anywhere."""
-    return 0
-
-
 def number(value: float) -> str:
     """A coordinate with at most one decimal. ValueError where it is none: a chart with NaN in it shows nothing."""
     if not isfinite(value):

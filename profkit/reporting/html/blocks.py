@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 
 from profkit.core.types import Json
-from profkit.reporting.chart_blocks import Charts, FlameGraph, LineCharts, NoChart, SortableTable
+from profkit.reporting.chart_blocks import (
+    Bars,
+    Charts,
+    FlameGraph,
+    NoChart,
+    SortableTable,
+    StackedBar,
+    WinnerCell,
+    WinnerMap,
+)
+from profkit.reporting.charts.bars import draw_bars, draw_stacked
+from profkit.reporting.charts.draw import SERIES, draw
+from profkit.reporting.charts.marks import Chart
 from profkit.reporting.forges.ci import Annotations, Cases
-from profkit.reporting.html.chart_svg import svg_of
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
 from profkit.reporting.html.graphs import flame_data, flame_html, table_data, table_html
 from profkit.reporting.view import (
@@ -153,7 +163,7 @@ class PageBlocks:
                 return _lines(block.lines)
             case Charts():
                 return self._charts(block)
-            case LineCharts():
+            case Bars() | StackedBar() | WinnerMap():
                 return self._charts(Charts((block,)))
             case NoChart():
                 return self._no_chart(block)
@@ -172,9 +182,6 @@ class PageBlocks:
                 return self.body(block.blocks)
             case Cases() | Annotations():
                 return Html("")
-        drawn = svg_of(block, self.number)
-        if drawn is not None:
-            return self._charts(Charts((block,)))
         return together(map(self.block, block.plain()))
 
     def _section(self, section: Section) -> Html:
@@ -314,17 +321,43 @@ class PageBlocks:
 
     def _charts(self, charts: Charts) -> Html:
         self.need("charts")
-        others, boxes = [], []
-        for chart in _single_charts(charts.charts):
-            svg = svg_of(chart, self.number)
-            if svg is not None:
-                boxes.append(element("figure", Html(svg), class_="chart-box"))
-            elif isinstance(chart, FlameGraph):
-                others.append(self.block(chart))
-        if not boxes:
+        others = [self.block(chart) for chart in charts.charts if isinstance(chart, FlameGraph)]
+        drawn = [self._winner_map(chart) for chart in charts.charts if isinstance(chart, WinnerMap)]
+        boxes = [
+            element("figure", Html(svg), class_="chart-box") for svg in map(self._svg, charts.charts) if svg
+        ]
+        if not boxes and not drawn:
             return together(others)
         note = element("p", prose(charts.note), class_="note") if charts.note else ""
-        return together((element("div", *boxes, class_="charts"), note, *others))
+        side_by_side = element("div", *boxes, class_="charts") if boxes else ""
+        return together((*drawn, side_by_side, note, *others))
+
+    def _svg(self, chart: Block) -> str | None:
+        match chart:
+            case Chart():
+                return draw(chart, self.number)
+            case Bars():
+                return draw_bars(chart, self.number)
+            case StackedBar():
+                return draw_stacked(chart, self.number)
+        return None
+
+    def _winner_map(self, chart: WinnerMap) -> Html:
+        """A table of coloured cells. The first is reached by Tab; from it the page's script goes on by arrow keys."""
+        heads = [element("th", name, scope="col") for name in ("", *chart.columns)]
+        rows, first = [], ",".join(map(str, min(chart.cells, default=())))
+        for row, name in enumerate(chart.rows):
+            known = ((chart.cells.get((row, n)), f"{row},{n}") for n in range(len(chart.columns)))
+            cells = [_winner(cell, at, first=at == first) for cell, at in known]
+            rows.append(element("tr", element("th", name, scope="row"), *cells))
+        made = element(
+            "table",
+            element("caption", chart.title),
+            element("thead", element("tr", *heads)),
+            element("tbody", *rows),
+            class_="winners",
+        )
+        return self._scroll(made, chart.title)
 
     def _no_chart(self, block: NoChart) -> Html:
         """Why there is no chart; a line to type as such, advice in words as words."""
@@ -359,11 +392,18 @@ class PageBlocks:
         )
 
 
-def _single_charts(charts: Sequence[Block]) -> Iterator[Block]:
-    """The charts one by one; of groups of lines those over the same size stand together."""
-    groups = [chart.charts for chart in charts if isinstance(chart, LineCharts)]
-    yield from (chart for row in zip_longest(*groups) for chart in row if chart is not None)
-    yield from (chart for chart in charts if not isinstance(chart, LineCharts))
+STEPS = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0)  # leads from which on a cell of a map is shaded more
+
+
+def _winner(cell: WinnerCell | None, at: str, *, first: bool) -> Html:
+    """A cell of a map in the winner's colour, the stronger the larger its lead."""
+    if cell is None:
+        return element("td", class_="none")
+    kind = "alike"
+    if cell.number is not None:
+        kind = f"w{cell.number % SERIES + 1} h{sum((cell.lead or 0) >= step for step in STEPS)}"
+    text = cell.text if cell.number is not None else cell.letter
+    return element("td", text, class_=kind, title=cell.hover, tabindex="0" if first else "-1", data_at=at)
 
 
 def _footnote(note: Footnote, number: int) -> Html:

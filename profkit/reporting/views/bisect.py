@@ -8,8 +8,7 @@ from math import log
 
 from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import BisectDocument, BisectPart, BisectPlan, BisectSearch, BisectState, BisectStep
-from profkit.reporting.chart_blocks import Charts
-from profkit.reporting.charts.commit_row import CommitChance, CommitRow, CommitTest
+from profkit.reporting.charts.series import CommitChance, CommitTest, commit_charts
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -220,8 +219,8 @@ def _row(document: BisectDocument, search: BisectSearch, where: str) -> Iterator
     )
     if len(search.steps) > 1:
         size = f"{_size(whole.ratio)} between both ends"
-        chart = CommitRow("The commits", size, len(search.commits), 100 * (whole.ratio - 1), tests, chances)
-        yield Section(f"The commits{where}", (Charts((chart,), repeats=True),))
+        charts = commit_charts(size, len(search.commits), 100 * (whole.ratio - 1), tests, chances)
+        yield Section(f"The commits{where}", (charts,))
 
 
 def _tests(document: BisectDocument, search: BisectSearch) -> DataTable:

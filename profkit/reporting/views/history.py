@@ -15,7 +15,8 @@ from profkit.core.types import (
     Trend,
     Value,
 )
-from profkit.reporting.chart_blocks import TrendChart
+from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.view import (
     Block,
     Items,
@@ -67,7 +68,7 @@ def title_of(series: Series) -> str:
 def trend_blocks(trend: Trend) -> Iterator[Block]:
     """Its chart, and what is to be said of it: segments, changes, notes."""
     series = trend.series
-    yield TrendChart(trend)
+    yield Charts((trend_chart(trend),))
     first, last = series.points[0].started, series.points[-1].started
     yield Paragraph(soft(f"{plural(len(series.points), 'value')}, {_day(first)} to {_day(last)}"))
     for segment in trend.epochs[1:]:

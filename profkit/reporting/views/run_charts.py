@@ -22,19 +22,8 @@ from profkit.analysis.summaries.time import distribution_of
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Hotspot, Profile, ProfileKind, Reading, RunDocument, Scope, Summary
-from profkit.reporting.chart_blocks import (
-    Bar,
-    Bars,
-    Charts,
-    Distribution,
-    FlameGraph,
-    Growth,
-    Mark,
-    NoChart,
-    Piece,
-    RooflineChart,
-    StackedBar,
-)
+from profkit.reporting.chart_blocks import Bar, Bars, Charts, FlameGraph, Mark, NoChart, Piece, StackedBar
+from profkit.reporting.charts.of_run import distribution_chart, growth_chart, roofline_chart, sequence_chart
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import footnote_of
 from profkit.reporting.view import Block, Section
@@ -158,7 +147,7 @@ def timing_section(document: RunDocument) -> Section | None:
     summary = summary_of(document, "time")
     spreads = [spread for timing in document.timings if (spread := distribution_of(timing)) is not None]
     if spreads:
-        charts = [Distribution(one, ordered) for one in spreads[:_TIMINGS] for ordered in (False, True)]
+        charts = [make(one) for one in spreads[:_TIMINGS] for make in (distribution_chart, sequence_chart)]
         more = len(spreads) - _TIMINGS
         note = f"{plural(more, 'further timing')} not drawn." if more > 0 else ""
         return Section(
@@ -187,7 +176,7 @@ def roofline_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Sec
         note = (
             "Hollow points are estimated or simulated. Thick lines limit something here, thin ones nothing."
         )
-        blocks: list[Block] = [chart_group([RooflineChart(found)], note)]
+        blocks: list[Block] = [chart_group([roofline_chart(found)], note)]
         if fix and sum(one.share for one in found.left_out) > _MUCH:
             blocks.append(NoChart("Kernels that are not placed are more than 5 % of the time.", fix))
         return Section("Roofline", tuple(blocks), headline, anchor="roofline", repeats=True)
@@ -439,7 +428,7 @@ def _allocated(extras: Extras) -> list[Block]:
     points = tuple((float(x), float(y)) for x, y in found.points)
     growing = [line for line in found.growing if line.size > 0] if growth.leak else []
     return [
-        Growth("Held by Python after each iteration", text, points),
+        growth_chart(points, "Held by Python after each iteration", text),
         *_source_lines("Lines that hold most", found.top),
         *_source_lines("Lines that grow", growing),
     ]

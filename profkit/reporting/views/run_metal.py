@@ -22,7 +22,9 @@ from profkit.core.types import (
     RunDocument,
     Source,
 )
-from profkit.reporting.chart_blocks import Bar, Bars, Mark, OverTime, Piece, StackedBar
+from profkit.reporting.chart_blocks import Bar, Bars, Mark, Piece, StackedBar
+from profkit.reporting.charts.marks import Chart
+from profkit.reporting.charts.of_run import over_time_chart
 from profkit.reporting.footnotes import footnote_of, reading_span
 from profkit.reporting.view import Block, DataTable, Fold, Section, Sourced, Text, table
 from profkit.reporting.views.run_charts import chart_group, summary_of, threshold_mark, without_chart
@@ -120,7 +122,7 @@ def _busy(
     )
 
 
-def _over_time(trace: MetalTrace) -> Iterator[OverTime]:
+def _over_time(trace: MetalTrace) -> Iterator[Chart]:
     slices = trace.over_time
     if slices is None or not (slices.device or slices.process):
         return
@@ -134,7 +136,7 @@ def _over_time(trace: MetalTrace) -> Iterator[OverTime]:
     )
     legend = "Light: the GPU, whoever used it. Solid: the process that was profiled."
     legend += " Below: the performance state of the GPU." if any(slices.performance) else ""
-    yield OverTime(
+    yield over_time_chart(
         "Busy, over time",
         f"{description}{peak}.",
         slices.seconds,

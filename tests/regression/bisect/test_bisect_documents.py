@@ -64,9 +64,10 @@ def test_the_page_has_the_answer_and_each_test_and_each_probability() -> None:
     assert page.index("made it 20 % slower") < page.index('class="chart commits"')
     chart = page[page.index('class="chart commits"') :].partition("</svg>")[0]
     assert chart.count("<circle") == 3  # the tests against the good end
-    assert chart.count('class="s1"') == 2
-    assert f"{ROW[3][:10]} 97 %" in chart
     assert "+1.0 % [-5.0, +8.0], 4 pairs" in chart
+    chances = page[page.index('class="chart chances"') :].partition("</svg>")[0]
+    assert chances.count('class="s1"') == 2
+    assert f"{ROW[3][:10]} 97 %" in chances
 
 
 def test_a_bisection_without_a_search_has_no_row_of_commits() -> None:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.reporting.chart_blocks import Bar, Mark, Piece
-from profkit.reporting.charts.bars import bar_chart, stacked_bar
+from profkit.reporting.chart_blocks import Bar, Bars, Mark, Piece, StackedBar
+from profkit.reporting.charts.bars import draw_bars, draw_stacked
 from tests.reporting.charts.svg_facts import hovers, marks, outside, overlaps, parsed, words
 
 NAME = "void cutlass::Kernel2<" + "cutlass_80_tensorop<float, 4>, " * 130 + "<script>alert(1)</script>"
+
+
+def bar_chart(
+    kind: str, title: str, words: str, bars: list[Bar], most: float | None = None, legend: str = ""
+) -> str:
+    return draw_bars(Bars(kind, title, words, tuple(bars), most, legend), lambda _note: 0)
+
+
+def stacked_bar(pieces: list[Piece]) -> str:
+    return draw_stacked(StackedBar("time", "Time", "words", tuple(pieces)), lambda _note: 0)
 
 
 def lengths(chart: str, kind: str) -> list[float]:
@@ -62,7 +72,7 @@ def test_strange_values_and_names_neither_overlap_nor_leave_the_chart(value: flo
 
 def test_pieces_fill_the_bar_in_their_shares_and_have_their_words_below() -> None:
     pieces = [Piece("GEMM", 0.75, "GEMM 75 %"), Piece("idle", 0.25, "idle 25 %", idle=True)]
-    chart = stacked_bar("time", "Time", "words", pieces)
+    chart = stacked_bar(pieces)
     bar = [e for e in parsed(chart).iter("rect") if float(e.get("height") or 0) > 20]
     wide = [float(e.get("width") or 0) for e in bar]
     assert wide[0] == pytest.approx(3 * wide[1], abs=0.3)
@@ -73,7 +83,7 @@ def test_pieces_fill_the_bar_in_their_shares_and_have_their_words_below() -> Non
 @pytest.mark.parametrize("count", [1, 2, 6, 7, 10_000])
 def test_any_number_of_pieces_is_six_rows_at_most_and_still_the_whole(count: int) -> None:
     pieces = [Piece(f"kernel {i}", 1 / count, f"kernel {i}", idle=i == 0) for i in range(count)]
-    chart = stacked_bar("time", "Time", "words", pieces)
+    chart = stacked_bar(pieces)
     bar = [float(e.get("width") or 0) for e in parsed(chart).iter("rect") if float(e.get("height") or 0) > 20]
     assert len(bar) == min(6, count)
     assert sum(bar) == pytest.approx(396, abs=1)
@@ -83,6 +93,6 @@ def test_any_number_of_pieces_is_six_rows_at_most_and_still_the_whole(count: int
 
 
 def test_shares_that_add_up_to_more_than_the_whole_stay_in_the_bar() -> None:
-    chart = stacked_bar("time", "Time", "", [Piece("a", 0.9, "a"), Piece("b", 0.9, "b")])
+    chart = stacked_bar([Piece("a", 0.9, "a"), Piece("b", 0.9, "b")])
     ends = [float(e.get("x") or 0) + float(e.get("width") or 0) for e in parsed(chart).iter("rect")]
     assert max(ends) <= 398.1

@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from profkit.reporting.charts.axes import Scale, apart, linear, logarithmic, ticks
+from profkit.reporting.charts.axes import Scale, date_ticks, in_order, linear, logarithmic, ticks
 from profkit.reporting.charts.svg import FONT, curve, fitted, number, width, wrapped
-from profkit.reporting.charts.trend import date_ticks, in_order
 
 
 def test_ends_of_the_range_stand_at_the_ends() -> None:
@@ -50,7 +49,7 @@ def test_any_range_has_ticks_inside_of_it_that_are_told_apart() -> None:
     for _ in range(3000):
         middle, extent = 10 ** dice.uniform(-14, 17), 10 ** dice.uniform(-9, 2)
         values = [middle, middle * (1 + extent)]
-        for scale in (linear(values, 0, 1), linear(values, 0, 1, zero=True), logarithmic(values, 0, 1)):
+        for scale in (linear(values, 0, 1), logarithmic(values, 0, 1)):
             for unit in ("s", "B", "B/s", "%", "", "FLOP/B"):
                 found, _ = ticks(scale, unit, 5)
                 labels = [tick.label for tick in found]
@@ -63,7 +62,7 @@ def test_any_range_has_ticks_inside_of_it_that_are_told_apart() -> None:
     "values", [[], [0.0], [0.0, 0.0], [float("nan")], [float("inf"), 1.0], [1e308, -1e308]]
 )
 def test_a_scale_of_nothing_or_of_strange_values_still_is_one(values: list[float]) -> None:
-    for scale in (linear(values, 0, 1), linear(values, 0, 1, zero=True), logarithmic(values, 0, 1)):
+    for scale in (linear(values, 0, 1), logarithmic(values, 0, 1)):
         assert scale.high > scale.low
         assert ticks(scale, "s")[0]
 
@@ -94,11 +93,6 @@ def test_times_out_of_order_are_no_axis() -> None:
     assert in_order(["2026-01-01", "2026-01-01"]) is None
     assert in_order(["2026-01-01", "yesterday"]) is None
     assert in_order(["2026-01-01T00:00:00Z", "2026-01-01T00:00:10+00:00"]) == [1767225600.0, 1767225610.0]
-
-
-def test_stretches_that_overlap_are_left_out_first_and_last_kept() -> None:
-    assert apart([(0, 10), (5, 15), (20, 30), (28, 38)]) == [0, 3]
-    assert apart([]) == []
 
 
 def test_a_name_is_cut_in_its_middle_to_the_room_there_is() -> None:

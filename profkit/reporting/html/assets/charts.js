@@ -19,37 +19,20 @@
   const held = (event) => event.ctrlKey || event.metaKey || event.altKey;
 
   // ---- a mark
-  const mark = (target) => near(target, ".chart [tabindex]");
+  const mark = (target) => near(target, ".chart [tabindex], .winners [tabindex]");
   document.addEventListener("focusin", (event) => {
-    const one = mark(event.target), title = one && one.querySelector("title");
+    const one = mark(event.target), title = one && (one.querySelector("title") || { textContent: one.title });
     if (title) show(title.textContent, one.getBoundingClientRect()); else hide();
   });
   document.addEventListener("focusout", hide);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
-
-  // ---- of a long line the value nearest to the pointer: its numbers stand in an attribute
-  const lines = new WeakMap();
-  function read(area, event) {
-    const line = lines.get(area) || JSON.parse(area.dataset.read);
-    lines.set(area, line);
-    const box = area.getBoundingClientRect(), chart = area.ownerSVGElement;
-    const scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;
-    const left = box.left + (line.x[0] - area.x.baseVal.value) * scale, wide = (line.x[1] - line.x[0]) * scale;
-    const share = Math.max(0, Math.min(1, (event.clientX - left) / wide)), last = line.v.length - 1;
-    const days = (i) => (line.d ? line.d[i] : i), goal = share * days(last);
-    let nearest = 0;
-    for (let i = 1; i <= last; i++) if (Math.abs(days(i) - goal) < Math.abs(days(nearest) - goal)) nearest = i;
-    const date = "t" in line ? new Date(1000 * (line.t + 86400 * days(nearest))).toISOString().slice(0, 10) : "night " + (nearest + 1);
-    const at = left + (wide * days(nearest)) / days(last);
-    show(date + ": " + line.v[nearest] + " " + line.u, { left: at, width: 0, bottom: box.bottom }, true);
-  }
 
   // ---- a map of winners: one cell is reached by Tab, the others from it by arrow keys
   const steps = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
   function walk(cell, step) {
     const [row, column] = cell.dataset.at.split(",").map(Number);
     for (let n = 1; n <= 200; n++) { // past those that were not compared
-      const next = cell.ownerSVGElement.querySelector('[data-at="' + (row + n * step[0]) + "," + (column + n * step[1]) + '"]');
+      const next = cell.closest(".winners").querySelector('[data-at="' + (row + n * step[0]) + "," + (column + n * step[1]) + '"]');
       if (!next) continue;
       cell.setAttribute("tabindex", "-1");
       next.setAttribute("tabindex", "0");
@@ -58,15 +41,16 @@
     }
   }
 
-  // ---- dots: the nearest to the pointer, or one after the other; their numbers stand in the sortable table
+  // ---- many points: the nearest to the pointer, or one after the other; each has words, or its row of the sortable table
   let rows = null;
   function numbers(area, row) {
+    if (!/^\d+$/.test(row)) return row;
     if (!rows) {
       const names = JSON.parse(document.getElementById("kernel-names").textContent);
       const texts = window.profkitUnpack(names.texts);
       rows = { name: (n) => texts[names.at[n]], columns: JSON.parse(document.getElementById("kernel-data").textContent).columns };
     }
-    const titles = JSON.parse(area.dataset.columns), values = [];
+    const titles = area.dataset.columns.split("|"), values = [];
     for (const column of rows.columns.filter((one) => titles.includes(one.title))) {
       const value = column.values[row];
       if (typeof value === "number") values.push(column.title.toLowerCase() + " " + window.profkitQuantity(value, column.unit));
@@ -76,11 +60,11 @@
   const clouds = new WeakMap();
   function dots(area) {
     if (!clouds.has(area)) {
-      const found = [], places = JSON.parse(area.dataset.rows);
+      const found = [], places = area.dataset.points.split("||").map((cloud) => cloud.split("|"));
       area.ownerSVGElement.querySelectorAll(".cloud").forEach((path, cloud) => {
         path.getAttribute("d").split("M").slice(1).forEach((dot, n) => {
           const [x, y] = dot.replace("h0", "").split(/[ ,]/).map(Number);
-          found.push({ x, y, row: places[cloud][n] });
+          found.push({ x, y, row: places[cloud][n], line: path.classList.contains("unseen") });
         });
       });
       found.sort((a, b) => a.x - b.x || a.y - b.y);
@@ -105,14 +89,14 @@
     const chart = dots(area), box = area.ownerSVGElement.getBoundingClientRect();
     const scale = area.ownerSVGElement.viewBox.baseVal.width / box.width;
     const x = (event.clientX - box.left) * scale, y = (event.clientY - box.top) * scale;
-    let number = -1, least = 12 * 12;
+    let number = -1, least = chart.found[0].line ? Infinity : 12 * 12; // of a line the one below the pointer
     chart.found.forEach((dot, n) => {
-      const far = (dot.x - x) ** 2 + (dot.y - y) ** 2;
+      const far = (dot.x - x) ** 2 + (dot.line ? 0 : (dot.y - y) ** 2);
       if (far < least) { least = far; number = n; }
     });
     if (number >= 0) point(area, number); else { hide(); chart.ring.setAttribute("visibility", "hidden"); }
   }
-  const cloud = (target) => near(target, ".cases .reader");
+  const cloud = (target) => near(target, ".chart .reader");
   document.addEventListener("keydown", (event) => {
     if (held(event)) return;
     const cell = near(event.target, ".winners [data-at]"), area = cloud(event.target);
@@ -127,9 +111,8 @@
   });
 
   document.addEventListener("pointermove", (event) => {
-    const trend = near(event.target, "svg.trend"), long = trend && trend.querySelector(".reader"), area = cloud(event.target);
-    if (long) read(long, event);
-    else if (area) nearest(area, event);
+    const area = cloud(event.target);
+    if (area) nearest(area, event);
     else if (!mark(document.activeElement)) hide();
   });
 })();

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from profkit.core.formatting import format_figures, plural
 from profkit.core.types import BlamedLine, Comparison, Pairing
 from profkit.reporting.chart_blocks import Charts
-from profkit.reporting.charts.intervals import IntervalChart
+from profkit.reporting.charts.series import interval_chart
 from profkit.reporting.view import Block, Item, Items, Section, Text, code, joined, soft, strong
-from profkit.reporting.views.comparison.sizes import seen_text, verdict_text
+from profkit.reporting.views.comparison.words import fact_text, seen_text, verdict_text
 
 # Of calling a time different that is the same, over all looks, as `regression/paired/decide.py` has it.
 ERROR = 0.02
@@ -48,7 +48,7 @@ def interval(comparison: Comparison) -> Iterator[Block]:
         return
     scopes = {change.scope for change in times}
     of = f"the widest of {len(scopes)} times" if len(scopes) > 1 else "of the time"
-    chart = IntervalChart(pairing.looks, times[0].floor)
+    chart = interval_chart(pairing.looks, times[0].floor)
     yield Section(f"The interval {of} over the pairs", (Charts((chart,)),))
 
 
@@ -76,7 +76,7 @@ def blamed_text(line: BlamedLine) -> Text:
     commit = f"commit {line.commit[:_COMMIT]}" if line.commit else "not committed"
     subject = f" '{line.subject}'" if line.subject and line.commit else ""
     inside = (" in ", code(line.function)) if line.function else ()
-    return joined(strong(where), *inside, f", {commit}", soft(subject), f": {line.reason}")
+    return joined(strong(where), *inside, f", {commit}", soft(subject), f": {fact_text(line.why)}")
 
 
 def trust_line(comparison: Comparison) -> str:

@@ -17,10 +17,12 @@ from profkit.analysis.evaluation import (
     mean_speedup,
     surely_faster_than,
 )
-from profkit.core.formatting import plural, shorten
+from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import EvaluationDocument, TestResult
 from profkit.reporting.chart_blocks import WinnerCell, WinnerMap
-from profkit.reporting.charts.step_curve import CurveStep, StepCurve
+from profkit.reporting.charts.marks import Chart
+from profkit.reporting.charts.series import step_curve
+from profkit.reporting.view import Block, table
 from profkit.reporting.views.evaluation.text import percent, ratio, speedup_text
 
 _PLACES = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -29,31 +31,35 @@ _FASTER, _SLOWER, _FAILED = 0, 1, 3  # numbers of colours
 MAP_LEGEND = "F faster than PyTorch, S slower, = the same, ? not decided, ✗ failed"
 
 
-def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
+def fast_curve(operations: Sequence[OperationResult]) -> Chart | None:
     """fast_p over p; None where no operation is correct and timed."""
     points = fast_p_curve(operations)
     if not points or not fast_p(operations, 0.0):
         return None
     counted = [one for one in operations if one.counted]
     steps = []
-    before = fast_p(operations, 0.0) or 0.0
-    start = before
+    start = fast_p(operations, 0.0) or 0.0
     for point in points:
         number = round(point.share * len(counted))
         names = [one.operation for one in counted if surely_faster_than(one) == point.p]
         which = f"; up to here {shorten(', '.join(names), 120)}" if names else ""
         share = percent(point.share)
         words = f"more than {ratio(point.p)}: {share}, {number} of {plural(len(counted), 'operation')}{which}"
-        steps.append(CurveStep(point.p, before, point.share, words))
-        before = point.share
-    return StepCurve(
+        steps.append((point.p, point.share, words))
+    return step_curve(
         "Correct and surely more than p times as fast",
         f"{percent(start)} of {plural(len(counted), 'operation')} are correct and timed; "
         f"{percent(fast_p(operations, 1.0))} are also surely faster than PyTorch.",
         "p",
-        tuple(steps),
-        tuple((p, fast_p(operations, p) or 0.0) for p in _PLACES),
+        start,
+        steps,
     )
+
+
+def fast_table(operations: Sequence[OperationResult]) -> Block:
+    """fast_p at the places that are usually named."""
+    shares = [percent(fast_p(operations, p)) for p in _PLACES]
+    return table(("p", *(format_figures(p, 2) for p in _PLACES)), [("share", *shares)])
 
 
 def speedup_map(document: EvaluationDocument) -> WinnerMap | None:

@@ -36,7 +36,7 @@ from profkit.reporting.view import (
     command,
     notes,
 )
-from profkit.reporting.views.evaluation.charts import MAP_LEGEND, fast_curve, speedup_map
+from profkit.reporting.views.evaluation.charts import MAP_LEGEND, fast_curve, fast_table, speedup_map
 from profkit.reporting.views.evaluation.tables import (
     failed_tests_section,
     failures_section,
@@ -146,7 +146,11 @@ def _blocks(
 def _charts(document: EvaluationDocument, operations: tuple[OperationResult, ...]) -> Iterator[Section]:
     curve, places = fast_curve(operations), speedup_map(document)
     if curve is not None:
-        yield Section("How many are faster", (Charts((curve,), _FAST_NOTE),), anchor="fast")
+        yield Section(
+            "How many are faster",
+            (Charts((curve,), _FAST_NOTE, repeats=True), fast_table(operations)),
+            anchor="fast",
+        )
     if places is not None:
         note = f"{MAP_LEGEND}. The number, and the shade: how many times as fast, or as slow. Point at a cell for more."
         many = len(places.rows) > _DRAWN_OPEN

@@ -14,16 +14,9 @@ from profkit.analysis.generation import (
 )
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import Attempt, GenerationDocument, OperationAttempts
-from profkit.reporting.chart_blocks import (
-    ChartPoint,
-    LineChart,
-    LineCharts,
-    LineSeries,
-    Piece,
-    StackedBar,
-    WinnerCell,
-    WinnerMap,
-)
+from profkit.reporting.chart_blocks import Piece, StackedBar, WinnerCell, WinnerMap
+from profkit.reporting.charts.marks import Chart, Point, Points
+from profkit.reporting.charts.series import series_chart
 from profkit.reporting.view import Span, Text, between, joined
 from profkit.reporting.views.evaluation.text import format_duration, percent
 from profkit.reporting.views.generation.text import attempt_speed
@@ -41,7 +34,7 @@ MAP_LEGEND = (
 # ---------------------------------------------------------------- within k
 
 
-def solved_chart(document: GenerationDocument) -> LineChart | None:
+def solved_chart(document: GenerationDocument) -> Chart | None:
     """Shares of the operations within k attempts: solved, and faster than p; None of fewer than two attempts."""
     rows = within_attempts(document)
     if len(rows) < 2:
@@ -53,43 +46,42 @@ def solved_chart(document: GenerationDocument) -> LineChart | None:
         if shares:
             lines.append(_share_line(f"fast_{p:g}", _LETTERS[number - 1], number, shares, total))
     of = f"the share of {total} with a correct kernel within k attempts"
-    return LineChart("Solved within k attempts", "k", tuple(lines), "%", of, counted=True)
+    return series_chart("Solved within k attempts", "k", lines, "%", of=of, counted=True)
 
 
 def _share_line(
     name: str, letter: str, number: int, shares: Sequence[tuple[WithinAttempts, float]], total: str
-) -> LineSeries:
+) -> Points:
     points = tuple(
-        ChartPoint(
+        Point(
             row.attempts,
-            100 * share,
-            100 * share,
             100 * share,
             f"{name} within {plural(row.attempts, 'attempt')}: {percent(share)} of {total}",
         )
         for row, share in shares
     )
-    return LineSeries(name, letter, number, points)
+    return Points(points, name, letter, number, joined=True, hover=name)
 
 
-def legend(chart: LineChart) -> Text:
+def legend(chart: Chart) -> Text:
     """The letters of a chart's lines with what they stand for."""
-    names = [joined(Span(line.letter, series=line.number), f" {line.name}") for line in chart.series]
+    series = [mark for mark in reversed(chart.marks) if isinstance(mark, Points)]
+    names = [joined(Span(line.letter, series=line.number), f" {line.name}") for line in series]
     return joined(*between("  ", names))
 
 
 # ---------------------------------------------------------------- attempt by attempt
 
 
-def speed_charts(document: GenerationDocument) -> LineCharts | None:
+def speed_charts(document: GenerationDocument) -> Chart | None:
     """The speed-up of each correct attempt, for the operations that have several; None where none has."""
     operations = [one for one in document.operations if len(_timed(one)) > 1]
     operations = sorted(operations, key=_change, reverse=True)[:LINES]
     if not operations:
         return None
     lines = [_speed_line(one, number) for number, one in enumerate(operations)]
-    chart = LineChart("Speed-up over PyTorch", "attempt", tuple(lines), "x", counted=True)
-    return LineCharts((chart,), "Speed-up over PyTorch by attempt:")
+    title = "Speed-up over PyTorch"
+    return series_chart(title, "attempt", lines, "x", counted=True, caption=f"{title} by attempt:")
 
 
 def _timed(operation: OperationAttempts) -> list[Attempt]:
@@ -102,19 +94,20 @@ def _change(operation: OperationAttempts) -> float:
     return max(values) / min(values) if min(values) > 0 else 0.0
 
 
-def _speed_line(operation: OperationAttempts, number: int) -> LineSeries:
+def _speed_line(operation: OperationAttempts, number: int) -> Points:
     points = tuple(
-        ChartPoint(
+        Point(
             each.number,
             each.speedup.median,
+            f"{operation.operation}, attempt {each.number}: {attempt_speed(each)}",
             each.speedup.low,
             each.speedup.high,
-            f"{operation.operation}, attempt {each.number}: {attempt_speed(each)}",
         )
         for each in _timed(operation)
         if each.speedup is not None
     )
-    return LineSeries(shorten(operation.operation, 36), _LETTERS[number], number, points)
+    name = shorten(operation.operation, 36)
+    return Points(points, name, _LETTERS[number], number, joined=True, hover=name)
 
 
 def attempts_map(operations: Sequence[OperationAttempts]) -> WinnerMap | None:

@@ -12,6 +12,7 @@ from profkit.analysis.generation import GenerationScores, feedback_steps, genera
 from profkit.core.formatting import format_utc_time, joined, plural
 from profkit.core.types import GenerationDocument, OperationAttempts
 from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.marks import Points
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -158,10 +159,10 @@ def _attempt_charts(
         fold = Fold.FOLDED if many else Fold.OPEN
         yield Section("Attempts by operation", (body,), places.description, fold, "map")
     if speeds is not None:
-        shown = len(speeds.charts[0].series)
+        shown = sum(isinstance(mark, Points) for mark in speeds.marks)
         most = f" The {LINES} operations whose speed changed most." if shown == LINES else ""
         body = Detail(
-            (Paragraph(legend(speeds.charts[0])), Charts((speeds,), f"Correct attempts alone.{most}")),
+            (Paragraph(legend(speeds)), Charts((speeds,), f"Correct attempts alone.{most}")),
             (),
             "Speed by attempt",
         )

@@ -9,7 +9,9 @@ from typing import Literal
 from profkit.core.formatting import format_quantity, format_utc_time
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
 from profkit.core.types.night import OUTCOME_ORDER
-from profkit.reporting.chart_blocks import Charts, TrendChart
+from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.marks import Chart
+from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.forges.ci import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
@@ -218,10 +220,10 @@ def _metrics_table(pairs: Sequence[tuple[WorkloadOutcome, MetricOutcome | None]]
     return table(("workload", "metric", "tonight", "usual", "could show"), rows, words=2)
 
 
-def _chart(metric: MetricOutcome) -> list[TrendChart]:
+def _chart(metric: MetricOutcome) -> list[Chart]:
     if metric.trend is None or not metric.trend.series.points:
         return []
-    return [TrendChart(metric.trend, (metric.band[0], metric.band[-1]) if metric.band else None)]
+    return [trend_chart(metric.trend, (metric.band[0], metric.band[-1]) if metric.band else None)]
 
 
 # ---------------------------------------------------------------- for machines

@@ -9,16 +9,9 @@ from dataclasses import dataclass
 from profkit.analysis.ranking.ranking import BASELINE, FILE, efficiency, throughput
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten
 from profkit.core.types import CaseResult, MeasuredCeilings, SweepDocument
-from profkit.reporting.chart_blocks import (
-    CellValue,
-    Charts,
-    CloudChart,
-    DotSeries,
-    NoChart,
-    SortableColumn,
-    SortableTable,
-)
-from profkit.reporting.text_plots import SEVERAL
+from profkit.reporting.chart_blocks import CellValue, Charts, NoChart, SortableColumn, SortableTable
+from profkit.reporting.charts.marks import Point, Points
+from profkit.reporting.charts.series import cloud_chart
 from profkit.reporting.view import Block, Paragraph, Section, Span
 from profkit.reporting.views.sweep.text import Marker, short_name
 
@@ -150,32 +143,32 @@ def roofline_section(document: SweepDocument, marks: Mapping[str, Marker]) -> Se
     if not ceilings.bandwidth or not ceilings.flops:
         blocks = (NoChart("The device's peaks were not measured, so there is no roofline to draw."),)
         return Section("Roofline", blocks, anchor="roofline")
-    rates: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
-    shares: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
+    rates: dict[str, list[Point]] = defaultdict(list)
+    shares: dict[str, list[Point]] = defaultdict(list)
     for row, result in enumerate(document.results):
         if result.median and result.bytes and result.flops:
             name = result.implementation
-            rates[name].append((result.flops / result.bytes, result.flops / result.median, row))
+            rates[name].append(Point(result.flops / result.bytes, result.flops / result.median, row=row))
             if share := efficiency(result, ceilings):
-                shares[name].append((result.bytes, 100 * share, row))
+                shares[name].append(Point(result.bytes, 100 * share, row=row))
     if not rates:
         blocks = (NoChart("No case has a time, so there is none to draw."),)
         return Section("Roofline", blocks, anchor="roofline")
-    of_rates = CloudChart(
+    of_rates = cloud_chart(
         "All cases below the ceilings",
         "FLOP per byte that must be moved",
         "FLOP/s",
         _dot_series(rates, marks),
-        f"Every case: FLOP/s over FLOP per byte that must be moved. {SEVERAL}: several are at one place.",
-        (ceilings.bandwidth, ceilings.flops),
-        _HOVER,
+        ceilings=(ceilings.bandwidth, ceilings.flops),
+        caption="Every case below the ceilings. *: several are at one place.",
+        columns=_HOVER,
     )
-    of_shares = CloudChart(
+    of_shares = cloud_chart(
         "Share of the roofline",
         "bytes that a call must move",
         "%",
         _dot_series(shares, marks),
-        "Share of the roofline by bytes that a call must move: the median of all cases up to that size:",
+        caption="Share of the roofline by bytes that a call must move:",
         columns=_HOVER,
     )
     key: list[str | Span] = []
@@ -207,11 +200,9 @@ def _range(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _dot_series(
-    dots: Mapping[str, list[tuple[float, float, int]]], marks: Mapping[str, Marker]
-) -> tuple[DotSeries, ...]:
+def _dot_series(dots: Mapping[str, list[Point]], marks: Mapping[str, Marker]) -> tuple[Points, ...]:
     return tuple(
-        DotSeries(name, mark.letter, mark.number, tuple(dots[name]))
+        Points(tuple(dots[name]), name, mark.letter, mark.number)
         for name, mark in marks.items()
         if name in dots
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from profkit.analysis.ranking.grid import (
@@ -28,15 +29,9 @@ from profkit.analysis.ranking.ranking import (
 )
 from profkit.core.formatting import format_percent, format_quantity, joined, plural, shorten
 from profkit.core.types import CaseResult, GridPoint, SweepDocument
-from profkit.reporting.chart_blocks import (
-    ChartPoint,
-    Charts,
-    LineChart,
-    LineCharts,
-    LineSeries,
-    WinnerCell,
-    WinnerMap,
-)
+from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
+from profkit.reporting.charts.marks import Point, Points
+from profkit.reporting.charts.series import series_chart
 from profkit.reporting.view import (
     Block,
     Detail,
@@ -289,7 +284,6 @@ def _maps(group: ComparisonGroup, marks: Mapping[str, Marker]) -> Iterator[Block
             for point, result in results.items()
         },
         f"{names}; {ALIKE}: several are alike; the number: how many times as long the next one takes",
-        group.title,
     )
     brief: Block = chart
     if len(pairs) > _LONG_MAP:
@@ -347,49 +341,46 @@ def _time_text(case: CaseResult) -> str:
 def _lines(group: ComparisonGroup, marks: Mapping[str, Marker]) -> Iterator[Block]:
     """Times and speed-ups along each axis; a short screen has the speed-ups, or times where nothing is compared."""
     axes = [series for axis in AXES if (series := series_along(group, axis)) is not None]
-    times = [
-        LineChart(
-            f"Time at {', '.join(f'{axis} {value}' for axis, value in one.fixed)}",
-            one.axis,
-            _series(one.times, marks, "s"),
-            "s",
-            group.title,
-        )
-        for one in axes
-        if one.times
-    ]
-    speedups = [
-        LineChart(f"Speed-up over {BASELINE}", one.axis, _series(one.speedups, marks, "x"), "x", group.title)
-        for one in axes
-        if one.speedups
-    ]
-    if not times:
-        return
     names = joined([one.axis for one in axes])
-    charts = [LineCharts(tuple(times), f"Time by {names}, at the largest sizes of the other axes:")]
-    if speedups:
-        charts.append(LineCharts(tuple(speedups), f"Speed-up over {BASELINE} by {names}:"))
-    title = f"By {names}"
-    yield Detail((Charts(tuple(charts), _LINES_NOTE),), (charts[-1],), title)
+    times, speedups = (
+        [
+            series_chart(
+                title.format(fixed=", ".join(f"{axis} {value}" for axis, value in one.fixed)),
+                one.axis,
+                _series(lines, marks, unit),
+                unit,
+                of=group.title,
+                caption=caption,
+            )
+            for one in axes
+            if (lines := one.times if unit == "s" else one.speedups)
+        ]
+        for title, unit, caption in (
+            ("Time at {fixed}", "s", f"Time by {names}, at the largest sizes of the other axes:"),
+            (f"Speed-up over {BASELINE}", "x", f"Speed-up over {BASELINE} by {names}:"),
+        )
+    )
+    if times:
+        charts = tuple(chart for pair in zip_longest(times, speedups) for chart in pair if chart is not None)
+        yield Detail((Charts(charts, _LINES_NOTE),), (Charts(tuple(speedups or times)),), f"By {names}")
 
 
-def _series(lines: Sequence[SeriesLine], marks: Mapping[str, Marker], unit: str) -> tuple[LineSeries, ...]:
+def _series(lines: Sequence[SeriesLine], marks: Mapping[str, Marker], unit: str) -> tuple[Points, ...]:
+    """Times with their intervals; of speed-ups the ends are the least and the largest of many, and are not drawn."""
     series = []
     for line in lines:
+        name, mark = short_name(line.implementation), marks[line.implementation]
         points = []
         for stop in line.points:
-            ends = (
-                f"{format_quantity(stop.low, unit)} to {format_quantity(stop.high, unit)}"
-                if unit == "s"
-                else f"{range_text(stop.low, stop.high)} over {plural(stop.count, 'shape')}"
-            )
-            hover = (
-                f"{short_name(line.implementation)} at {stop.at}: {format_quantity(stop.value, unit)}, {ends}"
-            )
-            points.append(ChartPoint(float(stop.at), stop.value, stop.low, stop.high, hover))
-        mark = marks[line.implementation]
-        name = short_name(line.implementation)
-        series.append(LineSeries(name, mark.letter, mark.number, tuple(points), spread=unit == "x"))
+            value = format_quantity(stop.value, unit)
+            if unit == "s":
+                ends = f"{format_quantity(stop.low, unit)} to {format_quantity(stop.high, unit)}"
+                words = f"{name} at {stop.at}: {value}, {ends}"
+                points.append(Point(float(stop.at), stop.value, words, stop.low, stop.high))
+            else:
+                ends = f"{range_text(stop.low, stop.high)} over {plural(stop.count, 'shape')}"
+                points.append(Point(float(stop.at), stop.value, f"{name} at {stop.at}: {value}, {ends}"))
+        series.append(Points(tuple(points), name, mark.letter, mark.number, joined=True, hover=name))
     return tuple(series)
 
 

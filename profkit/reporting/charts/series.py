@@ -1,0 +1,228 @@
+"""Charts of many cases: series over a size, all cases below their ceilings, shares above p, pairs of runs, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from profkit.core.formatting import format_quantity
+from profkit.core.types import Look
+from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.axes import Axis, Tick
+from profkit.reporting.charts.marks import AnyMark, Chart, Line, Point, Points, Rectangle, Rule
+
+_ROOM = 1.5  # floors that are shown on both sides at least
+
+
+def series_chart(
+    title: str,
+    across: str,
+    series: Sequence[Points],
+    unit: str,
+    *,
+    of: str = "",
+    counted: bool = False,
+    caption: str = "",
+) -> Chart:
+    """Lines over a size, both axes logarithmic. Values are in `unit`; "x" are ratios, with a line across at 1.
+
+    Of "%" the axis goes evenly from 0 to 100. `counted`: the places are 1, 2, 3, ..., as far from each other.
+    """
+    at = sorted({point.x for one in series for point in one.points})
+    share = unit == "%"
+    marks: list[AnyMark] = [Rule(y=1.0)] if unit == "x" and at else []
+    sentences = (
+        f"{one.name}: {', '.join(f'{format_quantity(p.y, unit)} at {p.x:g}' for p in one.points)}"
+        for one in series
+        if one.points
+    )
+    return Chart(
+        "lines",
+        title,
+        f"Over {across}. {'; '.join(sentences)}.",
+        Axis(across, log=not counted, ticks=tuple(Tick(place, f"{place:g}") for place in at)),
+        Axis(title, unit, 0.0 if share else None, 100.0 if share else None, log=not share),
+        (*marks, *(one for one in reversed(series) if one.points)),
+        of=of,
+        height=210,
+        caption=caption,
+    )
+
+
+def cloud_chart(
+    title: str,
+    across: str,
+    unit: str,
+    clouds: Sequence[Points],
+    *,
+    ceilings: tuple[float, float] | None = None,
+    caption: str = "",
+    columns: tuple[str, ...] = (),
+) -> Chart:
+    """Thousands of points on logarithmic axes: below two ceilings (bytes/s and FLOP/s), else with a line at 100."""
+    points = [point for cloud in clouds for point in cloud.points]
+    xs, ys = [point.x for point in points], [point.y for point in points]
+    marks: list[AnyMark] = [Rule(y=100.0, style="ceiling", hover=f"100 {unit}")]
+    limits = ""
+    if ceilings is not None:
+        bandwidth, flops = ceilings
+        ridge = flops / bandwidth
+        low, high = min(*xs, ridge) / 2, max(*xs, ridge) * 2
+        memory = f"memory: {format_quantity(bandwidth, 'B/s')}"
+        arithmetic = f"arithmetic: {format_quantity(flops, 'FLOP/s')}"
+        marks = [
+            Line(((low, low * bandwidth), (ridge, flops)), "ceiling", memory, f"{memory}, measured"),
+            Line(((ridge, flops), (high, flops)), "ceiling", arithmetic, f"{arithmetic}, measured"),
+        ]
+        limits = f" below {format_quantity(bandwidth, 'B/s')} and {format_quantity(flops, 'FLOP/s')}"
+        ys += [flops, bandwidth * low]
+    else:
+        low, high = min(xs) / 1.5, max(xs) * 1.5
+        ys.append(100.0)
+    return Chart(
+        "cases",
+        title,
+        f"{len(points)} cases{limits}; the table of all cases has their numbers.",
+        Axis(across, "", low, high, log=True),
+        Axis(title, unit, min(ys) / 1.6, max(ys) * 1.6, log=True),
+        (*marks, *clouds),
+        height=300,
+        caption=caption,
+        columns=columns,
+    )
+
+
+def step_curve(
+    title: str, description: str, across: str, start: float, steps: Sequence[tuple[float, float, str]]
+) -> Chart:
+    """A share (0..1) that falls step by step over a logarithmic axis, with a line down at 1.
+
+    `start` is where it begins, `steps` are (place, share from there on, words that hover).
+    """
+    line: list[tuple[float, float]] = []
+    before = start
+    for at, share, _ in steps:
+        line += [(at, 100 * before), (at, 100 * share)]
+        before = share
+    ends = [1.0, *(at for at, _, _ in steps)]
+    low, high = min(ends) / 1.15, max(ends) * 1.15
+    falls = (Point(at, 100 * share, words) for at, share, words in steps)
+    whole = ((low, 100 * start), *line, (high, 100 * before))
+    return Chart(
+        "steps",
+        title,
+        description,
+        Axis(across, "x", low, high, log=True),
+        Axis(title, "%", 0.0, 100.0),
+        (Rule(x=1.0), Line(whole, "line l1"), Points(tuple(falls))) if steps else (),
+    )
+
+
+# ---------------------------------------------------------------- pairs of runs
+
+
+def interval_chart(
+    looks: Sequence[Look], floor: float, title: str = "change of the time", caption: str = ""
+) -> Chart:
+    """An interval that closes over the pairs of runs, beside the relative change that does not count (`floor`).
+
+    Early intervals are cut: the last one is what is to be seen. Without marks where there are fewer than two.
+    """
+    shown = [look for look in looks if all(map(isfinite, (look.ratio, look.low, look.high)))]
+    if len(shown) < 2:
+        return Chart("intervals", title, "", Axis(), Axis(title, "%"), ())
+    first, last = shown[0], shown[-1]
+    reach = max(last.high - last.low, 2 * floor, 1e-6)
+    low = min(max(min(look.low for look in shown), last.low - reach), 1 - _ROOM * floor)
+    high = max(min(max(look.high for look in shown), last.high + reach), 1 + _ROOM * floor)
+    points = tuple(
+        Point(
+            look.pairs,
+            _percent(look.ratio),
+            f"after {look.pairs} pairs: {_look(look)}",
+            max(_percent(low), _percent(look.low)),
+            min(_percent(high), _percent(look.high)),
+        )
+        for look in shown
+    )
+    band = Rectangle(
+        (first.pairs, last.pairs), (-100 * floor, 100 * floor), "band", f"within {100 * floor:.3g} %"
+    )
+    edges = (Rule(y=100 * floor, style="grid"), Rule(y=-100 * floor, style="grid")) if floor else ()
+    return Chart(
+        "intervals",
+        title,
+        f"After {first.pairs} pairs {_look(first)}; after {last.pairs} pairs {_look(last)}.",
+        Axis("pairs of runs", ticks=tuple(Tick(look.pairs, str(look.pairs)) for look in shown)),
+        Axis(f"{title}; shaded: what does not count", "%", _percent(low), _percent(high)),
+        (band, *edges, Rule(y=0.0), Points(points)),
+        caption=caption,
+    )
+
+
+def _percent(ratio: float) -> float:
+    return 100 * (ratio - 1)
+
+
+def _look(look: Look) -> str:
+    """`+12.3 % [+9.8, +14.9]`."""
+    return f"{_percent(look.ratio):+.1f} % [{_percent(look.low):+.1f}, {_percent(look.high):+.1f}]"
+
+
+# ---------------------------------------------------------------- commits
+
+
+@dataclass(frozen=True)
+class CommitTest:
+    """A test of the commit at `place` of the row (1 is the first one) against the good end, as percents."""
+
+    place: int
+    change: float
+    low: float
+    high: float
+    hover: str
+
+
+@dataclass(frozen=True)
+class CommitChance:
+    """The probability (0..1) that the commit at `place` of the row made the change; `name` stands above its bar."""
+
+    place: int
+    probability: float
+    hover: str
+    name: str = ""
+
+
+def commit_charts(
+    description: str, commits: int, whole: float, tests: Sequence[CommitTest], chances: Sequence[CommitChance]
+) -> Charts:
+    """How much slower each tested commit is, and below it how probable it is that each made the change.
+
+    `whole` is the change between both ends in percent. A table and a sentence have the same numbers.
+    """
+    across = Axis("commits after GOOD, the oldest first", "", 0.5, commits + 0.5)
+    reach = max([2 * abs(whole), *(abs(test.change) for test in tests)])
+    points = tuple(Point(t.place, t.change, t.hover, max(-reach, t.low), min(reach, t.high)) for t in tests)
+    ends = (Rule(y=0.0, label="GOOD"), Rule(y=whole, label="BAD"))
+    slower = "slower than GOOD, with the interval of each test"
+    chance = "probability that the commit made the change"
+    bars = tuple(
+        Rectangle((c.place - 0.4, c.place + 0.4), (0, 100 * c.probability), "s1", c.hover, c.name)
+        for c in chances
+    )
+    charts = (
+        Chart(
+            "commits",
+            slower,
+            description,
+            across,
+            Axis(slower, "%"),
+            (*ends, Points(points)) if tests else (),
+        ),
+        Chart("chances", chance, description, across, Axis(chance, "%", 0, 115, ticks=_SHARES), bars),
+    )
+    return Charts(charts, repeats=True)
+
+
+_SHARES = tuple(Tick(float(value), str(value)) for value in (0, 50, 100))

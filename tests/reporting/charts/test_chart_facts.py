@@ -1,0 +1,113 @@
+"""What charts of samples and rooflines are made of: counted right, under their own ceilings, nothing made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, nan
+
+import pytest
+
+from profkit.analysis.summaries.kernels import kernel_rows
+from profkit.analysis.summaries.roofline_points import Roofline, roofline_of
+from profkit.analysis.summaries.time import BINS, distribution_of, sample_sequence
+from profkit.core.types import RUN, Peaks, Reading, RunDocument, SampleSet, Source, Timing
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.summarize import summarize_report
+from profkit.reporting.charts.of_run import roofline_chart
+from tests import documents, gpu_documents
+from tests.conftest import ROOT
+from tests.documents import noise
+from tests.reporting.charts.test_charts import spread
+
+REPORT = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
+
+
+def of(document: RunDocument) -> Roofline | None:
+    return roofline_of(document, kernel_rows(document))
+
+
+def test_samples_lie_in_the_bin_of_their_value() -> None:
+    found = spread((1.0, 1.0, 1.0, 2.0))
+    (one,) = found.processes
+    assert (found.begin, found.end, found.log) == (1.0, 2.0, False)
+    assert one.bins[0] == 3
+    assert one.bins[BINS - 1] == 1
+    assert sum(one.bins) == 4
+
+
+def test_processes_that_lie_far_apart_share_a_logarithmic_axis() -> None:
+    found = spread(noise(100, 1e-3), noise(100, 1e-1))
+    assert found.log
+    assert [sum(one.bins[: BINS // 2]) for one in found.processes] == [100, 0]
+
+
+def test_the_order_is_kept_and_columns_hold_the_extremes() -> None:
+    values = [float(i) for i in range(1000)]
+    found = sample_sequence(values, 100)
+    assert len(found) == 100
+    assert found[0][1:] == (0.0, 4.5, 9.0)
+    assert [middle for _, _, middle, _ in found] == sorted(middle for _, _, middle, _ in found)
+    assert sample_sequence([], 100) == ()
+    assert len(sample_sequence(values[:7], 100)) == 7
+
+
+def test_no_sample_is_no_distribution() -> None:
+    assert distribution_of(Timing("mlp", "benchmark", (SampleSet(()),), 0.01)) is None
+    assert distribution_of(Timing("mlp", "benchmark", (), 0.01)) is None
+
+
+def test_a_sample_that_is_no_number_is_left_out_of_the_distribution() -> None:
+    sound = (0.01, 0.011, 0.012)
+    sets = (SampleSet((nan, *sound, inf)), SampleSet((nan,)))
+    assert distribution_of(Timing("mlp", "benchmark", sets, 0.01)) == distribution_of(
+        Timing("mlp", "benchmark", (SampleSet(sound),), 0.01)
+    )
+
+
+def test_kernels_of_a_real_report_stand_under_their_own_roofs() -> None:
+    document = summarize_report(REPORT)
+    found = of(document)
+    assert found is not None
+    roofs = {roof.name: roof for roof in found.ceilings}
+    assert set(roofs) == {"DRAM", "FP32", "FP64", "FP16"}
+    by_name = {one.label: one for one in found.points}
+    assert by_name["fma32"].under == "FP32"
+    assert 0.85 < by_name["fma32"].rate / roofs["FP32"].peak < 1
+    assert by_name["fma32"].bound == "FP32 pipe"
+    assert len(found.points) + sum(one.count for one in found.left_out) == len(kernel_rows(document))
+
+
+def test_a_run_on_a_processor_is_one_point_and_names_the_threads_of_each_roof() -> None:
+    run = documents.document()
+    bytes_ = Reading("dram.bytes", 6e6, "B", "simulated", RUN, Source("valgrind"))
+    found = of(
+        enrich(replace(run, readings=(*(r for r in run.readings if r.metric != "dram.bytes"), bytes_)))
+    )
+    assert found is not None
+    assert found.points[0].quality == "estimated"
+    assert found.points[0].intensity == pytest.approx(54e6 / 6e6)
+    assert {roof.kind for roof in found.ceilings} == {"memory", "compute"}
+    assert len(found.points) == 1
+    assert sum(roof.main for roof in found.ceilings) == 2
+
+
+@pytest.mark.parametrize("peaks", [None, Peaks(None, None, None, None, 2, "")])
+def test_without_peaks_nothing_is_made_up(peaks: Peaks | None) -> None:
+    found = of(enrich(replace(documents.document(), peaks=peaks)))
+    assert found is None or found.ceilings == ()
+
+
+def test_a_kernel_without_a_place_is_named_with_its_reason_and_share() -> None:
+    document = summarize_report(REPORT)
+    found = of(document)
+    assert found is not None
+    assert found.left_out[0].share == max(one.share for one in found.left_out)
+    assert {one.reason for one in found.left_out} == {"no arithmetic of it is counted"}
+    told = roofline_chart(found).note
+    assert f"Not placed: {found.left_out[0].first}" in told
+    assert "no arithmetic of it is counted" in told
+
+
+def test_without_counters_there_is_no_roofline() -> None:
+    assert of(documents.empty()) is None
+    assert of(gpu_documents.of_trace()) is None

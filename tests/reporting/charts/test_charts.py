@@ -1,0 +1,494 @@
+"""Charts: values where their axes say, words that stand apart, and nothing that reads as more than is known."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+
+import pytest
+
+from profkit.analysis.summaries.roofline_points import (
+    KernelsLeftOut,
+    Roofline,
+    RooflineCeiling,
+    RooflinePoint,
+)
+from profkit.analysis.summaries.time import SampleDistribution, distribution_of
+from profkit.core.types import ChangePoint, Look, SampleSet, Scope, Segment, Series, SeriesKey, Timing, Trend
+from profkit.core.types import Point as Night
+from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
+from profkit.reporting.charts.marks import Chart, Point, Points
+from profkit.reporting.charts.of_run import (
+    distribution_chart,
+    growth_chart,
+    over_time_chart,
+    roofline_chart,
+    sequence_chart,
+)
+from profkit.reporting.charts.series import (
+    CommitChance,
+    CommitTest,
+    cloud_chart,
+    commit_charts,
+    interval_chart,
+    series_chart,
+    step_curve,
+)
+from profkit.reporting.charts.text_plot import ROWS, text_plot
+from profkit.reporting.charts.trend import trend_chart
+from profkit.reporting.html.blocks import STEPS, PageBlocks
+from profkit.reporting.html.page import asset
+from tests.documents import noise
+from tests.reporting.charts.svg_facts import corners, hovers, marks, outside, overlaps, parsed, svg, words
+
+FIRST = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
+HOSTILE = '<script>alert("1")</script>' + "x" * 4000 + "\ud800\u202e"
+CEILINGS = (
+    RooflineCeiling("DRAM", 1e12, "memory"),
+    RooflineCeiling("FP32", 1e13, "compute"),
+    RooflineCeiling("tensor", 1e14, "compute", estimated=True),
+)
+
+
+def trend(values: list[float], *, unit: str = "s", metric: str = "time.median", **more: object) -> Trend:
+    nights = tuple(
+        Night(f"{i}", (FIRST + timedelta(days=i)).isoformat(), "m", v, v * 0.99, v * 1.01, "abcdef1234567")
+        for i, v in enumerate(values)
+    )
+    return Trend(Series(SeriesKey("mlp", "cuda", metric), unit, "lower", nights), **more)  # type: ignore[arg-type]
+
+
+def changed(made: Trend, place: int, night: Night) -> Trend:
+    nights = made.series.points
+    return replace(made, series=replace(made.series, points=(*nights[:place], night, *nights[place + 1 :])))
+
+
+def noisy(count: int) -> list[float]:
+    dice = random.Random(5)
+    return [4.1e-3 * (1 + dice.gauss(0, 0.01)) for _ in range(count)]
+
+
+def spot(intensity: float, rate: float, share: float | None = 0.5, **more: object) -> RooflinePoint:
+    made = RooflinePoint("gemm", intensity, rate, share, "FP32", None, "DRAM", "gemm: told")
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def spread(*samples: tuple[float, ...], warmup: tuple[float, ...] = ()) -> SampleDistribution:
+    sets = tuple(SampleSet(one, warmup=warmup) for one in samples)
+    found = distribution_of(Timing("mlp", "benchmark", sets, 0.01))
+    assert found is not None
+    return found
+
+
+def line(name: str, values: list[float], number: int = 0, half: float | None = None) -> Points:
+    points = [
+        Point(2.0**n, v, f"{name} {v}", v * (1 - half) if half else None, v * (1 + half) if half else None)
+        for n, v in enumerate(values)
+    ]
+    return Points(tuple(points), name, name[0], number, joined=True, hover=name)
+
+
+def lines(*drawn: Points, unit: str = "s", of: str = "") -> Chart:
+    return series_chart("Time", "batch", drawn, unit, of=of)
+
+
+def cloud(*places: tuple[float, float], name: str = "A", number: int = 0) -> Points:
+    return Points(tuple(Point(x, y, row=n) for n, (x, y) in enumerate(places)), name, name, number)
+
+
+def rates(*clouds: Points) -> Chart:
+    """Below 1 TB/s and 10 TFLOP/s."""
+    return cloud_chart("All cases", "FLOP per byte", "FLOP/s", clouds, ceilings=(1e12, 1e13))
+
+
+def looks(count: int, ratio: float = 1.15) -> list[Look]:
+    return [Look(n + 2, ratio, ratio - 0.2 / (n + 1), ratio + 0.2 / (n + 1)) for n in range(count)]
+
+
+SPOTS = tuple(spot(10 ** (n / 3), 1e12, 1 / 12, label=f"kernel {n}") for n in range(12))
+TESTS = tuple(
+    CommitTest(n, 5.0 * (n > 4), 5.0 * (n > 4) - 2, 5.0 * (n > 4) + 2, f"{n}") for n in (2, 4, 5, 8)
+)
+CHANCES = tuple(CommitChance(n, 0.7 if n == 5 else 0.05, f"{n}", "abc 70 %" * (n == 5)) for n in range(1, 9))
+CHARTS: dict[str, Callable[[], Chart]] = {
+    "trend": lambda: trend_chart(trend(noisy(31), change_points=(ChangePoint(9, 4e-3, 4.2e-3),))),
+    "roofline": lambda: roofline_chart(Roofline(CEILINGS, SPOTS)),
+    "distribution": lambda: distribution_chart(spread(noise(200), noise(200), warmup=noise(30, 9e-3))),
+    "sequence": lambda: sequence_chart(spread(noise(200), noise(200), warmup=noise(30, 9e-3))),
+    "growth": lambda: growth_chart([(n, 7e7 + n) for n in range(90)], "Held", "flat"),
+    "over time": lambda: over_time_chart(
+        "Busy", "8 slices", 2.0, [0.5] * 8, [0.2] * 8, ["a"] * 5 + ["b"] * 3
+    ),
+    "lines": lambda: lines(*(line(name, [1e-6, 2e-5], n) for n, name in enumerate("ABCDEFGH"))),
+    "cloud": lambda: rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(100)))),
+    "steps": lambda: step_curve("Faster than p", "words", "p", 0.5, [(1.2, 0.25, "a"), (3.0, 0.0, "b")]),
+    "intervals": lambda: interval_chart(looks(8), 0.02),
+    "commits": lambda: commit_charts("words", 8, 5.0, TESTS, CHANCES).charts[0],  # type: ignore[dict-item,return-value]
+    "chances": lambda: commit_charts("words", 8, 5.0, TESTS, CHANCES).charts[1],  # type: ignore[dict-item,return-value]
+}
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_has_words_that_stand_apart_a_text_alternative_and_a_plot(name: str) -> None:
+    chart = CHARTS[name]()
+    drawn = svg(chart)
+    assert overlaps(drawn) == outside(drawn) == []
+    assert (parsed(drawn).findtext("desc") or "").strip()
+    assert len(drawn) < 25_000
+    for width in (40, 76, 100):
+        plot = text_plot([chart], width)
+        assert max(map(len, plot), default=0) <= width
+    units = (
+        rf"\(.*{chart.y.unit}\)|\d [µmn]?{chart.y.unit}$"  # at the axis; of times over decades at each value
+    )
+    assert any(re.search(units, one) for one in words(drawn)) or not chart.y.unit
+
+
+EMPTY = {
+    "growth of one": growth_chart([(0, 1.0)], "Held", "flat"),
+    "no time": over_time_chart("Busy", "", 0.0, [], []),
+    "no points": lines(),
+    "no steps": step_curve("Faster than p", "", "p", 0.0, []),
+    "one look": interval_chart(looks(1), 0.02),
+    "no night": trend_chart(trend([])),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_what_is_empty_is_not_drawn(name: str) -> None:
+    assert svg(EMPTY[name]) == ""
+    assert text_plot([EMPTY[name]], 80) == []
+    assert PageBlocks().block(Charts((EMPTY[name],))) == ""
+
+
+# ---------------------------------------------------------------- trends
+
+
+def dots(chart: Chart) -> list[tuple[float, float]]:
+    return [(float(e.get("cx") or 0), float(e.get("cy") or 0)) for e in marks(svg(chart), "circle", "dot")]
+
+
+def test_values_stand_where_the_axis_says_and_nights_by_their_date() -> None:
+    chart = trend_chart(trend([4.0e-3, 5.0e-3, 4.5e-3]))
+    (_, low), (_, high), (_, middle) = dots(chart)
+    assert middle == pytest.approx((high + low) / 2, abs=0.11)
+    labels = {e.text: float(e.get("y") or 0) for e in parsed(svg(chart)).iter("text")}
+    assert labels["5.0"] - 0.35 * 13 == pytest.approx(high, abs=0.11)
+    assert "Time per iteration, mlp (ms)" in words(svg(chart))
+    late = Night("late", (FIRST + timedelta(days=12)).isoformat(), "m", 1.0)
+    x = [x for x, _ in dots(trend_chart(changed(trend([1.0, 1.1, 1.2, 1.1]), 3, late)))]
+    assert (x[3] - x[2]) / (x[1] - x[0]) == pytest.approx(10, rel=0.02)
+
+
+def test_a_change_and_a_segment_are_marked_named_and_reached_by_keyboard() -> None:
+    change = ChangePoint(2, 1.0, 1.05, ("e-divisive", "steps"), "2026-01-03T03:00:00+00:00", "feedbeef0123")
+    epochs = (Segment(0, 3, "begin", "first"), Segment(4, 5, "machine", "driver 570 to 580"))
+    chart = trend_chart(trend([1, 1, 1.05, 1.05, 2, 2], epochs=epochs, change_points=(change,)))
+    drawn = svg(chart)
+    assert "▲ 5.0 %" in words(drawn)
+    named = [e.get("aria-label") or "" for e in parsed(drawn).iter("g") if e.get("tabindex") == "0"]
+    assert any("driver 570 to 580" in one for one in named)
+    assert any("feedbeef01" in one for one in named)
+    assert "1.00 s to 1.05 s" in (parsed(drawn).findtext("desc") or "")
+    assert len(marks(drawn, "path", "line")) == 2  # none from one segment to the next
+    plot = "\n".join(text_plot([chart], 60))
+    assert "▲" in plot
+    assert "┊" in plot
+
+
+def test_what_decides_nothing_is_hollow_off_the_line_and_without_an_interval() -> None:
+    made = trend([1.0, 1.0, 1.0, 1.0, 1.0])
+    night = Night("x", made.series.points[2].started, "m", 9.0, valid=False, reason="throttled: hot")
+    drawn = svg(trend_chart(changed(made, 2, night)))
+    assert len(marks(drawn, "circle", "hollow")) == 1
+    assert any("throttled: hot" in one for one in hovers(drawn))
+    assert len(corners(marks(drawn, "path", "line")[0])) == 4
+    unknown = changed(made, 2, replace(made.series.points[2], low=None, high=None))
+    assert [len(marks(svg(trend_chart(one)), "path", "area")) for one in (unknown, made)] == [2, 1]
+
+
+def test_a_wild_interval_does_not_flatten_the_values() -> None:
+    made = trend([1.0, 1.1, 1.0])
+    wild = Night("x", made.series.points[1].started, "m", 1.1, 0.0, 900.0)
+    (_, low), (_, high), _ = dots(trend_chart(changed(made, 1, wild)))
+    assert low - high > 8
+
+
+def test_a_year_is_small_and_carries_its_values_for_the_pointer() -> None:
+    drawn = svg(trend_chart(trend(noisy(365))))
+    assert len(drawn.encode()) < 18_000
+    (area,) = marks(drawn, "rect", "reader")
+    assert (area.get("data-points") or "").startswith("2026-01-01: 4.")
+    assert marks(svg(trend_chart(trend(noisy(20)))), "rect", "reader") == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 90, 800])
+@pytest.mark.parametrize("size", [1e-12, 1e15])
+def test_no_words_of_a_trend_overlap_or_leave_the_chart(count: int, size: float) -> None:
+    values = [size * v / 4.1e-3 for v in noisy(count)]
+    changes = tuple(ChangePoint(i, size, size * 1.1) for i in range(1, count, max(2, count // 9)))
+    for unit, metric in (("s", "time.median"), ("B/s", "bandwidth.dram"), ("%", "x" * 90)):
+        drawn = svg(trend_chart(trend(values, unit=unit, metric=metric, change_points=changes)))
+        assert overlaps(drawn) == outside(drawn) == []
+
+
+@pytest.mark.parametrize(
+    "values", [[0.0], [0.0, 0.0], [1.0] * 3, [-1.0, 2.0], [1e308, -1e308], [5e-324, 1.0]]
+)
+def test_strange_values_are_drawn(values: list[float]) -> None:
+    chart = trend_chart(trend(values), band=(0.0, 0.0))
+    assert overlaps(svg(chart)) == []
+    assert len(text_plot([chart], 30)) in (0, *range(3, ROWS + 4))
+
+
+# ---------------------------------------------------------------- rooflines
+
+
+def test_points_stand_where_their_logarithms_say_and_on_their_ceilings() -> None:
+    (x1, y1), (x2, y2), (x3, y3) = dots(
+        roofline_chart(Roofline(CEILINGS, (spot(1.0, 1e10), spot(10.0, 1e11), spot(100.0, 1e12))))
+    )
+    assert (x2 - x1, y1 - y2) == (pytest.approx(x3 - x2, abs=0.2), pytest.approx(y2 - y3, abs=0.2))
+    chart = roofline_chart(Roofline(CEILINGS[:2], (spot(1.0, 1e12), spot(100.0, 1e13))))
+    slope, level = map(corners, marks(svg(chart), "path", "ceiling"))
+    (x, y), (_, top) = dots(chart)
+    share = (x - slope[0][0]) / (slope[1][0] - slope[0][0])
+    assert slope[0][1] + share * (slope[1][1] - slope[0][1]) == pytest.approx(y, abs=0.4)
+    assert level[0][1] == pytest.approx(top, abs=0.3)
+    assert slope[1] == pytest.approx(level[0], abs=0.3)  # they meet at the ridge
+
+
+def test_a_larger_share_is_a_larger_point_and_an_estimate_is_hollow() -> None:
+    spots = (spot(1, 1e10, 0.9), spot(10, 1e10, 0.01, quality="estimated"))
+    drawn = svg(roofline_chart(Roofline(CEILINGS, spots)))
+    radii = [float(dot.get("r") or 0) for dot in marks(drawn, "circle", "dot")]
+    assert max(radii) > 2 * min(radii)
+    assert len(marks(drawn, "circle", "hollow")) == 1
+    assert any("(estimated)" in one for one in hovers(drawn))
+    assert len(marks(drawn, "path", "estimated")) == 1  # the ceiling of the tensor cores
+
+
+def test_every_point_has_its_number_beside_it_and_its_words_below() -> None:
+    drawn = svg(roofline_chart(Roofline(CEILINGS, SPOTS)))
+    assert {str(n) for n in range(1, 13)} <= set(words(drawn))
+    assert all(any(f"kernel {n}" in one for one in words(drawn)) for n in range(12))
+    stops = [e for e in parsed(drawn).iter("g") if e.get("tabindex") == "0"]
+    assert len(stops) == 12 + len(CEILINGS)
+
+
+@pytest.mark.parametrize("intensity", [1e-12, 1e15])
+@pytest.mark.parametrize("rate", [1e-12, 1e15, 1e290])
+@pytest.mark.parametrize("ceilings", [(), CEILINGS[:1], CEILINGS[1:2], CEILINGS])
+def test_strange_places_are_drawn(
+    intensity: float, rate: float, ceilings: tuple[RooflineCeiling, ...]
+) -> None:
+    hostile = spot(intensity, rate, None, label=HOSTILE, description=HOSTILE)
+    left = (KernelsLeftOut("why" * 50, 9, 0.3, "x" * 4000),) * 5
+    drawn = svg(roofline_chart(Roofline(ceilings, (hostile,) * 3, left, 9_000)))
+    assert overlaps(drawn) == outside(drawn) == []
+    assert "<script" not in drawn
+    assert len(drawn) < 20_000
+
+
+# ---------------------------------------------------------------- samples
+
+
+def test_the_histogram_is_drawn_as_high_as_its_counts_and_says_what_lies_outside() -> None:
+    (outline,) = marks(svg(distribution_chart(spread((1.0, 1.0, 1.0, 2.0)))), "path", "bins")
+    heights = [y for _, y in corners(outline)]
+    base = max(heights)
+    assert base - heights[0] == pytest.approx(3 * (base - heights[len(heights) // 2 - 1]), abs=1)
+    values = (*noise(500), 1.0, 1.1, 1e-9)
+    assert any("‹ 1 below, 2 beyond ›" in one for one in words(svg(distribution_chart(spread(values)))))
+
+
+def test_median_and_interval_stand_in_words_and_on_the_axis() -> None:
+    drawn = svg(distribution_chart(spread(noise(200), noise(200), noise(200))))
+    assert len(marks(drawn, "path", "median")) == 3
+    assert sum("95 % interval" in one for one in hovers(drawn)) == 4  # three processes, and all of them
+
+
+def test_drift_is_told_and_warm_up_is_apart() -> None:
+    falling = tuple(value * (1.5 - i / 400) for i, value in enumerate(noise(200)))
+    drawn = svg(sequence_chart(spread(falling, warmup=noise(30, 9e-3))))
+    assert "It drifts" in (parsed(drawn).findtext("desc") or "")
+    assert len(marks(drawn, "path", "warm")) == 1
+    assert "No drift" in sequence_chart(spread(noise(200))).description
+
+
+@pytest.mark.parametrize(
+    "values", [(1.0,), (1.0,) * 50, (1e-12, 2e-12), (1e15,) * 3, (0.0, 0.0), (5e-324,) * 2]
+)
+@pytest.mark.parametrize("processes", [1, 40])
+def test_strange_samples_are_drawn(values: tuple[float, ...], processes: int) -> None:
+    found = distribution_of(
+        Timing(HOSTILE, "benchmark", (SampleSet(values, warmup=values),) * processes, 0.01)
+    )
+    assert found is not None
+    for chart in (distribution_chart(found), sequence_chart(found)):
+        drawn = svg(chart)
+        assert overlaps(drawn) == outside(drawn) == []
+        assert "<script" not in drawn
+        assert len(drawn) < 30_000
+
+
+# ---------------------------------------------------------------- series and clouds
+
+
+def places(chart: Chart, kind: str) -> list[tuple[float, float]]:
+    """Where the marks of a series stand."""
+    found = [
+        re.match(r"M([\d.]+) ([\d.]+)m", mark.get("d") or "") for mark in marks(svg(chart), "path", kind)
+    ]
+    return [(float(one[1]), float(one[2])) for one in found if one]
+
+
+def test_on_logarithmic_axes_doubling_is_the_same_step_everywhere() -> None:
+    at = places(lines(line("mine", [1e-6, 2e-6, 4e-6, 8e-6])), "f1")
+    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(at)]
+    assert all(step == pytest.approx(steps[0], abs=0.2) for step in steps)
+    assert steps[0][1] < 0
+
+
+def test_lines_that_end_at_one_place_keep_their_letters_apart() -> None:
+    chart = lines(*(line(name, [1e-6, 2e-5 * (1 + n / 1000)], n) for n, name in enumerate("ABCDEFGH")))
+    assert set("ABCDEFGH") <= set(words(svg(chart)))
+
+
+def test_an_interval_is_drawn_where_it_is_larger_than_its_mark() -> None:
+    drawn = [svg(lines(line("mine", [1.0, 8.0], half=half))) for half in (None, 0.001, 0.4)]
+    assert [len(marks(one, "path", "l1")) for one in drawn] == [1, 1, 3]
+
+
+def test_charts_of_two_panels_have_names_of_their_own() -> None:
+    one, other = (svg(lines(line("mine", [1.0, 2.0]), of=panel)) for panel in ("GELU", "MSE"))
+    assert parsed(one).get("aria-labelledby") != parsed(other).get("aria-labelledby")
+
+
+def in_path(mark: object) -> list[tuple[float, float]]:
+    found = re.findall(r"M([\d.]+) ([\d.]+)h0", mark.get("d"))  # type: ignore[attr-defined]
+    return [(float(x), float(y)) for x, y in found]
+
+
+def test_a_case_at_half_of_the_ceiling_stands_below_it_by_a_factor_of_two() -> None:
+    drawn = svg(rates(cloud((1.0, 1e12), (1.0, 0.5e12), (1.0, 0.25e12))))
+    (x, top), (_, half), (_, quarter) = in_path(marks(drawn, "path", "cloud")[0])
+    assert quarter - half == pytest.approx(half - top, abs=0.2)
+    (x1, y1), (x2, y2) = corners(marks(drawn, "path", "ceiling")[0])
+    assert y1 + (y2 - y1) * (x - x1) / (x2 - x1) == pytest.approx(top, abs=1.0)
+
+
+def test_ten_thousand_points_take_a_path_and_those_on_each_other_are_drawn_once() -> None:
+    drawn = svg(rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(10_000)))))
+    assert len(drawn) < 10_000
+    rows = (marks(drawn, "rect", "reader")[0].get("data-points") or "").split("|")
+    assert len(rows) == len(in_path(marks(drawn, "path", "cloud")[0])) <= 150
+
+
+def test_implementations_stand_beside_each_other_where_all_have_one_place() -> None:
+    chart = rates(cloud((1.0, 1e11)), cloud((1.0, 1e11), name="B", number=1))
+    first, second = (in_path(mark)[0] for mark in marks(svg(chart), "path", "cloud"))
+    assert second[0] - first[0] == pytest.approx(3.4, abs=0.11)
+    assert first[1] == second[1]
+
+
+def test_a_speed_up_of_1_and_all_of_the_roofline_have_a_line() -> None:
+    shares = cloud_chart("s", "bytes", "%", (cloud((1e6, 50.0), (1e9, 100.0)),))
+    level = corners(marks(svg(shares), "path", "ceiling")[0])[0][1]
+    assert in_path(marks(svg(shares), "path", "cloud")[0])[1][1] == pytest.approx(level, abs=0.11)
+    ratios = lines(line("mine", [1.0, 2.0]), unit="x")
+    assert corners(marks(svg(ratios), "path", "level")[0])[0][1] == pytest.approx(
+        places(ratios, "f1")[0][1], abs=0.2
+    )
+
+
+def test_early_intervals_are_cut_and_strange_ones_are_left_out() -> None:
+    odd = [Look(2, 1.1, float("-inf"), float("inf")), *looks(3)]
+    chart = interval_chart(odd, 0.02)
+    assert len(dots(chart)) == 3
+    assert "shaded: what does not count (%)" in words(svg(chart))[0]
+
+
+# ---------------------------------------------------------------- with characters
+
+
+def test_series_stand_side_by_side_and_charts_of_one_unit_too() -> None:
+    one = lines(line("P", [2.0, 4.0]), line("C", [2.0, 1.0], 1), unit="x")
+    plot = text_plot([one, one], 60)
+    assert plot[0] == "Time"
+    assert any(re.search(r"PC.*PC", row) for row in plot)
+    assert sum("─" in row for row in plot) == 1  # at 1
+    assert "batch" in plot[-1]
+    below = text_plot([one, one], 24)  # no room for both
+    assert max(map(len, below)) <= 24
+    assert len(below) > len(plot) + 5
+    dense = [(1 + n / 100, 1e11) for n in range(100)]
+    assert any("*" in row for row in text_plot([rates(cloud(*dense), cloud(*dense, name="B", number=1))], 30))
+
+
+def test_every_value_has_a_dot_and_the_axis_its_unit() -> None:
+    plot = text_plot([trend_chart(trend([4e-3, 5e-3, 4.5e-3] * 9))], 60)
+    count = sum(
+        bin(ord(sign) - 0x2800).count("1") for row in plot for sign in row if 0x2800 <= ord(sign) < 0x2900
+    )
+    assert count == 27
+    assert any("5.0 ms ┤" in row for row in plot)
+    assert any("●" in row for row in text_plot([interval_chart(looks(8), 0.02)], 60))
+
+
+# ---------------------------------------------------------------- maps
+
+
+def grid(known: dict[tuple[int, int], WinnerCell], rows: int = 2, columns: int = 3) -> str:
+    names = tuple(map(str, range(max(rows, columns))))
+    return PageBlocks().block(WinnerMap("Fastest", "who", names[:rows], names[:columns], known))
+
+
+def test_a_cell_says_who_wins_and_by_how_much_without_its_colour() -> None:
+    made = grid({(0, 0): WinnerCell("C", 3, 1.3, "all of it"), (1, 1): WinnerCell("=", None, None, "alike")})
+    assert '<td class="w4 h4" title="all of it" tabindex="0" data-at="0,0">C 1.30</td>' in made
+    assert '<td class="alike" title="alike" tabindex="-1" data-at="1,1">=</td>' in made
+    assert made.count('<td class="none"></td>') == 4  # where nothing was compared
+    assert made.count('tabindex="0" data-at') == 1
+    assert 'data-at="0,0"' not in grid({(1, 0): WinnerCell("C", 0)})
+    assert 'tabindex="0" data-at="1,0"' in grid({(1, 0): WinnerCell("C", 0)})
+
+
+def luminance(color: list[float]) -> float:
+    """Relative luminance of a colour in 0..255 (WCAG 2.2)."""
+    parts = [c / 255 / 12.92 if c <= 10.0 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("theme", [r":root\{", r":root\[data-theme=dark\]\{"])
+def test_letters_can_be_read_upon_every_shade_of_every_colour(theme: str) -> None:
+    block = re.split(theme, asset("style.css"), maxsplit=1)[1].partition("}")[0]
+    colors = {
+        name: [float(int(value[n : n + 2], 16)) for n in (0, 2, 4)]
+        for name, value in re.findall(r"--(\w+):#([0-9a-f]{6})", block)
+    }
+    shades = [float(value) / 100 for value in re.findall(r"\.h\d \{ --h: ([\d.]+)%", asset("charts.css"))]
+    assert len(shades) == len(STEPS) + 1
+    assert shades == sorted(shades)
+    ink, strong = luminance(colors["ink"]), max(shades)
+    for number in range(1, 9):
+        pairs = zip(colors[f"c{number}"], colors["paper"], strict=True)
+        low, high = sorted((ink, luminance([strong * c + (1 - strong) * p for c, p in pairs])))
+        assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+def test_names_do_no_harm() -> None:
+    key = SeriesKey(HOSTILE, "cpu", "a&b", Scope("kernel", HOSTILE))
+    nights = (
+        Night("a", "no date", "m", 1.0),
+        Night("b", "2026-01-01", "m", 2.0, valid=False, reason="<b>'\""),
+    )
+    drawn = svg(trend_chart(Trend(Series(key, "s", "lower", nights))))
+    assert "<script" not in drawn
+    assert "<b>" not in drawn
+    assert outside(drawn) == []
+    assert len(drawn) < 8000
