@@ -69,6 +69,8 @@ def _build_report(path: Path, exports: RecordingExports, records: tuple[RegionRe
         for table in exports.tables(reader.schemas):
             reader.read(table)
         report = reader.finish(report)
+    if exports.alone and report.metal is not None:
+        report = replace(report, metal=replace(report.metal, alone=True))
     damaged = (
         f"{table.path.name} ({table.schema}) is damaged and not read: {table.error and table.error.reason}; "
         f"again: {export_line(table.schema, number)}"
