@@ -74,13 +74,6 @@ def test_weights_are_seconds_of_cpu_time_by_function_and_library():
     assert own(parts, " by library") == {"libBLAS.dylib": 0.002, "mlp.so": 0.001}
 
 
-def test_stacks_go_from_the_outermost_frame_to_the_innermost():
-    (stacks,) = read(table([sample(calls=HOT)])).stacks
-    ((frames, weight),) = stacks.weights.items()
-    assert [f.function for f in frames] == ["main", "mlp", "cblas_sgemm"]
-    assert (weight, stacks.unit) == (0.001, "s")
-
-
 def test_only_the_profiled_process_counts_and_the_rest_is_told():
     parts = read(
         table([sample(calls=HOT), sample(calls=stack("draw"), thread=None, process=OTHER, weight=7 * MS)])
@@ -95,14 +88,6 @@ def test_a_table_of_one_process_counts_whatever_that_is_called():
     parts = read(table([sample(calls=HOT, thread=None, process=OTHER)], target_pid="SINGLE"))
     assert parts.profiles[0].total == 0.001
     assert "the table of contents names python3.12 (812)" in parts.warnings[0]
-
-
-def test_a_process_of_the_same_name_is_another_one():
-    twin = type(ME)(ME.name, 813)
-    assert (
-        read(table([sample(calls=HOT), sample(calls=HOT, thread=None, process=twin)])).profiles[0].total
-        == 0.001
-    )
 
 
 def test_without_a_target_all_count_and_the_reader_says_that_it_does_not_know_which_was_profiled():
@@ -183,11 +168,6 @@ def test_raw_samples_count_for_want_of_named_ones_only():
     assert {p.unit for p in both.profiles} == {"s"}
 
 
-def test_a_shot_of_all_threads_is_no_sample_of_time():
-    raw = [sample(calls=stack("0x1")), sample(calls=stack("0x2"), state="Blocked")]
-    assert read(table(raw, "time-sample")).profiles[0].total == 1
-
-
 def test_the_same_samples_twice_are_not_twice_the_time():
     parts = read(table([sample(calls=HOT)] * 2), table([sample(calls=HOT)]))
     assert parts.profiles[0].total == 0.002
@@ -204,12 +184,6 @@ def test_a_sample_without_a_weight_is_not_invented():
     parts = read(table([sample(calls=HOT, weight=None), sample(calls=HOT)]))
     assert parts.profiles[0].total == 0.001
     assert "1 sample without a weight" in parts.warnings[0]
-
-
-def test_equal_frames_of_two_objects_are_one_function():
-    one, two = stack(("f", "a")), stack(("f", "a"))
-    assert frame("f", "a") == one.frames[0]
-    assert own(read(table([sample(calls=one), sample(calls=two, thread=MAIN)]))) == {"f": 0.002}
 
 
 TYPES = ("start-time", "duration", "thread", "process", "uint64", "fixed-decimal", "string", "boolean")
@@ -260,10 +234,6 @@ def test_another_process_does_not_count():
 )
 def test_of_a_stretch_that_lies_half_in_the_region_half_counts(windows, cycles):
     assert read_guided([guided_row("cycle", 300)], windows) == {"cycle": pytest.approx(cycles)}
-
-
-def test_nothing_in_the_region_is_no_zero():
-    assert read_guided([guided_row("cycle", 300)], [(50 * MS, 60 * MS)]) == {}
 
 
 def test_what_is_no_row_of_a_metric_is_left_out():

@@ -157,18 +157,6 @@ def test_a_cut_off_table_in_a_folder_is_named(folder: Path) -> None:
         read_exports(folder)
 
 
-def test_a_run_is_a_run_even_where_exports_lie_in_it(folder: Path) -> None:
-    (folder / "run.json").write_text("{}")
-    with pytest.raises(UnreadableReport, match=r"run\.json"):
-        summarize_report(folder)
-
-
-def test_a_folder_of_anything_else_is_no_report(tmp_path: Path) -> None:
-    (tmp_path / "x.xml").write_text("<html/>")
-    with pytest.raises(UnreadableReport, match=r"no report: there is no run\.json in it"):
-        recognise_format(tmp_path)
-
-
 @pytest.mark.parametrize(
     "inside", [["Trace1.run"], ["corespace", "form.template"], ["instrument_data", "open.creq"]]
 )
@@ -201,10 +189,6 @@ def test_what_the_page_on_macs_asks_for_keeps_the_regions_that_a_workload_marks(
     (asked,) = re.findall(r"^ +profkit record --tool xctrace --report (\S+)", page, re.MULTILINE)
     assert not asked.endswith(".trace")
     assert f"profkit summarize {asked}\n" in page
-
-
-def test_the_tables_that_are_to_be_exported_by_hand_are_tables_that_are_read() -> None:
-    assert set(TABLES) <= set(wanted_schemas())
 
 
 def test_the_command_reads_a_folder_and_names_what_it_is(folder: Path) -> None:

@@ -9,10 +9,8 @@ import pytest
 
 from profkit.core.types import Spread
 from profkit.profilers.xctrace.alignment import Alignment
-from profkit.profilers.xctrace.cells import Process
 from tests.profilers.xctrace.metal_cases import (
     BROWSER,
-    ME,
     SCREEN,
     SEC,
     completion,
@@ -144,13 +142,6 @@ def test_others_take_the_gpu_from_the_process_only_while_it_waits_for_it():
     assert metal.unsubmitted == us(100)
 
 
-def test_a_command_buffer_ends_with_the_last_of_its_parts_to_end():
-    rows = [work(100, 100, cmdbuffer_id=1, latency=10), work(110, 20, cmdbuffer_id=1, latency=20)]
-    metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
-    assert metal.notice.median == us(60)
-    assert metal.command_buffers.total == us(100)
-
-
 def test_the_latency_tells_when_work_was_committed():
     rows = [work(100, 100, cmdbuffer_id=1, latency=30), work(150, 70, cmdbuffer_id=1, latency=80)]
     metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
@@ -187,12 +178,6 @@ def test_a_named_command_buffer_names_its_unnamed_encoders():
     ]
     names = [one.name for one in read({INTERVALS: rows, ENCODERS: listed}).metal.encoders]
     assert names == ["attention", "decode: Compute Command 0"]
-
-
-def test_labels_may_hold_what_separates_them():
-    label = "Command Buffer 0:f(x): a (b) ( python3.12 (812) )"
-    (one,) = read({INTERVALS: [work(0, 10, label=label)]}).metal.encoders
-    assert one.name == "f(x): a (b) ( python3.12 (812) )"
 
 
 def test_of_too_many_names_the_smallest_are_one_and_no_time_is_lost():
@@ -305,11 +290,6 @@ def test_the_same_table_of_two_instruments_counts_once():
     assert any("2 tables" in one for one in report.warnings)
 
 
-def test_rows_out_of_order_give_the_same():
-    backwards = {schema: rows[::-1] for schema, rows in TWO.items()}
-    assert read(backwards).metal == read(TWO).metal
-
-
 PERFORMANCE = "gpu-performance-state-intervals"
 
 
@@ -321,21 +301,6 @@ def test_a_region_that_was_not_found_is_told():
     assert read(tables, windows=[(0, 5)]).metal.lost is None
 
 
-def test_another_process_of_the_same_name_is_not_the_one_that_was_launched():
-    rows = [work(0, 10), work(20, 50, Process(ME.name, 999))]
-    metal = read({INTERVALS: rows}).metal
-    assert metal.process_busy == us(10)
-    assert [p.pid for p in metal.processes if p.target] == [ME.pid]
-
-
-def test_of_parts_that_tell_several_commits_the_latest_is_that_of_their_command_buffer():
-    rows = [
-        work(100, 10, cmdbuffer_id=1, encoder_id=1, latency=50),
-        work(120, 10, cmdbuffer_id=1, encoder_id=2, latency=60),
-    ]
-    assert read({INTERVALS: rows}).metal.latency.median == us(40)
-
-
 def test_what_began_outside_of_the_region_is_no_notice_in_it():
     tables = {
         INTERVALS: [work(100, 10, cmdbuffer_id=1), work(300, 10, cmdbuffer_id=2)],
@@ -343,13 +308,6 @@ def test_what_began_outside_of_the_region_is_no_notice_in_it():
     }
     told = read(tables, windows=[(250, 400)]).metal.notice
     assert (told.count, told.median) == (1, us(20))
-
-
-def test_the_work_of_a_state_is_that_in_the_region():
-    states = [{"start": 0, "duration": 400_000, "gpu-performance-state": "Minimum", "track-label": "M1"}]
-    tables = {INTERVALS: [work(100, 50), work(200, 30)], PERFORMANCE: states}
-    (state,) = read(tables, windows=[(180, 300)]).metal.performance
-    assert (state.seconds, state.busy) == (us(120), us(30))
 
 
 def test_the_union_of_an_encoder_is_cut_as_its_sum_is():

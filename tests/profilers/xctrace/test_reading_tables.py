@@ -17,11 +17,8 @@ from profkit.profilers.xctrace.cells import Backtrace, CellDecoder, Process, Sta
 from profkit.profilers.xctrace.tables import read_tables
 from profkit.profilers.xctrace.toc import read_toc
 from tests.xctrace_tables import (
-    COUNTER_COLUMNS,
-    COUNTERS,
     EMPTY,
     Spec,
-    counter_rows,
     duration,
     export,
     grow,
@@ -235,14 +232,6 @@ def test_a_grown_table_has_the_recorded_rows_again_and_again(fixtures: Path, tmp
     assert grown == recorded * (rows // len(recorded))
 
 
-def test_a_table_of_counters_is_what_was_written(tmp_path: Path) -> None:
-    rows = list(counter_rows(200))
-    path = written(tmp_path, node("metal-gpu-counter-intervals", COUNTER_COLUMNS, rows))
-    found = read(path, "name", "percent-value", "value", "percent-value/@fmt", "duration")
-    assert found == [(r[3].text, float(r[6].text), float(r[5].text), r[6].fmt, int(r[1].text)) for r in rows]  # type: ignore[union-attr]
-    assert len(found) == 200 * len(COUNTERS)
-
-
 def _random_cell(chance: random.Random, tag: str) -> Spec | None:
     if chance.random() < 0.15:
         return None
@@ -301,16 +290,6 @@ def test_what_is_read_of_a_damaged_file_is_what_stands_in_it(
 
 
 # ---------------------------------------------------------------- ids
-
-
-def test_a_text_that_looks_like_an_id_is_none(tmp_path: Path, small_pieces: None) -> None:
-    said = Spec("string", 'not id="3" here', "x")
-    rows = [[said, label(number("uint32", 8)), None], [text("string", "a"), None, number("uint32", 8)]]
-    columns = (("a", "string"), ("l", "formatted-label"), ("n", "uint32"))
-    path = written(tmp_path, node("t", columns, rows))
-    assert b'id="3" here' in path.read_bytes()
-    assert b'<uint32 ref="3"/>' in path.read_bytes()
-    assert read(path, "n") == [(None,), (8,)]
 
 
 MANY = [
@@ -448,11 +427,6 @@ def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
 )
 def test_what_is_no_export_is_refused(content: bytes, tmp_path: Path) -> None:
     refused(tmp_path / "x.xml", content)
-
-
-def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableReport, match="cannot be read"):
-        list(read_tables(tmp_path / "nowhere.xml"))
 
 
 @pytest.mark.parametrize(
