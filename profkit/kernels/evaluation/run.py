@@ -24,7 +24,7 @@ from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
 from profkit.execution.journal import Journal
 from profkit.execution.places.relay import OUT
 from profkit.execution.pool import WorkerPool
-from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
+from profkit.kernels.campaign import Campaign, Code, open_campaign, resume_line, update_outcome
 from profkit.kernels.devices import device_names
 from profkit.kernels.evaluation.journal import (
     FORMAT,
@@ -46,7 +46,6 @@ from profkit.kernels.evaluation.judging.judge_process import (
     test_result,
 )
 from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, JudgeSettings, was_asked
-from profkit.kernels.named_code import Code
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.plan import format_duration
 
