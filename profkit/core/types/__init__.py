@@ -106,7 +106,6 @@ if TYPE_CHECKING:
     from profkit.core.types.machine import RunSpread as RunSpread
     from profkit.core.types.metal import MetalAbsent as MetalAbsent
     from profkit.core.types.metal import MetalCounter as MetalCounter
-    from profkit.core.types.metal import MetalDevice as MetalDevice
     from profkit.core.types.metal import MetalOverTime as MetalOverTime
     from profkit.core.types.metal import MetalProcess as MetalProcess
     from profkit.core.types.metal import MetalState as MetalState
@@ -115,12 +114,15 @@ if TYPE_CHECKING:
     from profkit.core.types.metal import Spread as Spread
     from profkit.core.types.night import DecisionStep as DecisionStep
     from profkit.core.types.night import Incident as Incident
+    from profkit.core.types.night import IncidentMember as IncidentMember
     from profkit.core.types.night import MetricOutcome as MetricOutcome
     from profkit.core.types.night import Night as Night
+    from profkit.core.types.night import NightPairs as NightPairs
     from profkit.core.types.night import NightPlan as NightPlan
     from profkit.core.types.night import Outcome as Outcome
     from profkit.core.types.night import PairsCommand as PairsCommand
     from profkit.core.types.night import PlannedWorkload as PlannedWorkload
+    from profkit.core.types.night import Uncounted as Uncounted
     from profkit.core.types.night import WorkloadOutcome as WorkloadOutcome
     from profkit.core.types.plan import KernelPlan as KernelPlan
     from profkit.core.types.plan import PassPlan as PassPlan
@@ -197,13 +199,10 @@ _NAMES = {
     ),
     "insights": "Gain Insight Place TimeSplit",
     "machine": "Cache Check DeviceMoment Disturbance Machine Moment Peaks RunSpread",
-    "metal": (
-        "MetalAbsent MetalCounter MetalDevice MetalOverTime MetalProcess MetalState MetalTrace MetalWork "
-        "Spread"
-    ),
+    "metal": ("MetalAbsent MetalCounter MetalOverTime MetalProcess MetalState MetalTrace MetalWork Spread"),
     "night": (
-        "DecisionStep Incident MetricOutcome Night NightPlan Outcome PairsCommand PlannedWorkload "
-        "WorkloadOutcome"
+        "DecisionStep Incident IncidentMember MetricOutcome Night NightPairs NightPlan Outcome PairsCommand "
+        "PlannedWorkload Uncounted WorkloadOutcome"
     ),
     "plan": "KernelPlan PassPlan PassResult Plan Step",
     "readings": (
