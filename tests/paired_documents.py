@@ -12,6 +12,7 @@ from profkit.core.types import (
     ComparedSuite,
     ComparedWorkload,
     Comparison,
+    Fact,
     Look,
     Pairing,
     Scope,
@@ -22,9 +23,15 @@ from profkit.regression.paired.decide import MetricFloor, confirm
 from profkit.regression.paired.interleave import FLOOR, TIME
 from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 
+
+def said(text: str) -> Fact:
+    """A fact that is a message of another program."""
+    return Fact.of("text", text=text)
+
+
 BASE, HEAD = "a" * 40, "b" * 40
 LINE = BlamedLine(
-    "src/parse.py", 12, "    row.upper()", "1a2b3c4" * 5, "Parse twice", "parse", "own time +38 %"
+    "src/parse.py", 12, "    row.upper()", "1a2b3c4" * 5, "Parse twice", "parse", said("own time +38 %")
 )
 
 
@@ -64,7 +71,7 @@ def compared(
         assert one.low is not None
         assert one.high is not None
         looks.append(Look(count, one.ratio, one.low, one.high))
-    outcome, reason, fix = outcome_of((change,), (), {}, asked=False)
+    outcome, reason, fix = outcome_of((change,))
     started = "2026-11-20T13:37:20+00:00"
     return Comparison(
         Side("main (aaaaaaaaaaaa)", "", "", started, BASE, False),

@@ -87,7 +87,6 @@ SHOTS = (
         "document.querySelector('#panel-0 g[data-at=\"5,2\"]')?.focus({preventScroll: true})",
         height=740,
     ),
-    Shot("sweep-lines", "sweep", "#panel-0 .charts + .note + .charts", height=940),
     Shot("sweep-roofline", "sweep", "#roofline", height=560),
     Shot("site-overview", "overview", None, width=1280, height=760),
     Shot("site-workload", "workload", None, width=1280, height=760),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.model_options import (
+from profkit.cli.kernel_options import (
     MODELS,
     BaseUrlOption,
     CommandOption,
@@ -78,8 +78,7 @@ def doctor(
     if llm:
         if elsewhere is not None:
             raise UsageError("a language model is asked from this machine: leave --on out")
-        from profkit.generation.clients.registry import ClientOptions
-        from profkit.generation.clients.trial import try_model
+        from profkit.generation.clients.registry import ClientOptions, try_model
 
         checks = try_model(ClientOptions(provider, model, base_url, key_env, command))
     elif given := [name for name, value in asked.items() if value is not None]:

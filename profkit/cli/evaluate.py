@@ -9,13 +9,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.model_options import (
+from profkit.cli.kernel_options import (
+    HOW,
+    SUITES,
     BaseUrlOption,
+    BudgetOption,
     CommandOption,
+    DetailsOption,
+    DeviceOption,
+    DtypeOption,
+    GpusOption,
     KeyEnvOption,
     MaxAttemptsOption,
     ModelOption,
+    NameOption,
+    OpsOption,
+    OutputOption,
+    ProfileDepthOption,
     ProviderOption,
+    QuietOption,
+    ThreadsOption,
+    TimeoutOption,
+    TracesOption,
+    option,
+    taken,
 )
 from profkit.cli.options import (
     PLACES,
@@ -68,7 +85,7 @@ Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crash
 usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests could not be carried out; 130 interrupted,
 what was done is kept.
 """
-WHAT, HOW, ON, OUT = "Tests and kernels", "Measurement", "Resuming", "Output"
+WHAT, ON = "Tests and kernels", "Resuming"
 CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
 WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
 
@@ -99,170 +116,87 @@ def evaluate(
     ] = None,
     trace: Annotated[
         bool,
-        typer.Option(
-            "--trace",
-            help="Run the program after --, and test the operations that it calls.",
-            rich_help_panel=WHAT,
-        ),
+        option(WHAT, "Run the program after --, and test the operations that it calls.", None, "--trace"),
     ] = False,
-    suite: Annotated[
-        str,
-        typer.Option(help="Which calls are tested: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT),
-    ] = "smoke",
-    traces: Annotated[
-        Path | None,
-        typer.Option(
-            help="The suite's own file: operator traces, or a Python file with tests.",
-            metavar="PATH",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
+    suite: Annotated[str, option(WHAT, f"Which calls are tested: {SUITES}.")] = "smoke",
+    traces: TracesOption = None,
     backend: Annotated[
         str,
-        typer.Option(
-            help="Where kernels come from: aten (PyTorch itself), directory, flag_gems, llm (a language model writes "
+        option(
+            WHAT,
+            "Where kernels come from: aten (PyTorch itself), directory, flag_gems, llm (a language model writes "
             "them first). Default: by the paths.",
-            rich_help_panel=WHAT,
         ),
     ] = "",
     kernels: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            WHAT,
+            "The folder of the backend directory: relu/relu.py, add__Tensor/add__Tensor_implementation_v1.py; "
+            "with llm the folder for new ones.",
+            "FOLDER",
             "--kernels",
             "--kernels-dir",
             "--ops-directory",
-            help="The folder of the backend directory: relu/relu.py, add__Tensor/add__Tensor_implementation_v1.py; "
-            "with llm the folder for new ones.",
-            metavar="FOLDER",
-            rich_help_panel=WHAT,
         ),
     ] = None,
-    ops: Annotated[
-        str,
-        typer.Option(
-            help="Operations: relu, add.Tensor, or patterns: add*.", metavar="A,B", rich_help_panel=WHAT
-        ),
-    ] = "",
-    dtype: Annotated[
-        str,
-        typer.Option(help="float32, float16, bfloat16, float64. Default: the suite's.", rich_help_panel=WHAT),
-    ] = "",
-    device: Annotated[
-        str, typer.Option(help="auto (cuda where there is one), cuda, cpu.", rich_help_panel=HOW)
-    ] = "auto",
-    gpus: Annotated[
-        str,
-        typer.Option(
-            help="Numbers of the GPUs that share it, a judge each: 0,1,2,3.",
-            metavar="N,N",
-            rich_help_panel=HOW,
-        ),
-    ] = "",
-    correctness_only: Annotated[
-        bool, typer.Option("--correctness-only", help="Time nothing.", rich_help_panel=HOW)
-    ] = False,
-    threads: Annotated[
-        int, typer.Option(help="torch's threads; 0: as many as it takes.", rich_help_panel=HOW)
-    ] = 0,
+    ops: OpsOption = "",
+    dtype: DtypeOption = "",
+    device: DeviceOption = "auto",
+    gpus: GpusOption = "",
+    correctness_only: Annotated[bool, option(HOW, "Time nothing.", None, "--correctness-only")] = False,
+    threads: ThreadsOption = 0,
     precision: Annotated[
-        float,
-        typer.Option(
-            help="Half-width of a speed-up's 95 % interval, relative: 0.02 is 2 %.", rich_help_panel=HOW
-        ),
+        float, option(HOW, "Half-width of a speed-up's 95 % interval, relative: 0.02 is 2 %.")
     ] = 0.02,
-    floor: Annotated[
-        float, typer.Option(help="A speed-up within this of 1 is SAME.", rich_help_panel=HOW)
-    ] = 0.05,
-    budget: Annotated[
-        float,
-        typer.Option(help="Seconds of timing per test at most.", metavar="SECONDS", rich_help_panel=HOW),
-    ] = 5.0,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            help="Seconds that a call may take, compiling included.", metavar="SECONDS", rich_help_panel=HOW
-        ),
-    ] = 60.0,
+    floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
+    budget: BudgetOption = 5.0,
+    timeout: TimeoutOption = 60.0,
     serial_measure: SerialMeasureOption = False,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be tested, and test nothing.", rich_help_panel=HOW)
-    ] = False,
+    plan: Annotated[bool, option(HOW, "Say what would be tested, and test nothing.", None, "--plan")] = False,
     resume: Annotated[
-        Path | None,
-        typer.Option(
-            help="Go on with the evaluation in this folder, by its own settings.",
-            metavar="FOLDER",
-            rich_help_panel=ON,
-        ),
+        Path | None, option(ON, "Go on with the evaluation in this folder, by its own settings.", "FOLDER")
     ] = None,
     again: Annotated[
-        bool,
-        typer.Option("--again", help="With --resume: try what did not pass once more.", rich_help_panel=ON),
+        bool, option(ON, "With --resume: try what did not pass once more.", None, "--again")
     ] = False,
-    replay: Annotated[
-        str,
-        typer.Option(
-            help="Do one test of an evaluation again, and show all of it.", metavar="ID", rich_help_panel=ON
-        ),
-    ] = "",
+    replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
     compile: Annotated[
         bool,
-        typer.Option(
-            "--compile",
-            help="Time kernels against torch.compile of the same operation, too.",
-            rich_help_panel=HOW,
-        ),
+        option(HOW, "Time kernels against torch.compile of the same operation, too.", None, "--compile"),
     ] = False,
     profile: Annotated[
         str,
-        typer.Option(
-            help="Tests that go through `profkit profile`: slowest:3, farthest:2 (from the hardware's bound), slower:2 "
+        option(
+            HOW,
+            "Tests that go through `profkit profile`: slowest:3, farthest:2 (from the hardware's bound), slower:2 "
             "(lowest speed-up); other operations first.",
-            metavar="WHICH:N",
-            rich_help_panel=HOW,
+            "WHICH:N",
         ),
     ] = "",
-    profile_depth: Annotated[
-        DepthOption, typer.Option(help="What each of those may spend.", rich_help_panel=HOW)
-    ] = DepthOption.standard,
+    profile_depth: ProfileDepthOption = DepthOption.standard,
     provider: ProviderOption = None,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     key_env: KeyEnvOption = None,
     command: CommandOption = None,
     max_attempts: MaxAttemptsOption = 5,
-    output: Annotated[
-        Path,
-        typer.Option(
-            help="Folder in which the evaluation's own folder is made.", metavar="FOLDER", rich_help_panel=OUT
-        ),
-    ] = Path("reports"),
-    name: Annotated[
-        str,
-        typer.Option(
-            help="Its name in its folder, in history and in compare.", metavar="NAME", rich_help_panel=OUT
-        ),
-    ] = "evaluation",
-    details: Annotated[
-        bool,
-        typer.Option(
-            "--details", help="In the terminal: every table with all its rows.", rich_help_panel=OUT
-        ),
-    ] = False,
+    output: OutputOption = Path("reports"),
+    name: NameOption = "evaluation",
+    details: DetailsOption = False,
     on: OnOption = None,
     on_python: OnPythonOption = None,
     send: SendOption = None,
     send_env: SendEnvOption = None,
     format: FormatOption = OutputFormat.terminal,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress on standard error.", rich_help_panel=OUT)
-    ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
+    typed = {**locals(), "compiled": compile, "serial": serial_measure}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.parse import hide_prefixes
-    from profkit.generation.clients.addresses import without_secrets
+    from profkit.generation.clients.keys import without_secrets
     from profkit.kernels.evaluation.journal import read_document, read_request, require_code
     from profkit.kernels.evaluation.request import EvaluationOptions, PairOptions, make_request
     from profkit.kernels.evaluation.sources.registry import make_source_request
@@ -279,7 +213,11 @@ def evaluate(
     if replay:
         _replay(replay, file, typed_options(context, CODE[1:]), format, quiet=quiet)
         return
-    choices = _parse_choices(profile)
+    choices: tuple[tuple[str, int], ...] = ()
+    if profile:  # what profiles is loaded for it alone: no judge starts before
+        from profkit.profiling.drill_down import parse_choices
+
+        choices = parse_choices(profile, "tests")
     if correctness_only and (choices or compile):
         asked = "profile" if choices else "compile"
         raise UsageError(
@@ -300,7 +238,7 @@ def evaluate(
             )
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
-            suite, traces = "traced", _record(words, output, plan=plan, quiet=quiet)
+            typed |= {"suite": "traced", "traces": _record(words, output, plan=plan, quiet=quiet)}
         if backend == "llm":
             if plan or where is not None:
                 raise UsageError(
@@ -311,37 +249,12 @@ def evaluate(
             from profkit.generation.generate import generate_kernels
             from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
 
-            writing = GenerationOptions(
-                suite=suite,
-                suite_path=traces,
-                operations=ops,
-                dtype=dtype,
-                device=device,
-                gpus=gpus,
-                threads=threads,
-                timeout=timeout,
-                limits=GenerationLimits(max_attempts),
-                output=kernels or DEFAULT_FOLDER,
-            )
+            new = {"limits": GenerationLimits(max_attempts), "output": kernels or DEFAULT_FOLDER}
+            writing = taken(GenerationOptions, {**typed, **new, "profile_depth": ""})
             to_ask = ClientOptions(provider, model, base_url, key_env, command)
             generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
-            backend, ops = "directory", ",".join(each.operation for each in generated.operations)
-        options = EvaluationOptions(
-            suite=suite,
-            suite_path=traces,
-            operations=ops,
-            dtype=dtype,
-            device=device,
-            correctness_only=correctness_only,
-            compiled=compile,
-            gpus=gpus,
-            threads=threads,
-            timeout=timeout,
-            timing=PairOptions(budget, precision, floor),
-            output=output,
-            name=name,
-            serial=serial_measure,
-        )
+            backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
+        options = taken(EvaluationOptions, typed, timing=PairOptions(budget, precision, floor))
         source = make_source_request(backend, kernels, file, device)
         request = make_request(
             options,
@@ -363,8 +276,7 @@ def evaluate(
         slots = PlaceSlots(*where)
     document = run_evaluation(request, progress, write_results, slots)
     if choices:
-        from profkit.profiling.drill_down import ProfiledElsewhere
-        from profkit.profiling.profile_tests import profile_tests
+        from profkit.profiling.drill_down import ProfiledElsewhere, profile_tests
 
         elsewhere = where and ProfiledElsewhere(*where)
         document = profile_tests(
@@ -380,15 +292,6 @@ def exit_code(document: EvaluationDocument) -> int:
     if statuses - {"passed", "skipped", "not-run", "lost"}:
         return 1
     return 4 if "lost" in statuses else 3 if "not-run" in statuses else 0
-
-
-def _parse_choices(text: str) -> tuple[tuple[str, int], ...]:
-    """What --profile chooses. What profiles is loaded for it alone: no judge starts before."""
-    if not text:
-        return ()
-    from profkit.profiling.profile_tests import parse_test_choice
-
-    return parse_test_choice(text)
 
 
 def _split_program(file: Path | None, rest: list[str], *, trace: bool) -> tuple[Path | None, list[str]]:

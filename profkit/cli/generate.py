@@ -8,19 +8,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.model_options import (
+from profkit.cli.kernel_options import (
+    HOW,
     LIMITS,
     MODELS,
+    OUT,
+    SUITES,
     BaseUrlOption,
+    BudgetOption,
     CommandOption,
+    DetailsOption,
+    DeviceOption,
+    DtypeOption,
+    GpusOption,
     KeyEnvOption,
     MaxAttemptsOption,
-    MaxCostOption,
-    MaxTokensOption,
     ModelOption,
-    PricesOption,
+    OpsOption,
+    OutputOption,
     ProviderOption,
+    QuietOption,
+    ThreadsOption,
+    TimeoutOption,
+    TracesOption,
+    option,
     parse_prices,
+    taken,
 )
 from profkit.cli.options import (
     FormatOption,
@@ -57,7 +70,7 @@ Keys are read from ANTHROPIC_API_KEY or OPENAI_API_KEY, or the variable that --k
 Exit codes: 0 every operation has a correct kernel; 1 one has none; 2 wrong usage; 3 this machine cannot do it, or the
 model cannot be asked; 130 interrupted, every finished attempt is kept.
 """
-WHAT, HOW, OUT = "What is written", "Measurement", "Output"
+WHAT = "Tests and kernels"
 WITH_RESUME = (
     "resume",
     "max_attempts",
@@ -82,37 +95,18 @@ def add_to(app: typer.Typer) -> None:
 
 def generate(
     context: typer.Context,
-    suite: Annotated[
-        str,
-        typer.Option(
-            help="Which calls test the kernels: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT
-        ),
-    ] = "smoke",
-    traces: Annotated[
-        Path | None,
-        typer.Option(
-            help="The suite's own file: operator traces, or a Python file with tests.",
-            metavar="PATH",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    ops: Annotated[
-        str,
-        typer.Option(
-            help="Operations: relu, add.Tensor, or patterns: add*.", metavar="A,B", rich_help_panel=WHAT
-        ),
-    ] = "",
-    dtype: Annotated[
-        str,
-        typer.Option(help="float32, float16, bfloat16, float64. Default: the suite's.", rich_help_panel=WHAT),
-    ] = "",
+    suite: Annotated[str, option(WHAT, f"Which calls test the kernels: {SUITES}.")] = "smoke",
+    traces: TracesOption = None,
+    ops: OpsOption = "",
+    dtype: DtypeOption = "",
     language: Annotated[
         str,
-        typer.Option(
+        option(
+            WHAT,
+            "triton, cuda, cpp, pytorch, helion, any. Default: triton on a GPU, else cpp.",
+            None,
             "--language",
             "--dsl",
-            help="triton, cuda, cpp, pytorch, helion, any. Default: triton on a GPU, else cpp.",
-            rich_help_panel=WHAT,
         ),
     ] = "",
     provider: ProviderOption = None,
@@ -120,88 +114,53 @@ def generate(
     base_url: BaseUrlOption = None,
     key_env: KeyEnvOption = None,
     command: CommandOption = None,
-    temperature: Annotated[
-        float | None, typer.Option(help="Default: the model's own.", rich_help_panel=MODELS)
-    ] = None,
+    temperature: Annotated[float | None, option(MODELS, "Default: the model's own.")] = None,
     max_attempts: MaxAttemptsOption = 5,
     until: Annotated[
         str,
-        typer.Option(
-            help="When an operation is done before that: correct; faster (than PyTorch); bound (of the hardware).",
-            rich_help_panel=LIMITS,
+        option(
+            LIMITS,
+            "When an operation is done before that: correct; faster (than PyTorch); bound (of the hardware).",
         ),
     ] = "bound",
-    max_tokens: MaxTokensOption = None,
-    max_cost: MaxCostOption = None,
-    prices: PricesOption = "",
-    answer_tokens: Annotated[
-        int, typer.Option(help="Tokens of one answer at most.", rich_help_panel=LIMITS)
-    ] = 16384,
-    device: Annotated[
-        str, typer.Option(help="auto (cuda where there is one), cuda, cpu.", rich_help_panel=HOW)
-    ] = "auto",
-    gpus: Annotated[
-        str,
-        typer.Option(
-            help="Numbers of the GPUs that share it: each measures one kernel at a time.",
-            metavar="N,N",
-            rich_help_panel=HOW,
-        ),
+    max_tokens: Annotated[
+        int | None, option(LIMITS, "Tokens of the whole generation at most, in and out.")
+    ] = None,
+    max_cost: Annotated[float | None, option(LIMITS, "What it may cost, by --prices.")] = None,
+    prices: Annotated[
+        str, option(LIMITS, "Prices of a million tokens that go in, and that come out.", "IN,OUT")
     ] = "",
-    threads: Annotated[
-        int, typer.Option(help="torch's threads; 0: as many as it takes.", rich_help_panel=HOW)
-    ] = 0,
-    budget: Annotated[
-        float,
-        typer.Option(help="Seconds of timing per test at most.", metavar="SECONDS", rich_help_panel=HOW),
-    ] = 2.0,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            help="Seconds that a call may take, compiling included.", metavar="SECONDS", rich_help_panel=HOW
-        ),
-    ] = 60.0,
+    answer_tokens: Annotated[int, option(LIMITS, "Tokens of one answer at most.")] = 16384,
+    device: DeviceOption = "auto",
+    gpus: GpusOption = "",
+    threads: ThreadsOption = 0,
+    budget: BudgetOption = 2.0,
+    timeout: TimeoutOption = 60.0,
     profile_depth: Annotated[
         str,
-        typer.Option(
-            help="What the profile of a correct attempt may spend: none, gate, standard, full. Default: standard on a "
+        option(
+            HOW,
+            "What the profile of a correct attempt may spend: none, gate, standard, full. Default: standard on a "
             "GPU, else gate.",
-            rich_help_panel=HOW,
         ),
     ] = "",
-    at_once: Annotated[
-        int,
-        typer.Option(help="Operations that the model is asked about at the same time.", rich_help_panel=HOW),
-    ] = 4,
+    at_once: Annotated[int, option(HOW, "Operations that the model is asked about at the same time.")] = 4,
     resume: Annotated[
         Path | None,
-        typer.Option(
-            help="Go on with the generation in this folder, by its own settings; limits may be others.",
-            metavar="FOLDER",
-            rich_help_panel=OUT,
+        option(
+            OUT,
+            "Go on with the generation in this folder, by its own settings; limits may be others.",
+            "FOLDER",
         ),
     ] = None,
-    run_id: Annotated[
-        str,
-        typer.Option(
-            help="The name of its folder. Default: run_ and the time.", metavar="NAME", rich_help_panel=OUT
-        ),
-    ] = "",
-    output: Annotated[
-        Path, typer.Option(help="Folder in which its own is made.", metavar="FOLDER", rich_help_panel=OUT)
-    ] = Path("generated_kernels"),
-    details: Annotated[
-        bool,
-        typer.Option(
-            "--details", help="In the terminal: every table with all its rows.", rich_help_panel=OUT
-        ),
-    ] = False,
+    run_id: Annotated[str, option(OUT, "The name of its folder. Default: run_ and the time.", "NAME")] = "",
+    output: OutputOption = Path("generated_kernels"),
+    details: DetailsOption = False,
     format: FormatOption = OutputFormat.terminal,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress on standard error.", rich_help_panel=OUT)
-    ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Let a language model write kernels: each is tested, timed and profiled, and the model gets the result."""
+    typed = dict(locals())
     from profkit.cli.progress import progress_for
     from profkit.core.types import GenerationLimits
     from profkit.generation.clients.registry import ClientOptions
@@ -217,32 +176,9 @@ def generate(
         named = NamedAgain(base_url, key_env, command, tuple(typed_options(context, ("suite", "traces"))))
         document = resume_generation(resume, _changed(limits, chosen), named, progress)
     else:
-        options = GenerationOptions(
-            suite=suite,
-            suite_path=traces,
-            operations=ops,
-            dtype=dtype,
-            device=device,
-            gpus=gpus,
-            threads=threads,
-            timeout=timeout,
-            timing=PairOptions(budget),
-            language=language,
-            until=until,
-            profile_depth=profile_depth,
-            at_once=at_once,
-            limits=limits,
-            output=output,
-            run_id=run_id,
-        )
+        options = taken(GenerationOptions, typed, timing=PairOptions(budget), limits=limits)
         asked = ClientOptions(
-            provider=provider,
-            model=model,
-            base_url=base_url,
-            key_env=key_env,
-            command=command,
-            answer_tokens=answer_tokens,
-            temperature=temperature,
+            provider, model, base_url, key_env, command, answer_tokens=answer_tokens, temperature=temperature
         )
         document, folder = generate_kernels(options, asked, ("profkit", *sys.argv[1:]), progress)
     _show(document, folder, format, details=details)

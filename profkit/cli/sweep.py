@@ -8,6 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.cli.kernel_options import (
+    HOW,
+    OUT,
+    DetailsOption,
+    GpusOption,
+    NameOption,
+    OutputOption,
+    ProfileDepthOption,
+    QuietOption,
+    TimeoutOption,
+    option,
+    taken,
+)
 from profkit.cli.options import (
     PLACES,
     FormatOption,
@@ -64,7 +77,7 @@ WITH_RESUME = (
     "format",
     "quiet",
 )
-WHAT, HOW, ON, OUT = "Grid", "Measurement", "Resuming and profiling", "Output"
+WHAT, ON = "Grid", "Resuming and profiling"
 
 
 class DeviceName(str, Enum):
@@ -85,183 +98,90 @@ def sweep(
     context: typer.Context,
     operations: Annotated[
         str,
-        typer.Option(
-            help="LayerNorm, GELU, Swish, MSE, CrossEntropy; Loss is the last two. Default: all.",
-            metavar="A,B",
-            rich_help_panel=WHAT,
-        ),
+        option(WHAT, "LayerNorm, GELU, Swish, MSE, CrossEntropy; Loss is the last two. Default: all.", "A,B"),
     ] = "",
     implementations: Annotated[
         str,
-        typer.Option(
-            help="PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on cuda, else PyTorch.",
-            metavar="A,B",
-            rich_help_panel=WHAT,
+        option(
+            WHAT, "PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on cuda, else PyTorch.", "A,B"
         ),
     ] = "",
     with_file: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--with",
-            help="A Python file that registers implementations of yours.",
-            metavar="FILE.py",
-            rich_help_panel=WHAT,
-        ),
+        option(WHAT, "A Python file that registers implementations of yours.", "FILE.py", "--with"),
     ] = None,
-    batch: Annotated[
-        str, typer.Option(help="Batch sizes.", metavar="N,N", rich_help_panel=WHAT)
-    ] = "16,32,64,128",
-    sequence: Annotated[
-        str, typer.Option(help="Sequence lengths.", metavar="N,N", rich_help_panel=WHAT)
-    ] = "256,512,1024,2048",
-    dimension: Annotated[
-        str, typer.Option(help="Tensor dimensions.", metavar="N,N", rich_help_panel=WHAT)
-    ] = "8,16,32,64,128,256,512",
-    dtype: Annotated[
-        str, typer.Option(help="float32, float16, bfloat16.", metavar="A,B", rich_help_panel=WHAT)
-    ] = "float32",
-    direction: Annotated[
-        str, typer.Option(help="forward, backward.", metavar="A,B", rich_help_panel=WHAT)
-    ] = "forward",
+    batch: Annotated[str, option(WHAT, "Batch sizes.", "N,N")] = "16,32,64,128",
+    sequence: Annotated[str, option(WHAT, "Sequence lengths.", "N,N")] = "256,512,1024,2048",
+    dimension: Annotated[str, option(WHAT, "Tensor dimensions.", "N,N")] = "8,16,32,64,128,256,512",
+    dtype: Annotated[str, option(WHAT, "float32, float16, bfloat16.", "A,B")] = "float32",
+    direction: Annotated[str, option(WHAT, "forward, backward.", "A,B")] = "forward",
     device: Annotated[
-        DeviceName,
-        typer.Option(help="auto: cuda where there is one, else cpu. mps: a Mac's GPU.", rich_help_panel=HOW),
+        DeviceName, option(HOW, "auto: cuda where there is one, else cpu. mps: a Mac's GPU.")
     ] = DeviceName.auto,
-    gpus: Annotated[
-        str,
-        typer.Option(
-            help="Numbers of the GPUs that share it, a process each: 0,1,2,3.",
-            metavar="N,N",
-            rich_help_panel=HOW,
-        ),
-    ] = "",
-    threads: Annotated[
-        int,
-        typer.Option(help="On the CPU: torch's threads; 0: as many as it takes.", rich_help_panel=HOW),
-    ] = 0,
+    gpus: GpusOption = "",
+    threads: Annotated[int, option(HOW, "On the CPU: torch's threads; 0: as many as it takes.")] = 0,
     precision: Annotated[
-        float,
-        typer.Option(
-            help="Half-width of each median's 95 % interval, relative: 0.01 is 1 %.", rich_help_panel=HOW
-        ),
+        float, option(HOW, "Half-width of each median's 95 % interval, relative: 0.01 is 1 %.")
     ] = 0.01,
-    budget: Annotated[
-        float,
-        typer.Option(help="Seconds of timing per case at most.", metavar="SECONDS", rich_help_panel=HOW),
-    ] = 1.0,
+    budget: Annotated[float, option(HOW, "Seconds of timing per case at most.", "SECONDS")] = 1.0,
     warm: Annotated[
         bool,
-        typer.Option(
-            "--warm",
-            help="On a GPU: leave the L2 as it is between calls; else it is flushed.",
-            rich_help_panel=HOW,
-        ),
+        option(HOW, "On a GPU: leave the L2 as it is between calls; else it is flushed.", None, "--warm"),
     ] = False,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            help="Seconds that a case may take, compiling included.", metavar="SECONDS", rich_help_panel=HOW
-        ),
-    ] = 300.0,
+    timeout: TimeoutOption = 300.0,
     serial_measure: SerialMeasureOption = False,
     plan: Annotated[
         bool,
-        typer.Option(
-            "--plan",
-            help="Say what would be measured and what it costs, and measure nothing.",
-            rich_help_panel=HOW,
-        ),
+        option(HOW, "Say what would be measured and what it costs, and measure nothing.", None, "--plan"),
     ] = False,
     resume: Annotated[
-        Path | None,
-        typer.Option(
-            help="Go on with the sweep in this folder, by its own settings.",
-            metavar="FOLDER",
-            rich_help_panel=ON,
-        ),
+        Path | None, option(ON, "Go on with the sweep in this folder, by its own settings.", "FOLDER")
     ] = None,
     again: Annotated[
-        bool,
-        typer.Option("--again", help="With --resume: try what has no time once more.", rich_help_panel=ON),
+        bool, option(ON, "With --resume: try what has no time once more.", None, "--again")
     ] = False,
     profile: Annotated[
         str,
-        typer.Option(
-            help="Cases that go through `profkit profile`: slowest:2, farthest:2 (from the roofline).",
-            metavar="WHICH:N",
-            rich_help_panel=ON,
+        option(
+            ON,
+            "Cases that go through `profkit profile`: slowest:2, farthest:2 (from the roofline).",
+            "WHICH:N",
         ),
     ] = "",
-    profile_depth: Annotated[
-        DepthOption, typer.Option(help="What each of those may spend.", rich_help_panel=ON)
-    ] = DepthOption.standard,
-    output: Annotated[
-        Path,
-        typer.Option(
-            help="Folder in which the sweep's own folder is made.", metavar="FOLDER", rich_help_panel=OUT
-        ),
-    ] = Path("reports"),
+    profile_depth: ProfileDepthOption = DepthOption.standard,
+    output: OutputOption = Path("reports"),
     results: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the records of all cases to this file, too.", metavar="FILE.json", rich_help_panel=OUT
-        ),
+        Path | None, option(OUT, "Write the records of all cases to this file, too.", "FILE.json")
     ] = None,
-    name: Annotated[
-        str,
-        typer.Option(
-            help="The sweep's name in its folder, in history and in compare.",
-            metavar="NAME",
-            rich_help_panel=OUT,
-        ),
-    ] = "sweep",
-    details: Annotated[
-        bool,
-        typer.Option(
-            "--details",
-            help="In the terminal: every map with all its rows, times by axis, every reason.",
-            rich_help_panel=OUT,
-        ),
-    ] = False,
+    name: NameOption = "sweep",
+    details: DetailsOption = False,
     on: OnOption = None,
     on_python: OnPythonOption = None,
     send: SendOption = None,
     send_env: SendEnvOption = None,
     format: FormatOption = OutputFormat.terminal,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress on standard error.", rich_help_panel=OUT)
-    ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
+    typed = {**locals(), "device": device.value, "files": tuple(with_file or ()), "serial": serial_measure}
     from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
     from profkit.kernels.sweep.journal import read_request
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
 
-    choices = _parse_choices(profile)
+    choices: tuple[tuple[str, int], ...] = ()
+    if profile:  # what profiles is loaded for it alone: no worker starts before
+        from profkit.profiling.drill_down import parse_choices
+
+        choices = parse_choices(profile, "cases")
     where = places_of(on, on_python, send, send_env, gpus)
     _check_results(results, again=again and resume is None)
     if resume is not None:
         typed_beside_resume(context, (*WITH_RESUME, *PLACES), "a sweep")
         request = read_request(resume, again=again, named=with_file or (), plan=plan, profile=bool(choices))
     else:
-        options = SweepOptions(
-            operations=operations,
-            implementations=implementations,
-            batch=batch,
-            sequence=sequence,
-            dimension=dimension,
-            dtype=dtype,
-            direction=direction,
-            device=device.value,
-            gpus=gpus,
-            files=tuple(with_file or ()),
-            timing=TimingOptions(precision, budget, not warm, threads),
-            timeout=timeout,
-            output=output,
-            name=name,
-            serial=serial_measure,
-        )
+        timing = TimingOptions(precision, budget, not warm, threads)
+        options = taken(SweepOptions, typed, timing=timing)
         request = make_request(options, make_folder=not plan, elsewhere=where is not None)
     if plan:
         _show_plan(request, format, where[0] if where is not None else ())
@@ -277,8 +197,7 @@ def sweep(
         slots = PlaceSlots(*where)
     document = run_sweep(request, progress, slots)
     if choices:
-        from profkit.profiling.drill_down import ProfiledElsewhere
-        from profkit.profiling.profile_cases import profile_cases
+        from profkit.profiling.drill_down import ProfiledElsewhere, profile_cases
 
         elsewhere = where and ProfiledElsewhere(*where)
         document = profile_cases(request, document, choices, profile_depth.value, progress, elsewhere)
@@ -300,15 +219,6 @@ def _check_results(results: Path | None, *, again: bool) -> None:
         )
     if results is not None:
         check_writable(results)
-
-
-def _parse_choices(text: str) -> tuple[tuple[str, int], ...]:
-    """What --profile chooses. What profiles is loaded for it alone: no worker starts before."""
-    if not text:
-        return ()
-    from profkit.profiling.profile_cases import parse_case_choice
-
-    return parse_case_choice(text)
 
 
 def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import GenerationDocument
-from profkit.generation.clients.addresses import is_local, without_secrets
+from profkit.generation.clients.keys import is_local, without_secrets
 from profkit.generation.clients.registry import ClientOptions, MadeClient, make_client
 from profkit.generation.journal import FILE, AskedModel, read_document, read_model, read_request
 from profkit.generation.request import (
@@ -113,13 +113,10 @@ def _was_answered(folder: Path) -> bool:
 
 
 def _client(asked: ClientOptions, request: GenerationRequest, spent: tuple[int, int]) -> MadeClient:
-    limits = request.limits
     return make_client(
         replace(
             asked,
-            max_tokens=limits.tokens,
-            max_cost=limits.cost,
-            prices=limits.prices,
+            limits=request.limits,
             spent=spent,
             answers=request.folder / ANSWERS,
         )

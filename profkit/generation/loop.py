@@ -42,6 +42,7 @@ from profkit.generation.clients.client import (
     Message,
     ModelClient,
     ModelFailed,
+    cost_of,
 )
 from profkit.generation.journal import attempt_id, attempts_of, note_stop
 from profkit.generation.judging import JudgedDevices, KernelFile
@@ -226,9 +227,9 @@ class OperationLoop:
         return None
 
     def _call(self, answer: Answer) -> ModelCall:
-        prices, cost = self._limits.prices, None
-        if prices is not None and answer.input_tokens is not None and answer.output_tokens is not None:
-            cost = (answer.input_tokens * prices[0] + answer.output_tokens * prices[1]) / 1e6
+        cost = None
+        if answer.input_tokens is not None and answer.output_tokens is not None:
+            cost = cost_of(self._limits.prices, (answer.input_tokens, answer.output_tokens))
         return ModelCall(
             answer.input_tokens,
             answer.output_tokens,

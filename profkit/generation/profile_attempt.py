@@ -17,7 +17,7 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import RunDocument, TestResult
 from profkit.kernels.evaluation.journal import read_document, read_request
 from profkit.kernels.evaluation.outputs import write_results
-from profkit.profiling.profile_tests import profile_tests
+from profkit.profiling.drill_down import profile_tests
 
 SLOWEST = (("slowest", 1),)
 # What speaks of a kernel on a GPU: 26 s on an H100, and 60 s with what speaks of the host, of which nothing is used.

@@ -32,8 +32,8 @@ class GenerationOptions:
     """The options of a new generation, as they were typed: values between commas, empty for the default."""
 
     suite: str = "smoke"
-    suite_path: Path | None = None
-    operations: str = ""
+    traces: Path | None = None  # the suite's own file
+    ops: str = ""
     dtype: str = ""
     device: str = "auto"
     gpus: str = ""
@@ -83,9 +83,9 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
         raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")
     settings = JudgeSettings(
         suite=options.suite,
-        suite_path=str(options.suite_path.resolve()) if options.suite_path else "",
+        suite_path=str(options.traces.resolve()) if options.traces else "",
         source=SourceRequest("aten"),
-        operations=split_list(options.operations),
+        operations=split_list(options.ops),
         dtype=options.dtype,
         device="cuda:0" if kind == "cuda" else kind,
         describe=True,

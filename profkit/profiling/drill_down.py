@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from profkit.analysis.evaluation.scores import farthest_tests, least_speedups, slowest_tests
+from profkit.analysis.evaluation.witnesses import bottleneck_of, insight_of
+from profkit.analysis.ranking.ranking import farthest_from_roofline, slowest_cases
+from profkit.backends import backend_named
 from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress
-from profkit.core.types import RunDocument
+from profkit.core.types import CaseResult, EvaluationDocument, RunDocument, SweepDocument, TestResult
+from profkit.evaluation.one_test import test_command
 from profkit.execution.places.files import Sending
 from profkit.execution.places.place import ExecutionPlace
-from profkit.kernels.places import format_places
+from profkit.kernels.evaluation.journal import FILE
+from profkit.kernels.evaluation.request import EvaluationRequest
+from profkit.kernels.evaluation.run import WriteResults, update_result
+from profkit.kernels.places import format_places, from_here
+from profkit.kernels.sweep.request import SweepRequest
+from profkit.kernels.sweep.run import update_case
 from profkit.profiling.elsewhere.verbs import profile_elsewhere
 from profkit.profiling.profile import ProfileOptions, profile_workload
+from profkit.sweep.one_case import case_command
 
 FOLDER = "profiles"  # in the table's folder, in which the runs are
-Choices: TypeAlias = tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class LinkedRun:
-    """The run of a row: its folder as the table's folder knows it. `document` is None where the run failed."""
-
-    link: str
-    document: RunDocument | None = None
+Choices: TypeAlias = tuple[tuple[str, int], ...]  # which rows, and how many of them
+CASES: Mapping[str, Callable[[SweepDocument, int], tuple[CaseResult, ...]]] = {
+    "slowest": slowest_cases,
+    "farthest": farthest_from_roofline,
+}
+TESTS: Mapping[str, Callable[[EvaluationDocument, int], tuple[TestResult, ...]]] = {
+    "slowest": slowest_tests,
+    "farthest": farthest_tests,
+    "slower": least_speedups,
+}
 
 
 @dataclass(frozen=True)
@@ -46,11 +59,9 @@ class ProfiledElsewhere:
         return ProfiledElsewhere(tuple(places), replace(self.sending, paths=(*self.sending.paths, *files)))
 
 
-def parse_choices(text: str, names: Collection[str], rows: str) -> Choices:
-    """`slowest:2,farthest` as (("slowest", 2), ("farthest", 1)). `rows`: what is chosen, for the message.
-
-    Raises UsageError for what is none.
-    """
+def parse_choices(text: str, rows: Literal["cases", "tests"]) -> Choices:
+    """`slowest:2,farthest` as (("slowest", 2), ("farthest", 1)). Raises UsageError for what is none."""
+    names = CASES if rows == "cases" else TESTS
     examples = " or ".join(f"--profile {name}:2" for name in names)
     choices = []
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -63,20 +74,115 @@ def parse_choices(text: str, names: Collection[str], rows: str) -> Choices:
     return tuple(choices)
 
 
-def has_run(folder: Path, link: str | None) -> bool:
-    """Whether the row's run is there already."""
+def chosen_cases(document: SweepDocument, choices: Choices) -> tuple[CaseResult, ...]:
+    """The cases that are meant, each once: the slowest, or those with most time above their roofline."""
+    rows = [result for name, count in choices for result in CASES[name](document, count)]
+    return tuple({(row.point, row.implementation): row for row in rows}.values())
+
+
+def chosen_tests(document: EvaluationDocument, choices: Choices) -> tuple[TestResult, ...]:
+    """The tests that are meant, each once."""
+    rows = [result for name, count in choices for result in TESTS[name](document, count)]
+    return tuple({row.test.id: row for row in rows}.values())
+
+
+def profile_cases(
+    request: SweepRequest,
+    document: SweepDocument,
+    choices: Choices,
+    depth: str,
+    progress: Progress,
+    elsewhere: ProfiledElsewhere | None = None,
+) -> SweepDocument:
+    """The sweep with links to a run of each case that was chosen; one that has its run already keeps it.
+
+    `elsewhere`: a case is profiled where it was measured, or at another of these places. A case whose profile fails
+    costs no other one. Raises Interrupted after a Ctrl-C: what is profiled stays linked.
+    """
+    for result in chosen_cases(document, choices):
+        if _has_run(request.folder, result.profile):
+            continue
+        where = elsewhere and elsewhere.first_at(result.place, [Path(file) for file in request.files])
+        files = request.files if where is None else [from_here(file) for file in request.files]
+        python = sys.executable if where is None else "python"
+        point = result.point
+        options = ProfileOptions(
+            command=case_command(result, request.device, files, python),
+            backend=request.device,
+            depth=depth,
+            output=request.folder / FOLDER,
+            name=f"{point.operation}-{result.implementation}-{point.shape}-{point.dtype}-{point.direction}",
+            cold=backend_named(request.device).has_device and request.timing.cold,
+        )
+        label = f"{result.implementation}, {point.name}"
+        if run := _profile_row(options, label, request.folder, "sweep", choices, progress, where):
+            document = update_case(request, replace(result, profile=run.link), progress)
+    return document
+
+
+def profile_tests(
+    request: EvaluationRequest,
+    document: EvaluationDocument,
+    choices: Choices,
+    depth: str,
+    progress: Progress,
+    write: WriteResults,
+    elsewhere: ProfiledElsewhere | None = None,
+    passes: tuple[str, ...] | None = None,
+) -> EvaluationDocument:
+    """The evaluation with a run of each test that was chosen, and what it says; one that has its run already keeps it.
+
+    `write` writes the files anew after each. `passes`: those alone, of what the depth would do. A test whose profile
+    fails costs no other one. Raises Interrupted after a Ctrl-C: what is profiled stays linked.
+    """
+    rows = chosen_tests(document, choices)
+    if not rows:
+        progress.note("no test was profiled: none of those that were asked for was timed and is correct")
+    settings = request.settings
+    files = [request.folder / FILE, *map(Path, (*settings.source.paths, settings.suite_path))]
+    where = elsewhere and elsewhere.first_at(None, [file for file in files if file.name])
+    for result in rows:
+        if _has_run(request.folder, result.profile):
+            continue
+        options = ProfileOptions(
+            command=test_command(request.folder, result.test, there=where is not None),
+            backend=settings.device.partition(":")[0],  # cuda:0 is torch's name of a device
+            depth=depth,
+            output=request.folder / FOLDER,
+            name=f"{result.test.operation}-{result.test.id}",
+            passes=passes,
+        )
+        label = f"{result.test.operation}, {result.test.arguments}"
+        if run := _profile_row(options, label, request.folder, "evaluation", choices, progress, where):
+            found = replace(result, profile=run.link)
+            if run.document is not None:
+                bottleneck, insight = bottleneck_of(run.document), insight_of(run.document)
+                found = replace(found, bottleneck=bottleneck, insight=insight)
+            document = update_result(request.folder, found, progress, write)
+    return document
+
+
+@dataclass(frozen=True)
+class _LinkedRun:
+    """The run of a row: its folder as the table's folder knows it. `document` is None where the run failed."""
+
+    link: str
+    document: RunDocument | None = None
+
+
+def _has_run(folder: Path, link: str | None) -> bool:
     return link is not None and (folder / link).is_dir()
 
 
-def profile_row(
+def _profile_row(
     options: ProfileOptions,
     label: str,
     folder: Path,
     table: str,
     choices: Choices,
     progress: Progress,
-    elsewhere: ProfiledElsewhere | None = None,
-) -> LinkedRun | None:
+    elsewhere: ProfiledElsewhere | None,
+) -> _LinkedRun | None:
     """Profile the program of one row of the `table` (sweep, evaluation) in `folder`; None where there is no run of it.
 
     A profile that fails costs this row alone. Raises Interrupted after a Ctrl-C: what is half is not linked.
@@ -93,8 +199,8 @@ def profile_row(
         if document.state == "interrupted":
             raise Interrupted(
                 f"interrupted; the {table} is kept, and the profiles that were finished are linked\n(run: {run})",
-                f"profkit {verb} --resume {folder} --profile {_format_choices(choices)} "
-                f"--profile-depth {options.depth}{where}",
+                f"profkit {verb} --resume {folder} --profile "
+                f"{','.join(f'{name}:{count}' for name, count in choices)} --profile-depth {options.depth}{where}",
             )
     except ProfkitError as fault:
         if fault.exit_code == 130:
@@ -103,8 +209,4 @@ def profile_row(
         if fault.run is None:
             return None
         run = fault.run
-    return LinkedRun(Path(os.path.relpath(run, folder)).as_posix(), document)
-
-
-def _format_choices(choices: Choices) -> str:
-    return ",".join(f"{name}:{count}" for name, count in choices)
+    return _LinkedRun(Path(os.path.relpath(run, folder)).as_posix(), document)

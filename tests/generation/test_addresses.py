@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.generation.clients.addresses import without_secrets
+from profkit.generation.clients.keys import without_secrets
 
 
 @pytest.mark.parametrize(

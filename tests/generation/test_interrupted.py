@@ -24,7 +24,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, output: Path, *, answered: bool
         raise Interrupted(f"interrupted; the attempts are in {request.folder}", "profkit generate --resume")
 
     monkeypatch.setattr(generate, "_run", run)
-    options = GenerationOptions(operations="relu", device="cpu", output=output, run_id="first")
+    options = GenerationOptions(ops="relu", device="cpu", output=output, run_id="first")
     with pytest.raises(Interrupted) as raised:
         generate_kernels(options, ClientOptions(command="true {prompt}"), ("profkit",), Silent())
     return f"{raised.value.message} {raised.value.fix}"

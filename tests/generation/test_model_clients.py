@@ -10,12 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from profkit.generation.clients.addresses import server_of
-from profkit.generation.clients.api_client import ApiClient, Asking
-from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed
-from profkit.generation.clients.keys import Key, learn_secret
-from profkit.generation.clients.services import AnthropicClient, OpenAIClient
-from profkit.generation.clients.spending import Ledger
+from profkit.generation.clients.api_client import AnthropicClient, ApiClient, Asking, OpenAIClient
+from profkit.generation.clients.client import Answer, Cancelled, Ledger, Message, ModelFailed
+from profkit.generation.clients.keys import Key, learn_secret, server_of
 from tests.generation.model_server import (
     MODEL,
     ModelServer,

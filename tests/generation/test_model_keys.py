@@ -9,13 +9,15 @@ import sys
 
 import pytest
 
-from profkit.generation.clients.addresses import http_options, is_local, server_of
 from profkit.generation.clients.keys import (
     command_keys,
     find_key,
     hide_keys,
+    http_options,
+    is_local,
     learn_address,
     learn_secret,
+    server_of,
     without_keys,
 )
 

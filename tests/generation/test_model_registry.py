@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.types import GenerationLimits
 from profkit.generation.clients import api_client
 from profkit.generation.clients.client import BudgetSpent, Message, ModelFailed
 from profkit.generation.clients.registry import ClientOptions, complete_address, make_client, provider_of
@@ -53,11 +54,10 @@ def test_without_a_key_the_ways_to_name_a_model_are_said() -> None:
         (ClientOptions(provider="nobody"), "no provider is called nobody"),
         (ClientOptions(provider="openai", command="agent {prompt}"), "give one of them"),
         (ClientOptions(model="m", command="agent {prompt}"), "leave --model and --base-url out"),
-        (ClientOptions(max_tokens=9, command="agent {prompt}"), "nobody says"),
+        (ClientOptions(limits=GenerationLimits(tokens=9), command="agent {prompt}"), "nobody says"),
         (ClientOptions(provider="command"), "needs the command"),
         (ClientOptions(command="agent"), "needs {prompt}"),
         (ClientOptions(command="agent '{prompt}"), "no closing quotation"),
-        (ClientOptions(max_cost=1.0), "needs the prices"),
         (ClientOptions(base_url="localhost:8000"), "no address of a server"),
         (ClientOptions(base_url="http://host:port/v1"), "no address of a server"),
         (ClientOptions(base_url="http://[host"), "no address of a server"),
@@ -173,17 +173,22 @@ class TestServed:
     def test_a_limit_stops_before_it_is_passed_also_by_an_answer_that_never_came(self) -> None:
         with ModelServer(["one two three", silence(5), "text"]) as server:
             options = ClientOptions(
-                model="m", base_url=server.url, answer_tokens=100, max_tokens=200, timeout=0.2, retries=0
+                model="m",
+                base_url=server.url,
+                answer_tokens=100,
+                limits=GenerationLimits(tokens=200),
+                timeout=0.2,
+                retries=0,
             )
             made = make_client(options)
             made.client.ask(TALK)
-            assert (made.ledger.input_tokens, made.ledger.output_tokens) == (3, 3)
+            assert made.ledger.spent == (3, 3)
             with pytest.raises(ModelFailed):
                 made.client.ask(TALK)
             with pytest.raises(BudgetSpent):
                 made.client.ask(TALK)
             assert len(server.requests) == 2
-        assert made.ledger.output_tokens == 3 + 100
+        assert made.ledger.spent[1] == 3 + 100
 
     def test_an_answer_that_is_stored_costs_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -201,7 +206,7 @@ class TestServed:
             again = made()
             answers = [again.client.ask(TALK) for _ in range(2)]
             assert [(answer.text, answer.stored) for answer in answers] == [("first", True), ("second", True)]
-            assert (again.ledger.input_tokens, again.ledger.output_tokens) == (0, 0)
+            assert again.ledger.spent == (0, 0)
             assert made("other").client.ask(TALK).text == "of another"
             files = sorted((tmp_path / "answers").iterdir())
             assert len(files) == 3

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.generation.clients.registry import ClientOptions
-from profkit.generation.clients.trial import QUESTION, try_model
+from profkit.generation.clients.registry import QUESTION, ClientOptions, try_model
 from tests.cli_runner import profkit
 from tests.generation.model_server import (
     MODEL,

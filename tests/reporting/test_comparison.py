@@ -14,6 +14,7 @@ from profkit.regression.compare import CompareOptions, compare
 from profkit.reporting.json import comparison as as_json
 from tests import documents, gpu_documents, schemas
 from tests.comparison_documents import kernel, run, traced, value
+from tests.paired_documents import said
 from tests.reporting.shown import comparison_markdown as as_markdown
 from tests.reporting.shown import comparison_text as as_text
 
@@ -81,8 +82,8 @@ def test_what_changed_comes_before_why_and_what_is_the_same_is_one_line_with_wha
 
 def test_what_disturbed_the_measuring_is_told_and_is_no_reason() -> None:
     causes = (
-        Cause("neighbours", "Other work disturbed it.", evidence=("load 7",)),
-        Cause("work", "More work."),
+        Cause("neighbours", said("Other work disturbed it."), evidence=(said("load 7"),)),
+        Cause("work", said("More work.")),
     )
     for text in (
         as_text(replace(pair(), causes=causes), color=False),

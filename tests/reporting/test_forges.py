@@ -17,7 +17,7 @@ from profkit.reporting.markdown import STEP_SUMMARY
 from profkit.reporting.views.comparison import view
 from profkit.reporting.views.comparison.suite import view as suite_view
 from tests import schemas
-from tests.paired_documents import LINE, compared, suite, workload
+from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.test_junit import check_shape
 
 
@@ -87,7 +87,7 @@ def test_the_summary_of_a_step_is_appended_and_never_longer_than_is_shown(tmp_pa
     assert path.read_text().startswith(first)
     assert "✓ SAME" in path.read_text()
     path.write_text("x" * (STEP_SUMMARY - 9000))
-    many = replace(compared(), notes=tuple(f"note {n} " + "y" * 90 for n in range(5000)))
+    many = replace(compared(), notes=tuple(said(f"note {n} " + "y" * 90) for n in range(5000)))
     assert append_summary(path, view(many)) is None
     assert path.stat().st_size <= STEP_SUMMARY
 

@@ -16,10 +16,10 @@ from profkit.reporting.view import plain_text
 from profkit.reporting.views.comparison import paired, view
 from profkit.reporting.views.comparison.comment import LIMIT, comment
 from profkit.reporting.views.comparison.machine import why_lines
-from profkit.reporting.views.comparison.sizes import leading_change, size_text, verdict_text
 from profkit.reporting.views.comparison.suite import comment as suite_comment
 from profkit.reporting.views.comparison.suite import view as suite_view
-from tests.paired_documents import LINE, compared, suite, workload
+from profkit.reporting.views.comparison.words import leading_change, size_text, verdict_text
+from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.charts.svg_facts import svg
 from tests.reporting.shown import comparison_text as as_text
 from tests.reporting.shown import text_of
@@ -85,7 +85,7 @@ def test_pairs_seconds_and_what_was_taken_out_stand_in_the_head() -> None:
 
 
 def test_a_blamed_line_has_its_place_commit_subject_and_what_changed_before_the_causes() -> None:
-    found = compared(blamed=(LINE,), causes=(Cause("work", "It executes 37 % more instructions."),))
+    found = compared(blamed=(LINE,), causes=(Cause("work", said("It executes 37 % more instructions.")),))
     text = as_text(found, color=False)
     line = "src/parse.py:12 in parse, commit 1a2b3c4 'Parse twice': own time +38 %"
     assert line in text
@@ -121,7 +121,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 
 
 def test_the_comment_is_a_verdict_a_short_table_the_cause_and_all_else_folded() -> None:
-    found = compared(blamed=(LINE,), causes=(Cause("work", "It executes 37 % more instructions."),))
+    found = compared(blamed=(LINE,), causes=(Cause("work", said("It executes 37 % more instructions.")),))
     text = markdown.render(comment(found))
     open_part, folded = text.split("<details>", 1)
     assert open_part.startswith("## ✗ WORSE: time.median +1")
@@ -152,15 +152,15 @@ def test_the_table_of_the_comment_has_ten_rows_at_most_and_counts_the_rest() -> 
 
 def test_a_comment_is_never_longer_than_a_forge_takes() -> None:
     lines = tuple(replace(LINE, line=n, text="x" * 300) for n in range(2000))
-    found = compared(blamed=lines, causes=tuple(Cause("work", "y" * 900) for _ in range(200)))
+    found = compared(blamed=lines, causes=tuple(Cause("work", said("y" * 900)) for _ in range(200)))
     text = markdown.render(comment(found), LIMIT)
     assert len(text.encode()) <= LIMIT
     assert text.count("<details>") == text.count("</details>")
 
 
 def test_nothing_in_it_is_obeyed() -> None:
-    line = replace(LINE, path=HOSTILE, text=HOSTILE, subject=HOSTILE, function=HOSTILE, reason=HOSTILE)
-    found = compared(blamed=(line,), causes=(Cause("work", HOSTILE),))
+    line = replace(LINE, path=HOSTILE, text=HOSTILE, subject=HOSTILE, function=HOSTILE, why=said(HOSTILE))
+    found = compared(blamed=(line,), causes=(Cause("work", said(HOSTILE)),))
     found = replace(found, baseline=replace(found.baseline, name=HOSTILE))
     whole = suite(
         ComparedWorkload(HOSTILE, "compared", found), ComparedWorkload("b", "failed", None, HOSTILE, HOSTILE)
@@ -233,8 +233,11 @@ def test_an_interrupted_suite_says_so_above_all() -> None:
 
 def test_a_cause_that_a_changed_line_says_already_is_not_said_again() -> None:
     calls = "sorted is called 1,200 times per run instead of 0"
-    line = BlamedLine("parser.py", 90, "sorted(words)", "1a2b3c4", "Sort", "parse", calls)
-    causes = (Cause("calls", f"{calls}, from parse (parser.py:88)."), Cause("work", "It executes more."))
+    line = BlamedLine("parser.py", 90, "sorted(words)", "1a2b3c4", "Sort", "parse", said(calls))
+    causes = (
+        Cause("calls", said(f"{calls}, from parse (parser.py:88).")),
+        Cause("work", said("It executes more.")),
+    )
     lines = why_lines(compared(blamed=(line,), causes=causes))
     assert [text.count(calls) for text in lines] == [1, 0]
     assert lines[1] == "It executes more."
@@ -251,5 +254,5 @@ def test_the_one_other_thing_that_is_worse_is_named_with_its_size() -> None:
 
 
 def test_a_line_that_was_taken_out_says_so() -> None:
-    line = BlamedLine("a.py", 9, "CACHE[text] = words", "1a2b3c4", "No cache", "parse", "more", True)
+    line = BlamedLine("a.py", 9, "CACHE[text] = words", "1a2b3c4", "No cache", "parse", said("more"), True)
     assert "taken out: CACHE[text] = words" in as_text(compared(blamed=(line,)), color=False, width=100)

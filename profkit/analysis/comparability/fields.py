@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -74,8 +74,5 @@ def fingerprint_differences(baseline: Fingerprint, candidate: Fingerprint) -> tu
 
 
 def _difference(field: ComparedField, before: str | None, after: str | None) -> Difference:
-    difference = Difference(field.name, field.tier, before, after, field.why, field.tools, field.metrics)
-    if before is not None and after is not None:
-        return difference
-    silent = "baseline" if before is None else "candidate"
-    return replace(difference, tier="should", meaning=f"the {silent} does not say: {field.why}")
+    tier: Tier = field.tier if before is not None and after is not None else "should"
+    return Difference(field.name, tier, before, after, field.tools, field.metrics)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core.types.insights import Insight
@@ -15,6 +16,25 @@ Tier = Literal["must", "should", "observed"]
 ChangeWord = Literal["different", "same", "ambiguous"]
 Course = Literal["better", "worse", "neither"]
 ComparisonOutcome = Literal["regressed", "improved", "changed", "same", "ambiguous", "refused"]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that is said, as a code with its numbers (SI units, shares 0..1) and names.
+
+    `reporting/views/comparison/words.yaml` has a sentence for each code. Under the code `text` the name `text` is the
+    message of another program, or a line to type.
+    """
+
+    code: str
+    numbers: Mapping[str, float] = field(default_factory=dict, hash=False)
+    names: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, code: str, **values: float | str) -> Fact:
+        """The fact of these values: what is text is a name."""
+        names = {name: value for name, value in values.items() if isinstance(value, str)}
+        return cls(code, {n: float(v) for n, v in values.items() if not isinstance(v, str)}, names)
 
 
 @dataclass(frozen=True)
@@ -40,15 +60,15 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Difference:
-    """One field in which two runs differ, and what that means for a comparison."""
+    """One field in which two runs differ. `intended`: in this they differ on purpose, as was asked for."""
 
     name: str
     tier: Tier
     baseline: str | None
     candidate: str | None
-    meaning: str
     tools: tuple[str, ...] = ()  # where it only concerns what these tools measured: all else may be compared
     metrics: tuple[str, ...] = ()  # and of that only the metrics that begin so; empty: all
+    intended: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,8 +89,9 @@ class Change:
     """What became of one metric in one scope.
 
     `ratio` is candidate over baseline with its interval `low`..`high` at the confidence that the number of metrics
-    looked at asks for. `floor` is the relative change that counts at all; `detectable` the smallest that these samples
-    could have shown. `p` is adjusted for how many were looked at; None where no test was made.
+    looked at asks for. `floor` is the relative change that counts at all, `limit` the same in the metric's unit where
+    single values were compared; `detectable` the smallest that these samples could have shown. `p` is adjusted for how
+    many were looked at; None where no test was made. `doubts`: what the interval does not know, or why there is none.
     """
 
     metric: str
@@ -80,18 +101,19 @@ class Change:
     candidate: Sample
     word: ChangeWord
     course: Course
-    reason: str
     scope: Scope = RUN
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
     p: float | None = None
     floor: float = 0.0
+    limit: float | None = None
     detectable: float | None = None
     tool: str = "profkit"  # what measured it
     # decides: worse is a regression; stands-in: it decides where no time was sampled; supports: it only explains
     role: Literal["decides", "stands-in", "supports"] = "decides"
-    fix: str | None = None  # what would decide it, where it is AMBIGUOUS and that is known
+    doubts: tuple[Fact, ...] = ()
+    fix: Fact | None = None  # what would decide it, where it is AMBIGUOUS and that is known
 
 
 KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
@@ -109,7 +131,6 @@ class KernelChange:
 
     name: str
     word: KernelChangeWord
-    reason: str
     baseline_seconds: float | None = None
     candidate_seconds: float | None = None
     baseline_calls: float | None = None
@@ -120,6 +141,8 @@ class KernelChange:
     baseline_name: str | None = None
     baseline_launch: str | None = None
     paired_by: tuple[RoleSign, ...] = ()
+    noise: float | None = None  # seconds by which one trace differs from the next
+    doubt: Fact | None = None  # what may have made the change
 
 
 @dataclass(frozen=True)
@@ -130,7 +153,6 @@ class FunctionChange:
     profile: str  # the profile's title: "functions by instructions"
     unit: str
     word: KernelChangeWord
-    reason: str
     baseline: float | None = None
     candidate: float | None = None
     library: str | None = None
@@ -138,12 +160,12 @@ class FunctionChange:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why something changed, as far as the counters of both runs show it: one sentence, and the values behind it."""
+    """Why something changed, as far as the counters of both runs show it, and the values behind it."""
 
     kind: str  # "occupancy", "clocks", "moved", "bytes", "work", ...
-    sentence: str
+    what: Fact
     scope: Scope = RUN
-    evidence: tuple[str, ...] = ()  # "registers per thread 40 -> 64"
+    evidence: tuple[Fact, ...] = ()  # registers per thread: 40, 64
 
 
 InsightWord = Literal["fixed", "new", "remains", "unknown"]
@@ -153,12 +175,12 @@ InsightWord = Literal["fixed", "new", "remains", "unknown"]
 class InsightChange:
     """What became of one insight. `unknown`: one run lacks it, and did not measure enough to say that it is not there.
 
-    `reason`: the values that it rested on, in both runs.
+    `why`: the values that it rested on, in both runs.
     """
 
     rule: str
     word: InsightWord
-    reason: str
+    why: tuple[Fact, ...] = ()
     baseline: Insight | None = None
     candidate: Insight | None = None
 
@@ -214,7 +236,7 @@ class BlamedLine:
     commit: str
     subject: str
     function: str
-    reason: str  # what of it changed: "instructions of its own: 13.6 M to 777 M"
+    why: Fact  # what of it changed: instructions of its own, 13.6 M, 777 M
     removed: bool = False
 
 
@@ -225,7 +247,7 @@ class Comparison:
     baseline: Side
     candidate: Side
     outcome: ComparisonOutcome
-    reason: str
+    why: Fact
     forced: bool = False
     differences: tuple[Difference, ...] = ()
     changes: tuple[Change, ...] = ()  # worst first
@@ -233,8 +255,8 @@ class Comparison:
     functions: tuple[FunctionChange, ...] = ()
     causes: tuple[Cause, ...] = ()
     looked_at: int = 0  # how many metrics were tested, which the adjustment is for
-    notes: tuple[str, ...] = ()
-    fix: str | None = None  # what would change a refusal, or decide what is open
+    notes: tuple[Fact, ...] = ()
+    fix: Fact | None = None  # what would change a refusal, or decide what is open
     insights: tuple[InsightChange, ...] = ()  # fixed, new, still there, in this order
     pairing: Pairing | None = None  # where both were run in turn, and not recorded apart
     blamed: tuple[BlamedLine, ...] = ()  # the likeliest first

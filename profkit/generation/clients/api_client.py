@@ -1,6 +1,7 @@
 """A model behind an HTTP interface, asked with its vendor's package: that waits, tries again and types its errors.
 
-Requests of all clients run in one event loop, so that `close` ends them at once, also between two tries.
+OpenAI's interface for chats, which vLLM, llama.cpp and most gateways speak too, and Anthropic's. Requests of all
+clients run in one event loop, so that `close` ends them at once, also between two tries.
 """
 
 from __future__ import annotations
@@ -22,11 +23,20 @@ from typing import Any, TypeVar
 
 from profkit.core.errors import MachineError
 from profkit.core.formatting import format_quantity, shorten
-from profkit.generation.clients.addresses import SERVERS, http_options
-from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed, StopCause
-from profkit.generation.clients.keys import without_keys
-from profkit.generation.clients.spending import Ledger
+from profkit.generation.clients.client import Answer, Cancelled, Ledger, Message, ModelFailed, StopCause
+from profkit.generation.clients.keys import SERVERS, Key, address_options, http_options, without_keys
 
+_STOPS: dict[str, StopCause] = {
+    "length": "length",
+    "content_filter": "refused",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refused",
+}
+BEARER = "ANTHROPIC_AUTH_TOKEN"  # is sent as `Authorization: Bearer`, as gateways want it
+_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+# Some servers know only the one, and some models of OpenAI only the other.
+_LENGTHS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _CHARACTERS_PER_TOKEN = 4
 _REPORT_SECONDS = 1.0
 _LIST_SECONDS = 20.0
@@ -109,7 +119,7 @@ class ApiClient(ABC):
     def ask(self, messages: Sequence[Message], report: Callable[[str], None] = lambda _: None) -> Answer:
         """Its answer; see `ModelClient`. What was set aside for a request whose end nobody knows is spent."""
         reserved = self._ledger.reserve(messages, self.asking.answer_tokens, self._closed)
-        start, spent = time.monotonic(), (reserved.input_tokens, reserved.output_tokens)
+        start, spent = time.monotonic(), reserved
         try:
             answer = self._wait(self._ask(messages), report)
             spent = answer.input_tokens or 0, answer.output_tokens or 0
@@ -121,7 +131,7 @@ class ApiClient(ABC):
                 spent = (0, 0)
             raise self._failure(error) from None  # its causes hold requests with their keys
         finally:
-            self._ledger.settle(reserved, *spent)
+            self._ledger.settle(reserved, spent)
 
     def close(self) -> None:
         """Ends what is being asked, by whichever thread."""
@@ -218,7 +228,7 @@ class ApiClient(ABC):
         )
 
 
-def package_options(package: ModuleType, asking: Asking, base_url: str | None) -> dict[str, Any]:
+def _package_options(package: ModuleType, asking: Asking, base_url: str | None) -> dict[str, Any]:
     """How both packages are used: they follow no redirection, and use no proxy on this machine."""
     return {
         "max_retries": asking.retries,
@@ -227,7 +237,7 @@ def package_options(package: ModuleType, asking: Asking, base_url: str | None) -
     }
 
 
-def load_package(name: str) -> ModuleType:
+def _load_package(name: str) -> ModuleType:
     """A package of the extra `llm`: loaded when a model is asked, never before. Raises MachineError without it."""
     try:
         return importlib.import_module(name)
@@ -238,7 +248,7 @@ def load_package(name: str) -> ModuleType:
         ) from error
 
 
-def make_answer(
+def _make_answer(
     text: str,
     stop: StopCause,
     counted: tuple[int | None, int | None],
@@ -260,3 +270,94 @@ def _event_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="model requests", daemon=True).start()
     return loop
+
+
+class OpenAIClient(ApiClient):
+    """A model that is asked with the package `openai`. `base_url` is None for OpenAI's own service."""
+
+    def __init__(self, asking: Asking, key: Key, base_url: str | None, ledger: Ledger) -> None:
+        super().__init__("openai", asking, ledger)
+        self._package = _load_package("openai")
+        self.api = self._package.AsyncOpenAI(
+            api_key=key.value,
+            **address_options(base_url),
+            **_package_options(self._package, asking, base_url),
+        )
+        self._length = "max_completion_tokens" if base_url is None else "max_tokens"
+
+    async def request(self, messages: Sequence[Message]) -> Any:
+        """Send a conversation; once more, with the option's other name, where the server refuses the one."""
+        length = self._length
+        try:
+            return await self._create(messages, length)
+        except self._package.BadRequestError as error:
+            if error.code != "unsupported_parameter" or error.param != length:
+                raise
+        self._length = _LENGTHS[length]
+        return await self._create(messages, self._length)
+
+    def read(self, document: Any, messages: Sequence[Message]) -> Answer:
+        """The answer in what the package read. Raises NoAnswer."""
+        if not getattr(document, "choices", None):
+            raise NoAnswer
+        choice, usage = document.choices[0], document.usage
+        refusal = getattr(choice.message, "refusal", None)
+        stop: StopCause = "refused" if refusal else _STOPS.get(choice.finish_reason or "", "end")
+        counted = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
+        return _make_answer(choice.message.content or refusal or "", stop, counted, messages)
+
+    async def _create(self, messages: Sequence[Message], length: str) -> Any:
+        fields: dict[str, Any] = {length: self.asking.answer_tokens}
+        if self.asking.temperature is not None:
+            fields["temperature"] = self.asking.temperature
+        return await self.api.chat.completions.with_raw_response.create(
+            model=self.asking.model,
+            messages=[{"role": message.role, "content": message.text} for message in messages],
+            **fields,
+        )
+
+
+class AnthropicClient(ApiClient):
+    """A model that is asked with the package `anthropic`. `base_url` is None for Anthropic's own service."""
+
+    def __init__(self, asking: Asking, key: Key, base_url: str | None, ledger: Ledger) -> None:
+        super().__init__("anthropic", asking, ledger)
+        package = _load_package("anthropic")
+        self.api = package.AsyncAnthropic(
+            **{"auth_token" if key.variable == BEARER else "api_key": key.value},
+            **address_options(base_url),
+            **_package_options(package, asking, base_url),
+        )
+
+    async def request(self, messages: Sequence[Message]) -> Any:
+        """Send a conversation; what the system says is no message of it here."""
+        fields: dict[str, Any] = {}
+        if system := "\n\n".join(message.text for message in messages if message.role == "system"):
+            fields["system"] = system
+        if self.asking.temperature is not None:
+            # Version 2 of the package has no parameter for it; the models that know it take it all the same
+            fields["extra_body"] = {"temperature": self.asking.temperature}
+        return await self.api.messages.with_raw_response.create(
+            model=self.asking.model,
+            max_tokens=self.asking.answer_tokens,
+            messages=[
+                {"role": message.role, "content": message.text}
+                for message in messages
+                if message.role != "system"
+            ],
+            timeout=self.api.timeout,  # named, or the package refuses answers that could take longer than ten minutes
+            **fields,
+        )
+
+    def read(self, document: Any, messages: Sequence[Message]) -> Answer:
+        """The answer in what the package read, with the tokens that the service has stored. Raises NoAnswer."""
+        if getattr(document, "content", None) is None:
+            raise NoAnswer
+        text = "".join(getattr(block, "text", None) or "" for block in document.content)
+        counted = sum(getattr(document.usage, name, None) or 0 for name in _INPUT)
+        return _make_answer(
+            text,
+            _STOPS.get(document.stop_reason or "", "end"),
+            (counted, getattr(document.usage, "output_tokens", None)),
+            messages,
+        )

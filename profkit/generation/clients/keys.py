@@ -1,13 +1,17 @@
-"""Keys of a user's accounts: taken out of the environment, so that no kernel gets one, and out of every text."""
+"""What is secret of a user's accounts: keys and parts of addresses, taken out of the environment and of every text."""
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import logging
 import os
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote, unquote, urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from profkit.kernels.evaluation.candidate.confinement import shield
 
@@ -26,6 +30,9 @@ _VARIABLES = (
 _OF_MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")  # which others need, too
 _LIBRARIES = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2")
+_USER = re.compile(r"(\w://)[^/?#\s]*@")
+_QUERY = re.compile(r"(://[^?\s]*)\?\S*")
+SERVERS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}  # without --base-url
 _SHORTEST = 4  # characters: what is shorter is no secret, and stands in many words
 _PART = 8  # characters of a key in a row that are taken out, too
 _GONE = "[key]"
@@ -160,3 +167,41 @@ def _clean_logs() -> None:
         return record
 
     logging.setLogRecordFactory(make_clean)
+
+
+def server_of(url: str) -> str:
+    """Host and port of an address: never a user, a password or what is asked for."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    return f"{host}:{parts.port}" if parts.port is not None else host
+
+
+def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
+    """A command line whose addresses have no user, password or query."""
+    return tuple(_QUERY.sub(r"\1", _USER.sub(r"\1", word)) for word in words)
+
+
+def is_local(url: str) -> bool:
+    """Whether an address is of this machine."""
+    host = urlsplit(url).hostname or ""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def http_options(url: str | None) -> dict[str, Any]:
+    """How the HTTP library is to be used: a key goes nowhere but where the user sends it, and here past any proxy."""
+    options: dict[str, Any] = {"follow_redirects": False}
+    if url is not None and is_local(url):
+        host = urlsplit(url).hostname or ""
+        options["mounts"] = {f"all://[{host}]" if ":" in host else f"all://{host}": None}
+    return options
+
+
+def address_options(url: str | None) -> dict[str, Any]:
+    """How the packages take an address: they put their own paths behind it, so what is asked for stands apart."""
+    if url is None:
+        return {"base_url": None}
+    parts = urlsplit(url)
+    return {"base_url": parts._replace(query="").geturl(), "default_query": dict(parse_qsl(parts.query))}

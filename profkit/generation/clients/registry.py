@@ -1,28 +1,39 @@
-"""The model that a user's options mean, ready to be asked, and the ledger of what that costs."""
+"""The model that a user's options mean, ready to be asked; and whether it answers at all."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
-from profkit.core.errors import UsageError
-from profkit.core.formatting import joined
-from profkit.generation.clients.addresses import SERVERS, is_local, server_of, without_secrets
-from profkit.generation.clients.answers import StoredAnswers
-from profkit.generation.clients.api_client import Asking
-from profkit.generation.clients.client import ModelClient, ModelFailed
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.formatting import format_quantity, joined, plural
+from profkit.core.types import Check, GenerationLimits
+from profkit.generation.clients.api_client import BEARER, AnthropicClient, Asking, OpenAIClient
+from profkit.generation.clients.client import Answer, Ledger, Message, ModelClient, ModelFailed, StoredAnswers
 from profkit.generation.clients.command_client import CommandClient
-from profkit.generation.clients.keys import Key, find_key, hide_keys, learn_address, learn_secret
-from profkit.generation.clients.services import BEARER, AnthropicClient, OpenAIClient
-from profkit.generation.clients.spending import Ledger, Limits
+from profkit.generation.clients.keys import (
+    SERVERS,
+    Key,
+    find_key,
+    hide_keys,
+    is_local,
+    learn_address,
+    learn_secret,
+    server_of,
+    without_secrets,
+)
 
 Provider = Literal["openai", "anthropic", "command"]
 _KEYS = {"openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY", BEARER)}
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _MOST_NAMES = 8
+QUESTION, ANSWER_TOKENS = "Answer with one word: ready", 16
+_TRIAL_SECONDS = 60.0  # whoever asks sits before it
 _NO_KEY = "none"  # what a server on this machine gets where the user has no key for it
 
 
@@ -44,9 +55,7 @@ class ClientOptions:
     timeout: float = 600.0
     command_timeout: float = 1800.0
     retries: int = 8
-    max_tokens: int | None = None
-    max_cost: float | None = None
-    prices: tuple[float, float] | None = None  # of a million tokens that go in, and that come out
+    limits: GenerationLimits = field(default_factory=GenerationLimits)
     spent: tuple[int, int] = (0, 0)
     answers: Path | None = None  # the folder that keeps them
 
@@ -73,7 +82,7 @@ def make_client(options: ClientOptions) -> MadeClient:
     where there is no key, or no model by that name can be chosen.
     """
     check_options(options)
-    ledger = Ledger(Limits(options.max_tokens, options.max_cost, options.prices), options.spent)
+    ledger = Ledger(options.limits, options.spent)
     provider = provider_of(options)
     if provider == "command":
         hide_keys(*filter(None, [options.key_env]))
@@ -103,12 +112,10 @@ def check_options(options: ClientOptions) -> None:
             raise UsageError(f"--command is asked, and not --provider {options.provider}: give one of them")
         if options.model or options.base_url:
             raise UsageError("--command chooses its model itself: leave --model and --base-url out")
-        if options.max_tokens is not None or options.max_cost is not None:
+        if options.limits.tokens is not None or options.limits.cost is not None:
             raise UsageError("how many tokens a --command takes nobody says: limit it with --max-attempts")
     elif options.provider == "command":
         raise UsageError("--provider command needs the command", '--command "my-agent {prompt} {output}"')
-    if options.max_cost is not None and options.prices is None:
-        raise UsageError("--max-cost needs the prices of a million tokens in and out", "--prices IN,OUT")
     if options.base_url is not None:
         _check_address("--base-url", options.base_url)
 
@@ -206,3 +213,43 @@ def _key_of(provider: str, options: ClientOptions, url: str | None, server: str)
     raise ModelFailed(
         f"there is no key for {server}: {variables[0]} is not set", f"export {variables[0]}=..."
     )
+
+
+def try_model(options: ClientOptions, report: Callable[[str], None] = lambda _: None) -> tuple[Check, ...]:
+    """Ask the model one short question; the check says what came of it, and the line that fixes what did not.
+
+    Raises UsageError for options that do not go together, or name no model.
+    """
+    short = replace(
+        options,
+        answer_tokens=ANSWER_TOKENS,
+        timeout=_TRIAL_SECONDS,
+        command_timeout=_TRIAL_SECONDS,
+        retries=2,
+    )
+    try:
+        made = make_client(short)
+        answer = made.client.ask([Message("user", QUESTION)], report)
+    except MachineError as error:
+        return (Check("model", "refused", error.message, error.fix),)
+    return (_check(made, answer),)
+
+
+def _check(made: MadeClient, answer: Answer) -> Check:
+    client = made.client
+    place = f" at {made.server}" if made.server else ""
+    parts = [f"{client.model} answers in {format_quantity(answer.seconds, 's')}"]
+    if answer.input_tokens is not None and answer.output_tokens is not None:
+        tokens = f"{plural(answer.input_tokens, 'token')} in, {answer.output_tokens} out"
+        parts.append(f"{tokens} (estimated: the service counts none)" if answer.estimated else tokens)
+    if answer.retries:
+        parts.append(f"after {plural(answer.retries, 'further try', 'further tries')}")
+    version = None
+    if client.provider != "command":
+        version = f"{client.provider} {importlib.metadata.version(client.provider)}"
+    if answer.stop == "refused":
+        return Check(
+            "model", "limited", f"{client.provider}{place}: {client.model} refuses to answer", version=version
+        )
+    detail = f"{client.provider}{place}: {'; '.join([', '.join(parts), *made.notes])}"
+    return Check("model", "ok", detail, version=version)

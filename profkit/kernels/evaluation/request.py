@@ -73,8 +73,8 @@ class EvaluationOptions:
     """The options of a new evaluation, as they were typed: values between commas, empty for the default."""
 
     suite: str = "smoke"
-    suite_path: Path | None = None
-    operations: str = ""
+    traces: Path | None = None  # the suite's own file
+    ops: str = ""
     dtype: str = ""
     device: str = "auto"
     correctness_only: bool = False
@@ -125,9 +125,9 @@ def make_request(
         kind, gpus = choose_device(options.device, numbers, "this evaluation")
     settings = JudgeSettings(
         suite=options.suite,
-        suite_path=str(options.suite_path.resolve()) if options.suite_path else "",
+        suite_path=str(options.traces.resolve()) if options.traces else "",
         source=source,
-        operations=split_list(options.operations),
+        operations=split_list(options.ops),
         dtype=options.dtype,
         device="cuda:0" if kind == "cuda" else kind,  # a judge sees one device alone
         correctness_only=options.correctness_only,

@@ -44,6 +44,7 @@ from profkit.regression.paired.git import subject_of
 from profkit.regression.paired.interleave import PairedOptions
 from profkit.regression.paired.one_run import RunOptions, loaded_files
 from profkit.regression.paired.version import Version, version_of
+from profkit.reporting.views.comparison.words import fact_text
 
 _SUBJECT = 200  # characters of a message's first line that are kept
 _DEEPEST = 5  # merges inside of merges
@@ -120,12 +121,16 @@ class Bisection:
             return
         chosen = max(found, key=lambda one: _rank(one.change))
         others = [one.change for one in found if one is not chosen and one.change.word == "different"]
-        notes += [
-            f"Also different, and not searched: {change.scope.name} {percent(change)}." for change in others
+        told = [
+            *map(fact_text, notes),
+            *(
+                f"Also different, and not searched: {change.scope.name} {percent(change)}."
+                for change in others
+            ),
         ]
         word = chosen.change.word
         state: BisectState = "running" if word == "different" else word
-        self.document = replace(self.document, notes=(*self.document.notes, *notes))
+        self.document = replace(self.document, notes=(*self.document.notes, *told))
         self._change(scope=chosen.change.scope, state=state)
         self._add_step(Move(0, len(search.commits)), "ends", chosen, time.monotonic() - began)
         self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {percent(chosen.change)}")

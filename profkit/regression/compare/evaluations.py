@@ -8,12 +8,11 @@ in turns with PyTorch on its own machine, so what makes both slower is not in it
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log
 
 from profkit.analysis.evaluation import FAILED, log_interval, summed_interval
-from profkit.core.formatting import plural
 from profkit.core.inference import Ratio
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import (
@@ -21,27 +20,26 @@ from profkit.core.types import (
     UNDECIDED,
     Change,
     Comparison,
-    ComparisonOutcome,
     EvaluationDocument,
+    Fact,
     Sample,
     Scope,
     Side,
     TestResult,
 )
 from profkit.regression.compare.comparison import ALIKE, CompareOptions
-from profkit.regression.compare.decisions import decide_ratios, tested_count
-from profkit.regression.compare.outcome import outcome_of, worst_first
-from profkit.regression.compare.pairs import MetricPair, rule_of
+from profkit.regression.compare.metrics import MetricPair, decide_ratios, rule_of, tested_count
+from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
 
 # How far the speed-up of an operation moves from one evaluation of the same kernels to the next, beyond what the pairs
 # of one show, as a standard deviation: the processes of kernel and reference are new. Over many operations most of it
 # goes.
 BETWEEN_OPERATIONS = 0.03
 BETWEEN_WHOLES = 0.01
-FIX = "evaluate both again with a larger --budget, on a machine that nobody else uses; or say what counts: --floor 10%"
+FIX = Fact("larger-budget")
 _FAILED_TESTS = "tests.failed"
 _NORMAL = 1.96  # the two-sided 95 % quantile of the normal distribution
-_NAMED = 3  # tests in a sentence
+_NAMED = 3  # tests that a fact names
 _TOLD = 8  # operations of which a list tells
 
 
@@ -61,37 +59,24 @@ def compare_evaluations(
     sides = _side(baseline, options.paths[0]), _side(candidate, options.paths[1])
     pairs = _pairs(baseline, candidate)
     if not pairs:
-        reason = "There is nothing to compare: the two evaluations have no test in common."
-        return Comparison(*sides, "refused", reason)
-    notes = []
+        return Comparison(*sides, "refused", Fact("no-test-in-common"))
     timed = baseline.device == candidate.device or options.force
-    if not timed:
-        notes.append(
-            f"Speed-ups are not compared: {baseline.device or 'an unknown device'} against "
-            f"{candidate.device or 'an unknown device'}; --force compares them."
-        )
-    changes = (
-        *_correctness_changes(pairs),
-        *(_speed_changes(pairs, options.floor) if timed else ()),
-    )
-    outcome, reason, fix = outcome_of(changes, (), {})
+    changes = (*_correctness_changes(pairs), *(_speed_changes(pairs, options.floor) if timed else ()))
+    found = _with_lost_tests(outcome_of(changes), baseline, candidate, pairs)
     worst = next((c for c in worst_first(changes) if c.role == "decides" and c.course == "worse"), None)
-    if outcome == "regressed" and worst is not None and worst.metric == _FAILED_TESTS:
-        reason = f"{worst.scope.name}: {worst.reason}."
-    outcome, reason, fix = _with_lost_tests((outcome, reason, fix), baseline, candidate, pairs)
+    if found.word == "regressed" and worst is not None and worst.metric == _FAILED_TESTS:
+        found = Decided("regressed", worst.doubts[0])
     if baseline == candidate:
-        outcome, reason, fix = "same", ALIKE, None
-    notes += _notes(baseline, candidate, pairs, changes)
-    changes = _without_small_open(changes)
+        found = ALIKE
     return Comparison(
         *sides,
-        outcome,
-        reason,
+        found.word,
+        found.why,
         forced=options.force and baseline.device != candidate.device,
-        changes=worst_first(changes),
+        changes=worst_first(_without_small_open(changes)),
         looked_at=tested_count(changes),
-        notes=tuple(notes),
-        fix=fix,
+        notes=tuple(_notes(baseline, candidate, pairs, changes, timed=timed)),
+        fix=found.fix,
     )
 
 
@@ -142,10 +127,8 @@ def _correctness_changes(pairs: Sequence[_Pair]) -> list[Change]:
     ]
     whole = _correctness_change(pairs, RUN)
     if whole is None:
-        failed = float(sum(pair.baseline.status in FAILED for pair in pairs))
-        reason = f"the same {plural(len(pairs), 'test')} pass and fail"
-        value = Sample(failed)
-        return [Change(_FAILED_TESTS, "count", "lower", value, value, "same", "neither", reason)]
+        value = Sample(float(sum(pair.baseline.status in FAILED for pair in pairs)))
+        return [Change(_FAILED_TESTS, "count", "lower", value, value, "same", "neither")]
     return [*changes, replace(whole, role="supports")]
 
 
@@ -155,15 +138,11 @@ def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
     mended = [p for p in pairs if p.baseline.status in FAILED and p.candidate.status == "passed"]
     if not broken and not mended:
         return None
-    parts = []
-    if broken:
-        names = ", ".join(_named(pair) for pair in broken[:_NAMED])
-        more = f" and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
-        parts.append(f"{plural(len(broken), 'test')} passed and failed now: {names}{more}")
-    if mended:
-        parts.append(f"{plural(len(mended), 'test')} failed and passed now")
-    before = float(sum(pair.baseline.status in FAILED for pair in pairs))
-    after = float(sum(pair.candidate.status in FAILED for pair in pairs))
+    before, after = (
+        float(sum(result.status in FAILED for result in side))
+        for side in ([pair.baseline for pair in pairs], [pair.candidate for pair in pairs])
+    )
+    named = ", ".join(f"{pair.candidate.test.id} ({pair.candidate.status})" for pair in broken[:_NAMED])
     return Change(
         _FAILED_TESTS,
         "count",
@@ -172,14 +151,19 @@ def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
         Sample(after),
         "different",
         "worse" if broken else "better",
-        "; ".join(parts),
         scope,
         ratio=after / before if before else None,
+        doubts=(
+            Fact.of(
+                "tests-broken" if broken else "tests-mended",
+                operation=scope.name or "",
+                broken=len(broken),
+                mended=len(mended),
+                tests=named,
+                more=max(0, len(broken) - _NAMED),
+            ),
+        ),
     )
-
-
-def _named(pair: _Pair) -> str:
-    return f"{pair.candidate.test.id} ({pair.candidate.status})"
 
 
 # ---------------------------------------------------------------- speed
@@ -234,26 +218,16 @@ def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[M
 
 
 def _with_lost_tests(
-    outcome: tuple[ComparisonOutcome, str, str | None],
-    baseline: EvaluationDocument,
-    candidate: EvaluationDocument,
-    pairs: Sequence[_Pair],
-) -> tuple[ComparisonOutcome, str, str | None]:
+    outcome: Decided, baseline: EvaluationDocument, candidate: EvaluationDocument, pairs: Sequence[_Pair]
+) -> Decided:
     """A test that passed and is missing or skipped now may hide a failure, where the candidate is whole."""
-    lost = _lost_tests(baseline, pairs) if candidate.complete else []
-    if outcome[0] in ("regressed", "refused") or not lost:
-        return outcome
-    first = lost[0].test
-    reason = (
-        f"{plural(len(lost), 'test')} of the baseline that passed {'was' if len(lost) == 1 else 'were'} not decided "
-        f"in the candidate: {first.operation} {first.id}{f' and {len(lost) - 1} more' if len(lost) > 1 else ''}."
-    )
-    return "ambiguous", reason, "evaluate the same operations in both"
-
-
-def _lost_tests(baseline: EvaluationDocument, pairs: Sequence[_Pair]) -> list[TestResult]:
     paired = {pair.baseline.test.id for pair in pairs}
-    return [r for r in baseline.results if r.status == "passed" and r.test.id not in paired]
+    lost = [r.test for r in baseline.results if r.status == "passed" and r.test.id not in paired]
+    if outcome.word in ("regressed", "refused") or not lost or not candidate.complete:
+        return outcome
+    first = f"{lost[0].operation} {lost[0].id}"
+    why = Fact.of("lost-tests", count=len(lost), first=first, more=len(lost) - 1)
+    return Decided("ambiguous", why, Fact("same-operations"))
 
 
 def _without_small_open(changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -268,27 +242,27 @@ def _notes(
     candidate: EvaluationDocument,
     pairs: Sequence[_Pair],
     changes: Sequence[Change],
-) -> list[str]:
+    *,
+    timed: bool,
+) -> Iterator[Fact]:
+    if not timed:
+        devices = {"before": baseline.device or "unknown", "after": candidate.device or "unknown"}
+        yield Fact("other-devices", {}, devices)
     failing = [c for c in changes if c.metric == _FAILED_TESTS and c.scope.kind == "region"]
-    notes = [f"{change.scope.name}: {change.reason}." for change in failing[:_TOLD]]
+    yield from (change.doubts[0] for change in failing[:_TOLD])
     if len(failing) > _TOLD:
-        notes.append(f"{plural(len(failing) - _TOLD, 'further operation')} with tests that changed.")
+        yield Fact.of("more-operations", count=len(failing) - _TOLD)
     still = sum(change.word == "ambiguous" and change.scope.kind == "region" for change in changes)
     if still:
-        notes.append(f"The speed-up of {plural(still, 'operation')} may have changed, or not.")
-    notes.append(f"{plural(len(pairs), 'test')} were decided in both.")
+        yield Fact.of("open-operations", count=still)
+    yield Fact.of("tests-decided", count=len(pairs))
     new = sum(result.status not in UNDECIDED for result in candidate.results) - len(pairs)
     if new > 0:
-        notes.append(f"{plural(new, 'test')} of the candidate have no decided counterpart in the baseline.")
-    for name, document in (("baseline", baseline), ("candidate", candidate)):
+        yield Fact.of("new-tests", count=new)
+    for side, document in (("baseline", baseline), ("candidate", candidate)):
         if not document.complete:
-            notes.append(f"The {name} was interrupted: what was decided before is compared.")
-    differing = sorted(
-        name
-        for name in {*baseline.versions, *candidate.versions}
-        if baseline.versions.get(name) != candidate.versions.get(name)
-    )
-    for name in differing:
-        versions = (document.versions.get(name, "unknown") for document in (baseline, candidate))
-        notes.append(f"Another {name}: {' against '.join(versions)}.")
-    return notes
+            yield Fact.of("interrupted", side=side)
+    for name in sorted({*baseline.versions, *candidate.versions}):
+        versions = [document.versions.get(name, "unknown") for document in (baseline, candidate)]
+        if versions[0] != versions[1]:
+            yield Fact.of("other-version", name=name, before=versions[0], after=versions[1])

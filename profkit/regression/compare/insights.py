@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from profkit.analysis.insights import find_insights
-from profkit.analysis.kernel_names import short_name
-from profkit.analysis.metrics import title_of
-from profkit.core.formatting import format_quantity
-from profkit.core.types import Insight, InsightChange, InsightWord, Reading, RunDocument, Scope
+from profkit.core.types import Fact, Insight, InsightChange, InsightWord, Reading, RunDocument, Scope
+from profkit.regression.compare.evidence import moved
 from profkit.regression.compare.kernels import MatchedKernels, counts_chosen_launches
-from profkit.regression.compare.pairs import readings_of
+from profkit.regression.compare.metrics import readings_of
 from profkit.regression.compare.roles import renamed_kernels
 
 HARDLY = 0.03  # relative: values that moved by no more did not make a problem come or go
@@ -39,13 +37,11 @@ def insight_changes(
     for place in dict.fromkeys((*before, *after)):
         old, new = before.get(place), after.get(place)
         if old is not None and new is not None:
-            changes.append(InsightChange(place[0], "remains", _gain_change(old, new), old, new))
+            changes.append(InsightChange(place[0], "remains", (), old, new))
         elif old is not None:
-            word, reason = _missing(old, "fixed", in_candidate)
-            changes.append(InsightChange(place[0], word, reason, baseline=old))
+            changes.append(InsightChange(place[0], *_missing(old, "fixed", in_candidate), baseline=old))
         elif new is not None:
-            word, reason = _missing(new, "new", in_baseline)
-            changes.append(InsightChange(place[0], word, reason, candidate=new))
+            changes.append(InsightChange(place[0], *_missing(new, "new", in_baseline), candidate=new))
     return tuple(sorted(changes, key=lambda change: _ORDER.index(change.word)))
 
 
@@ -64,14 +60,6 @@ def _insights_by_place(insights: Sequence[Insight], names: Mapping[str, str]) ->
     return places
 
 
-def _gain_change(old: Insight, new: Insight) -> str:
-    """`at most 33 % of the GPU time, before 38 %`."""
-    if new.gain is None:
-        return ""
-    text = f"at most {100 * new.gain.at_most:.0f} % of {new.gain.of}"
-    return f"{text}, before {100 * old.gain.at_most:.0f} %" if old.gain is not None else text
-
-
 # ---------------------------------------------------------------- an insight that one run does not have
 
 
@@ -82,59 +70,42 @@ class _Other:
     having: RunDocument
     lacking: RunDocument
     scopes: Mapping[Scope, Scope]
-    name: str
+    side: str
 
     @cached_property
-    def _values(self) -> Mapping[tuple[str, Scope], float | None]:
-        values: dict[tuple[str, Scope], float | None] = {}
+    def _values(self) -> Mapping[tuple[str, Scope], float]:
+        values: dict[tuple[str, Scope], float] = {}
         for reading in readings_of(self.lacking):
-            values.setdefault((reading.metric, reading.scope), reading.value)
+            if reading.value is not None:
+                values.setdefault((reading.metric, reading.scope), reading.value)
         return values
-
-    @cached_property
-    def kernels(self) -> frozenset[str | None]:
-        """The names, in the run that has the insight, of the kernels that both have."""
-        return frozenset(scope.name for scope in self.scopes)
 
     def value_of(self, reading: Reading) -> float | None:
         """What it is in the run that lacks the insight; None where that did not measure it."""
         return self._values.get((reading.metric, self.scopes.get(reading.scope, reading.scope)))
 
 
-def _missing(insight: Insight, word: InsightWord, other: _Other) -> tuple[InsightWord, str]:
+def _missing(insight: Insight, word: InsightWord, other: _Other) -> tuple[InsightWord, tuple[Fact, ...]]:
     """`word` where the other run shows that the insight does not hold there, else `unknown`; and why."""
     kernel = insight.where.kernel
-    if kernel is not None and kernel not in other.kernels:
-        label = short_name(kernel)
+    if kernel is not None and kernel not in {scope.name for scope in other.scopes}:
         if counts_chosen_launches(other.lacking.trace) or other.lacking.trace is None:
-            return "unknown", f"{label} was not measured in the {other.name}"
-        return word, f"{label} is not launched in the {other.name}"
-    values = [(reading, other.value_of(reading)) for reading in insight.readings if reading.value is not None]
-    missing = [title_of(reading.metric) for reading, value in values if value is None]
+            return "unknown", (Fact.of("kernel-not-measured", kernel=kernel, side=other.side),)
+        return word, (Fact.of("kernel-not-launched", kernel=kernel, side=other.side),)
+    values = [(r, r.value, other.value_of(r)) for r in insight.readings if r.value is not None]
+    missing = [reading.metric for reading, _, value in values if value is None]
     if missing:
-        return "unknown", f"not measured in the {other.name}: {', '.join(missing)}"
+        return "unknown", tuple(Fact.of("not-measured", metric=name, side=other.side) for name in missing)
     if not values:
         lacking = sorted(set(other.having.tools) - set(other.lacking.tools))
         if lacking:
-            return "unknown", f"not measured in the {other.name}, where {', '.join(lacking)} was not used"
-        return word, ""
-    moved = [
-        (reading, value) for reading, value in values if value is not None and _differs(reading.value, value)
+            return "unknown", (Fact.of("tool-not-used", tools=", ".join(lacking), side=other.side),)
+        return word, ()
+    transitions = [
+        moved(reading.metric, *((own, value) if word == "fixed" else (value, own)), reading.unit)
+        for reading, own, value in values
+        if value is not None and abs(own - value) > HARDLY * max(abs(own), abs(value))
     ]
-    if not moved:
-        return (
-            "unknown",
-            f"its values are nearly the same in the {other.name}: it is at the limit of what counts",
-        )
-    sides = (_transition(reading, value, forward=word == "fixed") for reading, value in moved)
-    return word, "; ".join(dict.fromkeys(sides))
-
-
-def _differs(first: float | None, second: float) -> bool:
-    return first is not None and abs(first - second) > HARDLY * max(abs(first), abs(second))
-
-
-def _transition(reading: Reading, value: float, *, forward: bool) -> str:
-    own, opposite = (format_quantity(number, reading.unit) for number in (reading.value, value))
-    before, after = (own, opposite) if forward else (opposite, own)
-    return f"{title_of(reading.metric)} {before} -> {after}"
+    if not transitions:
+        return "unknown", (Fact.of("nearly-the-same", side=other.side),)
+    return word, tuple(fact for at, fact in enumerate(transitions) if fact not in transitions[:at])

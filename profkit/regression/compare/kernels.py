@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 
-from profkit.analysis.kernel_names import same_name, short_name
+from profkit.analysis.kernel_names import same_name
 from profkit.analysis.summaries.readings import traced_iterations
-from profkit.core.formatting import format_figures, format_quantity, plural, signed
 from profkit.core.inference import Interval, decide
 from profkit.core.types import (
     FunctionChange,
@@ -63,18 +63,20 @@ def match_kernels(baseline: RunDocument, candidate: RunDocument) -> MatchedKerne
     What is left then and has one namesake alone on the other side is the same kernel launched in another shape. The
     time it takes grows with the number of kernels.
     """
-    before, after = list(_kernel_times(baseline.trace)), list(_kernel_times(candidate.trace))
+    before, after = (
+        list(run.trace.kernels) if run.trace is not None else [] for run in (baseline, candidate)
+    )
     pairs: list[KernelPair] = []
-    keys: tuple[Callable[[Kernel], Hashable | None], ...] = (_exact_key, _mangled_key, _spelled_key)
-    for key in keys:
-        before, after = _match_by(before, after, key, pairs, reshaped=False)
-    for key in (_mangled_name, _spelled_name):
-        before, after = _match_by(before, after, key, pairs, reshaped=True)
+    names: tuple[Callable[[Kernel], Hashable | None], ...] = (
+        lambda kernel: kernel.name,
+        lambda kernel: kernel.mangled,
+        lambda kernel: same_name(kernel.name[:_LONGEST]),
+    )
+    for name in names:
+        before, after = _match_by(before, after, partial(_shaped, name), pairs, reshaped=False)
+    for name in names[1:]:
+        before, after = _match_by(before, after, name, pairs, reshaped=True)
     return MatchedKernels(tuple(pairs), tuple(before), tuple(after))
-
-
-def _kernel_times(trace: GpuTrace | None) -> Sequence[KernelTime]:
-    return trace.kernels if trace is not None else ()
 
 
 def _match_by(
@@ -114,24 +116,9 @@ def _group_by(
     return groups
 
 
-def _exact_key(kernel: Kernel) -> Hashable:
-    return kernel.name, kernel.grid, kernel.block
-
-
-def _mangled_key(kernel: Kernel) -> Hashable | None:
-    return (kernel.mangled, kernel.grid, kernel.block) if kernel.mangled else None
-
-
-def _spelled_key(kernel: Kernel) -> Hashable | None:
-    return same_name(kernel.name[:_LONGEST]), kernel.grid, kernel.block
-
-
-def _mangled_name(kernel: Kernel) -> Hashable | None:
-    return kernel.mangled
-
-
-def _spelled_name(kernel: Kernel) -> Hashable | None:
-    return same_name(kernel.name[:_LONGEST])
+def _shaped(name: Callable[[Kernel], Hashable | None], kernel: Kernel) -> Hashable | None:
+    key = name(kernel)
+    return (key, kernel.grid, kernel.block) if key else None
 
 
 KERNEL_FLOOR = 0.02  # relative, of its time per iteration
@@ -210,45 +197,27 @@ def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor:
     word: KernelChangeWord = "slower" if second > first else "faster"
     if decision != "different":  # what lies between is within the noise of one trace each
         word = "same" if abs(change) <= limit else "ambiguous"
-    reason = (
-        f"{_percent_change(first, second)}; one trace differs from the next by {format_quantity(noise, 's')}"
-    )
-    if not after.counted and abs(calls[1] - calls[0]) > 0.005 * calls[0]:
-        reason += f"; {format_figures(calls[0])} calls became {format_figures(calls[1])}"
-    if pair.signs:
-        names = f"{short_name(pair.baseline.name)} became {short_name(pair.candidate.name)}"
-        reason += f"; paired by its role: {names}"
-    if pair.reshaped:
-        reason += f"; launched as {pair.candidate.id}, before as {pair.baseline.id}"
+    renamed = pair.baseline if pair.signs else None
     return KernelChange(
         pair.candidate.name,
         word,
-        reason,
         first,
         second,
         *calls,
         pair.candidate.id,
         max(before.share(pair.before), after.share(pair.after)),
-        baseline_name=pair.baseline.name if pair.signs else None,
-        baseline_launch=pair.baseline.id if pair.signs else None,
+        baseline_name=renamed.name if renamed is not None else None,
+        baseline_launch=renamed.id if renamed is not None else None,
         paired_by=pair.signs,
+        noise=noise,
     )
 
 
 def _kernel_of_one_run(time: KernelTime, run: TracedRun, word: KernelChangeWord) -> KernelChange:
-    seconds, calls = run.seconds(time), run.calls(time)
-    which = "candidate" if word == "appeared" else "baseline"
-    reason = f"only in the {which}: {format_quantity(seconds, 's')} in {plural(round(calls), 'call')}"
-    old, new = (None, seconds) if word == "appeared" else (seconds, None)
-    old_calls, new_calls = (None, calls) if word == "appeared" else (calls, None)
+    own = run.seconds(time), run.calls(time)
+    old, new = ((None, None), own) if word == "appeared" else (own, (None, None))
     kernel = time.kernel
-    return KernelChange(kernel.name, word, reason, old, new, old_calls, new_calls, kernel.id, run.share(time))
-
-
-def _percent_change(first: float, second: float) -> str:
-    if first <= 0:
-        return f"{format_quantity(first, 's')} became {format_quantity(second, 's')}"
-    return f"{signed(100 * (second / first - 1))} %"
+    return KernelChange(kernel.name, word, old[0], new[0], old[1], new[1], kernel.id, run.share(time))
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
@@ -271,51 +240,39 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Fun
         if counterpart is None or profile.total <= 0 or counterpart.total <= 0:
             continue
         if profile.unit == "instructions" and profile.kind != "counted-lines":
-            changes += sorted(_instruction_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]
+            found = _instruction_changes(profile, counterpart)
         elif profile.kind in ("functions", "own-time", "sampled-functions"):
-            changes += sorted(_sample_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]
+            found = _sample_changes(profile, counterpart)
+        else:
+            continue
+        changes += sorted(found, key=lambda change: -abs(added_value(change)))[:MOST_FUNCTIONS]
     return tuple(changes)
 
 
-def _largest_first(change: FunctionChange) -> float:
-    return -abs((change.candidate or 0.0) - (change.baseline or 0.0))
+def added_value(function: FunctionChange) -> float:
+    """By how much the candidate has more of it."""
+    return (function.candidate or 0.0) - (function.baseline or 0.0)
 
 
 def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
     limit = INSTRUCTIONS_SHARE * max(before.total, after.total)
     for first, second, spot in _pair_spots(before, after):
-        if abs((second or 0.0) - (first or 0.0)) < limit:
-            continue
-        unit = before.unit
-        reason = f"{format_quantity(first, '')} became {format_quantity(second, '')} {unit}, simulated"
-        if first is None or second is None:
-            reason = f"{format_quantity(first or second, '')} {unit}, simulated"
-        yield _function_change(before, unit, first, second, spot, reason)
+        if abs((second or 0.0) - (first or 0.0)) >= limit:
+            yield _function_change(before, before.unit, first, second, spot)
 
 
 def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
     noise = _sample_count(before), _sample_count(after)
     for first, second, spot in _pair_spots(before, after):
-        share_before, share_after = (first or 0.0) / before.total, (second or 0.0) / after.total
-        middle = (share_before + share_after) / 2
+        shares = (first or 0.0) / before.total, (second or 0.0) / after.total
+        middle = sum(shares) / 2
         error = SIGMAS * sqrt(max(0.0, middle * (1 - min(1.0, middle))) * sum(1 / count for count in noise))
-        if abs(share_after - share_before) - error < SAMPLES_SHARE:
-            continue
-        percents = 100 * share_before, 100 * share_after
-        reason = (
-            f"{format_figures(percents[0])} % became {format_figures(percents[1])} % of "
-            f"{_profiled_quantity(before)}"
-        )
-        shares = [
-            None if value is None else part for value, part in zip((first, second), percents, strict=True)
-        ]
-        yield _function_change(before, "%", shares[0], shares[1], spot, reason)
-
-
-def _profiled_quantity(profile: Profile) -> str:
-    if profile.kind == "sampled-functions":
-        return "the processor time of Python's threads"
-    return "the time under cProfile" if profile.kind == "own-time" else "the samples"
+        if abs(shares[1] - shares[0]) - error >= SAMPLES_SHARE:
+            known = [
+                None if value is None else 100 * part
+                for value, part in zip((first, second), shares, strict=True)
+            ]
+            yield _function_change(before, "%", known[0], known[1], spot)
 
 
 def _sample_count(profile: Profile) -> float:
@@ -331,10 +288,10 @@ def _sample_count(profile: Profile) -> float:
 def _pair_spots(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:
     first, second = _spots_by_name(before), _spots_by_name(after)
     for key in dict.fromkeys((*first, *second)):
-        spot_before, spot_after = first.get(key), second.get(key)
-        spot = spot_after or spot_before
+        own, counterpart = first.get(key), second.get(key)
+        spot = counterpart or own
         assert spot is not None
-        yield (spot_before.own if spot_before else None), (spot_after.own if spot_after else None), spot
+        yield (own.own if own else None), (counterpart.own if counterpart else None), spot
 
 
 def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
@@ -348,14 +305,12 @@ def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
 
 
 def _function_change(
-    profile: Profile, unit: str, first: float | None, second: float | None, spot: Hotspot, reason: str
+    profile: Profile, unit: str, first: float | None, second: float | None, spot: Hotspot
 ) -> FunctionChange:
     word: KernelChangeWord
-    if first is None:
-        word = "appeared"
-    elif second is None:
-        word = "vanished"
+    if first is None or second is None:
+        word = "appeared" if first is None else "vanished"
     else:
         word = "slower" if second > first else "faster"
     library = os.path.basename(spot.library) if spot.library else None
-    return FunctionChange(spot.function, profile.title, unit, word, reason, first, second, library)
+    return FunctionChange(spot.function, profile.title, unit, word, first, second, library)

@@ -18,9 +18,9 @@ from profkit.core.formatting import plural
 from profkit.core.inference import Ratio
 from profkit.core.inference.ratio import BETWEEN
 from profkit.core.statistics import geometric_mean, mad_sigma, median
-from profkit.core.types import Change, ComparisonOutcome, RunDocument, Sample, Scope
-from profkit.regression.compare.decisions import decide_ratios, percent_text
-from profkit.regression.compare.pairs import MetricPair, rule_of
+from profkit.core.types import Change, Fact, RunDocument, Sample, Scope
+from profkit.regression.compare.metrics import MetricPair, decide_ratios, rule_of
+from profkit.regression.compare.outcome import Decided
 
 MEAN_METRIC = "time.geometric_mean"
 # How far all cases of one implementation of one operation move together from one sweep to the next of the same code, as
@@ -42,10 +42,7 @@ TAILS = 4.0
 CASE_FLOOR = 0.05
 NEAR_CASES = 50  # to each side, by time, for a case's spread: short calls vary more than long ones
 ENOUGH = 30  # cases in all: from these on they show their own spread
-FIX_SWEEP = (
-    "sweep both again with a larger --budget, on a machine that nobody else uses;"
-    " or say what counts: --floor 10%"
-)
+FIX_SWEEP, RESUME = Fact("larger-budget"), Fact("resume-sweep")
 TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 to 1.9 in those pairs
 
 
@@ -54,10 +51,10 @@ class SweepDecision:
     """The decisions on two sweeps. `controls`: why nothing can be said of the code, since unchanged code changed."""
 
     changes: tuple[Change, ...]  # of each group, then of single cases
-    controls: str | None = None
+    controls: Fact | None = None
     lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
     nothing: bool = False  # no case has a time in both
-    note: str | None = None  # which part was attributed to the machine
+    note: Fact | None = None  # which part was attributed to the machine
 
 
 def is_sweep(document: RunDocument) -> bool:
@@ -164,29 +161,22 @@ def _error_of_mean(spreads: Sequence[float]) -> float:
     return TAIL_FACTOR * sqrt(sum(spread * spread for spread in spreads)) / len(spreads)
 
 
-def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> str | None:
+def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> Fact | None:
     """Why the machine and not the code is what differs."""
     known = [c for c in changes if c.role == "supports" and c.word == "different" and c.ratio is not None]
     if not known or not controls:
         return None
     largest = max(known, key=lambda c: abs(log(c.ratio or 1.0)))
-    part = (largest.ratio or 1.0) - 1
-    more = f", and {plural(len(known) - 1, 'more')}" if len(known) > 1 else ""
-    return (
-        f"{largest.scope.name}{more}, of the same version in both, takes {abs(100 * part):.3g} % "
-        f"{'longer' if part > 0 else 'less'}: the machine changed"
-    )
+    share = (largest.ratio or 1.0) - 1
+    return Fact.of("controls-changed", name=largest.scope.name or "", more=len(known) - 1, share=share)
 
 
-def _shift_note(shift: float, controls: frozenset[str]) -> str | None:
+def _shift_note(shift: float, controls: frozenset[str]) -> Fact | None:
     """What is taken out of the changes of all others; nothing where that is next to nothing."""
     if abs(shift) < NOTABLE:
         return None
-    names = " and ".join(sorted({_implementation_of(name) for name in controls}))
-    return (
-        f"{names}, of the same version in both, moved by {100 * (exp(shift) - 1):+.2g} % (the median of "
-        f"{len(controls)} means): that is attributed to the machine, and subtracted from the changes of all others."
-    )
+    names = ", ".join(sorted({_implementation_of(name) for name in controls}))
+    return Fact.of("controls-moved", names=names, share=exp(shift) - 1, count=len(controls))
 
 
 # ---------------------------------------------------------------- single cases
@@ -248,7 +238,7 @@ def _log_ratio(pair: MetricPair) -> float:
 
 
 def _decide_together(
-    ratios: Sequence[tuple[MetricPair, Ratio]], floor: float | None, fix: str | None
+    ratios: Sequence[tuple[MetricPair, Ratio]], floor: float | None, fix: Fact | None
 ) -> tuple[Change, ...]:
     """Tested together; `fix` for what stays open."""
     changes = decide_ratios(ratios, floor)
@@ -263,43 +253,23 @@ def _lost_cases(baseline: RunDocument, candidate: RunDocument) -> tuple[str, ...
     return tuple(t.name for t in baseline.timings if t.group is not None and t.name not in timed)
 
 
-RESUME = "the candidate says why; profkit sweep --resume CANDIDATE --again tries them once more"
-OutcomeReasonFix = tuple[ComparisonOutcome, str, str | None]
-
-
-def outcome_of_sweep(
-    outcome: OutcomeReasonFix, grouped: SweepDecision, changes: Sequence[Change]
-) -> OutcomeReasonFix:
-    """The outcome of two sweeps, its reason and its fix, with what their cases say beside the means."""
-    word, reason, fix = outcome
-    if word == "regressed" or not (grouped.changes or grouped.nothing):
+def outcome_of_sweep(outcome: Decided, grouped: SweepDecision, changes: Sequence[Change]) -> Decided:
+    """The outcome of two sweeps, with what their cases say beside the means."""
+    if outcome.word == "regressed" or not (grouped.changes or grouped.nothing):
         return outcome
     if grouped.nothing:
-        return "ambiguous", "Cannot decide: no case has a time in both sweeps.", RESUME
+        return Decided("ambiguous", Fact("no-case"), RESUME)
     if grouped.controls is not None:
-        return "ambiguous", f"Cannot decide about the code: {grouped.controls}.", FIX_SWEEP
+        return Decided("ambiguous", grouped.controls, FIX_SWEEP)
     if grouped.lost:
-        cases = f"{plural(len(grouped.lost), 'case')} of the baseline {'have' if len(grouped.lost) > 1 else 'has'}"
-        return (
-            "ambiguous",
-            f"{cases} no time in the candidate: {grouped.lost[0]}{_and_more_cases(grouped.lost)}.",
-            RESUME,
+        lost = Fact.of(
+            "lost-cases", count=len(grouped.lost), first=grouped.lost[0], more=len(grouped.lost) - 1
         )
-    if word in ("same", "changed"):
-        means = [c for c in changes if c.metric == MEAN_METRIC and c.role == "decides"]
-        detectable = max((c.detectable for c in means if c.detectable is not None), default=None)
-        large = (
-            f" (a change of {percent_text(detectable)} would have been seen)"
-            if detectable is not None
-            else ""
-        )
-        what = plural(len(means), "mean over all shapes is", "means over all shapes are")
-        reason = f"No change: {what} the same{large}"
-        stand_out = [c for c in changes if c.metric == "time.median" and c.word == "different"]
-        few = plural(len(stand_out), "single case stands out", "single cases stand out")
-        reason += f", but {few}." if stand_out else "."
-    return word, reason, fix
-
-
-def _and_more_cases(names: Sequence[str]) -> str:
-    return f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return Decided("ambiguous", lost, RESUME)
+    if outcome.word not in ("same", "changed"):
+        return outcome
+    means = [c for c in changes if c.metric == MEAN_METRIC and c.role == "decides"]
+    seen = max((c.detectable for c in means if c.detectable is not None), default=0.0)
+    out = sum(c.metric == "time.median" and c.word == "different" for c in changes)
+    why = Fact.of("means-same", count=len(means), detectable=seen, stand_out=out)
+    return Decided(outcome.word, why, outcome.fix)

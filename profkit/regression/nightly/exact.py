@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from profkit.core.inference import Interval, course_of, decide
+from profkit.core.inference import Interval, course_of, decide, ratio_of_values
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
 from profkit.core.types import Change, Entry, Sample, Scope, Value
@@ -169,7 +169,7 @@ class ExactCounts:
         rule, old, new = self.spec.rule(*key), median(self.old[key]), median(self.new[key])
         better = rule.better or value.better
         word = decide(Interval(*3 * (new - old,)), self._floor(key), around=0)
-        size = f"{100 * (new / old - 1):+.1f} %" if old else f"{new - old:+g} {value.unit}"
+        ratio = ratio_of_values(old, new)
         return Change(
             metric=key[0],
             unit=value.unit,
@@ -179,8 +179,10 @@ class ExactCounts:
             word=word,
             course=course_of(old, new, better) if word == "different" else "neither",
             scope=key[1],
-            reason=f"{size} beside {(self.base.commit or '')[:7]}, exact",
-            ratio=new / old if old else None,
+            ratio=ratio,
+            low=ratio,
+            high=ratio,
+            limit=self._floor(key),
             floor=self._floor(key) / abs(old) if old else 0.0,
             detectable=self._floor(key) / abs(old) if old else None,
         )

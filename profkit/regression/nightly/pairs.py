@@ -47,6 +47,7 @@ from profkit.regression.paired.interleave import (
 )
 from profkit.regression.paired.one_run import RunOptions
 from profkit.regression.paired.version import version_of
+from profkit.reporting.views.comparison.words import change_text, fact_text
 
 PAIRED = "paired"  # the code of what the pairs decided
 EXACTLY = "exact"  # of what was counted beside the base
@@ -116,9 +117,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         with contextlib.suppress(OSError):  # of another workload something is still there
             folder.parent.rmdir()
     changes = tuple(_by_own_floor(change, spec) for change in result.changes)
-    done = PairedWorkload(
-        base.commit, changes, result.pairing, notes=(*notes, *result.notes, *told), exact=exact
-    )
+    seen = tuple(map(fact_text, (*notes, *result.notes)))
+    done = PairedWorkload(base.commit, changes, result.pairing, notes=(*seen, *told), exact=exact)
     return _too_few(done, result) if result.pairing.pairs < FIRST_ROUNDS else done
 
 
@@ -269,7 +269,7 @@ def _decided(
             f"{_size(change)} beside {beside} in {count} pairs{since}{_meaning(change, word, paired)}",
         )
     else:
-        code, reason = EXACTLY, f"{change.reason}{since}"
+        code, reason = EXACTLY, f"{change_text(change)} beside {(paired.base or '')[:7]}{since}"
     rule = past.spec.rule(outcome.metric, outcome.scope)
     return replace(
         outcome,

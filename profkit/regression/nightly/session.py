@@ -21,10 +21,11 @@ from profkit.core.run_folder import clean_name, release_space, reserve_space
 from profkit.core.types import Change, Entry, Json, Pairing, RunDocument
 from profkit.core.whole_files import write_whole
 from profkit.regression import profile_process
-from profkit.regression.compare.causes.machine_state import thermal_throttling
+from profkit.regression.compare.machine import thermal_throttling
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.profile_process import Ending, ProfileResult
+from profkit.reporting.views.comparison.words import fact_text
 from profkit.reporting.views.night.text import short_reason
 
 STATE_SCHEMA = "profkit.night-state/1"
@@ -269,7 +270,7 @@ def throttling_reason(document: RunDocument) -> str | None:
     hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
     hot += [reason for moment in document.moments for reason in moment.slowed]
     if (metal := thermal_throttling(document)) is not None:
-        hot.append(metal)
+        hot.append(fact_text(metal))
     if hot:
         return f"throttled: {hot[0]}"
     counts = [m.throttled for m in document.moments if m.throttled is not None]

@@ -49,6 +49,7 @@ from profkit.regression.nightly.session import (
 from profkit.regression.paired.checkout import commit_of
 from profkit.regression.paired.interleave import TIME
 from profkit.regression.profile_process import plan_once
+from profkit.reporting.views.comparison.words import change_text
 from profkit.runtime.passes.secrets import mask_command
 
 PLAN_SCHEMA = "profkit.night-plan/1"
@@ -246,7 +247,7 @@ def _is_suspect(session: NightSession, past: WorkloadPast) -> bool:
 
 
 def _summary(changes: Sequence[Change]) -> str:
-    return "; ".join(change.reason for change in changes)
+    return "; ".join(map(change_text, changes))
 
 
 # ---------------------------------------------------------------- the report

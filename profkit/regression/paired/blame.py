@@ -16,7 +16,7 @@ from pathlib import Path
 
 from profkit.analysis.insights.host_calls import brief_name
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.types import BlamedLine
+from profkit.core.types import BlamedLine, Fact
 from profkit.regression.paired.call_counts import CallChange
 from profkit.regression.paired.changed_lines import (
     ChangedLines,
@@ -57,7 +57,7 @@ class _Found:
 
     place: _Place
     share: float
-    reason: str
+    why: Fact
     word: str = ""
 
 
@@ -141,9 +141,9 @@ def _found(places: Sequence[_Place], reason: Reason, rises: Rises) -> Iterator[_
         if change is not None:
             yield _Found(place, 1 + change.share, change.short(reason.per), brief_name(change.function[1]))
         elif own is not None and own.share >= left:
-            yield _Found(place, share, own.words)
+            yield _Found(place, share, own.why)
         elif whole is not None and left > 0:
-            yield _Found(place, share, whole.words)
+            yield _Found(place, share, whole.why)
 
 
 def _size(key: Key, rises: Rises) -> float:
@@ -223,5 +223,5 @@ def _blamed(first: Version, second: Version, line: int, found: _Found) -> Blamed
             text = read_bounded_text(root / lines.path).splitlines()[line - 1].strip()
     subject = subject_of(root, commit) if commit else "not committed"
     return BlamedLine(
-        lines.path, line, text, commit or "", subject, found.place.function, found.reason, bool(lines.removed)
+        lines.path, line, text, commit or "", subject, found.place.function, found.why, bool(lines.removed)
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.analysis.insights.host_calls import brief_name
 from profkit.core.statistics import median
-from profkit.core.types import Frame, Hotspot, RunDocument
+from profkit.core.types import Fact, Frame, Hotspot, RunDocument
 
 LEAST_SHARE = 0.01  # of the profiled time: what could explain a change that counts
 # Of the change of the time: as much as that must lie in the further calls. cProfile makes Python functions several
@@ -54,18 +54,24 @@ class CallChange:
     caller: Key | None = None
     line: int | None = None  # where the caller begins, or where that is not known the function
 
-    def sentence(self, per: str) -> str:
-        """`sorted is called 1,200 times per run instead of 0, from parse_method (parser.py:88)`."""
-        text = self.short(per)
+    def fact(self, per: str) -> Fact:
+        """How often it is called, by whom, and where that is."""
+        where: dict[str, str] = {}
+        code = "calls"
         if self.caller is not None:
-            where = f"{self.caller[0]}:{self.line}" if self.line else self.caller[0]
-            return f"{text}, from {self.caller[1]} ({where})"
-        return f"{text} ({self.function[0]}:{self.line})" if self.line else text
+            place = f"{self.caller[0]}:{self.line}" if self.line else self.caller[0]
+            code, where = "calls-from", {"caller": self.caller[1], "place": place}
+        elif self.line:
+            code, where = "calls-at", {"place": f"{self.function[0]}:{self.line}"}
+        return Fact.of(code, **self._counts(per), **where)
 
-    def short(self, per: str) -> str:
+    def short(self, per: str) -> Fact:
         """The same without the caller."""
-        text = f"{brief_name(self.function[1])} is called {_count(self.after)} times per {per}"
-        return f"{text} instead of {_count(self.before)}"
+        return Fact.of("calls", **self._counts(per))
+
+    def _counts(self, per: str) -> dict[str, float | str]:
+        function = brief_name(self.function[1])
+        return {"function": function, "before": self.before, "after": self.after, "per": per}
 
 
 def counts_of(document: RunDocument, root: Path | None, iterations: int = 1) -> FunctionCalls | None:
@@ -193,7 +199,3 @@ def _key(file: str | None, library: str | None, function: str, root: Path | None
 
 def _place(spot: Hotspot | Frame) -> _Place:
     return spot.file, spot.line, spot.function
-
-
-def _count(calls: float) -> str:
-    return f"{calls:,.0f}" if calls == int(calls) or calls >= 100 else f"{calls:,.2f}"

@@ -15,9 +15,9 @@ from pathlib import Path
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress
-from profkit.core.types import Change, Comparison, ComparisonOutcome, Pairing, Side
+from profkit.core.types import Change, Comparison, Fact, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
-from profkit.regression.compare.outcome import outcome_of, worst_first
+from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
 from profkit.regression.paired.decide import FIRST_ROUNDS
@@ -35,6 +35,7 @@ from profkit.regression.paired.why import (
     without_interpreter,
 )
 from profkit.regression.profile_process import ProfileRequest
+from profkit.reporting.views.comparison.words import fact_text
 
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
@@ -112,17 +113,15 @@ def _compare_ready(
     interrupted = result.interrupted
     different = next((change for change in changes if change.word == "different"), None)
     if request.causes and not result.interrupted and different is not None:
-        progress.note(
-            outcome_of(changes, (), {}, asked=False)[1]
-        )  # the answer is not kept waiting for its reason
+        # the answer is not kept waiting for its reason
+        progress.note(fact_text(outcome_of(changes).why))
         search = _search(request, (first, second), different, folder, progress)
         try:
             reason = search.run()
         except KeyboardInterrupt:  # what was decided is not lost with the reason for it
             progress.end("interrupted")
             reason, interrupted = search.found, True
-            how_far = "the search for the reason ended" if reason.calls else "the reason was found"
-            notes = [*notes, f"Interrupted before {how_far}; the times above are complete."]
+            notes = [*notes, Fact("search-interrupted")]
     sides = _side_of(first, started), _side_of(second, started)
     comparison = _comparison_of(sides, changes, result, reason, tuple(notes))
     if comparison.outcome == "regressed":
@@ -178,22 +177,24 @@ def _with_fix(change: Change, result: PairedResult) -> Change:
     return replace(change, fix=what_would_decide(change, result.pairing))
 
 
-def what_would_decide(change: Change, ran: Pairing) -> str:
+def what_would_decide(change: Change, ran: Pairing) -> Fact:
     """The budget in which a time that is open is likely to be decided, and the floor at which these runs say the same.
 
     An interval narrows by the root of the number of pairs; a quarter is added, since what is seen may be a little off.
     """
     if change.ratio is None or change.low is None or change.high is None or change.low <= 0:
-        return f"--budget {4 * ran.budget:.0f}, or a larger --floor"
+        return Fact.of("budget", seconds=4 * ran.budget)
     width, size, floor = log(change.high / change.low) / 2, abs(log(change.ratio)), log(1 + change.floor)
     # Sameness is decided at a larger error, so at a narrower interval: 0.7 of the other's from some ten pairs on.
     wanted = size - floor if size > floor else (floor - size) / 0.7
     times = 1.25 * (width / wanted) ** 2 if wanted > 0 else math.inf
     percent = 100 * max(change.high - 1, 1 - change.low)
-    wider = f"--floor {math.ceil(percent * (1 if percent >= 5 else 10)) / (1 if percent >= 5 else 10):g}%"
+    steps = 1 if percent >= 5 else 10
+    wider = math.ceil(percent * steps) / steps / 100
     if times * ran.pairs > MOST_PAIRS or times * ran.seconds > MOST_BUDGET:
-        return f"a quiet machine, or {wider}: more time is not likely to decide it"
-    return f"--budget {max(math.ceil(times * ran.seconds), math.ceil(1.5 * ran.budget))}, or {wider}"
+        return Fact.of("floor", floor=wider)
+    seconds = max(math.ceil(times * ran.seconds), math.ceil(1.5 * ran.budget))
+    return Fact.of("budget-or-floor", seconds=seconds, floor=wider)
 
 
 def _summary(result: PairedResult) -> str:
@@ -225,12 +226,13 @@ def _search(
     return Search(versions, change, profiled, folder, progress, request.pairs.budget, request.cause_budget)
 
 
-def _too_few(result: PairedResult) -> tuple[str, str]:
+def _too_few(result: PairedResult) -> Decided:
     """Why nothing can be said, and the budget that the first look at the pairs takes here, half of it to spare."""
     ran = result.pairing
     needed = 1.5 * FIRST_ROUNDS * ran.seconds / max(1, ran.pairs)
-    reason = f"Too few pairs in {ran.seconds:.1f} s: {ran.pairs} of at least {FIRST_ROUNDS}."
-    return reason, f"--budget {max(math.ceil(needed), math.ceil(2 * ran.budget))}"
+    why = Fact.of("few-pairs", seconds=ran.seconds, pairs=ran.pairs, least=FIRST_ROUNDS)
+    budget = max(math.ceil(needed), math.ceil(2 * ran.budget))
+    return Decided("ambiguous", why, Fact.of("budget", seconds=budget))
 
 
 def _side_of(version: Version, started: str) -> Side:
@@ -242,7 +244,7 @@ def _comparison_of(
     changes: tuple[Change, ...],
     result: PairedResult,
     found: Reason,
-    notes: tuple[str, ...],
+    notes: tuple[Fact, ...],
 ) -> Comparison:
     why: Comparison | None = None
     if len(found.documents) == 2:
@@ -254,23 +256,20 @@ def _comparison_of(
             counted = (c for c in why.changes if c.metric not in timed and c.unit != "s")
             changes = (*changes, *counted)
             sides = replace(sides[0], backend=first.backend), replace(sides[1], backend=second.backend)
-    outcome: ComparisonOutcome
-    fix: str | None
-    if not any(change.unit == "s" for change in changes):
-        outcome, (reason, fix) = "ambiguous", _too_few(result)
-    else:
-        outcome, reason, fix = outcome_of(changes, why.kernels if why else (), {}, asked=False)
+    timed_any = any(change.unit == "s" for change in changes)
+    decided = outcome_of(changes, why.kernels if why else ()) if timed_any else _too_few(result)
+    outcome = decided.word
     return Comparison(
         *sides,
         outcome,
-        reason,
+        decided.why,
         changes=worst_first(changes),
         kernels=why.kernels if why else (),
         functions=exact_functions(found.documents, why.functions, outcome) if why else (),
         causes=(*found.causes, *fitting_causes(why.causes, why.changes, outcome)) if why else (),
         looked_at=len(changes),
         notes=(*notes, *result.notes, *found.notes),
-        fix=fix,
+        fix=decided.fix,
         insights=fitting_insights(why.insights, outcome) if why else (),
         pairing=result.pairing,
     )

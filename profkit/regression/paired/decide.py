@@ -52,7 +52,6 @@ class Confirmation:
     """
 
     word: ConfirmWord
-    reason: str
     rounds: int
     wanted: int = 0
     change: Change | None = None
@@ -113,8 +112,8 @@ def confirm(
     steps = rounds_of_looks(most)
     if n < min(steps):
         if not spent:
-            return Confirmation("more", f"{n} of {steps[0]} rounds to begin with", n, steps[0])
-        return Confirmation("ambiguous", f"the time was over after {n} rounds; {steps[0]} are needed", n)
+            return Confirmation("more", n, steps[0])
+        return Confirmation("ambiguous", n)
     part = _alpha_share(n, most) / looked_at
     wide, narrow = _interval(rounds, ALPHA * part), _interval(rounds, ALPHA_SAME * part)
     base, low, high = wide.base, wide.low, wide.high
@@ -128,10 +127,10 @@ def confirm(
     change = _build_change(rounds, rule, better, unit, word, (wide.centre, low, high), base, floor, scope)
     change = replace(change, detectable=wide.least_seen(floor) / abs(base) if base else None)
     if word != "ambiguous":
-        return Confirmation(word, change.reason, n, 0, change)
+        return Confirmation(word, n, 0, change)
     if n < most and not spent:
-        return Confirmation("more", change.reason, n, next(s for s in steps if s > n), change)
-    return Confirmation("ambiguous", f"{change.reason}, after {n} rounds", n, 0, change)
+        return Confirmation("more", n, next(s for s in steps if s > n), change)
+    return Confirmation("ambiguous", n, 0, change)
 
 
 def _alpha_share(n: int, most: int) -> float:
@@ -200,17 +199,6 @@ def _build_change(
     new, old = [pair[0] for pair in rounds], [pair[1] for pair in rounds]
     course: Course = course_of(0, shift, better) if word == "different" else "neither"
     relative = None if base == 0 else tuple(1 + v / base for v in (shift, low, high))
-    if relative is None:
-        size = f"{shift:+.4g} {unit} [{low:+.4g}, {high:+.4g}]"
-    else:
-        percents = [100 * (ratio - 1) for ratio in relative]
-        size = f"{percents[0]:+.1f} % [{percents[1]:+.1f}, {percents[2]:+.1f}]"
-    share = f"{100 * floor / abs(base):.2g} %" if base else f"{floor:.3g} {unit}"
-    meaning = {
-        "different": f"beyond the floor of {share}",
-        "same": f"within the floor of {share}",
-        "ambiguous": f"neither within nor beyond the floor of {share}",
-    }[word]
     return Change(
         metric=rule.metric,
         unit=unit,
@@ -220,9 +208,9 @@ def _build_change(
         word=word,
         course=course,
         scope=scope,
-        reason=f"side by side {size}: {meaning}",
         ratio=relative[0] if relative else None,
         low=relative[1] if relative else None,
         high=relative[2] if relative else None,
         floor=floor / abs(base) if base else 0.0,
+        limit=None if base else floor,
     )

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from profkit.core.errors import ProfkitError, UsageError, WorkloadError
 from profkit.core.progress import Progress
+from profkit.core.types import Fact
 from profkit.regression.paired.changed_lines import IN_BRACES
 from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.git import changed_files
 from profkit.regression.paired.interleave import PairedOptions
 from profkit.regression.paired.one_run import NOT_INSTALLED, loaded_files
 from profkit.regression.paired.version import Version
+from profkit.reporting.views.comparison.words import fact_text
 from profkit.runtime.passes.command import find_interpreter, is_machine_code, loaded_files_environment
 
 SETUP = "--setup 'python -m venv .venv && .venv/bin/pip install -e .' -- .venv/bin/python ..."
@@ -30,7 +32,7 @@ def warm_up(
     folder: Path,
     progress: Progress,
     setup: Sequence[str] = (),
-) -> list[str]:
+) -> list[Fact]:
     """Run both once without counting it, and see that each runs its own code; what is to be noted.
 
     `setup` is what made the checkouts ready.
@@ -49,7 +51,7 @@ def warm_up(
         return [unseen]
     changed = changed_files(second.root, first.commit, second.commit if not second.dirty else None)
     if (old := _built_before(second, changed)) is not None:
-        progress.note(f"warning: {old}")
+        progress.note(f"warning: {fact_text(old)}")
         return [old]
     python = [path for path in changed if path.endswith(".py")]
     if not any(loaded) or not python or len(python) < len(changed):
@@ -57,7 +59,7 @@ def warm_up(
     used = {str(version.root / path) for version in (first, second) if version.root for path in python}
     if used & (loaded[0] | loaded[1] | _named(first) | _named(second)):
         return []
-    return [f"Neither version loads a file that differs between them ({', '.join(python[:3])})."]
+    return [Fact.of("nothing-loaded", files=", ".join(python[:3]))]
 
 
 def _run_both(
@@ -114,7 +116,7 @@ def _refuse_one_program(first: Version, second: Version, setup: Sequence[str]) -
         )
 
 
-def _built_before(version: Version, changed: Sequence[str]) -> str | None:
+def _built_before(version: Version, changed: Sequence[str]) -> Fact | None:
     """A warning where the working tree's program was built before a source that differs was saved: it may be the old.
 
     Of a program that is in a commit, or was set up, the question does not arise.
@@ -129,10 +131,8 @@ def _built_before(version: Version, changed: Sequence[str]) -> str | None:
         for name in changed:
             source = version.root / name
             if source.suffix in IN_BRACES and source.is_file() and source.stat().st_mtime > built:
-                return (
-                    f"{os.path.relpath(program, version.cwd)} of {version.name} was built before {name} was "
-                    "changed: build it first, or this is not what the files say."
-                )
+                own = os.path.relpath(program, version.cwd)
+                return Fact.of("built-before", program=own, version=version.name, path=name)
     except OSError:
         return None
     return None
@@ -194,15 +194,12 @@ def _fix_of(file: Path, root: Path, version: Version) -> str:
     return f"PYTHONPATH={shlex.quote(found)} profkit compare ..."
 
 
-def _cannot_be_asked(version: Version) -> str | None:
+def _cannot_be_asked(version: Version) -> Fact | None:
     """A note where Python's own options keep it from telling which files it loads, and from looking in PYTHONPATH."""
-    environment, reason = loaded_files_environment(version.command, Path())
+    environment, _ = loaded_files_environment(version.command, Path())
     if environment is not None or find_interpreter(version.command) is None:
         return None
-    return (
-        f"Whether each version ran its own code is not known ({reason}): a project that is installed with "
-        "pip install -e would be the same code in both."
-    )
+    return Fact("not-asked")
 
 
 def _is_code_of(root: Path, path: str) -> bool:

@@ -10,9 +10,8 @@ from math import inf
 from pathlib import Path
 
 from profkit.core.errors import WorkloadError
-from profkit.core.formatting import format_quantity
 from profkit.core.progress import Progress
-from profkit.core.types import RUN, Change, Look, Pairing, Scope
+from profkit.core.types import RUN, Change, Fact, Look, Pairing, Scope
 from profkit.regression.paired.decide import FIRST_ROUNDS, Confirmation, HasFloor, MetricFloor, confirm
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.regression.paired.version import Version
@@ -43,7 +42,7 @@ class PairedResult:
     changes: tuple[Change, ...]
     pairing: Pairing
     interrupted: bool = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
 
 @dataclass
@@ -212,27 +211,23 @@ class PairedRuns:
             return (change, True) if larger else (None, False)
         return None, False
 
-    def _notes(self, words: Mapping[Scope, Confirmation]) -> list[str]:
+    def _notes(self, words: Mapping[Scope, Confirmation]) -> list[Fact]:
         notes = []
         if self.failures:
-            notes.append(
-                f"{len(self.failures)} of the pairs failed and were left out: {self.failures[0].splitlines()[0]}"
-            )
+            message = self.failures[0].splitlines()[0]
+            notes.append(Fact.of("pairs-failed", count=len(self.failures), message=message))
         lost = {scope for pair in self.pairs for run in pair for scope in run.times} - set(words)
         if lost:
             names = ", ".join(sorted(scope.name or "the whole process" for scope in lost))
-            notes.append(f"not in both versions, so not compared: {names}")
+            notes.append(Fact.of("not-in-both", names=names))
         return notes
 
 
-def _limit_note(change: Change, versions: tuple[Version, Version]) -> tuple[str]:
+def _limit_note(change: Change, versions: tuple[Version, Version]) -> tuple[Fact]:
     """Of which version the memory is only known to be small."""
     side = 0 if change.baseline.value < change.candidate.value else 1
-    limit = format_quantity((change.baseline, change.candidate)[side].value, "B")
-    return (
-        f"Of the memory of {versions[side].name} only a limit is known, {limit}, which is profkit's own: it takes "
-        "less, and the change is larger than is shown.",
-    )
+    limit = (change.baseline, change.candidate)[side].value
+    return (Fact.of("memory-limit", version=versions[side].name, limit=limit),)
 
 
 def _width(change: Change) -> float:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.core.formatting import format_quantity
 from profkit.core.statistics import median
-from profkit.core.types import Hotspot, Profile, RunDocument
+from profkit.core.types import Fact, Hotspot, Profile, RunDocument
 from profkit.regression.paired.why import ROUNDS, Reason, is_counted
 
 LEAST_RISE = 0.1  # of the function's own value before: what a tracer's noise does not reach
@@ -21,7 +20,7 @@ class Rise:
     """`share` of all by which it rose, with what it calls or (`own`) without; `size`: its share of all now, 0..1."""
 
     share: float
-    words: str
+    why: Fact
     size: float
 
 
@@ -49,10 +48,8 @@ def rises_of(reason: Reason, first: Path, second: Path) -> Rises:
     below: Mapping[Key, frozenset[Key]] | None = None
     if all(len(runs) >= ROUNDS for runs in reason.profiled):
         before, after = reason.profiled
-        title = "time under cProfile, with the built-in functions and libraries that it calls"
-        _add(own, _seconds(before, first, own=True), _seconds(after, second, own=True), title, "s")
-        title = "time under cProfile, with what it calls"
-        _add(whole, _seconds(before, first, own=False), _seconds(after, second, own=False), title, "s")
+        _add(own, _seconds(before, first, own=True), _seconds(after, second, own=True), "own-seconds")
+        _add(whole, _seconds(before, first, own=False), _seconds(after, second, own=False), "seconds")
         below = _below(after[-1], second)
     if len(reason.documents) == 2 and all(map(is_counted, reason.documents)):
         found = [
@@ -61,8 +58,8 @@ def rises_of(reason: Reason, first: Path, second: Path) -> Rises:
         ]
         if all(measured is not None for pair in found for measured in pair):
             counts = [[m for m in pair if m is not None] for pair in found]
-            _add(own, counts[0][:1], counts[1][:1], "instructions of its own", "")
-            _add(whole, counts[0][1:], counts[1][1:], "instructions, with what it calls", "")
+            _add(own, counts[0][:1], counts[1][:1], "own-instructions")
+            _add(whole, counts[0][1:], counts[1][1:], "instructions")
             below = None if whole else below
     return Rises(own, whole, below)
 
@@ -70,9 +67,7 @@ def rises_of(reason: Reason, first: Path, second: Path) -> Rises:
 _Measured = tuple[float, Mapping[Key, float]]  # the whole, and the value of each function
 
 
-def _add(
-    rises: dict[Key, Rise], before: Sequence[_Measured], after: Sequence[_Measured], title: str, unit: str
-) -> None:
+def _add(rises: dict[Key, Rise], before: Sequence[_Measured], after: Sequence[_Measured], code: str) -> None:
     if not before or not after:
         return
     everything = median([whole for whole, _ in after])
@@ -82,8 +77,7 @@ def _add(
         share = (min(highs) - max(lows)) / everything
         rose = share >= LEAST_SHARE and now - was >= LEAST_RISE * was
         if rose and (key not in rises or share > rises[key].share):
-            sizes = f"{format_quantity(was, unit)} to {format_quantity(now, unit)}"
-            rises[key] = Rise(share, f"{title}: {sizes}", now / everything)
+            rises[key] = Rise(share, Fact.of(code, before=was, after=now), now / everything)
 
 
 def _seconds(runs: Sequence[RunDocument], root: Path, *, own: bool) -> list[_Measured]:

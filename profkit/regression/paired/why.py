@@ -22,7 +22,15 @@ from profkit.backends import backend_named
 from profkit.backends.passes import divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.progress import Progress
-from profkit.core.types import Cause, Change, ComparisonOutcome, FunctionChange, InsightChange, RunDocument
+from profkit.core.types import (
+    Cause,
+    Change,
+    ComparisonOutcome,
+    Fact,
+    FunctionChange,
+    InsightChange,
+    RunDocument,
+)
 from profkit.hardware.machine import usable_cores
 from profkit.regression.paired.call_counts import (
     CallChange,
@@ -57,17 +65,14 @@ class Reason:
     profiled: tuple[tuple[RunDocument, ...], tuple[RunDocument, ...]] = ((), ())
     calls: tuple[CallChange, ...] = ()
     per: str = "run"
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """The further calls in words."""
-        count = len(self.profiled[0])
-        how = (
-            f"counted by cProfile, the same in {count} runs of each version" if count > 1 else "counted once"
-        )
+        """The further calls."""
+        how = Fact.of("calls-counted", runs=len(self.profiled[0]))
         return tuple(
-            Cause("calls", f"{change.sentence(self.per)}.", evidence=(how,) if not number else ())
+            Cause("calls", change.fact(self.per), evidence=(how,) if not number else ())
             for number, change in enumerate(self.calls)
         )
 
@@ -106,24 +111,19 @@ class Search:
             self.progress.begin("why", f"on a device: one version after the other, at most {left:.0f} s more")
         if told and self.most is None:
             names = ", ".join(FURTHER_PASSES)
-            note = f"The counts of calls tell the reason, so {names} were left out: --cause-budget 300 runs them."
-            found = replace(found, notes=(note,))
+            found = replace(found, notes=(Fact.of("calls-told", passes=names),))
         elif left < LEAST_LEFT:
-            note = f"No time was left for {', '.join(FURTHER_PASSES)}: --cause-budget 300 runs them."
-            found = replace(found, notes=(note,))
+            found = replace(found, notes=(Fact.of("no-time-left", passes=", ".join(FURTHER_PASSES)),))
         else:
             results = self._profile_both(FURTHER_PASSES, left)
             documents = _documents(results)
             failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
             if documents:
                 cut = any(map(is_cut_off, documents))
-                note = (
-                    "Simulating all of the program takes longer than the time that was left, so no instructions are "
-                    f"compared: --cause-budget {math.ceil(max(300.0, 4 * self.limit))} gives it more."
-                )
+                note = Fact.of("cut-off", seconds=math.ceil(max(300.0, 4 * self.limit)))
                 found = replace(found, documents=documents, notes=(note,) if cut else ())
             elif failed is not None:
-                found = replace(found, notes=(f"A version failed under the profilers: {failed}.",))
+                found = replace(found, notes=(Fact.of("failed-profiled", message=failed),))
         self.progress.end(f"{time.monotonic() - self._begin:.1f} s")
         return found
 

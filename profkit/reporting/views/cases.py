@@ -11,6 +11,7 @@ from profkit.analysis.evaluation import MeanSpeedup, ModelSpeedup
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Speedup, Verdict
 from profkit.reporting.chart_blocks import Charts, WinnerMap
+from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.view import (
     Block,
     Detail,
@@ -127,7 +128,7 @@ def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
             WORDS[v.verdict],
             (v.target,),
             v.reason,
-            limit=v.threshold,
+            limit=threshold_text(v),
             place=v.scope.name or "",
         )
         for v in shown

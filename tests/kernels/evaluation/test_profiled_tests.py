@@ -34,7 +34,7 @@ from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection
-from profkit.profiling import drill_down, profile_tests
+from profkit.profiling import drill_down
 from profkit.profiling.profile import ProfileOptions
 from tests.evaluation_documents import a_test, failed, passed
 from tests.journals import store_evaluation
@@ -61,8 +61,8 @@ def evaluation(folder: Path, *results: TestResult, **settings: object) -> Evalua
 def profiled(request: EvaluationRequest, choices: str) -> EvaluationDocument:
     """What `--profile CHOICES` makes of it."""
     document = read_document(request.folder)
-    parsed = profile_tests.parse_test_choice(choices)
-    return profile_tests.profile_tests(request, document, parsed, "gate", Silent(), write_results)
+    parsed = drill_down.parse_choices(choices, "tests")
+    return drill_down.profile_tests(request, document, parsed, "gate", Silent(), write_results)
 
 
 def test_a_profiled_test_has_its_link_and_its_insight_and_one_that_fails_costs_no_other(
@@ -142,7 +142,7 @@ def test_other_operations_are_chosen_first(tmp_path: Path) -> None:
     )
     document = read_document(request.folder)
     for choices in ("slower:2", "slowest:2", "farthest:2"):
-        chosen = profile_tests.chosen_tests(document, profile_tests.parse_test_choice(choices))
+        chosen = drill_down.chosen_tests(document, drill_down.parse_choices(choices, "tests"))
         assert [result.test.operation for result in chosen] == ["gelu.default", "relu.default"]
         assert chosen[0].speedup is not None
         assert chosen[0].speedup.median == 0.1
@@ -151,7 +151,7 @@ def test_other_operations_are_chosen_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["fastest", "slowest:0", ","])
 def test_a_choice_of_no_tests_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        profile_tests.parse_test_choice(text)
+        drill_down.parse_choices(text, "tests")
 
 
 def a_result(operation: str) -> TestResult:
@@ -208,9 +208,9 @@ def test_a_test_that_was_judged_elsewhere_is_the_same_program_there_with_its_fil
 
     monkeypatch.setattr(drill_down, "profile_elsewhere", profile)
     where = drill_down.ProfiledElsewhere(parse_places(["local", "ssh:a"]), Sending())
-    choices = profile_tests.parse_test_choice("slowest")
+    choices = drill_down.parse_choices("slowest", "tests")
     document = read_document(request.folder)
-    profile_tests.profile_tests(request, document, choices, "gate", Silent(), write_results, where)
+    drill_down.profile_tests(request, document, choices, "gate", Silent(), write_results, where)
     ((options, titles),) = asked
     assert titles == ("ssh:a",)
     assert options.command[:3] == ("python", "-m", "profkit.evaluation.one_test")

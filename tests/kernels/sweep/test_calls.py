@@ -28,7 +28,6 @@ from profkit.kernels.sweep.plan import plan_sweep, planned_seconds, seconds_left
 from profkit.kernels.sweep.request import SweepGrid, TimingOptions
 from profkit.kernels.sweep.run import run_sweep, update_case
 from profkit.profiling import drill_down
-from profkit.profiling import profile_cases as drill
 from profkit.profiling.profile import ProfileOptions
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
@@ -224,14 +223,14 @@ def test_cases_that_are_profiled_are_linked_and_one_that_fails_costs_no_other(
         return RUN, folder
 
     monkeypatch.setattr(drill_down, "profile_workload", profile)
-    choices = drill.parse_case_choice("slowest:2,farthest")
-    found = drill.profile_cases(request, document, choices, "gate", Silent())
+    choices = drill_down.parse_choices("slowest:2,farthest", "cases")
+    found = drill_down.profile_cases(request, document, choices, "gate", Silent())
     assert len(asked) == 2
     assert "profkit.sweep.one_case" in asked[0].command
     assert [result.profile for result in found.results].count("profiles/run") == 1
     records = json.loads((request.folder / "benchmark_results.json").read_text())
     assert sorted(str(record["profile"]) for record in records) == ["None", "profiles/run"]
-    drill.profile_cases(request, found, choices, "gate", Silent())
+    drill_down.profile_cases(request, found, choices, "gate", Silent())
     assert len(asked) == 3  # only the one that failed is tried again
 
 
@@ -249,7 +248,9 @@ def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
 
     monkeypatch.setattr(drill_down, "profile_workload", profile)
     with pytest.raises(Interrupted) as found:
-        drill.profile_cases(request, document, drill.parse_case_choice("slowest:2"), "gate", Silent())
+        drill_down.profile_cases(
+            request, document, drill_down.parse_choices("slowest:2", "cases"), "gate", Silent()
+        )
     assert len(asked) == 1
     wanted = f"profkit sweep --resume {request.folder} --profile slowest:2 --profile-depth gate"
     assert found.value.fix == wanted
@@ -260,7 +261,7 @@ def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
 @pytest.mark.parametrize("text", ["", "fastest", "slowest:0", "slowest:x", ","])
 def test_a_choice_of_no_cases_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="chooses no cases"):
-        drill.parse_case_choice(text)
+        drill_down.parse_choices(text, "cases")
 
 
 def test_one_case_runs_by_itself_and_under_torchs_profiler(

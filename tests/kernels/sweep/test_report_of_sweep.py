@@ -52,7 +52,7 @@ def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
 
 
 def test_machines_get_a_run_as_any_other(folder: Path) -> None:
-    assert '"profkit.run/2"' in "".join(export(ExportOptions((folder,), "json")).pieces)
+    assert '"profkit.run/3"' in "".join(export(ExportOptions((folder,), "json")).pieces)
 
 
 def test_several_are_told_as_runs(folder: Path) -> None:

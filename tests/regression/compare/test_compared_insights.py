@@ -9,6 +9,7 @@ from profkit.profiling.evaluate_targets import judge_document
 from profkit.regression.compare import CompareOptions, compare
 from tests.regression.compare.rms_norm import FLOAT4, MATRIX, float4, matrix
 from tests.reporting.shown import comparison_text
+from tests.spoken import spoken
 
 
 def compared(before: RunDocument, after: RunDocument) -> dict[str, InsightChange]:
@@ -33,24 +34,24 @@ def test_what_the_rewrite_fixed_and_what_it_broke_is_told_with_values_of_both() 
         MATRIX,
         None,
     )
-    assert "Busiest unit 67.1 % -> 89.3 %" in fixed.reason
+    assert "busiest unit 67.1 % -> 89.3 %" in spoken(fixed)
     assert (new.word, new.candidate and new.candidate.where.kernel) == ("new", FLOAT4)
-    assert new.reason.startswith("Memory coalescing 100.0 % -> 57.1 %")
+    assert spoken(new).startswith("memory coalescing 100.0 % -> 57.1 %")
     back = compared(float4(), matrix())
     assert (back["waiting-warps"].word, back["wasted-sectors"].word) == ("new", "fixed")
-    assert back["wasted-sectors"].reason.startswith("Memory coalescing 57.1 % -> 100.0 %")
+    assert spoken(back["wasted-sectors"]).startswith("memory coalescing 57.1 % -> 100.0 %")
 
 
 def test_what_is_wrong_in_both_is_still_there_under_its_new_name() -> None:
     found = compared(matrix(), matrix(name=FLOAT4))
     assert {change.word for change in found.values()} == {"remains"}
-    assert found["waiting-warps"].reason == "at most 33 % of the GPU time, before 33 %"
+    assert found["waiting-warps"].why == ()
 
 
 def test_what_was_not_measured_again_is_not_called_fixed() -> None:
     found = compared(float4(), without(matrix(), "memory.coalescing"))
     assert found["wasted-sectors"].word == "unknown"
-    assert found["wasted-sectors"].reason == "not measured in the candidate: Memory coalescing"
+    assert spoken(found["wasted-sectors"]) == "not measured in the candidate: Memory coalescing"
     found = compared(without(matrix(), "memory.coalescing"), float4())
     assert found["wasted-sectors"].word == "unknown"
 
@@ -58,7 +59,7 @@ def test_what_was_not_measured_again_is_not_called_fixed() -> None:
 def test_a_kernel_that_the_tool_was_not_told_to_count_is_not_called_fixed() -> None:
     other = matrix(name="softmax")
     other = replace(other, workload=replace(other.workload, command=("./softmax", "--profile")))
-    words = {(change.word, change.reason) for change in compare(matrix(), other).insights}
+    words = {(change.word, spoken(change)) for change in compare(matrix(), other).insights}
     assert words == {
         ("unknown", "rms_norm_matrix_kernel was not measured in the candidate"),
         ("unknown", "softmax was not measured in the baseline"),
@@ -74,7 +75,7 @@ def test_values_that_hardly_moved_neither_fixed_nor_broke_anything() -> None:
 
     found = compared(busy(79.6), busy(80.4))["waiting-warps"]  # the rule is quiet from 80 % on
     assert found.word == "unknown"
-    assert found.reason.endswith("nearly the same in the candidate: it is at the limit of what counts")
+    assert spoken(found).endswith("nearly the same in the candidate: it is at the limit of what counts")
     assert compared(busy(67.0), busy(80.4))["waiting-warps"].word == "fixed"
 
 

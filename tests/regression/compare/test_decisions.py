@@ -9,10 +9,11 @@ import pytest
 from profkit.analysis.metrics import all_metrics
 from profkit.core.types import Change, Comparison, Moment, Quality, RunDocument
 from profkit.regression.compare import CompareOptions, compare
-from profkit.regression.compare.pairs import all_rules
+from profkit.regression.compare.metrics import all_rules
 from profkit.reporting.views.comparison import looked_line
 from tests import documents, gpu_documents
 from tests.comparison_documents import run, timing, value
+from tests.spoken import spoken, spoken_lines
 
 
 def of(found: Comparison, metric: str) -> Change:
@@ -48,7 +49,7 @@ def test_what_noise_hides_is_ambiguous_and_not_the_same() -> None:
     noisy = [replace(run(), timings=(timing(by, seed=s, between=0.05),)) for s, by in ((1, 0.0), (2, 0.03))]
     found = compare(*noisy)
     assert found.outcome == "ambiguous"
-    assert found.fix is not None
+    assert spoken(found.fix) is not None
 
 
 def test_a_change_below_the_floor_is_the_same_and_another_floor_finds_it() -> None:
@@ -65,7 +66,7 @@ def test_one_process_on_each_side_cannot_show_a_few_per_cent() -> None:
     ]
     found = compare(*runs)
     assert found.outcome == "ambiguous"
-    assert "one process each" in of(found, "time.median").reason
+    assert "one process each" in spoken(of(found, "time.median"))
     assert "if single processes differ by no more than is assumed" in (looked_line(found) or "")
     assert "assumed" not in (looked_line(compare(run(), run(0.1, seed=2))) or "")
 
@@ -153,7 +154,7 @@ def test_without_a_time_the_work_stands_in_for_it() -> None:
 def test_a_time_that_collapsed_is_not_believed_unless_it_was_asked_for() -> None:
     found = compare(run(), run(-0.95, seed=2))
     assert found.outcome == "ambiguous"
-    assert "was the work done" in found.reason
+    assert "was the work done" in spoken(found)
     assert compare(run(), run(-0.95, seed=2), CompareOptions(metrics=("time.median",))).outcome == "improved"
 
 
@@ -200,7 +201,7 @@ def test_a_time_that_only_the_clock_explains_is_no_regression() -> None:
         for s, by, one in ((3, 0.0, runs[0]), (4, 0.30, runs[1]))
     ]
     (told,) = [cause for cause in compare(*both).causes if cause.kind == "clocks"]
-    assert told.sentence == "The clock was 9.1 % lower; of 2 times 1 changed in cycles too."
+    assert spoken(told) == "The clock was 9.1 % lower; of 2 times 1 changed in cycles too."
 
 
 def test_on_a_busy_machine_a_time_decides_only_with_the_work_or_when_it_is_large() -> None:
@@ -229,7 +230,7 @@ def beside_loop(by: float, turn: float, seed: int, python: str = "3.11.7") -> Ru
 def test_what_a_slower_processor_may_have_done_decides_nothing_and_the_loop_says_so() -> None:
     found = compare(beside_loop(0.0, 1.00e-4, 1), beside_loop(0.5, 1.55e-4, 2))
     assert found.outcome == "ambiguous"
-    assert "the same arithmetic took 55 % longer in the candidate" in of(found, "time.median").reason
+    assert "the same arithmetic took 55 % longer in the candidate" in spoken(of(found, "time.median"))
     assert [cause.kind for cause in found.causes] == ["neighbours"]
     back = compare(beside_loop(0.5, 1.55e-4, 2), beside_loop(0.0, 1.00e-4, 1))
     assert back.outcome == "ambiguous"
@@ -259,7 +260,7 @@ def refused(a: RunDocument, b: RunDocument) -> str:
     found = compare(a, b)
     assert found.outcome == "refused"
     assert found.changes == ()
-    return found.reason
+    return spoken(found)
 
 
 def test_another_machine_is_refused_by_name_and_compared_by_force() -> None:
@@ -278,12 +279,10 @@ def test_two_implementations_that_an_argument_chooses_are_compared_across_it() -
         for one, impl in ((run(), "torch"), (run(0.1, seed=2), "triton"))
     )
     found = compare(base, other)
-    assert (found.outcome, "--across arguments" in (found.fix or "")) == ("refused", True)
+    assert (found.outcome, "--across arguments" in (spoken(found.fix) or "")) == ("refused", True)
     meant = compare(base, other, CompareOptions(across=("workload.arguments",)))
     assert (meant.outcome, meant.forced) == ("regressed", False)
-    assert [d.meaning for d in meant.differences if d.name == "workload.arguments"] == [
-        "this is what is compared, as asked for"
-    ]
+    assert [d.intended for d in meant.differences if d.name == "workload.arguments"] == [True]
     chip = replace(other, machine=replace(documents.machine(), cpu="Another CPU"))
     assert compare(base, chip, CompareOptions(across=("workload.arguments",))).outcome == "refused"
 
@@ -296,7 +295,7 @@ def test_a_run_that_failed_or_goes_on_is_never_green(state: str) -> None:
 def test_an_interrupted_run_is_compared_and_said_to_be_one() -> None:
     found = compare(run(), replace(run(seed=2), state="interrupted"))
     assert found.outcome == "same"
-    assert any("interrupted" in note for note in found.notes)
+    assert any("interrupted" in note for note in spoken_lines(found.notes))
 
 
 def test_a_cpu_and_a_gpu_have_nothing_to_compare() -> None:
@@ -324,13 +323,13 @@ def test_what_a_tool_of_another_major_version_measured_is_left_out_and_the_rest_
     ]
     found = compare(*sides)
     assert {c.metric for c in found.changes} == {"time.median", "memory.rss_peak"}
-    assert any("valgrind" in note for note in found.notes)
+    assert any("valgrind" in note for note in spoken_lines(found.notes))
     assert "instructions" in {c.metric for c in compare(*sides, CompareOptions(force=True)).changes}
 
 
 def test_a_run_against_itself_is_said_to_be_one() -> None:
     found = compare(run(), run())
-    assert (found.outcome, found.reason) == ("same", "No change: they are one and the same run.")
+    assert (found.outcome, spoken(found)) == ("same", "No change: they are one and the same run.")
 
 
 # ---------------------------------------------------------------- the rules as data
@@ -345,7 +344,7 @@ def test_every_rule_can_say_same_and_names_a_metric_of_the_catalogue() -> None:
 
 
 def test_a_rule_is_reachable() -> None:
-    from profkit.regression.compare.pairs import rule_of
+    from profkit.regression.compare.metrics import rule_of
 
     for rule in all_rules():
         for tool in rule.tools or ("any other tool",):

@@ -10,7 +10,7 @@ import pytest
 from profkit.core.inference.ratio import BETWEEN
 from profkit.core.types import RunDocument, SampleSet, Timing
 from profkit.regression.compare import compare
-from profkit.regression.compare.pairs import DEVICE_SIGMA, STEADY_DEVICE_SIGMA, between_processes
+from profkit.regression.compare.metrics import DEVICE_SIGMA, STEADY_DEVICE_SIGMA, between_processes
 from tests.comparison_documents import run
 
 

@@ -13,6 +13,7 @@ from profkit.kernels.evaluation.outputs import write_results
 from profkit.regression.compare import CompareOptions, compare_evaluations
 from tests.cli_runner import profkit
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
+from tests.spoken import spoken, spoken_lines
 
 NAMES = [f"op{number}.default" for number in range(8)]
 
@@ -36,7 +37,7 @@ def test_a_test_that_passed_and_fails_is_a_regression_whatever_became_faster() -
     after = with_result(after, 3, failed(after.results[3].test, "crashed", "SIGSEGV"))
     comparison = compared(timed(), after)
     assert comparison.outcome == "regressed"
-    assert comparison.reason == (
+    assert spoken(comparison) == (
         f"op3.default: 1 test passed and failed now: {after.results[3].test.id} (crashed)."
     )
     assert compared(after, timed((2.0,) * 8)).outcome == "improved"
@@ -57,7 +58,7 @@ def test_speedups_are_decided_by_operation_and_over_all() -> None:
     assert compared(timed(), timed((1.5,) * 8)).outcome == "improved"
     open_ = compared(timed(half=0.5), timed((1.35,) * 8, half=0.5))
     assert open_.outcome == "ambiguous"
-    assert "evaluate both again" in (open_.fix or "")
+    assert "run both again" in (spoken(open_.fix) or "")
 
 
 def test_equal_kernels_on_a_busy_machine_are_not_called_different() -> None:
@@ -80,7 +81,7 @@ def test_times_of_another_device_are_not_compared() -> None:
     before, after = timed(), timed((0.5,) * 8)
     other = replace(after, device="cuda:0")
     assert compared(before, other).outcome == "same"
-    assert "--force" in compared(before, other).notes[0]
+    assert "--force" in spoken_lines(compared(before, other).notes)[0]
     assert compared(before, other, force=True).outcome == "regressed"
 
 

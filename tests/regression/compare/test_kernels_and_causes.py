@@ -18,6 +18,7 @@ from profkit.core.types import (
 from profkit.regression.compare import compare
 from tests import gpu_documents
 from tests.comparison_documents import kernel, run, traced, value
+from tests.spoken import spoken, spoken_lines
 
 GEMM, ADD, NEW = kernel("gemm"), kernel("add"), kernel("fused")
 
@@ -77,7 +78,7 @@ def test_two_spellings_of_one_kernel_are_one() -> None:
 def test_a_kernel_in_another_shape_is_the_same_kernel() -> None:
     found = compare(traced([(kernel("f", grid=132), 10, 1e-2)]), traced([(kernel("f", grid=264), 10, 2e-2)]))
     assert words(found) == {"f": "slower"}
-    assert "264x1x1" in cause(found, "shape").evidence[0]
+    assert "264x1x1" in spoken_lines(cause(found, "shape").evidence)[0]
 
 
 def test_several_of_one_name_and_shape_are_paired_and_none_is_lost() -> None:
@@ -123,10 +124,10 @@ def counted(registers: int, occupancy: float, seconds: float, extra: float = 1.0
 def test_occupancy_fell_because_registers_rose() -> None:
     found = compare(counted(40, 75.0, 1e-2), counted(128, 37.5, 1.4e-2))
     told = cause(found, "occupancy")
-    assert told.sentence == (
+    assert spoken(told) == (
         "Theoretical occupancy of gemm fell from 75.0 to 37.5 %, because registers per thread rose."
     )
-    assert "registers per thread 40 -> 128" in told.evidence
+    assert "registers per thread 40 -> 128" in spoken_lines(told.evidence)
 
 
 def test_what_did_not_take_the_room_is_not_named_for_it() -> None:
@@ -142,15 +143,15 @@ def test_what_did_not_take_the_room_is_not_named_for_it() -> None:
         )
 
     found = compare(shaped(32, 1e4, 75.0, 70.0, (16, 12)), shaped(40, 4e4, 31.0, 30.0, (12, 5)))
-    assert cause(found, "occupancy").sentence.endswith("to 31.0 %, because shared memory per block rose.")
+    assert spoken(cause(found, "occupancy")).endswith("to 31.0 %, because shared memory per block rose.")
     idle = compare(shaped(32, 1e4, 75.0, 70.0, (16, 12)), shaped(40, 1e4, 75.0, 50.0, (12, 12)))
-    assert cause(idle, "occupancy").sentence == "Achieved occupancy of gemm fell from 70.0 to 50.0 %."
+    assert spoken(cause(idle, "occupancy")) == "Achieved occupancy of gemm fell from 70.0 to 50.0 %."
 
 
 def test_more_bytes_more_instructions_and_spills_are_named_where_the_kernel_is_slower() -> None:
     found = compare(counted(40, 75.0, 1e-2), counted(255, 75.0, 1.4e-2, 1.5))
     assert {"bytes", "work", "loads"} <= set(kinds(found))
-    assert "50 % more" in cause(found, "bytes").sentence
+    assert "50 % more" in spoken(cause(found, "bytes"))
     same_time = compare(counted(40, 75.0, 1e-2), counted(40, 75.0, 1e-2, 1.5))
     assert kinds(same_time) == []  # nothing became slower: there is nothing to explain
 
@@ -161,7 +162,7 @@ def test_time_that_moved_to_another_kernel_is_told_as_that() -> None:
     )
     assert found.outcome == "changed"
     told = cause(found, "moved")
-    assert told.sentence == "GPU time moved and did not grow: 5.0 % of it went from add to gemm."
+    assert spoken(told) == "GPU time moved and did not grow: 5 % of it went from add to gemm."
     grown = compare(
         traced([(GEMM, 100, 1e-2), (ADD, 100, 1e-2)]), traced([(GEMM, 100, 1.5e-2), (ADD, 100, 9e-3)])
     )
@@ -174,31 +175,34 @@ def test_time_that_moved_between_several_kernels_is_not_said_to_be_of_two() -> N
         traced([(GEMM, 100, 1e-2), (ADD, 100, 1e-2), (copy, 100, 1e-2), (norm, 100, 1e-2)]),
         traced([(GEMM, 100, 1.6e-2), (ADD, 100, 8e-3), (copy, 100, 8e-3), (norm, 100, 8e-3)]),
     )
-    assert "15 % of it went from add and 2 more to gemm." in cause(found, "moved").sentence
+    assert "15 % of it went from add and 2 more to gemm." in spoken(cause(found, "moved"))
 
 
 def test_other_kernels_are_another_algorithm() -> None:
     found = compare(traced([(GEMM, 100, 1e-2), (ADD, 10, 1e-4)]), traced([(NEW, 100, 2e-2), (ADD, 10, 1e-4)]))
-    assert cause(found, "algorithm").evidence == ("gone: gemm, 1.00 ms", "new: fused, 2.00 ms")
+    assert spoken_lines(cause(found, "algorithm").evidence) == ("gone: gemm, 1.00 ms", "new: fused, 2.00 ms")
 
 
 def test_added_launches_and_a_device_that_waits_are_told() -> None:
     before = traced([(GEMM, 100, 1e-2)])
     after = traced([(GEMM, 100, 1e-2), (ADD, 200, 1e-3)], busy=0.6, starved=0.9)
     found = compare(before, after)
-    assert cause(found, "launches").evidence[:2] == ("launches per iteration 10.0 -> 30.0", "add +20")
-    assert "95.0 % -> 60.0 %" in cause(found, "host").evidence[0]
-    assert "waits more for the host" in cause(found, "host").sentence
+    assert spoken_lines(cause(found, "launches").evidence)[:2] == (
+        "launches per iteration 10 -> 30",
+        "add +20",
+    )
+    assert "95.0 % -> 60.0 %" in spoken_lines(cause(found, "host").evidence)[0]
+    assert "waits more for the host" in spoken(cause(found, "host"))
 
 
 def test_a_device_that_idles_with_work_at_hand_does_not_wait_for_its_host() -> None:
     found = compare(traced([(GEMM, 100, 1e-2)]), traced([(GEMM, 100, 1e-2)], busy=0.6, starved=0.1))
-    assert cause(found, "host").sentence == "The GPU is idle for more of the time."
+    assert spoken(cause(found, "host")) == "The GPU is idle for more of the time."
 
 
 def test_a_kernel_that_is_called_more_often_is_not_a_slower_kernel_alone() -> None:
     found = compare(traced([(GEMM, 100, 1e-2)]), traced([(GEMM, 200, 2e-2)]))
-    assert cause(found, "calls").evidence == ("calls 10.0 -> 20.0",)
+    assert spoken_lines(cause(found, "calls").evidence) == ("calls 10 -> 20",)
 
 
 def test_another_choice_of_triton_s_tuner_is_told() -> None:
@@ -207,7 +211,7 @@ def test_another_choice_of_triton_s_tuner_is_told() -> None:
         return replace(traced([(GEMM, 100, seconds)]), triton=(work,))
 
     found = compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1.4e-2))
-    assert cause(found, "triton").evidence == ("BLOCK_M 128 -> BLOCK_M 64",)
+    assert spoken_lines(cause(found, "triton").evidence) == ("BLOCK_M 128 -> BLOCK_M 64",)
     assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 128", 1.4e-2)))
     assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1e-2)))
 
@@ -219,7 +223,7 @@ def test_throttling_is_told_where_a_time_is_not_the_same() -> None:
                   throttle_reasons=("thermal",))  # fmt: skip
     found = compare(base, replace(base, timings=(replace(timing, processes=(hot,)),)))
     assert {"The baseline was throttled.", "The candidate was throttled."} == {
-        c.sentence for c in found.causes if c.kind == "throttled"
+        spoken(c) for c in found.causes if c.kind == "throttled"
     }
 
 
@@ -235,7 +239,7 @@ def test_more_instructions_are_told_with_the_function_that_has_them() -> None:
     before = run(0.0, value("instructions", 1e7), profiles=(profiled(1e7, parse=6e6, build=4e6),))
     after = run(0.2, value("instructions", 1.2e7), seed=2, profiles=(profiled(1.2e7, parse=8e6, build=4e6),))
     found = compare(before, after)
-    assert cause(found, "work").sentence == "It executes 20 % more instructions, most of that in parse."
+    assert spoken(cause(found, "work")) == "It executes 20 % more instructions, most of that in parse."
     assert [(f.name, f.word) for f in found.functions] == [("parse", "slower")]
 
 
@@ -282,11 +286,11 @@ def test_memory_tells_whose_it_is() -> None:
         )
 
     found = compare(holding(1e8, 1e7), holding(2e8, 1e8))
-    assert "Python objects hold most of it" in cause(found, "memory").sentence
+    assert "most of it is in Python objects" in spoken(cause(found, "memory"))
     found = compare(holding(1e8, 1e7), holding(2e8, 1e7))
-    assert "hardly any of it" in cause(found, "memory").sentence
+    assert "hardly any of it" in spoken(cause(found, "memory"))
     found = compare(holding(1e8, 1e7), holding(2e8, 5e7))
-    assert "Python objects hold 40 % of it" in cause(found, "memory").sentence
+    assert "40 % of it is in Python objects" in spoken(cause(found, "memory"))
 
 
 def test_samples_of_a_profile_differ_by_their_number() -> None:

@@ -21,9 +21,10 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.regression.compare import compare
-from profkit.regression.compare.causes.machine_state import thermal_throttling
+from profkit.regression.compare.machine import thermal_throttling
 from tests.reporting.shown import comparison_markdown as markdown
 from tests.reporting.shown import comparison_text as terminal
+from tests.spoken import spoken
 
 MINIMUM = (MetalState("Minimum", 0.9, 0.09), MetalState("Maximum", 0.1, 0.01))
 MAXIMUM = (MetalState("Maximum", 0.9, 0.09), MetalState("Minimum", 0.1, 0.01))
@@ -104,19 +105,19 @@ def test_the_encoder_that_became_slower_is_named() -> None:
     found = compare(run(), run(slow=1.5))
     assert found.outcome == "regressed"
     assert [(k.name, k.word) for k in found.kernels] == [("sgemm_tiled", "slower"), ("softmax rows", "same")]
-    told = [cause.sentence for cause in found.causes]
-    assert "sgemm_tiled takes 50 % more: 100.0 % of the GPU time that was added." in told
+    told = [spoken(cause) for cause in found.causes]
+    assert "sgemm_tiled takes 50 % more: 100 % of the GPU time that was added." in told
 
 
 def test_more_command_buffers_are_a_cause() -> None:
     found = compare(run(), run(slow=1.5, buffers=300))
-    assert "Each iteration submits 200 command buffers more." in [c.sentence for c in found.causes]
+    assert "Each iteration submits 200 command buffers more." in [spoken(c) for c in found.causes]
 
 
 def test_a_slower_state_of_the_gpu_decides_nothing() -> None:
     found = compare(run(), run(slow=1.5, performance=MINIMUM))
     assert found.outcome == "ambiguous"
-    assert "performance state Maximum, then in Minimum" in found.reason
+    assert "performance state Maximum (90 %), then in Minimum" in spoken(found)
     assert {k.word for k in found.kernels} <= {"same", "ambiguous"}
     assert [c.kind for c in found.causes] == ["state"]
     assert "How well it was measured" in terminal(found, color=False, width=100)
@@ -160,4 +161,6 @@ def test_a_thermal_state_that_is_none_is_no_heat() -> None:
     cool = replace(run(), metal=replace(metal, thermal=(MetalState("None", 1.0),)))
     assert thermal_throttling(cool) is None
     hot = replace(metal, thermal=(MetalState("Serious", 0.5), MetalState("Nominal", 0.5)))
-    assert thermal_throttling(replace(run(), metal=hot)) == "thermal state Serious in 50.0 % of the trace"
+    assert (
+        spoken(thermal_throttling(replace(run(), metal=hot))) == "thermal state Serious in 50 % of the trace"
+    )

@@ -9,6 +9,7 @@ import pytest
 from profkit.core.types import Change, Comparison, Reading, RunDocument, SampleSet, Timing
 from profkit.regression.compare import CompareOptions, compare
 from tests.comparison_documents import run, timing, value
+from tests.spoken import spoken
 
 
 def alone(by: float = 0.0, *readings: Reading, seed: int = 1, swing: float = 0.0) -> RunDocument:
@@ -31,24 +32,24 @@ def gpu(seconds: float) -> Reading:
 def test_samples_that_follow_each_other_still_show_a_large_change() -> None:
     found = compare(alone(swing=0.06), alone(0.57, swing=0.06))
     assert found.outcome == "regressed"
-    assert "neighbouring samples are correlated" in time_of(found).reason
+    assert "neighbouring samples are correlated" in spoken(time_of(found))
 
 
 def test_where_they_leave_it_open_the_fix_is_more_processes_and_a_quiet_clock() -> None:
     found = compare(alone(swing=0.06), alone(0.05, swing=0.06))
     assert found.outcome == "ambiguous"
-    assert "neighbouring samples are correlated" in found.reason
-    assert found.fix is not None
-    assert "--depth full" in found.fix
-    assert "--lock-gpu-clocks" in found.fix
+    assert "neighbouring samples are correlated" in spoken(found)
+    assert spoken(found.fix) is not None
+    assert "--depth full" in spoken(found.fix)
+    assert "--lock-gpu-clocks" in spoken(found.fix)
 
 
 def test_one_process_each_is_helped_by_processes_and_not_by_samples() -> None:
     found = compare(alone(), alone(0.04, seed=2))
     assert found.outcome == "ambiguous"
-    assert found.fix is not None
-    assert "--depth full" in found.fix
-    assert "--lock-gpu-clocks" not in found.fix
+    assert spoken(found.fix) is not None
+    assert "--depth full" in spoken(found.fix)
+    assert "--lock-gpu-clocks" not in spoken(found.fix)
 
 
 @pytest.mark.parametrize(
@@ -64,17 +65,17 @@ def test_no_interval_says_what_is_missing(processes: tuple[tuple[float, ...], ..
     short = Timing("step", "benchmark", tuple(SampleSet(seconds) for seconds in processes), 0.01)
     found = compare(run(timings=(short,)), run(timings=(short,), name="other"))
     assert found.outcome == "ambiguous"
-    assert why in found.reason
-    assert found.fix == "profile both again with a larger --sampling, on a quiet machine"
+    assert why in spoken(found)
+    assert spoken(found.fix) == "profile both again with a larger --sampling, on a quiet machine"
 
 
 def test_kernels_that_rose_decide_where_the_open_time_points_the_same_way() -> None:
     found = compare(alone(0.0, gpu(9e-4)), alone(0.05, gpu(9.9e-4), seed=2))
     assert time_of(found).word == "ambiguous"
     assert found.outcome == "regressed"
-    assert found.reason.startswith("Worse: time.gpu rose by 10")
-    assert "time.median of mlp" in found.reason
-    assert "changed in the same direction" in found.reason
+    assert spoken(found).startswith("Worse: time.gpu rose by 10")
+    assert "time.median of mlp" in spoken(found)
+    assert "changed in the same direction" in spoken(found)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_exact_instructions_are_told_beside_an_open_time_and_decide_where_they_a
     after = alone(0.05, value("instructions", 1.12e6, "count", "valgrind"), seed=2)
     found = compare(before, after)
     assert found.outcome == "ambiguous"
-    assert "instructions rose by 12" in found.reason
-    assert found.fix is not None
-    assert found.fix.startswith("--metric instructions")
+    assert "instructions rose by 12" in spoken(found)
+    assert spoken(found.fix) is not None
+    assert spoken(found.fix).startswith("--metric instructions")
     assert compare(before, after, CompareOptions(metrics=("instructions",))).outcome == "regressed"

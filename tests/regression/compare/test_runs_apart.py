@@ -9,9 +9,10 @@ import pytest
 
 from profkit.core.types import Disturbance, Moment, Revision, RunDocument, RunSpread
 from profkit.regression.compare import compare
-from profkit.regression.compare.runs_apart import command_that_decides, lost_share, lost_text, spread_range
+from profkit.regression.compare.machine import command_that_decides, lost_fact, lost_share, spread_range
 from tests.comparison_documents import run, timing, value
 from tests.regression.compare.test_open_times import time_of
+from tests.spoken import spoken
 
 
 def guest(by: float = 0.0, seed: int = 1, spread: RunSpread | None = None, **changes: object) -> RunDocument:
@@ -29,7 +30,7 @@ def known(trials: int, size: float, largest: float | None = None) -> RunSpread:
 def test_a_guest_of_which_nothing_is_known_may_differ_by_a_factor_of_two_from_run_to_run(by: float) -> None:
     found = compare(guest(), guest(by, seed=2))
     assert found.outcome == "ambiguous"
-    assert "(docker in kvm) are taken to lie up to 2 times apart" in found.reason
+    assert "(docker in kvm) are taken to lie up to 2 times apart" in spoken(found)
     assert time_of(found).course == "neither"
 
 
@@ -44,7 +45,7 @@ def test_on_the_machine_itself_nothing_is_assumed_and_what_was_seen_counts_from_
     assert compare(run(), run(0.1, seed=2, run_spread=wide)).outcome == "regressed"
     found = compare(run(), run(0.1, seed=2, run_spread=replace(wide, trials=5)))
     assert found.outcome == "ambiguous"
-    assert "in 5 pairs of equal runs on this machine they lay" in found.reason
+    assert "in 5 pairs of equal runs on this machine they lay" in spoken(found)
 
 
 def test_twenty_pairs_of_equal_runs_take_the_place_of_what_is_assumed_of_a_guest() -> None:
@@ -80,7 +81,7 @@ def test_time_that_the_hypervisor_took_makes_a_longer_time_ambiguous_and_no_shor
     robbed = Disturbance(1.0, stolen=0.2, others=0.0, waited=0.0)
     found = compare(disturbed(0.0, 1), disturbed(0.1, 2, robbed))
     assert found.outcome == "ambiguous"
-    assert "the candidate lost 20.0 % of its time to other guests" in found.reason
+    assert "the candidate lost 20 % of its time to other guests" in spoken(found)
     assert compare(disturbed(0.0, 1), disturbed(-0.3, 2, robbed)).outcome == "improved"
     assert compare(disturbed(0.0, 1, robbed), disturbed(-0.1, 2)).outcome == "ambiguous"
 
@@ -102,7 +103,7 @@ def test_what_others_took_comes_on_top_of_the_machine_s_own_spread() -> None:
     assert compare(run(), disturbed(0.1, 2, replace(beside, stolen=0.03))).outcome == "regressed"
     found = compare(guest(), guest(0.1, seed=2, spread=quiet, disturbances=(beside,)))
     assert found.outcome == "ambiguous"
-    assert "on this machine they lay 2.89 % apart (99 %); the candidate lost 5" in found.reason
+    assert "on this machine they lay 2.89 % apart (99 %); the candidate lost 5" in spoken(found)
 
 
 def test_of_a_short_process_the_time_without_a_core_counts_where_somebody_waited_for_one() -> None:
@@ -128,7 +129,9 @@ def test_where_nothing_counts_what_others_took_the_look_right_before_stands_for_
     assert lost_share(after(load=1.5)) == 0.0
     assert lost_share(after(load=9.0, pressure=60.0)) == pytest.approx(0.6)
     assert lost_share(after(load=9.0, pressure=8.0)) == 0.0
-    assert lost_text(after(load=4.0)) == "began at a load of 4.0 on 2 cores"
+    assert (
+        spoken(lost_fact(after(load=4.0), "candidate")) == "the candidate began at a load of 4.00 on 2 cores"
+    )
     counted = replace(after(load=9.0), disturbances=(Disturbance(1.0, waited=0.0, others=3.0),))
     assert lost_share(counted) == 0.0
 
@@ -181,8 +184,7 @@ def of_command(text: str, commit: str | None = None) -> RunDocument:
         (
             ("python step.py", "a" * 40),
             ("python step.py", "a" * 40),
-            'profkit compare --a "python step.py" --b "python step.py" '
-            "(with each version in a file or folder of its own)",
+            'profkit compare --a "python step.py" --b "python step.py"',
         ),
         (
             ("python step.py", "a" * 40),
@@ -192,8 +194,7 @@ def of_command(text: str, commit: str | None = None) -> RunDocument:
         (
             ("python step.py", "a" * 40 + "+"),
             ("python step.py", "b" * 40),
-            'profkit compare --a "python step.py" --b "python step.py" '
-            "(with each version in a file or folder of its own)",
+            'profkit compare --a "python step.py" --b "python step.py"',
         ),
         (
             ("echo $HOME", None),
@@ -215,8 +216,8 @@ def test_every_time_that_the_machine_leaves_open_names_that_command() -> None:
         compare(guest(), guest(0.03, seed=2, timings=(timing(0.03, processes=1, seed=2),))),
     ):
         assert found.outcome == "ambiguous"
-        assert found.fix is not None
-        assert found.fix.startswith("profkit compare --a ")
+        assert spoken(found.fix) is not None
+        assert spoken(found.fix).startswith("profkit compare --a ")
 
 
 def test_a_time_that_is_the_same_stays_the_same_on_a_guest() -> None:
@@ -225,5 +226,5 @@ def test_a_time_that_is_the_same_stays_the_same_on_a_guest() -> None:
 
 def test_the_reason_tells_a_small_range_as_a_share() -> None:
     found = compare(guest(), guest(0.1, seed=2, spread=known(20, 0.05)))
-    assert f"they lay {100 * (exp(spread_range(known(20, 0.05))) - 1):.1f} % apart" in found.reason
+    assert f"they lay {100 * (exp(spread_range(known(20, 0.05))) - 1):.1f} % apart" in spoken(found)
     assert log(1.1) < spread_range(known(20, 0.05))

@@ -14,6 +14,7 @@ from profkit.core.types import Change, Comparison, GridPoint, RunDocument
 from profkit.regression.compare import CompareOptions, compare
 from tests.reporting.shown import comparison_markdown as markdown
 from tests.reporting.shown import comparison_text as terminal
+from tests.spoken import spoken, spoken_lines
 from tests.sweep_twins import NAMES, Times, changed, made_up, measured, noisy, sweep
 
 OVER = "time.geometric_mean"
@@ -60,7 +61,7 @@ def test_an_operation_that_became_slower_is_a_regression_by_name() -> None:
     by = changed(measured()["a4b"], lambda p, name: 1.08 if (p.operation, name) == ("Swish", "CUDA") else 1.0)
     found = compare(twin("a4"), sweep(by))
     assert found.outcome == "regressed"
-    assert "CUDA: Swish forward float32, 112 shapes" in found.reason
+    assert "CUDA: Swish forward float32, 112 shapes" in spoken(found)
     worse = [c for c in found.changes if c.metric == OVER and c.word == "different"]
     assert [c.scope.name for c in worse] == ["CUDA: Swish forward float32, 112 shapes"]
     assert exit_code(found, strict=False) == 1
@@ -77,7 +78,7 @@ def test_one_case_that_is_twice_as_slow_is_told_and_decides_nothing() -> None:
     by = changed(measured()["a4b"], lambda p, name: 2.0 if (p, name) == (slow, "CUDA") else 1.0)
     found = compare(twin("a4"), sweep(by))
     assert found.outcome == "changed"
-    assert "stand" in found.reason
+    assert "stand" in spoken(found)
     names = [c.scope.name or "" for c in stand_out(found)]
     assert [name for name in names if not name.startswith("Triton: ")] == [f"CUDA: {slow.name}"]
     assert f"CUDA: {slow.name}" in markdown(found)
@@ -92,8 +93,8 @@ def test_what_became_faster_is_an_improvement() -> None:
 def test_a_framework_of_the_same_version_that_moved_says_that_the_machine_did() -> None:
     found = against(lambda _, name: 1.12)
     assert found.outcome == "ambiguous"
-    assert found.reason.startswith("Cannot decide about the code: PyTorch: ")
-    assert "of the same version in both" in found.reason
+    assert spoken(found).startswith("Cannot decide about the code: PyTorch: ")
+    assert "of the same version in both" in spoken(found)
     assert exit_code(found, strict=False) == 5
 
 
@@ -103,24 +104,26 @@ def test_what_the_framework_moved_by_is_taken_out_of_all_others_and_told() -> No
     assert found.outcome == "same"
     means = [c for c in found.changes if c.metric == OVER and not (c.scope.name or "").startswith("PyTorch")]
     assert all(0.985 < (c.ratio or 0) < 1.015 for c in means)
-    assert any("PyTorch, of the same version in both, moved by +3" in note for note in found.notes)
+    assert any(
+        "PyTorch, of the same version in both, moved by +3" in note for note in spoken_lines(found.notes)
+    )
     # Without enough of it nothing is taken out.
     base = made_up(operations=("GELU",))
     alone = compare(sweep(base), sweep(changed(base, lambda *_: 1.03)))
     assert all((c.ratio or 0) > 1.02 for c in alone.changes if c.metric == OVER)
-    assert not any("moved by" in note for note in alone.notes)
+    assert not any("moved by" in note for note in spoken_lines(alone.notes))
 
 
 def test_another_version_of_the_framework_is_code_like_any_other() -> None:
     found = against(lambda _, name: 1.12 if name == "PyTorch" else 1.0, torch="2.12.0")
     assert found.outcome == "regressed"
-    assert "PyTorch: " in found.reason
+    assert "PyTorch: " in spoken(found)
 
 
 def test_what_is_much_worse_is_told_although_the_machine_moved() -> None:
     found = against(lambda _, name: 2.0 if name == "CUDA" else 1.06)
     assert found.outcome == "regressed"
-    assert "CUDA: " in found.reason
+    assert "CUDA: " in spoken(found)
 
 
 def test_a_framework_alone_decides_for_itself() -> None:
@@ -135,10 +138,10 @@ def test_cases_that_lost_their_time_leave_it_open() -> None:
     less = {case: times for case, times in noisy(base, 1).items() if case != gone}
     found = compare(sweep(base), sweep(less))
     assert found.outcome == "ambiguous"
-    assert f"CUDA: {gone[0].name}" in found.reason
-    assert "--again" in (found.fix or "")
+    assert f"CUDA: {gone[0].name}" in spoken(found)
+    assert "--again" in (spoken(found.fix) or "")
     broken_off = compare(sweep(base), sweep(less, complete=False))
-    assert "no time in the candidate" not in broken_off.reason
+    assert "no time in the candidate" not in spoken(broken_off)
 
 
 @pytest.mark.parametrize(("shapes", "operations", "names"), [(1, 1, 1), (1, 3, 2), (2, 1, 2), (5, 1, 3)])
@@ -194,7 +197,7 @@ def test_sweeps_of_other_cases_have_nothing_in_common() -> None:
     for complete in (True, False):
         found = compare(sweep(one), sweep(other, complete=complete))
         assert found.outcome == "ambiguous"
-        assert "no case has a time in both" in found.reason
+        assert "no case has a time in both" in spoken(found)
     assert compare(sweep(one), sweep(other), CompareOptions(metrics=(OVER,))).outcome == "refused"
 
 
@@ -204,6 +207,6 @@ def test_a_case_that_is_wrong_now_is_a_regression() -> None:
     after = sweep({case: times for case, times in noisy(base, 1).items() if case != wrong})
     found = compare(sweep(base), with_faulty(after, 1.0))
     assert found.outcome == "regressed"
-    assert "cases.faulty rose" in found.reason
+    assert "cases.faulty rose" in spoken(found)
     assert compare(with_faulty(after, 1.0), with_faulty(after, 1.0)).outcome == "same"
     assert compare(with_faulty(after, 1.0), sweep(base)).outcome == "improved"

@@ -24,10 +24,12 @@ from profkit.core.types import (
     Sample,
     Scope,
     Side,
+    Threshold,
     Verdict,
     WorkloadOutcome,
 )
 from profkit.regression.nightly.night import build_night, exit_code, night_to_text
+from tests.paired_documents import said
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'`|\u202e\udcff\n::error::x 100 %"
@@ -84,11 +86,11 @@ def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> N
         "time.median", "s", "lower", side, side, "different", "worse", "it is", ratio=1.5, low=1.25, high=1.8
     )
     told = metric("regressed", change=again, commit="b" * 40, good_commit="a" * 40)
-    hot = Cause("neighbours", "Other work disturbed the candidate.", evidence=("load 7.2",))
-    more = Cause("work", "It executes 50 % more instructions.")
+    hot = Cause("neighbours", said("Other work disturbed the candidate."), evidence=(said("load 7.2"),))
+    more = Cause("work", said("It executes 50 % more instructions."))
     lies = "/home/jo/ours/reports/nights"
     sides = Side("w", f"{lies}/n1/w", "cpu", ""), Side("w", f"{lies}/n 2/w", "cpu", "")
-    found = Comparison(*sides, "regressed", "", causes=(hot, more))
+    found = Comparison(*sides, "regressed", said(""), causes=(hot, more))
     one = night(workload("w", "regressed", metrics=(told,), comparison=found))
     for text in (night_text(one), night_markdown(one), night_page(one)):
         words = " ".join(unescape(text).split())  # no-break spaces are split at, too
@@ -246,7 +248,7 @@ def test_changes_of_one_commit_are_one_incident() -> None:
 
 def hostile() -> Night:
     side = Side(HOSTILE, HOSTILE, "cpu", "")
-    comparison = Comparison(side, side, "regressed", HOSTILE, causes=(Cause("x", HOSTILE),))
+    comparison = Comparison(side, side, "regressed", said(HOSTILE), causes=(Cause("x", said(HOSTILE)),))
     bad = metric(
         "regressed",
         reason=HOSTILE,
@@ -255,7 +257,9 @@ def hostile() -> Night:
         since=HOSTILE,
         change_points=(ChangePoint(1, 1.0, 2.0, ("a", "b"), HOSTILE, HOSTILE),),
     )
-    verdict = Verdict(HOSTILE, "ipc", "fail", HOSTILE, "> 1", None, "", Scope("run"), "measured")
+    verdict = Verdict(
+        HOSTILE, "ipc", "fail", HOSTILE, Threshold(">", 1, ""), None, "", Scope("run"), "measured"
+    )
     one = workload(
         HOSTILE, "regressed", metrics=(bad,), reason=HOSTILE, fix=HOSTILE, run=HOSTILE, log=HOSTILE, ending="died",
         verdicts=(verdict,), notes=(HOSTILE,), comparison=comparison,

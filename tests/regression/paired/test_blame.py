@@ -13,6 +13,7 @@ from profkit.regression.paired.version import Version
 from profkit.regression.paired.why import ROUNDS, Reason
 from tests.documents import document
 from tests.git_repository import git, repository
+from tests.spoken import spoken
 
 CODE = "def quick():\n    return 1\n\n\ndef parse(text):\n    words = text.split()\n    return words\n"
 SLOWER = CODE.replace("    return words", "    words = sorted(words)\n    return words").replace(
@@ -62,7 +63,7 @@ def test_the_changed_line_of_the_function_that_rose_is_blamed_with_its_commit(tm
     (line,) = blamed_lines(reason(*documents), old, new)
     assert (line.path, line.line, line.text) == ("tool.py", 7, "words = sorted(words)")
     assert (line.function, line.subject, line.commit) == ("parse", "Sort the words", new.commit)
-    assert "200 ms to 500 ms" in line.reason
+    assert "200 ms to 500 ms" in spoken(line)
 
 
 def test_a_function_that_calls_all_others_is_blamed_for_what_was_added_to_itself(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_a_function_that_calls_all_others_is_blamed_for_what_was_added_to_itself
 
     (line,) = blamed_lines(reason(dispatching(old.root, 0.0), dispatching(new.root, 0.04)), old, new)
     assert (line.line, line.function) == (7, "parse")
-    assert "libraries that it calls: 1.00 ms to 41.0 ms" in line.reason
+    assert "libraries that it calls: 1.00 ms to 41.0 ms" in spoken(line)
     assert blamed_lines(reason(dispatching(old.root, 0.04), dispatching(new.root, 0.04)), old, new) == ()
 
 
@@ -157,7 +158,7 @@ def test_calls_that_were_counted_blame_the_line_of_their_caller_before_any_secon
     )
     (line,) = blamed_lines(Reason(calls=calls), old, new)
     assert (line.line, line.function) == (7, "parse")
-    assert line.reason == "sorted is called 1,200 times per run instead of 0"
+    assert spoken(line) == "sorted is called 1,200 times per run instead of 0"
 
 
 def test_seconds_that_overlap_between_the_runs_of_both_versions_blame_nothing(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from profkit.core.progress import Silent
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
 from tests.git_repository import commit, git, repository
+from tests.spoken import spoken, spoken_lines
 
 QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
 BUSY = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
@@ -113,7 +114,7 @@ def test_a_change_that_is_not_loaded_is_noted(tmp_path: Path) -> None:
     (place / "other.py").write_text("a = 2\n")
     git(place, "commit", "-qam", "another file")
     found = compare_versions(request(place, sys.executable, "program.py"), Silent()).comparison
-    assert any("Neither version loads" in note and "other.py" in note for note in found.notes)
+    assert any("Neither version loads" in note and "other.py" in note for note in spoken_lines(found.notes))
 
 
 def test_a_version_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
@@ -215,9 +216,9 @@ def test_a_budget_below_four_pairs_says_which_would_do(tmp_path: Path) -> None:
         Silent(),
     ).comparison
     assert found.outcome == "ambiguous"
-    assert re.fullmatch(r"Too few pairs in \d\.\d s: 1 of at least 4\.", found.reason)
-    assert found.fix is not None
-    assert 8 <= int(found.fix.removeprefix("--budget ")) <= 20
+    assert re.fullmatch(r"Too few pairs in \d\.\d s: 1 of at least 4\.", spoken(found))
+    assert spoken(found.fix) is not None
+    assert 8 <= int(spoken(found.fix).removeprefix("--budget ")) <= 20
 
 
 def test_what_a_failed_setup_said_is_shown_since_its_log_is_gone(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from profkit.regression.paired import (
 )
 from tests.cli_runner import profkit
 from tests.git_repository import commit, git, repository
+from tests.spoken import spoken_lines
 
 QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
 
@@ -78,7 +79,7 @@ def test_two_commits_that_both_load_the_working_tree_are_refused_with_the_folder
 def test_a_python_that_takes_no_variables_is_noted_as_not_known(installed: tuple[Path, str]) -> None:
     place, python = installed
     found = compare_versions(between(place, python, "-I", "bench.py"), Silent()).comparison
-    assert any("ran its own code is not known" in note for note in found.notes)
+    assert any("ran its own code is not known" in note for note in spoken_lines(found.notes))
 
 
 def test_a_compiled_module_of_the_working_tree_is_told_by_its_file(installed: tuple[Path, str]) -> None:
@@ -122,7 +123,7 @@ def test_a_script_that_differs_is_run_by_both_and_noted_as_nothing(tmp_path: Pat
         git(place, "commit", "-qm", "Another script")
     found = compare_versions(between(place, sys.executable, "bench.py"), Silent()).comparison
     assert found.outcome == "regressed"
-    assert not any("Neither version loads" in note for note in found.notes)
+    assert not any("Neither version loads" in note for note in spoken_lines(found.notes))
 
 
 def test_one_program_for_both_versions_is_refused(tmp_path: Path) -> None:
@@ -194,9 +195,11 @@ def test_a_program_that_was_built_before_its_source_was_changed_is_warned_of(tmp
     result = compare_versions(request, told)
     warning = "bench of the working tree was built before tool.c was changed"
     assert any(warning in note for note in told.notes)
-    assert any(warning in note for note in result.comparison.notes)
+    assert any(warning in note for note in spoken_lines(result.comparison.notes))
     os.utime(place / "bench")
-    assert not any(warning in note for note in compare_versions(request, Told()).comparison.notes)
+    assert not any(
+        warning in note for note in spoken_lines(compare_versions(request, Told()).comparison.notes)
+    )
 
 
 def test_a_setup_that_builds_no_program_is_named_in_the_refusal(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from profkit.regression.paired import interleave
 from profkit.regression.paired.interleave import PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.one_run import OneRun
 from profkit.regression.paired.version import Version
+from tests.spoken import spoken_lines
 
 Runs = Callable[[str], OneRun]
 
@@ -123,7 +124,7 @@ def test_a_version_that_fails_now_and_then_is_measured_and_one_that_always_fails
 
     result, _ = in_pairs(make, floor=0.15)
     assert result.changes[0].word == "different"
-    assert any("left out" in note for note in result.notes)
+    assert any("left out" in note for note in spoken_lines(result.notes))
 
     def always(name: str) -> OneRun:
         raise WorkloadError(f"{name} exited with 1")
@@ -161,7 +162,7 @@ def test_each_of_several_regions_is_decided_and_one_that_only_one_version_has_is
     result, _ = in_pairs(make)
     words = {change.scope.name: change.word for change in result.changes}
     assert words == {"load": "same", "parse": "different"}
-    assert any("extra" in note for note in result.notes)
+    assert any("extra" in note for note in spoken_lines(result.notes))
 
 
 def test_equal_versions_are_called_different_in_fewer_than_two_of_a_hundred(
@@ -197,6 +198,9 @@ def test_memory_of_which_one_side_is_only_known_to_be_small_is_told_by_its_least
         result, _ = in_pairs(sized(small, 90), most=6)
         (memory,) = [change for change in result.changes if change.unit == "B"]
         assert (memory.word, memory.course) == ("different", course)
-        assert any(f"Of the memory of {small} only a limit is known, 40.0 MiB" in n for n in result.notes)
+        assert any(
+            f"Of the memory of {small} only a limit is known, 40.0 MiB" in n
+            for n in spoken_lines(result.notes)
+        )
         result, _ = in_pairs(sized(small, 41), most=6)  # may be the same
         assert not [change for change in result.changes if change.unit == "B"]

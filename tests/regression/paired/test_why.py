@@ -29,6 +29,7 @@ from tests import gpu_documents
 from tests.documents import document
 from tests.git_repository import git, repository
 from tests.paired_documents import change_of, times
+from tests.spoken import spoken, spoken_lines
 
 PROGRAM = """
 def parse(words):
@@ -64,10 +65,10 @@ def test_a_function_that_is_called_more_is_the_reason_and_no_slower_instrument_r
     found = compare_versions(why(place), Silent()).comparison
     assert found.outcome == "regressed"
     (cause,) = [cause for cause in found.causes if cause.kind == "calls"]
-    assert "sorted is called 3,00" in cause.sentence
-    assert cause.sentence.endswith("from parse (program.py:2).")
+    assert "sorted is called 3,00" in spoken(cause)
+    assert spoken(cause).endswith("from parse (program.py:2).")
     assert (found.blamed[0].line, found.blamed[0].text) == (3, "return sorted(words)[0]")
-    assert any("were left out: --cause-budget 300 runs them" in note for note in found.notes)
+    assert any("were left out: --cause-budget 300 runs them" in note for note in spoken_lines(found.notes))
     assert found.functions == ()
     assert all(change.unit != "s" or change.baseline.groups for change in found.changes)
 
@@ -79,7 +80,7 @@ def test_fewer_calls_are_the_reason_of_a_version_that_is_faster(tmp_path: Path) 
     found = compare_versions(why(place), Silent()).comparison
     assert found.outcome == "improved"
     assert any(
-        "sorted is called" in cause.sentence and "instead of 3,00" in cause.sentence for cause in found.causes
+        "sorted is called" in spoken(cause) and "instead of 3,00" in spoken(cause) for cause in found.causes
     )
 
 
@@ -255,8 +256,8 @@ def test_ctrl_c_keeps_the_calls_that_were_counted_until_then(
     with pytest.raises(KeyboardInterrupt):
         search.run()
     (cause,) = search.found.causes
-    assert cause.sentence == "parse is called 90 times per run instead of 10, from main (tool.py:1)."
-    assert cause.evidence == ("counted once",)
+    assert spoken(cause) == "parse is called 90 times per run instead of 10, from main (tool.py:1)."
+    assert spoken_lines(cause.evidence) == ("counted by cProfile, the same in 1 run of each version",)
 
 
 def test_a_simulation_that_was_cut_off_is_told_from_one_that_was_not_made() -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.summaries.time import device_notes
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
+from profkit.reporting.views.summaries.time import device_notes
 from profkit.runtime.passes import mps_timing
 from profkit.runtime.passes.benchmark import DeviceChoice, describe_device, time_function
 from profkit.runtime.passes.read_records import read_record, region_timings

@@ -22,7 +22,9 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views.comparison.machine import machine_blocks, why_lines
-from profkit.reporting.views.comparison.sizes import (
+from profkit.reporting.views.comparison.view import blocks, view
+from profkit.reporting.views.comparison.words import (
+    fact_text,
     metric_name,
     outcome_label,
     seen_text,
@@ -30,7 +32,6 @@ from profkit.reporting.views.comparison.sizes import (
     status_of,
     verdict_text,
 )
-from profkit.reporting.views.comparison.view import blocks, view
 
 MOST_ROWS = 10
 LIMIT = 60_000  # bytes; GitHub takes a comment of 65,536 characters, and GitLab a note of 1,000,000
@@ -64,7 +65,7 @@ def versions_text(comparison: Comparison) -> str:
 
 def _fix(comparison: Comparison) -> Iterator[Text]:
     if comparison.fix:
-        yield joined(soft("fix: "), comparison.fix)
+        yield joined(soft("fix: "), fact_text(comparison.fix))
 
 
 def changes_table(comparison: Comparison) -> DataTable:

@@ -9,11 +9,15 @@ from profkit.core.types import Change, Comparison, ComparisonOutcome
 from profkit.reporting.forges.ci import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import Block, plain_text
 from profkit.reporting.views.comparison.paired import blamed_text
-from profkit.reporting.views.comparison.sizes import (
+from profkit.reporting.views.comparison.words import (
     OUTCOME_WORDS,
+    cause_text,
+    change_text,
+    fact_text,
     metric_name,
     seen_text,
     verdict_text,
+    why_text,
 )
 
 _STATES: dict[ComparisonOutcome, CaseState] = {
@@ -44,9 +48,8 @@ def machine_blocks(group: str, compared: Sequence[tuple[str, Comparison]]) -> It
 def why_lines(comparison: Comparison) -> list[str]:
     """The likeliest lines and causes, a sentence each, the best known first, and nothing twice."""
     blamed = comparison.blamed[:_MOST_CAUSES]
-    told = tuple(line.reason for line in blamed)
-    sentences = [cause.sentence for cause in comparison.causes]
-    left = [text for text in sentences if not text.startswith(told)]
+    told = tuple(fact_text(line.why) for line in blamed)
+    left = [text for text in map(cause_text, comparison.causes) if not text.startswith(told)]
     return [plain_text(blamed_text(line)) for line in blamed] + left[:_MOST_CAUSES]
 
 
@@ -56,15 +59,15 @@ def _cases(group: str, name: str, comparison: Comparison) -> Cases:
     cases = [_case(whole, change) for change in comparison.changes if change.role == "decides"]
     state = _STATES[comparison.outcome]
     if not any(case.state == state for case in cases):
-        fix = f"\nfix: {comparison.fix}" if comparison.fix else ""
-        detail = comparison.reason + fix
-        cases.insert(0, Case(whole, "result", state, comparison.reason, detail, kind=comparison.outcome))
+        reason = why_text(comparison)
+        fix = f"\nfix: {fact_text(comparison.fix)}" if comparison.fix else ""
+        cases.insert(0, Case(whole, "result", state, reason, reason + fix, kind=comparison.outcome))
     seconds = comparison.pairing.seconds if comparison.pairing is not None else 0.0
     facts: list[tuple[str, str]] = [("outcome", comparison.outcome)]
     for side, what in ((comparison.baseline, "baseline"), (comparison.candidate, "candidate")):
         facts.append((what, side.commit or side.name))
     output = "\n".join(
-        filter(None, [comparison.reason, seen_text(comparison.changes), *why_lines(comparison)])
+        filter(None, [why_text(comparison), seen_text(comparison.changes), *why_lines(comparison)])
     )
     return Cases(title, tuple(cases), comparison.candidate.started, seconds, tuple(facts), output)
 
@@ -75,7 +78,7 @@ def _case(group: str, change: Change) -> Case:
         state = "unknown"
     elif change.word == "different" and change.course == "worse":
         state = "failure"
-    return Case(group, metric_name(change), state, change.reason, kind=change.word)
+    return Case(group, metric_name(change), state, change_text(change), kind=change.word)
 
 
 def _annotations(name: str, comparison: Comparison) -> Iterator[Annotation]:
@@ -86,7 +89,7 @@ def _annotations(name: str, comparison: Comparison) -> Iterator[Annotation]:
     word = OUTCOME_WORDS[comparison.outcome].lower()
     title = f"{name}: {word}" if name else word
     lines = [verdict_text(comparison), seen_text(comparison.changes), *why_lines(comparison)]
-    lines += [f"fix: {comparison.fix}"] if comparison.fix else []
+    lines += [f"fix: {fact_text(comparison.fix)}"] if comparison.fix else []
     message = "\n".join(" ".join(line.split()) for line in lines if line)
     first = comparison.blamed[0] if comparison.blamed and comparison.outcome == "regressed" else None
     if first is None:

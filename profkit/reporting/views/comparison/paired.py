@@ -9,7 +9,7 @@ from profkit.core.types import BlamedLine, Comparison, Pairing
 from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.series import interval_chart
 from profkit.reporting.view import Block, Item, Items, Section, Text, code, joined, soft, strong
-from profkit.reporting.views.comparison.sizes import seen_text, verdict_text
+from profkit.reporting.views.comparison.words import fact_text, seen_text, verdict_text
 
 # Of calling a time different that is the same, over all looks, as `regression/paired/decide.py` has it.
 ERROR = 0.02
@@ -76,7 +76,7 @@ def blamed_text(line: BlamedLine) -> Text:
     commit = f"commit {line.commit[:_COMMIT]}" if line.commit else "not committed"
     subject = f" '{line.subject}'" if line.subject and line.commit else ""
     inside = (" in ", code(line.function)) if line.function else ()
-    return joined(strong(where), *inside, f", {commit}", soft(subject), f": {line.reason}")
+    return joined(strong(where), *inside, f", {commit}", soft(subject), f": {fact_text(line.why)}")
 
 
 def trust_line(comparison: Comparison) -> str:

@@ -19,6 +19,7 @@ from profkit.reporting.view import (
     soft,
     strong,
 )
+from profkit.reporting.views.comparison.words import fact_text
 from profkit.reporting.views.run_insights import evidence_text
 
 SIGNS: dict[RoleSign, str] = {
@@ -77,8 +78,19 @@ def _insight_item(change: InsightChange) -> Item:
     assert insight is not None
     sign = Span(f"{status.sign} {title}: ", status=status)
     below: list[Text] = [soft(f"{'was: ' if change.candidate is None else ''}{evidence_text(insight)}")]
-    below += [soft(change.reason)] if change.reason else []
+    why = "; ".join(map(fact_text, change.why)) or _gain_change(change)
+    below += [soft(why)] if why else []
     return Item(joined(sign, strong(insight.title), _place(insight)), tuple(below))
+
+
+def _gain_change(change: InsightChange) -> str:
+    """`at most 33 % of the GPU time, before 38 %`, of what is still there."""
+    old, new = change.baseline, change.candidate
+    if change.word != "remains" or new is None or new.gain is None:
+        return ""
+    text = f"at most {100 * new.gain.at_most:.0f} % of {new.gain.of}"
+    known = old is not None and old.gain is not None
+    return f"{text}, before {100 * old.gain.at_most:.0f} %" if known and old and old.gain else text
 
 
 def _place(insight: Insight) -> Text:

@@ -32,15 +32,16 @@ from profkit.reporting.view import (
 from profkit.reporting.views.comparison import paired
 from profkit.reporting.views.comparison.comment import MOST_ROWS, causes, seen_share, versions_text
 from profkit.reporting.views.comparison.machine import machine_blocks
-from profkit.reporting.views.comparison.sizes import (
+from profkit.reporting.views.comparison.view import blocks
+from profkit.reporting.views.comparison.words import (
     OUTCOME_WORDS,
     OUTCOMES,
+    fact_text,
     leading_change,
     outcome_label,
     size_text,
     verdict_text,
 )
-from profkit.reporting.views.comparison.view import blocks
 
 _ENDINGS: dict[str, Label] = {
     "new": Label(Status.NEW, "NEW"),
@@ -186,7 +187,7 @@ def _whole(comparison: Comparison) -> Iterator[Block]:
     if comparison.pairing is not None:
         yield Facts(tuple(paired.facts(comparison.pairing)))
     if comparison.fix:
-        yield Paragraph(joined(soft("fix: "), comparison.fix))
+        yield Paragraph(joined(soft("fix: "), fact_text(comparison.fix)))
     yield from blocks(comparison, trust=False)
 
 

@@ -42,7 +42,16 @@ from profkit.reporting.view import (
 from profkit.reporting.views.comparison import paired
 from profkit.reporting.views.comparison.machine import machine_blocks
 from profkit.reporting.views.comparison.roles import compared_insights, paired_kernels
-from profkit.reporting.views.comparison.sizes import OUTCOMES, outcome_label, status_of
+from profkit.reporting.views.comparison.words import (
+    OUTCOMES,
+    cause_text,
+    change_text,
+    evidence_texts,
+    fact_text,
+    outcome_label,
+    status_of,
+    why_text,
+)
 
 DISTURBANCES = (
     "neighbours",
@@ -63,8 +72,8 @@ def view(comparison: Comparison) -> View:
     """The comparison as blocks."""
     forced = "FORCED: these two must not be compared; what follows may mean nothing."
     pairing = comparison.pairing
-    headline: list[Text] = [comparison.reason] if pairing is None else paired.headline(comparison)
-    headline += [joined(soft("fix: "), comparison.fix)] if comparison.fix else []
+    headline: list[Text] = [why_text(comparison)] if pairing is None else paired.headline(comparison)
+    headline += [joined(soft("fix: "), fact_text(comparison.fix))] if comparison.fix else []
     names = dict.fromkeys((comparison.baseline.name, comparison.candidate.name))
     label = Label(OUTCOMES[comparison.outcome], comparison.outcome.upper())
     sides = ("baseline", _side_line(comparison.baseline)), ("candidate", _side_line(comparison.candidate))
@@ -103,7 +112,7 @@ def blocks(comparison: Comparison, *, trust: bool = True) -> Iterator[Block]:
     ):
         if causes:
             items = (
-                Item(cause.sentence, (soft("; ".join(cause.evidence)),) if cause.evidence else ())
+                Item(cause_text(cause), (soft("; ".join(evidence_texts(cause))),) if cause.evidence else ())
                 for cause in causes
             )
             yield Section(heading, (Items(tuple(items)),))
@@ -116,7 +125,7 @@ def blocks(comparison: Comparison, *, trust: bool = True) -> Iterator[Block]:
     if same is not None:
         yield Section("The same (and the smallest change that would have been seen)", (), headline=same)
     looked = looked_line(comparison) if trust else None
-    yield from notes([*comparison.notes, *([looked] if looked else [])])
+    yield from notes([*map(fact_text, comparison.notes), *([looked] if looked else [])])
 
 
 def _side_line(side: Side) -> str:
@@ -267,7 +276,7 @@ def _interval(change: Change) -> str:
 
 def _undecided(comparison: Comparison) -> Iterator[Block]:
     lines = tuple(
-        f"{_title_of(change)}{_of_kernel(change)}: {change.reason}"
+        f"{_title_of(change)}{_of_kernel(change)}: {change_text(change)}"
         for change in comparison.changes
         if change.word == "ambiguous" and not _is_case(change) and change.metric != _GEOMETRIC_MEAN
     )
@@ -405,7 +414,12 @@ def difference_line(difference: Difference) -> str:
         _differing_items(difference)
         or f"{difference.baseline or 'not known'} -> {difference.candidate or 'not known'}"
     )
-    return f"{title}: {values}; {difference.meaning}"
+    why = field.why if field is not None else ""
+    if difference.intended:
+        why = "this is what is compared, as asked for"
+    elif field is not None and difference.tier != field.tier:
+        why = f"the {'baseline' if difference.baseline is None else 'candidate'} does not say: {why}"
+    return f"{title}: {values}; {why}"
 
 
 def _differing_items(difference: Difference) -> str | None:

@@ -62,7 +62,9 @@ from profkit.reporting.views.generation.text import (
 LINES = 8  # operations in a chart of lines: there are eight colours
 _MANY = 400  # rows of a page
 _LETTERS = "ABCDEFGH"
-MAP_LEGEND = "F faster than PyTorch, S slower, = the same, ? not decided, ✗ not correct, r the same code again"
+MAP_LEGEND = (
+    "F faster than PyTorch, S slower, = the same, ? not decided, ✗ not correct, r the same code again"
+)
 _GIVEN: Mapping[str, str] = {
     "insight": "speed and insights of a correct kernel",
     "passed": "speed of a correct kernel",

@@ -10,8 +10,10 @@ from pathlib import PurePath
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
 from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
+from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.view import Span, Status, Text, strong
 from profkit.reporting.views.comparison import DISTURBANCES
+from profkit.reporting.views.comparison.words import cause_text, evidence_texts
 
 OUTCOMES: dict[Outcome, Status] = {
     "regressed": Status.FAIL,
@@ -97,14 +99,16 @@ def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
 def missed_targets(workload: WorkloadOutcome) -> list[str]:
     """Targets that failed, with the reason of each."""
     return [
-        f"target {v.target} ({v.threshold}): {v.reason}" for v in workload.verdicts if v.verdict == "fail"
+        f"target {v.target} ({threshold_text(v)}): {v.reason}"
+        for v in workload.verdicts
+        if v.verdict == "fail"
     ]
 
 
 def causes(workload: WorkloadOutcome) -> list[str]:
     """Why it changed, as far as the counters of tonight's run and of the last good one tell."""
     all_causes = workload.comparison.causes if workload.comparison is not None else ()
-    return [cause.sentence for cause in all_causes if cause.kind not in DISTURBANCES]
+    return [cause_text(cause) for cause in all_causes if cause.kind not in DISTURBANCES]
 
 
 def disturbances(workload: WorkloadOutcome) -> list[str]:
@@ -116,7 +120,10 @@ def disturbances(workload: WorkloadOutcome) -> list[str]:
     if workload.comparison is None or all(m.code in (*BESIDE_BASE, "not-compared") for m in moved):
         return []
     told = [cause for cause in workload.comparison.causes if cause.kind in DISTURBANCES]
-    return [f"{c.sentence.rstrip('.')}: {'; '.join(c.evidence)}" if c.evidence else c.sentence for c in told]
+    return [
+        f"{cause_text(c).rstrip('.')}: {'; '.join(evidence_texts(c))}" if c.evidence else cause_text(c)
+        for c in told
+    ]
 
 
 def evidence(metric: MetricOutcome) -> list[str]:

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from profkit.analysis.kernel_names import short_name
-from profkit.backends import kernel_word
-from profkit.core.formatting import format_figures, format_quantity
-from profkit.core.types import RUN, Change, FunctionChange, KernelChange, RunDocument, Scope
+from profkit.core.types import RUN, Change, Fact, FunctionChange, KernelChange, RunDocument, Scope
 from profkit.regression.compare.kernels import KernelPair, MatchedKernels
-from profkit.regression.compare.pairs import KERNEL_SHARE, readings_of
+from profkit.regression.compare.metrics import KERNEL_SHARE, readings_of
 
 Values = Mapping[tuple[str, Scope], float]
 
@@ -83,37 +80,11 @@ class Evidence:
         return change is not None and change.word in ("slower", "faster")
 
 
-def added_value(function: FunctionChange) -> float:
-    """By how much the candidate has more of it."""
-    return (function.candidate or 0.0) - (function.baseline or 0.0)
+def moved(title: str, before: float, after: float, unit: str = "") -> Fact:
+    """A value before and after; `title` is a metric, or another key of the titles in words.yaml."""
+    return Fact.of("moved", title=title, before=before, after=after, unit=unit)
 
 
-def transition(title: str, before: float, after: float, unit: str = "") -> str:
-    """`registers per thread 40 -> 64`."""
-    return f"{title} {format_quantity(before, unit)} -> {format_quantity(after, unit)}"
-
-
-def change_text(title: str, change: Change, unit: str | None = None) -> str:
+def change_fact(change: Change) -> Fact:
     """The same of a change."""
-    unit = change.unit if unit is None else unit
-    return transition(title, change.baseline.value, change.candidate.value, unit)
-
-
-def relative_change(before: float, after: float) -> str:
-    """`12.3 % more`, `8 % less`, `2.4 times as much`."""
-    if before <= 0:
-        return "more"
-    part = after / before - 1
-    if part >= 1:
-        return f"{format_figures(after / before)} times as much"
-    return f"{format_figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
-
-
-def work_units(evidence: Evidence) -> str:
-    """What the work of the device is called: `kernels`, on Metal `encoders`."""
-    return f"{kernel_word(evidence.candidate.backend)}s"
-
-
-def kernel_label(name: str) -> str:
-    """A kernel's name in a sentence."""
-    return short_name(name, 48)
+    return moved(change.metric, change.baseline.value, change.candidate.value, change.unit)

@@ -1,8 +1,8 @@
-"""What two runs both have: each metric of each scope with its two values, and what counts as a change of it."""
+"""Each metric that two runs both have: its two values in each scope, what counts as a change of it, and the word."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,13 +10,26 @@ from typing import Literal
 
 from profkit.analysis.metrics import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
+from profkit.core.inference import (
+    Interval,
+    Ratio,
+    benjamini_hochberg,
+    course_of,
+    coverage_of_selected,
+    decide,
+    ratio_of,
+    ratio_of_values,
+)
 from profkit.core.inference.ratio import BETWEEN
 from profkit.core.statistics import combine_processes, mad_sigma, median
 from profkit.core.tables import load_yaml
 from profkit.core.types import (
     RUN,
+    Change,
+    ChangeWord,
     Difference,
     Direction,
+    Fact,
     Quality,
     Reading,
     RunDocument,
@@ -60,12 +73,7 @@ def all_rules() -> tuple[ChangeRule, ...]:
 
 def rule_of(metric: str, tool: str) -> ChangeRule | None:
     """The first rule of `metric` as `tool` measures it; None where none does."""
-    return next((r for r in _rules_by_metric(metric) if not r.tools or tool in r.tools), None)
-
-
-@lru_cache(maxsize=512)
-def _rules_by_metric(metric: str) -> tuple[ChangeRule, ...]:
-    return tuple(rule for rule in all_rules() if rule.metric == metric)
+    return next((r for r in all_rules() if r.metric == metric and (not r.tools or tool in r.tools)), None)
 
 
 # Standard deviations, relative, of the medians of single processes of one program, one after the other, timed by CUDA
@@ -245,3 +253,151 @@ def readings_of(document: RunDocument) -> Iterator[Reading]:
         if reading.value is not None and reading.doubt is None and key not in keys:
             keys.add(key)
             yield reading
+
+
+# ---------------------------------------------------------------- the word on each
+
+LONGER, PROCESSES, CORRELATED = Fact("sample-longer"), Fact("more-processes"), Fact("uncorrelated-samples")
+LEAST_SAMPLES = 6  # independent ones of one process: fewer have no interval of 95 % (statistics.median_rank)
+FALSE_SHARE = 0.05  # of what is called different, on average
+
+
+def decide_pairs(pairs: Sequence[MetricPair], floor: float | None = None) -> tuple[Change, ...]:
+    """One change for each pair, in their order. `floor` takes the place of every metric's own relative floor."""
+    sampled = [
+        (pair, ratio_of(pair.baseline.groups, pair.candidate.groups, pair.between))
+        for pair in pairs
+        if pair.sampled
+    ]
+    changes = iter(decide_ratios(sampled, floor))
+    return tuple(next(changes) if pair.sampled else _decide_single(pair, floor) for pair in pairs)
+
+
+def decide_ratios(sampled: Sequence[tuple[MetricPair, Ratio | None]], floor: float | None) -> list[Change]:
+    """The changes of sampled pairs, tested together: p is Benjamini and Hochberg's.
+
+    The intervals of those that it picks out are as much wider as the picking asks for. What is DIFFERENT by itself and
+    was not picked out is chance among so many.
+    """
+    adjusted = iter(benjamini_hochberg([ratio.p for _, ratio in sampled if ratio is not None]))
+    ps = [None if ratio is None else next(adjusted) for _, ratio in sampled]
+    tested = [p for p in ps if p is not None]
+    wide = coverage_of_selected(sum(p <= FALSE_SHARE for p in tested), len(tested), FALSE_SHARE)
+    changes = []
+    for (pair, ratio), p in zip(sampled, ps, strict=True):
+        picked = p is not None and p <= FALSE_SHARE
+        change = _decide_sampled(pair, ratio, wide if picked else 1 - FALSE_SHARE, p, floor)
+        if change.word == "different" and not picked:
+            change = _decide_sampled(pair, ratio, wide, p, floor)
+        changes.append(change)
+    return changes
+
+
+def tested_count(changes: Sequence[Change]) -> int:
+    """How many of them were tested, and so had a chance to be called different by luck."""
+    return sum(change.p is not None for change in changes)
+
+
+def _decide_sampled(
+    pair: MetricPair, ratio: Ratio | None, confidence: float, p: float | None, floor: float | None
+) -> Change:
+    """By the interval of the ratio of the medians at `confidence`; `p` is adjusted for how many were looked at."""
+    counts = _floor_of(pair, floor)
+    if ratio is None:
+        return _change_of(pair, "ambiguous", counts, doubts=(_no_interval(pair),), fix=LONGER)
+    low, high = ratio.interval(confidence)
+    interval = Interval(low, ratio.value, high)
+    word = decide(interval, counts)
+    doubts = [Fact("one-process")] if ratio.assumed else []
+    fix = PROCESSES if ratio.assumed and ratio.between >= ratio.within else LONGER
+    if ratio.independent is not None:
+        doubts.append(Fact.of("correlated", independent=ratio.independent))
+        fix = CORRELATED
+    return _change_of(
+        pair,
+        word,
+        counts,
+        interval,
+        p=p,
+        detectable=(1 + counts) * (1 + ratio.detectable(confidence)) - 1,
+        doubts=tuple(doubts),
+        fix=fix if word == "ambiguous" else None,
+    )
+
+
+def _no_interval(pair: MetricPair) -> Fact:
+    """Why samples give no interval."""
+    sides = pair.baseline.groups, pair.candidate.groups
+    if any(min(group) <= 0 for side in sides for group in side if group):
+        return Fact("zero-sample")
+    if any(len(side) > 1 for side in sides):
+        return Fact("coarse-clock")
+    fewest = min((len(group) for side in sides for group in side), default=0)
+    return Fact.of("dependent-samples" if fewest >= LEAST_SAMPLES else "few-samples", fewest=fewest)
+
+
+def _decide_single(pair: MetricPair, floor: float | None) -> Change:
+    """Of one value on each side: exact where the metric is, else by how far such values are known to differ.
+
+    A value whose noise no rule gives is AMBIGUOUS, however large the change; equal ones are, too.
+    """
+    rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
+    counts, ratio = _floor_of(pair, floor), ratio_of_values(before, after)
+    if before == after and (rule.exact or before == 0):
+        interval = Interval(1.0, 1.0, 1.0) if ratio is not None else None
+        # of nothing no share says anything
+        return _change_of(pair, "same", counts, interval, detectable=counts if before else None)
+    if rule.repeat is None and rule.spread is None:
+        return _change_of(pair, "ambiguous", counts, doubts=(Fact("unknown-noise"),))
+    noise = max((rule.repeat or 0.0) * max(abs(before), abs(after)), rule.spread or 0.0)
+    limit = max((rule.floor if floor is None else floor) * abs(before), rule.least)
+    change = after - before
+    word = decide(Interval(change - noise, change, change + noise), limit, around=0)
+    interval = None
+    if ratio is not None:
+        interval = Interval(max(0.0, (after - noise) / before), ratio, (after + noise) / before)
+    detectable = (limit + noise) / abs(before) if before else None
+    return _change_of(pair, word, counts, interval, limit=limit, detectable=detectable)
+
+
+def _floor_of(pair: MetricPair, floor: float | None) -> float:
+    """The relative change that counts: the rule's, or the one asked for, and never less than the absolute one."""
+    size = min(abs(pair.baseline.value), abs(pair.candidate.value))
+    asked = pair.rule.floor if floor is None else floor
+    return max(asked, pair.rule.least / size) if size > 0 else asked
+
+
+def _change_of(
+    pair: MetricPair,
+    word: ChangeWord,
+    floor: float,
+    interval: Interval | None = None,
+    *,
+    p: float | None = None,
+    limit: float | None = None,
+    detectable: float | None = None,
+    doubts: tuple[Fact, ...] = (),
+    fix: Fact | None = None,
+) -> Change:
+    before, after = pair.baseline.value, pair.candidate.value
+    return Change(
+        metric=pair.metric,
+        unit=pair.unit,
+        better=pair.better,
+        baseline=pair.baseline,
+        candidate=pair.candidate,
+        word=word,
+        course=course_of(before, after, pair.better) if word == "different" else "neither",
+        scope=pair.scope,
+        ratio=interval.middle if interval is not None else ratio_of_values(before, after),
+        low=interval.low if interval is not None else None,
+        high=interval.high if interval is not None else None,
+        p=p,
+        floor=floor,
+        limit=limit,
+        detectable=detectable,
+        tool=pair.tool,
+        role=pair.rule.role,
+        doubts=doubts,
+        fix=fix,
+    )

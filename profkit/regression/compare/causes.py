@@ -1,0 +1,387 @@
+"""Why something changed: rules by theme, each of which looks at both runs and says what their counters show.
+
+A rule explains nothing that was not found different, and every cause carries the values that it rests on. Rules are
+tried in the order of RULES: what is outside of the program first, then what it does otherwise, then how well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from math import log, prod
+
+from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
+from profkit.analysis.summaries.readings import traced_iterations
+from profkit.backends import kernel_word
+from profkit.core.types import Cause, Change, Fact, FunctionChange, KernelChange, RunDocument, Scope
+from profkit.regression.compare.evidence import Evidence, change_fact, moved
+from profkit.regression.compare.kernels import KernelPair, added_seconds, added_value, counts_chosen_launches
+from profkit.regression.compare.machine import find_machine_causes, find_performance_state
+
+REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
+SAME_TOTAL = 0.02  # the total is the same within this
+MOVED_SHARE = 0.02  # of the total: what moved at least
+ENCODER_SHARE = 0.1  # of what was added: less explains nothing
+CALLS_SHARE = 0.01  # of the GPU time
+CALLS_APART = 0.02  # calls per iteration, relative: the ends of a trace cut through an iteration
+TOLD_BY_WORK = 0.5  # of the logarithm of the time's ratio: so much of it the instructions tell
+MOST_OF_A_KIND = 5  # the largest: of a hundred kernels with one cause five are enough
+_NAMED = 3  # kernels or functions that evidence names
+# The metric, and whether more of it is the worse for a kernel.
+_EFFICIENCY = (
+    ("memory.spill.loads", True),
+    ("memory.spill.stores", True),
+    ("shared.bank_conflicts", True),
+    ("memory.coalescing", False),
+    ("warp.execution_efficiency", False),
+)
+_MISSES = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "branch.miss_rate")
+
+
+def causes_of(evidence: Evidence) -> tuple[Cause, ...]:
+    """What every rule finds, in their order."""
+    causes: list[Cause] = []
+    for rule in RULES:
+        counts: Counter[str] = Counter()
+        for cause in rule(evidence):
+            counts[cause.kind] += 1
+            if counts[cause.kind] <= MOST_OF_A_KIND:
+                causes.append(cause)
+    return tuple(causes)
+
+
+# ---------------------------------------------------------------- software, other kernels
+
+
+def _find_software(evidence: Evidence) -> Iterator[Cause]:
+    """Another torch, Triton, driver or Python, where anything is different: it may bring other kernels by itself."""
+    if not any(change.word == "different" for change in evidence.changes):
+        return
+    sides = fingerprint_of(evidence.baseline), fingerprint_of(evidence.candidate)
+    for found in fingerprint_differences(*sides):
+        if all_fields()[found.name].of == "software" and found.baseline and found.candidate:
+            names = {"field": found.name, "before": found.baseline, "after": found.candidate}
+            yield Cause("software", Fact("software", {}, names))
+
+
+def _find_other_kernels(evidence: Evidence) -> Iterator[Cause]:
+    """Where kernels with 5 % of the GPU time vanished and others appeared: most often a library's other algorithm."""
+    gone = [k for k in evidence.kernels if k.word == "vanished" and k.share >= REPLACED_SHARE]
+    new = [k for k in evidence.kernels if k.word == "appeared" and k.share >= REPLACED_SHARE]
+    if not gone or not new:
+        return
+    before, after = (sum(k.share for k in kernels) for kernels in (gone, new))
+    lines = [Fact.of("gone", kernel=k.name, seconds=k.baseline_seconds or 0.0) for k in gone[:_NAMED]]
+    lines += [Fact.of("new", kernel=k.name, seconds=k.candidate_seconds or 0.0) for k in new[:_NAMED]]
+    said = Fact.of("other-kernels", before=before, after=after, things=_things(evidence))
+    yield Cause("algorithm", said, evidence=tuple(lines))
+
+
+def _things(evidence: Evidence) -> str:
+    return f"{kernel_word(evidence.candidate.backend)}s"
+
+
+def _find_autotuning(evidence: Evidence) -> Iterator[Cause]:
+    """For each kernel and key that Triton tuned in both runs, where it chose another configuration."""
+    if all(c.word != "different" for c in evidence.changes) and all(
+        k.word == "same" for k in evidence.kernels
+    ):
+        return
+    after = _tuned_choices(evidence.candidate)
+    for (kernel, key), best in _tuned_choices(evidence.baseline).items():
+        chosen = after.get((kernel, key))
+        if chosen is not None and chosen != best:
+            said = Fact.of("triton", kernel=kernel, key=key)
+            yield Cause(
+                "triton", said, Scope("kernel", kernel), (Fact.of("renamed", before=best, after=chosen),)
+            )
+
+
+def _tuned_choices(document: RunDocument) -> dict[tuple[str, str], str]:
+    """The last choice of each kernel and key in the timing pass, else in any."""
+    works = sorted(document.triton, key=lambda work: work.pass_name == "timing")
+    return {(t.kernel, t.key): t.best for work in works for t in work.tunings}
+
+
+# ---------------------------------------------------------------- occupancy
+
+
+def _find_shapes_and_occupancy(evidence: Evidence) -> Iterator[Cause]:
+    """For each kernel with 1 % of the GPU time: another grid or block, and an occupancy that fell."""
+    for pair in evidence.main_kernels():
+        scope, change = pair.baseline.scope, evidence.kernel_change(pair.baseline.scope)
+        if pair.reshaped and change is not None and change.word != "same":
+            shapes = Fact.of("renamed", before=pair.baseline.id, after=pair.candidate.id)
+            said = Fact.of("shape", kernel=pair.candidate.name)
+            yield Cause("shape", said, pair.candidate.scope, (shapes,))
+        fall = evidence.fell("occupancy.theoretical", scope) or evidence.fell("occupancy.achieved", scope)
+        if fall is not None:
+            yield _occupancy_cause(evidence, pair, fall)
+
+
+def _occupancy_cause(evidence: Evidence, pair: KernelPair, fall: Change) -> Cause:
+    risen = _risen_resources(evidence, pair, fall)
+    sure = len(risen) == 1 or bool(_block_limits(evidence, pair))
+    names = {f"risen{number}": line.names["title"] for number, line in enumerate(risen)}
+    said = Fact.of(
+        "occupancy-because" if risen and sure else "occupancy-where" if risen else "occupancy",
+        kernel=pair.candidate.name,
+        metric=fall.metric,
+        before=fall.baseline.value,
+        after=fall.candidate.value,
+        **names,
+    )
+    lines = [change_fact(fall), *risen]
+    achieved = evidence.both("occupancy.achieved", pair.baseline.scope)
+    if achieved is not None and fall.metric == "occupancy.theoretical":
+        lines.append(moved("occupancy.achieved", *achieved, "%"))
+    return Cause("occupancy", said, pair.candidate.scope, tuple(lines))
+
+
+def _risen_resources(evidence: Evidence, pair: KernelPair, fall: Change) -> list[Fact]:
+    """What each block uses more of than before.
+
+    Where the report says how many blocks each resource allows, only the resource that allows the fewest. Nothing where
+    the kernel could keep as many warps as before, and merely did not.
+    """
+    scope = pair.baseline.scope
+    if fall.metric != "occupancy.theoretical" and evidence.both("occupancy.theoretical", scope):
+        return []
+    limits = _block_limits(evidence, pair)
+    before, after = pair.baseline, pair.candidate
+    risen = []
+    for metric, unit, limit, launched in (
+        ("launch.registers", "", "registers", (before.registers, after.registers)),
+        ("launch.shared", "B", "shared", (before.shared, after.shared)),
+        ("launch.threads", "", "warps", (prod(before.block), prod(after.block))),
+    ):
+        first, second = evidence.both(metric, scope) or launched
+        allows_more = bool(limits) and limits.get(limit, float("inf")) > min(limits.values())
+        if first is not None and second is not None and second > first and not allows_more:
+            risen.append(moved(metric, first, second, unit))
+    return risen
+
+
+def _block_limits(evidence: Evidence, pair: KernelPair) -> dict[str, float]:
+    """How many blocks of the candidate fit on a multiprocessor by each resource, where the report says it."""
+    scope = pair.baseline.scope
+    names = ("registers", "shared", "warps", "blocks", "barriers")
+    limits = {name: evidence.after.get((f"occupancy.limit.{name}", scope)) for name in names}
+    return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+# ---------------------------------------------------------------- which kernels, how often
+
+
+def _find_moved_work(evidence: Evidence) -> Iterator[Cause]:
+    """One kernel or function takes more, another as much less, and the whole is what it was."""
+    kernels = [(k.name, added_seconds(k)) for k in evidence.kernels if k.word not in ("same", "ambiguous")]
+    before = sum(k.baseline_seconds or 0.0 for k in evidence.kernels)
+    after = sum(k.candidate_seconds or 0.0 for k in evidence.kernels)
+    yield from _moved_cause(kernels, before, after, "s")
+    functions = [(f.name, added_value(f)) for f in evidence.functions if f.unit == "instructions"]
+    before, after = (
+        next((p.total for p in run.profiles if p.unit == "instructions"), 0.0)
+        for run in (evidence.baseline, evidence.candidate)
+    )
+    yield from _moved_cause(functions, before, after, "")
+
+
+def _moved_cause(
+    parts: Sequence[tuple[str, float]], before: float, after: float, unit: str
+) -> Iterator[Cause]:
+    if before <= 0 or abs(after / before - 1) > SAME_TOTAL:
+        return
+    up = sorted((part for part in parts if part[1] > 0), key=lambda part: -part[1])
+    down = sorted((part for part in parts if part[1] < 0), key=lambda part: part[1])
+    size = min(sum(size for _, size in up), -sum(size for _, size in down))
+    if size >= MOVED_SHARE * before:
+        numbers = {"share": size / before, "more_down": len(down) - 1, "more_up": len(up) - 1}
+        said = Fact("moved-time" if unit else "moved-work", numbers, {"down": down[0][0], "up": up[0][0]})
+        yield Cause("moved", said, evidence=tuple(_added(*part, unit) for part in (*up[:2], *down[:2])))
+
+
+def _added(name: str, size: float, unit: str = "") -> Fact:
+    return Fact.of("added", name=name, size=size, unit=unit)
+
+
+def _find_slower_encoders(evidence: Evidence) -> Iterator[Cause]:
+    """The Metal encoders with most of the time that was added: their trace has no counters that would say why."""
+    added = sum(map(added_seconds, evidence.kernels))
+    if kernel_word(evidence.candidate.backend) != "encoder" or added <= 0:
+        return
+    slower = [k for k in evidence.kernels if k.word == "slower" and added_seconds(k) >= ENCODER_SHARE * added]
+    for encoder in sorted(slower, key=added_seconds, reverse=True)[:_NAMED]:
+        before, after = encoder.baseline_seconds or 0.0, encoder.candidate_seconds or 0.0
+        share = min(1.0, added_seconds(encoder) / added)
+        said = Fact.of("encoder", kernel=encoder.name, before=before, after=after, share=share)
+        yield Cause("encoder", said, _scope(encoder), (moved("seconds per iteration", before, after, "s"),))
+
+
+def _scope(kernel: KernelChange) -> Scope:
+    return Scope("kernel", kernel.name, kernel.launch or None)
+
+
+def _find_call_counts(evidence: Evidence) -> Iterator[Cause]:
+    """For each kernel that became slower or faster, and is launched another number of times in each iteration."""
+    if counts_chosen_launches(evidence.baseline.trace) or counts_chosen_launches(evidence.candidate.trace):
+        return
+    for k in evidence.kernels:
+        before, after = k.baseline_calls, k.candidate_calls
+        if k.word not in ("slower", "faster") or k.share < CALLS_SHARE or not before or not after:
+            continue
+        if abs(after / before - 1) > CALLS_APART:
+            said = Fact.of("called-more" if after > before else "called-less", kernel=k.name)
+            yield Cause("calls", said, _scope(k), (moved("calls", before, after),))
+
+
+def _find_launch_counts(evidence: Evidence) -> Iterator[Cause]:
+    """Where each iteration launches more kernels or fewer, or submits more command buffers to an Apple GPU."""
+    sizes = [(k.name, (k.candidate_calls or 0.0) - (k.baseline_calls or 0.0)) for k in evidence.kernels]
+    largest = sorted((part for part in sizes if abs(part[1]) > 0.1), key=lambda part: -abs(part[1]))[:_NAMED]
+    for metric, kind, things, parts in (
+        ("launch.count", "launches", _things(evidence), largest),
+        ("buffer.count", "buffers", "command buffers", []),
+    ):
+        for change in evidence.different(metric):
+            before, after = change.baseline.value, change.candidate.value
+            said = Fact.of(
+                kind, count=abs(after - before), things=things, how="more" if after > before else "fewer"
+            )
+            lines = (moved(metric, before, after), *(_added(*part) for part in parts))
+            yield Cause(kind, said, evidence=lines)
+
+
+def _find_idle_device(evidence: Evidence) -> Iterator[Cause]:
+    """Where GPU utilization fell. That it waits for the host is only said where nothing was launched while it idled."""
+    fall = evidence.fell("gpu.utilization")
+    if fall is None:
+        return
+    lines, starved = [change_fact(fall)], None
+    for side, document in (("baseline", evidence.baseline), ("candidate", evidence.candidate)):
+        starved = document.trace.starved if document.trace is not None else None
+        if starved is not None:
+            verb = "submitted" if document.metal is not None else "launched"
+            lines.append(Fact.of("starved", verb=verb, share=starved, side=side))
+    waits = starved is not None and starved > 0.5
+    said = Fact.of("waits-for-host" if waits else "idle-device", things=_things(evidence))
+    yield Cause("host", said, evidence=tuple(lines))
+
+
+def _find_transfers(evidence: Evidence) -> Iterator[Cause]:
+    """Where the bytes of an iteration's copies between host and device are different, by their kind."""
+    for change in evidence.different("transfer.bytes"):
+        before, after = _bytes_by_kind(evidence.baseline), _bytes_by_kind(evidence.candidate)
+        kinds = [
+            moved(kind, before.get(kind, 0.0), after.get(kind, 0.0), "B")
+            for kind in dict.fromkeys((*before, *after))
+            if before.get(kind) != after.get(kind)
+        ]
+        yield Cause("transfers", _more("transfers", change), evidence=(change_fact(change), *kinds))
+
+
+def _bytes_by_kind(document: RunDocument) -> dict[str, float]:
+    count = traced_iterations(document)
+    transfers = document.trace.transfers if document.trace is not None else ()
+    return {transfer.kind: transfer.bytes / count for transfer in transfers}
+
+
+def _more(code: str, change: Change, **names: str) -> Fact:
+    return Fact.of(code, before=change.baseline.value, after=change.candidate.value, **names)
+
+
+# ---------------------------------------------------------------- work, bytes, efficiency, memory
+
+
+def _find_work(evidence: Evidence) -> Iterator[Cause]:
+    """Instructions of the run, with the functions that grew, and of each kernel whose time changed; bytes likewise."""
+    for change in evidence.different("instructions"):
+        if change.scope.kind != "kernel":
+            largest = _grown_functions(evidence, change)
+            size = change.candidate.value - change.baseline.value
+            most = bool(largest) and abs(added_value(largest[0])) > abs(size) / 2
+            said = (
+                _more("more-work-in", change, function=largest[0].name)
+                if most
+                else _more("more-work", change)
+            )
+            lines = [_added(f.name, added_value(f)) for f in largest]
+            yield Cause("work", said, change.scope, (change_fact(change), *lines))
+        elif evidence.time_changed(change.scope):
+            said = _more("more-work-of", change, kernel=change.scope.name or "")
+            yield Cause("work", said, change.scope, (change_fact(change),))
+    for change in evidence.different("dram.bytes"):
+        if change.scope.kind != "kernel":
+            yield Cause("bytes", _more("more-bytes", change), change.scope, (change_fact(change),))
+        elif evidence.time_changed(change.scope):
+            said = _more("more-bytes-of", change, kernel=change.scope.name or "")
+            yield Cause("bytes", said, change.scope, (change_fact(change),))
+
+
+def _grown_functions(evidence: Evidence, change: Change) -> list[FunctionChange]:
+    """The three functions with the largest part of a change."""
+    size = change.candidate.value - change.baseline.value
+    functions = [f for f in evidence.functions if f.unit == "instructions"]
+    grown = [f for f in functions if (added_value(f) > 0) == (size > 0)]
+    return sorted(grown, key=lambda f: -abs(added_value(f)))[:_NAMED]
+
+
+def _find_kernel_efficiency(evidence: Evidence) -> Iterator[Cause]:
+    """For each kernel that became slower: idle lanes, half used sectors, bank conflicts, spilled registers."""
+    for metric, rises in _EFFICIENCY:
+        for change in evidence.different(metric):
+            kernel = evidence.kernel_change(change.scope)
+            worse = (change.candidate.value > change.baseline.value) == rises
+            if worse and kernel is not None and kernel.word == "slower":
+                said = Fact.of(f"worse {metric}", kernel=change.scope.name or "")
+                yield Cause(metric.rpartition(".")[2], said, change.scope, (change_fact(change),))
+
+
+def _find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
+    """Where a miss rate of the CPU's caches or branches rose, and added instructions do not tell the time alone.
+
+    A rate is of the accesses that there are: where a loop was added, it is of other ones.
+    """
+    work, time = evidence.rose("instructions"), evidence.rose("time.median")
+    of_time = log(time.ratio) if time is not None and time.ratio else 0.0
+    if work is not None and work.ratio and log(work.ratio) >= TOLD_BY_WORK * of_time:
+        return
+    for metric in _MISSES:
+        change = evidence.rose(metric)
+        if change is not None:
+            yield Cause("misses", Fact(f"worse {metric}"), change.scope, (change_fact(change),))
+
+
+def _find_memory_growth(evidence: Evidence) -> Iterator[Cause]:
+    """Where a peak or a growth of the memory rose, and how much of it Python's objects hold; or the time of imports."""
+    process = evidence.rose("memory.rss_peak")
+    python = evidence.both("memory.python_peak", process.scope) if process is not None else None
+    if process is not None and python is not None:  # else nothing says whose it is
+        share = (python[1] - python[0]) / (process.candidate.value - process.baseline.value)
+        lines = (change_fact(process), moved("memory.python_peak", *python, "B"))
+        yield Cause("memory", Fact.of("more-memory", share=share), evidence=lines)
+    growth, imports = evidence.rose("memory.python_growth"), evidence.rose("time.import")
+    if growth is not None and growth.candidate.value > 0:
+        yield Cause("leak", Fact("leak"), evidence=(change_fact(growth),))
+    if imports is not None:  # that is start-up, not the work
+        yield Cause("imports", Fact("imports"), evidence=(change_fact(imports),))
+
+
+RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
+    find_machine_causes,
+    find_performance_state,
+    _find_software,
+    _find_other_kernels,
+    _find_autotuning,
+    _find_shapes_and_occupancy,
+    _find_moved_work,
+    _find_slower_encoders,
+    _find_call_counts,
+    _find_launch_counts,
+    _find_idle_device,
+    _find_transfers,
+    _find_work,
+    _find_kernel_efficiency,
+    _find_cache_misses,
+    _find_memory_growth,
+)

@@ -1,0 +1,478 @@
+"""Which changes of a time the machine may have made: its clock, its state, others beside the run, the time between.
+
+From one run to the next a machine changes, and the samples of a run show nothing of that, however many they are. What
+shows it are runs of unchanged programs (`RunSpread`), what each run counted of others while it was timed
+(`Disturbance`), the reference loop that was timed beside it, and the clocks. Where those allow a change, two runs that
+lie apart cannot decide it: both programs have to be run in turns.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+
+from profkit.analysis.comparability.fingerprint import arguments_of, holds_down, program_of
+from profkit.core.inference import Interval, decide, ratio_interval
+from profkit.core.inference.tails import student_quantile
+from profkit.core.statistics import median, median_interval
+from profkit.core.types import Cause, Change, Fact, KernelChange, RunDocument, RunSpread, Scope, Timing
+from profkit.hardware.conditions import lost_shares
+from profkit.regression.compare.evidence import Evidence, moved
+
+# Two runs of one program on a guest whose cores may be others', too: up to so many times as long. On a shared virtual
+# machine of two cores the medians of a Python loop lay 1.6 apart in 6 runs, and those of a copy of 8 MB 2.2
+# (docs/measurements.md); nothing tells a guest whether its cores are its own.
+GUEST_FACTOR = 2.0
+# From so many pairs of equal runs on they count instead. A guest's speed moves between few values: if it is another one
+# in a tenth of the runs, 20 pairs show none of that in 1 of 8 cases, 5 pairs in 6 of 10.
+GUEST_TRIALS = 20
+TRIALS = 5  # on the machine itself, where without them nothing is assumed
+COVERAGE = 0.99
+# How much of a reference loop's slowdown a program may have, in logarithms: one that waits for the disk has none of it.
+# Of one that copies 8 MB a fifth run was 1.8 times slower where the loop was 1.3 times slower (docs/measurements.md).
+MOST_SENSITIVE = 2.0
+# Whoever takes a core's time takes of its caches and its clock, too, which nothing counts: half as much again.
+MARGIN = 1.5
+TOLD_LOSS = 0.01  # of a run's time: less is not worth a word beside the machine's own spread
+MOST_LOST = 0.9  # of a run's time: who lost more of it knows no time at all
+LOST_SHARE = 0.05  # of a run's time, to others: less is usual where a desktop's own services run
+# Share of the 10 s before in which tasks waited for a core: twice what the doctor calls busy, since 10 s are few.
+PRESSURE = 0.1
+# Times by the device's own clock or of a trace; and means over a grid, which have noise and a control of their own.
+_NOT_OF_HOST = ("time.gpu", "time.kernel", "time.geometric_mean")
+# A device that changes its performance state with its load is in each for some of the time; what it is in for most of
+# its work is what its mean times depend on.
+MAIN_STATE_SHARE = 0.6
+THROTTLED_SHARE = 0.1  # of the trace
+# From slow to fast, as Instruments names them; of other names the order is not known.
+STATE_ORDER = ("Minimum", "Low", "Medium", "High", "Maximum")
+WORK_EXPLAINS = 0.3  # of a change of time (in logarithms) that a change of the work must reach to explain it
+CLOCKS_APART = 0.02
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """By how much a time may change, as logarithms of the ratio, though the program did not; and why."""
+
+    down: float  # the ratio may be as small as exp(-down)
+    up: float
+    reasons: tuple[Fact, ...]
+
+
+def without_machine_effects(
+    changes: Sequence[Change], baseline: RunDocument, candidate: RunDocument
+) -> tuple[Change, ...]:
+    """The changes, those of times AMBIGUOUS where the state of the machine may have made them.
+
+    A change of seconds that is none in cycles is the clock's. Where others had a part of the machine, or the reference
+    loop tells of another speed of the processor, a time decides only where it changed by more than that can do, or
+    where the instructions, which others cannot change, changed with it.
+    """
+    clocks = clock_of(baseline), clock_of(candidate)
+    by_events = timed_by_events(baseline, candidate)
+    work = [c.ratio for c in changes if c.metric == "instructions" and c.word == "different" and c.ratio]
+    weighed = []
+    for change in changes:
+        host = is_host_time(change, by_events)
+        doubt = None
+        if change.word == "different" and change.unit == "s" and change.ratio:
+            doubt = _clock_doubt(change, *clocks) or state_change(baseline, candidate, change.ratio)
+        if doubt is not None:
+            change = _doubted(change, (doubt,))
+            change = replace(change, fix=_in_turns(baseline, candidate)) if host else change
+        if host and change.ratio and not _is_explained(change, work):
+            change = _without_distance_effects(change, baseline, candidate)
+        weighed.append(change)
+    return tuple(weighed)
+
+
+def _doubted(change: Change, doubts: tuple[Fact, ...]) -> Change:
+    return replace(change, word="ambiguous", course="neither", doubts=(*change.doubts, *doubts))
+
+
+def _is_explained(change: Change, work: Sequence[float]) -> bool:
+    """Whether the instructions changed with the time, `work` times as many."""
+    size = log(change.ratio) if change.word == "different" and change.ratio else 0.0
+    return size != 0 and any(log(ratio) / size >= WORK_EXPLAINS for ratio in work)
+
+
+def _without_distance_effects(change: Change, baseline: RunDocument, candidate: RunDocument) -> Change:
+    """The change of a host's time; AMBIGUOUS where it is DIFFERENT and the distance between the runs may be why.
+
+    So is a time that is the SAME on a processor of another speed: the program may have changed by as much. One that is
+    AMBIGUOUS already is told what decides it, where recording both once more could not.
+    """
+    between = allowance_of(baseline, candidate)
+    if change.word == "ambiguous":
+        if change.low is None or between is None or not _allows(between, change):
+            return change  # where there are too few samples: that can be mended, and comes first
+        return replace(change, fix=_in_turns(baseline, candidate))
+    speed = speed_change(baseline, candidate, change.scope if change.metric == "time.median" else None)
+    doubts: tuple[Fact, ...] = ()
+    if change.word == "same":
+        if speed is not None and decide(speed, change.floor) == "different":
+            doubts = (speed_fact(speed),)
+    else:
+        known = (_allowance_of_speed(speed) if speed is not None else None, between)
+        doubts = next((one.reasons for one in known if one is not None and _allows(one, change)), ())
+    if not doubts:
+        return change
+    return replace(_doubted(change, doubts), fix=_in_turns(baseline, candidate))
+
+
+def _allowance_of_speed(speed: Interval) -> Allowance:
+    """How much of it the program has is not known: from nothing to MOST_SENSITIVE times as much."""
+    down, up = (max(0.0, MOST_SENSITIVE * size) for size in (-log(speed.low), log(speed.high)))
+    return Allowance(down, up, (speed_fact(speed),))
+
+
+def _allows(allowance: Allowance, change: Change) -> bool:
+    """Whether no change that counts may be left without what the machine did."""
+    assert change.ratio
+    low, high = log(change.low or change.ratio), log(change.high or change.ratio)
+    if change.word == "ambiguous":
+        low = high = log(change.ratio)
+    floor = log(1 + change.floor)
+    # What others took from the candidate made it longer, and may not have been there at all.
+    return low - allowance.up <= floor and high + allowance.down >= -floor
+
+
+def timed_by_events(baseline: RunDocument, candidate: RunDocument) -> frozenset[str | None]:
+    """The names of what a device's own clock timed in one of the runs; None stands for the whole process.
+
+    A sweep has thousands of timings: they are looked through once, and not for each change.
+    """
+    timings = (timing for document in (baseline, candidate) for timing in document.timings)
+    timed = [t for t in timings if any(process.clock == "cuda-events" for process in t.processes)]
+    return frozenset({t.name for t in timed} | {None for t in timed if t.kind == "process"})
+
+
+def is_host_time(change: Change, by_events: frozenset[str | None]) -> bool:
+    """Whether it is wall or CPU time of the host, and no mean over a grid of shapes."""
+    if change.unit != "s" or not change.metric.startswith("time.") or change.metric.startswith(_NOT_OF_HOST):
+        return False
+    if change.metric != "time.median":
+        return True
+    return (None if change.scope.kind == "run" else change.scope.name) not in by_events
+
+
+# ---------------------------------------------------------------- what the machine allows
+
+
+def allowance_of(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
+    """What is known of the machine between the runs, and of others beside each of them, one on top of the other.
+
+    None where that is nothing.
+    """
+    between = _spread_allowance(baseline, candidate)
+    lost = lost_share(baseline), lost_share(candidate)
+    if between is None and max(lost) == 0:
+        return None
+    down, up = (-MARGIN * log(1 - share) for share in lost)
+    told = lost_fact(candidate, "candidate") if lost[1] >= lost[0] else lost_fact(baseline, "baseline")
+    if between is None:
+        return Allowance(down, up, (told,))
+    reasons = (*between.reasons, told) if max(lost) >= TOLD_LOSS else between.reasons
+    return Allowance(between.down + down, between.up + up, reasons)
+
+
+def lost_share(document: RunDocument) -> float:
+    """The share of its time, 0..MOST_LOST, that a run may have lost to others: stolen, or waiting for a core.
+
+    Threads that wait for each other's cores lose nothing to others: no more counts than what other processes had.
+    """
+    before = _before(document)
+    share = before.numbers["share"] if before is not None else 0.0
+    return min(MOST_LOST, max(share, sum(lost_shares(document.disturbances))))
+
+
+def _before(document: RunDocument) -> Fact | None:
+    """What others had of the machine right before, where nothing counted it while it ran."""
+    if any(d.waited is not None or d.pressure is not None for d in document.disturbances):
+        return None
+    moment = document.moments[0] if document.moments else None
+    cores = document.machine.cores if document.machine is not None else None
+    if moment is None:
+        return None
+    if moment.pressure is not None:
+        share = moment.pressure / 100
+        return Fact.of("pressure-before", share=share) if share > PRESSURE else None
+    if moment.load is not None and cores and moment.load > cores:
+        return Fact.of("load-before", share=1 - cores / moment.load, load=moment.load, cores=cores)
+    return None
+
+
+def lost_fact(document: RunDocument, side: str) -> Fact:
+    """What a run lost to others, and of which side of the comparison."""
+    before = _before(document)
+    if before is not None:
+        return Fact(before.code, before.numbers, {"side": side})
+    stolen, waited = lost_shares(document.disturbances)
+    code = "stolen" if waited < stolen / 10 else "waited" if stolen < waited / 10 else "lost"
+    return Fact.of(code, side=side, stolen=stolen, waited=waited)
+
+
+def _spread_allowance(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
+    """By the pairs of equal runs on this machine, or what is assumed of a guest; None where nothing is known of it."""
+    spreads = [run.run_spread for run in (baseline, candidate) if run.run_spread is not None]
+    known = max(spreads, key=lambda spread: (spread.trials, spread.rms), default=None)
+    virtual = next((d.machine.virtual for d in (candidate, baseline) if d.machine is not None), None)
+    trials = known.trials if known is not None else 0
+    seen = spread_range(known) if known is not None and trials >= TRIALS else 0.0
+    if trials >= (GUEST_TRIALS if virtual is not None else TRIALS):
+        return Allowance(seen, seen, (Fact.of("run-spread", trials=trials, factor=exp(seen)),))
+    if virtual is None:
+        return None
+    size = max(log(GUEST_FACTOR), seen)
+    told = Fact.of("guest", virtual=virtual, factor=exp(size), trials=GUEST_TRIALS)
+    return Allowance(size, size, (told,))
+
+
+def spread_range(spread: RunSpread) -> float:
+    """How far, as a logarithm, the next pair of equal runs may lie apart: in 99 of 100 cases, as far as so few tell.
+
+    Student's t for a mean that is known to be 0, for one more pair; and never less than the largest that was seen,
+    since a machine that moves between two speeds has no normal distribution.
+    """
+    return max(student_quantile((1 + COVERAGE) / 2, spread.trials) * spread.rms, spread.largest)
+
+
+# ---------------------------------------------------------------- the processor's speed, by the reference loop
+
+
+def speed_change(
+    baseline: RunDocument, candidate: RunDocument, scope: Scope | None = None
+) -> Interval | None:
+    """How many times as long the reference loop took beside the timing of `scope`, or beside all timings.
+
+    None where a run has none, or where another version of Python ran them: then it is another loop.
+    """
+    if baseline.packages.get("python") != candidate.packages.get("python"):
+        return None
+    turns = [
+        [
+            s
+            for timing in _timings_of(document, scope)
+            for p in timing.processes
+            for s in p.reference_loop
+            if s > 0
+        ]
+        for document in (baseline, candidate)
+    ]
+    return ratio_interval(_interval_of(turns[0]), _interval_of(turns[1])) if all(turns) else None
+
+
+def _timings_of(document: RunDocument, scope: Scope | None) -> Sequence[Timing]:
+    if scope is None:
+        return document.timings
+    if scope.kind == "run":
+        return [timing for timing in document.timings if timing.kind == "process"] or document.timings
+    return [timing for timing in document.timings if timing.name == scope.name]
+
+
+def _interval_of(turns: Sequence[float]) -> Interval:
+    """Of too few for an interval the smallest and the largest."""
+    bounds = median_interval(turns)
+    low, high = (min(turns), max(turns)) if bounds is None else (bounds.low, bounds.high)
+    return Interval(low, median(turns), high)
+
+
+def speed_fact(speed: Interval) -> Fact:
+    """Which side the loop took longer in, and by how much."""
+    if speed.middle >= 1:
+        return Fact.of("reference-loop", share=speed.middle - 1, side="candidate")
+    return Fact.of("reference-loop", share=1 / speed.middle - 1, side="baseline")
+
+
+# ---------------------------------------------------------------- clocks and states
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """The clock that a run was timed at, in Hz, and what measured it: `sampled`, `beside` or `counted`."""
+
+    hertz: float
+    of: str
+
+
+def clock_of(document: RunDocument) -> ClockReading | None:
+    """The median clock beside the samples, or what cycles and time tell; None where nothing measured it."""
+    samples = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
+    moments = [d.clock for m in document.moments for d in m.devices if d.clock is not None]
+    counted = [
+        r.value
+        for r in document.readings
+        if r.metric == "frequency" and r.value is not None and r.scope.kind in ("run", "region")
+    ]
+    for values, source in ((samples, "sampled"), (moments, "beside"), (counted, "counted")):
+        if values:
+            return ClockReading(median(values), source)
+    return None
+
+
+def _clock_doubt(change: Change, before: ClockReading | None, after: ClockReading | None) -> Fact | None:
+    cycles = ratio_in_cycles(change, before, after)
+    if cycles is None or before is None or after is None:
+        return None
+    return Fact.of("clock", of=before.of, before=before.hertz, after=after.hertz, cycles=cycles - 1)
+
+
+def ratio_in_cycles(change: Change, before: ClockReading | None, after: ClockReading | None) -> float | None:
+    """The ratio in cycles of a time that the clock alone explains; None where it does not, or hardly moved."""
+    if before is None or after is None or before.of != after.of or change.ratio is None or change.unit != "s":
+        return None
+    faster = after.hertz / before.hertz
+    cycles = change.ratio * faster
+    if abs(faster - 1) <= CLOCKS_APART or (change.ratio > 1) == (faster > 1):
+        return None
+    return cycles if decide(Interval(cycles, cycles, cycles), change.floor) == "same" else None
+
+
+def performance_state(document: RunDocument) -> tuple[str, float] | None:
+    """The state that an Apple GPU mostly worked in, and its share of the work, 0..1; None where none is that."""
+    states = document.metal.performance if document.metal is not None else ()
+    worked = {state.name: state.busy for state in states if state.busy}
+    total = sum(worked.values())
+    name = max(worked, key=lambda name: worked[name], default=None)
+    if name is None or worked[name] < MAIN_STATE_SHARE * total:
+        return None
+    return name, worked[name] / total
+
+
+def state_change(baseline: RunDocument, candidate: RunDocument, ratio: float) -> Fact | None:
+    """The performance states that may have made a time `ratio` times as long; None where they cannot have.
+
+    Only where the state is another one, and where a faster one does not come with a longer time.
+    """
+    before, after = performance_state(baseline), performance_state(candidate)
+    if before is None or after is None or before[0] == after[0]:
+        return None
+    if before[0] in STATE_ORDER and after[0] in STATE_ORDER:
+        faster = STATE_ORDER.index(after[0]) > STATE_ORDER.index(before[0])
+        if faster == (ratio > 1):
+            return None
+    return _states_fact(before, after)
+
+
+def _states_fact(before: tuple[str, float], after: tuple[str, float]) -> Fact:
+    return Fact.of("states", before=before[0], after=after[0], share_before=before[1], share_after=after[1])
+
+
+def without_state_effects(
+    changes: Sequence[KernelChange], baseline: RunDocument, candidate: RunDocument
+) -> tuple[KernelChange, ...]:
+    """The kernels' changes, AMBIGUOUS where the performance state may have made them."""
+    weighed = []
+    for change in changes:
+        if change.word in ("slower", "faster"):
+            doubt = state_change(baseline, candidate, 2.0 if change.word == "slower" else 0.5)
+            change = replace(change, word="ambiguous", doubt=doubt) if doubt is not None else change
+        weighed.append(change)
+    return tuple(weighed)
+
+
+def thermal_throttling(document: RunDocument) -> Fact | None:
+    """The thermal state, where another one than Nominal held for a tenth of the trace or more."""
+    states = document.metal.thermal if document.metal is not None else ()
+    total = sum(state.seconds for state in states)
+    hot = [state for state in states if holds_down(state.name)]
+    share = sum(state.seconds for state in hot) / total if total > 0 else 0.0
+    if share < THROTTLED_SHARE:
+        return None
+    return Fact.of("thermal-state", name=max(hot, key=lambda state: state.seconds).name, share=share)
+
+
+def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
+    """Why the hardware held its clock down while it was timed."""
+    reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
+    reasons += [reason for moment in document.moments for d in moment.devices for reason in d.throttle]
+    reasons += [reason for moment in document.moments for reason in moment.slowed]
+    counts = [moment.throttled for moment in document.moments if moment.throttled is not None]
+    facts = [Fact.of("text", text=reason) for reason in dict.fromkeys(reasons)]
+    if len(counts) > 1 and counts[-1] > counts[0]:
+        facts.append(Fact.of("heat", times=counts[-1] - counts[0]))
+    return tuple(facts)
+
+
+# ---------------------------------------------------------------- what would decide
+
+
+def _in_turns(baseline: RunDocument, candidate: RunDocument) -> Fact:
+    line = command_that_decides(baseline, candidate)
+    same = baseline.workload.command == candidate.workload.command and " --a " in (line or "")
+    return Fact.of("in-turns-same-command" if same else "text", text=line) if line else Fact("in-turns")
+
+
+def command_that_decides(baseline: RunDocument, candidate: RunDocument) -> str | None:
+    """The call that runs both programs in turns: two commits by one command, else two commands."""
+    commands = [shlex.join(document.workload.command) for document in (baseline, candidate)]
+    if not all(commands):
+        return None
+    before, after = baseline.revision, candidate.revision
+    names = [(program_of(d.workload), arguments_of(d.workload)) for d in (baseline, candidate)]
+    if before is not None and after is not None and before.commit and after.commit and not before.dirty:
+        base = f"profkit compare --base {before.commit[:12]}"
+        if names[0] == names[1] and after.dirty:
+            return f"{base} -- {commands[1]}"  # the files as they are
+        if names[0] == names[1] and before.commit != after.commit:
+            return f"{base} --head {after.commit[:12]} -- {commands[1]}"
+    return f"profkit compare --a {_quoted(commands[0])} --b {_quoted(commands[1])}"
+
+
+def _quoted(command: str) -> str:
+    """In double quotes where the shell reads it as it stands, else as `shlex` has it."""
+    return shlex.quote(command) if set(command) & set('"$`\\!') else f'"{command}"'
+
+
+# ---------------------------------------------------------------- causes
+
+
+def find_machine_causes(evidence: Evidence) -> Iterator[Cause]:
+    """Others, the processor's speed, clocks, throttling and states, where a time is open or changed."""
+    times = [c for c in evidence.changes if c.unit == "s" and c.word != "same"]
+    sides = ("baseline", evidence.baseline), ("candidate", evidence.candidate)
+    if any(c.word == "ambiguous" for c in times):
+        for side, document in sides:
+            if lost_share(document) > LOST_SHARE:
+                yield Cause(
+                    "neighbours", Fact.of("disturbed", side=side), evidence=(lost_fact(document, side),)
+                )
+        speed = speed_change(evidence.baseline, evidence.candidate)
+        if speed is not None and abs(speed.middle - 1) > CLOCKS_APART and not speed.low <= 1 <= speed.high:
+            told = speed_fact(speed)
+            yield Cause("neighbours", Fact("slow-processor", {}, told.names), evidence=(told,))
+    if not times:
+        return
+    yield from _clock_cause(times, clock_of(evidence.baseline), clock_of(evidence.candidate))
+    throttled = [throttle_reasons(document) for _, document in sides]
+    if throttled[0] != throttled[1]:
+        for (side, _), reasons in zip(sides, throttled, strict=True):
+            if reasons:
+                yield Cause("throttled", Fact.of("throttled", side=side), evidence=reasons)
+
+
+def _clock_cause(
+    times: Sequence[Change], before: ClockReading | None, after: ClockReading | None
+) -> Iterator[Cause]:
+    """Where some time is not the same in seconds and would be in cycles, and whether all of them would."""
+    if before is None or after is None:
+        return
+    left = [c for c in times if ratio_in_cycles(c, before, after) is None]
+    if len(left) < len(times):
+        share = after.hertz / before.hertz - 1
+        code = "clock-moved-some" if left else "clock-moved"
+        said = Fact.of(code, share=share, times=len(times), left=len(left))
+        yield Cause("clocks", said, evidence=(moved(f"clock-{before.of}", before.hertz, after.hertz, "Hz"),))
+
+
+def find_performance_state(evidence: Evidence) -> Iterator[Cause]:
+    """Where the GPU mostly worked in another performance state, or only one run was throttled by heat."""
+    before, after = performance_state(evidence.baseline), performance_state(evidence.candidate)
+    if before is not None and after is not None and before[0] != after[0]:
+        yield Cause("state", _states_fact(before, after))
+    hot = thermal_throttling(evidence.baseline), thermal_throttling(evidence.candidate)
+    for side, reason, other_reason in (("baseline", *hot), ("candidate", *hot[::-1])):
+        if reason is not None and other_reason is None:
+            yield Cause("state", Fact.of("slowed-by-heat", side=side), evidence=(reason,))
