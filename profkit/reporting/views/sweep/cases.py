@@ -33,7 +33,6 @@ from profkit.reporting.views.sweep.text import (
 _SHOWN = 100  # cases that stand in the page as HTML, for paper and no script
 _NAMED = 8  # operations whose intensities a sentence names
 _MANY = 8000  # cases from which on some columns are left out, or the page would take long to open
-_LEFT_OUT = ("Inference Speed", "Traffic", "Error", "First call", "Samples")
 _HOVER = ("Time", "Speed-up", "GPU Efficiency", "Traffic")  # columns whose numbers hover over a dot
 
 
@@ -116,7 +115,7 @@ def cases_section(document: SweepDocument) -> Iterator[Section]:
     results = document.results
     if not results:
         return
-    columns = [c for c in _columns(document) if len(results) < _MANY or c.title not in _LEFT_OUT]
+    columns = [c for c in _columns(document) if len(results) < _MANY or not c.wide]
     same = [c for c in columns[1:] if len(set(map(c.value, results))) == 1]
     said = [
         f"{c.title.lower()} {c.value(results[0])}" for c in same if c.unit == "text" and c.value(results[0])
@@ -124,7 +123,8 @@ def cases_section(document: SweepDocument) -> Iterator[Section]:
     note = "An empty cell was not measured: the state says why. ± is half of the median's 95 % interval."
     note += f" The same for all: {', '.join(said)}." if said else ""
     if len(results) >= _MANY:
-        note += f" Of so many cases {', '.join(_LEFT_OUT).lower()} are in {FILE} alone."
+        left = ", ".join(c.title.lower() for c in _columns(document) if c.wide)
+        note += f" Of so many cases {left} are in {FILE} alone."
     body = sortable_table(
         "All cases",
         [c for c in columns if c not in same],
@@ -162,15 +162,27 @@ def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
         Column("±", lambda r: hundredfold(r.half_width), "%", "half of its 95 % interval"),
         Column("Speed-up", speedup, "x", f"the time of {BASELINE} over its own"),
         Column("Memory", lambda r: r.memory, "B", "the most during a call, inputs included"),
-        Column("Inference Speed", lambda r: 1 / r.median if r.median else None, "count", "calls per second"),
+        Column(
+            "Inference Speed",
+            lambda r: 1 / r.median if r.median else None,
+            "count",
+            "calls per second",
+            wide=True,
+        ),
         Column("GPU Efficiency", share, "%", of_roofline),
-        Column("Traffic", lambda r: throughput(r) or None, "B/s", "bytes that must be moved, per second"),
+        Column(
+            "Traffic",
+            lambda r: throughput(r) or None,
+            "B/s",
+            "bytes that must be moved, per second",
+            wide=True,
+        ),
         Column("Batch", lambda r: r.point.batch, "n"),
         Column("Sequence", lambda r: r.point.sequence, "n"),
         Column("Dimension", lambda r: r.point.dimension, "n"),
-        Column("Error", lambda r: r.error, "", "largest error over what rounding explains"),
-        Column("First call", lambda r: r.first or None, "s", "with compiling and tuning"),
-        Column("Samples", lambda r: r.samples or None, "n"),
+        Column("Error", lambda r: r.error, "", "largest error over what rounding explains", wide=True),
+        Column("First call", lambda r: r.first or None, "s", "with compiling and tuning", wide=True),
+        Column("Samples", lambda r: r.samples or None, "n", wide=True),
         Column("Device", lambda r: r.device, "n", "the number of the one that measured it"),
         Column("State", state),
         Column("Cache", lambda r: r.cache),
