@@ -37,7 +37,6 @@ BENCH = (
     "kernels/operations/triton/",
     "kernels/sweep/bench",
     "kernels/sweep/device.py",
-    "kernels/sweep/settings",
     "kernels/evaluation/candidate/arguments.py",
     "kernels/evaluation/candidate/cuda_memory.py",
     "kernels/evaluation/candidate/memory.py",

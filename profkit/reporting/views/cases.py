@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from profkit.analysis.evaluation import MeanSpeedup, ModelSpeedup
+from profkit.analysis.evaluation.scores import ModelSpeedup
+from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Speedup, Verdict
 from profkit.reporting.chart_blocks import Charts, WinnerMap

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import floor, log10
 from pathlib import Path
 
-from profkit.analysis.evaluation import (
+from profkit.analysis.evaluation.scores import (
     FAILED,
     EvaluationScores,
     OperationResult,
@@ -17,11 +17,11 @@ from profkit.analysis.evaluation import (
     fast_p,
     fast_p_curve,
     is_timed_well,
-    mean_speedup,
     operation_results,
     scores_of,
     surely_faster_than,
 )
+from profkit.analysis.evaluation.speedups import mean_speedup
 from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import UNDECIDED, EvaluationDocument, TestResult, TestStatus, Verdict, VerdictWord
 from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
