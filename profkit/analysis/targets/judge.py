@@ -160,7 +160,7 @@ def verdict_on(
     limits = tuple(condition for condition in target.excused if condition.where)
     if first(limits, None) or any(holds is None and condition.where for condition, holds, _ in applies):
         why = context.kernel.reason if context.kernel is not None else "it was not counted"
-        return verdict("unknown", f"{value}, but what limits it is not known: {why}")
+        return replace(verdict("unknown", f"{value}, but what limits it is not known: {why}"), cause=why)
     if (doubted := first(target.doubted, False, None)) is not None:
         condition, why, _ = doubted
         return verdict("unknown", f"{value}, but {why}", (condition.fix,) * bool(condition.fix))
