@@ -133,7 +133,8 @@ def verdict_on(
         return replace(unknown, cause=reading.cause or reading.reason)
     value = _value_text(target, reading)
     if reading.doubt is not None:
-        return verdict("unknown", f"{value}, which is uncertain: {reading.doubt}")
+        doubtful = verdict("unknown", f"{value}, which is uncertain: {reading.doubt}")
+        return replace(doubtful, cause=reading.doubt)
     if threshold is None or limit is None:
         return verdict("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in applies if condition.roof is not None):
