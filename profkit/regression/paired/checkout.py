@@ -18,18 +18,17 @@ from typing import Annotated
 from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.safe_folder import make_parents
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.git import QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
 from profkit.regression.nightly import config_values as values
 from profkit.regression.paired.builds import kept_build
 from profkit.regression.paired.git import git_line
-from profkit.regression.paired.held_folder import held_folder
 from profkit.regression.paired.submodules import add_submodules
 
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
 _ERROR = re.compile(r"\b(?:error|fatal)\b *[:\[]|Error:", re.IGNORECASE)  # of compilers, git, pip and Python
-_PREFIX = "profkit-checkout-"
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 
 
@@ -152,8 +151,8 @@ def checked_out(
                     build.mark_ready()
                 yield Checkout(root, build.folder, commit)
                 return
-    with held_folder(_PREFIX) as place:
-        target = place / root.name
+    with TemporaryFolder("checkout") as name:
+        target = Path(name).resolve() / root.name
         try:
             if spec.checkout:
                 words = tuple(

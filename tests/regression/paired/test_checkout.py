@@ -265,12 +265,12 @@ def test_a_checkout_of_a_process_that_was_killed_is_taken_away_and_one_in_use_is
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", program, str(place)], env=environment, check=False)
-    (left,) = tmp_path.glob("profkit-checkout-*")
-    (tmp_path / "profkit-checkout-foreign").mkdir()  # without a lock nobody knows whose it is
+    (left,) = tmp_path.glob("profkit-checkout~*")
+    (tmp_path / "profkit-checkout-foreign").mkdir()  # a name that somebody may have chosen
     commit = git(place, "rev-parse", "HEAD")
     with checked_out(place, commit, CheckoutSpec(), tmp_path / "log") as used:
         assert left.exists()  # too young to tell
-        for folder in tmp_path.glob("profkit-checkout-*"):
+        for folder in tmp_path.glob("profkit-checkout~*"):
             os.utime(folder, (1, 1))
         with checked_out(place, commit, CheckoutSpec(), tmp_path / "log"):
             assert not left.exists()
