@@ -6,6 +6,7 @@ import contextlib
 import math
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -22,7 +23,6 @@ from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
 from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.first_runs import warm_up
-from profkit.regression.paired.held_folder import held_folder
 from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.one_run import bytecode_environment
 from profkit.regression.paired.version import Version, version_of
@@ -74,9 +74,10 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
     Raises UsageError where a version cannot be had or runs the other's code, WorkloadError where one fails.
     """
     with (
-        held_folder("profkit-versions-") as folder,
+        tempfile.TemporaryDirectory(prefix="profkit-versions-", ignore_cleanup_errors=True) as name,
         contextlib.ExitStack() as stack,
     ):
+        folder = Path(name).resolve()
         try:
             progress.begin("prepare", "both versions")
             first, second = stack.enter_context(_both(request, folder, progress))

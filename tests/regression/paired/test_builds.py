@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.regression.paired.builds import MOST_BUILDS, UNUSED_SECONDS
-from profkit.regression.paired.checkout import CheckoutSpec, checked_out
+from profkit.regression.paired.checkout import MOST_BUILDS, UNUSED_SECONDS, CheckoutSpec, checked_out
 from tests.git_repository import commit, git, repository
 
 SETUP = CheckoutSpec(setup=("sh", "-c", "cat size.txt >> built.txt"))

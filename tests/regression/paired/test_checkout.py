@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,14 +52,6 @@ def test_what_a_killed_night_left_registered_is_no_hindrance(tmp_path: Path) -> 
         assert there.folder.is_dir()
 
 
-@pytest.mark.parametrize("name", ["trailing ", "two\nlines", "end\n", "-dash", "quo'te\"$(x)"])
-def test_a_repository_may_have_any_name(tmp_path: Path, name: str) -> None:
-    place = repository(tmp_path / name)
-    with checked_out(place, git(place, "rev-parse", "HEAD"), USUAL, tmp_path / "log") as there:
-        assert (there.folder / "size.txt").read_text() == "100"
-        assert there.folder.name == name
-
-
 def test_a_command_and_its_folder_move_with_the_checkout(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
     (place / "sub").mkdir()
@@ -92,20 +81,6 @@ def test_no_hook_of_the_repository_runs_for_it(tmp_path: Path) -> None:
     with checked_out(place, git(place, "rev-parse", "HEAD"), USUAL, tmp_path / "log"):
         pass
     assert not (tmp_path / "ran").exists()
-
-
-def test_submodules_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = repository(tmp_path / "inner")
-    place = repository(tmp_path / "repo")
-    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
-    head = commit(place, 1)
-    git(place, "submodule", "deinit", "-q", "-f", "deps")
-    git(place, "rm", "-q", "deps")  # the present commit has none: it is fetched
-    git(place, "commit", "-qm", "Without")
-    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")  # git since 2.38 takes none from a path by itself
-    with checked_out(place, head, USUAL, tmp_path / "log") as there:
-        assert (there.folder / "deps" / "work.py").is_file()
-    assert git(place, "worktree", "list").count("\n") == 0
 
 
 def test_submodules_come_from_the_repository_itself_at_their_own_commits(tmp_path: Path) -> None:
@@ -145,22 +120,6 @@ def test_a_submodule_that_lacks_the_commit_is_refused_with_the_line_that_fetches
     with pytest.raises(NoCheckout, match="submodules") as caught:
         checked_out(place, head, USUAL, tmp_path / "log").__enter__()
     assert caught.value.fix == f"git -C {place / 'deps'} fetch origin {'1' * 40}"
-
-
-def test_a_submodule_that_cannot_be_had_is_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inner = repository(tmp_path / "inner")
-    place = repository(tmp_path / "repo")
-    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
-    head = commit(place, 1)
-    git(place, "submodule", "deinit", "-q", "-f", "deps")
-    git(place, "rm", "-q", "deps")
-    git(place, "commit", "-qm", "Without")
-    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "https")
-    with pytest.raises(NoCheckout, match="submodules"):
-        checked_out(place, head, USUAL, tmp_path / "log").__enter__()
-    assert git(place, "worktree", "list").count("\n") == 0
 
 
 def test_a_setup_command_runs_in_the_checkout_before_anything_else(tmp_path: Path) -> None:
@@ -249,30 +208,3 @@ def test_a_repository_of_another_user_is_said_to_be_one_with_the_line_that_trust
     assert "belongs to another user" in fault.reason
     assert fault.fix == f"git config --global --add safe.directory '{place}'"
     assert no_repository(tmp_path, "x").reason == f"{tmp_path} is in no git repository"
-
-
-def test_a_checkout_of_a_process_that_was_killed_is_taken_away_and_one_in_use_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    place = repository(tmp_path / "repo")
-    program = (
-        "import sys, os, signal, pathlib\n"
-        "from profkit.regression.paired.checkout import CheckoutSpec, checked_out, commit_of\n"
-        "here = pathlib.Path(sys.argv[1])\n"
-        "with checked_out(here, commit_of(here), CheckoutSpec(), here / 'log') as checkout:\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", program, str(place)], env=environment, check=False)
-    (left,) = tmp_path.glob("profkit-checkout-*")
-    (tmp_path / "profkit-checkout-foreign").mkdir()  # without a lock nobody knows whose it is
-    commit = git(place, "rev-parse", "HEAD")
-    with checked_out(place, commit, CheckoutSpec(), tmp_path / "log") as used:
-        assert left.exists()  # too young to tell
-        for folder in tmp_path.glob("profkit-checkout-*"):
-            os.utime(folder, (1, 1))
-        with checked_out(place, commit, CheckoutSpec(), tmp_path / "log"):
-            assert not left.exists()
-            assert used.folder.is_dir()
-            assert (tmp_path / "profkit-checkout-foreign").is_dir()
