@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Comparison, Kernel, KernelChange, RunDocument
+from profkit.core.types import Comparison, Kernel, RunDocument
 from profkit.regression.compare import compare
 from profkit.regression.compare.roles import similar_names
 from tests.comparison_documents import kernel, traced
@@ -55,10 +55,6 @@ def test_a_rewritten_kernel_is_compared_with_what_it_was() -> None:
     values = {c.metric: (c.baseline.value, c.candidate.value) for c in found.changes if c.word == "different"}
     assert values["bandwidth.dram.share"] == (67.11, 89.306)
     assert values["memory.coalescing"] == (100.0, 57.143)
-
-
-def test_launches_that_a_tool_picked_are_not_called_more_often() -> None:
-    assert "calls" not in {cause.kind for cause in compare(matrix(), float4()).causes}
 
 
 def test_the_only_kernel_of_one_program_needs_no_similar_name() -> None:
@@ -140,13 +136,6 @@ def test_a_similar_name_alone_is_not_enough() -> None:
 def test_what_fills_the_inputs_is_paired_with_nothing() -> None:
     random = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
     assert became(compare(matrix(name=random), float4(name=random + "2"))) == {}
-
-
-def test_the_only_kernels_of_two_programs_are_two() -> None:
-    second = float4(name="unlike")
-    second = replace(second, workload=replace(second.workload, command=("./softmax", "--profile")))
-    found: Sequence[KernelChange] = compare(matrix(), second).kernels
-    assert {k.word for k in found} == {"appeared", "vanished"}
 
 
 def test_names_are_alike_by_what_they_say_of_the_work() -> None:
