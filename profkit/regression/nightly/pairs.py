@@ -47,7 +47,7 @@ from profkit.regression.paired.interleave import (
 )
 from profkit.regression.paired.one_run import RunOptions
 from profkit.regression.paired.version import version_of
-from profkit.reporting.views.comparison.words import change_text, fact_text
+from profkit.reporting.views.comparison.words import fact_text, size_text
 
 PAIRED = "paired"  # the code of what the pairs decided
 EXACTLY = "exact"  # of what was counted beside the base
@@ -269,7 +269,8 @@ def _decided(
             f"{_size(change)} beside {beside} in {count} pairs{since}{_meaning(change, word, paired)}",
         )
     else:
-        code, reason = EXACTLY, f"{change_text(change)} beside {(paired.base or '')[:7]}{since}"
+        size = size_text(change).partition(",")[0]
+        code, reason = EXACTLY, f"{size} beside {(paired.base or '')[:7]}, exact{since}"
     rule = past.spec.rule(outcome.metric, outcome.scope)
     return replace(
         outcome,

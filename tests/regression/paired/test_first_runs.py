@@ -181,7 +181,3 @@ def test_a_program_that_was_built_before_its_source_was_changed_is_warned_of(tmp
     assert not any(
         warning in note for note in spoken_lines(compare_versions(request, Told()).comparison.notes)
     )
-
-
-def without_bytecode_rule() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
