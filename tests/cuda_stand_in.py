@@ -15,8 +15,7 @@ import pytest
 
 from profkit.core.types import SampleSet
 from profkit.hardware import nvml
-from profkit.runtime.passes.device_clock import open_clock
-from profkit.runtime.passes.device_samples import DeviceCalls
+from profkit.runtime.passes.device_samples import DeviceCalls, open_clock
 from profkit.runtime.passes.device_timing import DeviceWatch, time_on_device
 from profkit.runtime.region.cuda_driver import CudaDriver
 from tests.simulated_clock import put_in_place

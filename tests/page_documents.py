@@ -14,7 +14,7 @@ from profkit.core.types import (
     RunDocument,
     Source,
     Summary,
-    Table,
+    Threshold,
     Verdict,
     Workload,
 )
@@ -36,6 +36,9 @@ HOSTILE = (
     "x" * 4096,
     "void " + "ns::kernel<" * 300 + "float" + ">" * 300 + "(int)",
 )
+
+
+LIMIT = Threshold("<", 5.0, "%")
 
 
 def hostile() -> RunDocument:
@@ -62,15 +65,12 @@ def hostile() -> RunDocument:
     )
     verdicts = tuple(
         Verdict(
-            name, name, word, name, name, 50.0, "%", scope, "measured", advice=(name,), weight=0.5, gain=0.2
+            name, name, word, name, LIMIT, 50.0, "%", scope, "measured", advice=(name,), weight=0.5, gain=0.2
         )
         for name, one in zip(HOSTILE, kernels, strict=True)
         for word, scope in (("fail", replace(one.scope, kind="run")), ("unknown", one.scope))
     )
-    summaries = tuple(
-        Summary(name, name, readings[:1], (Table(name, (name, name), ((name, name),), name),), (name,))
-        for name in HOSTILE
-    )
+    summaries = tuple(Summary(concern, readings) for concern in ("time", "memory", "gpu", "python", *HOSTILE))
     return replace(
         base,
         name=HOSTILE[1],

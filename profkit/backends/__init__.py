@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from profkit.core.errors import UsageError
 from profkit.core.types import (
+    Allocations,
     Check,
     Counter,
     Depth,
@@ -37,9 +38,6 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.profilers.registry import find_profiler
-
-if TYPE_CHECKING:
-    from profkit.runtime.passes.read_tracemalloc import Allocations
 
 
 @dataclass(frozen=True)
@@ -203,7 +201,7 @@ class Backend(Protocol):
         """The document with the readings that follow from those of this hardware."""
         return document
 
-    def summarize(self, document: RunDocument) -> list[Summary | None]:  # noqa: ARG002
+    def summarize(self, document: RunDocument) -> list[Summary]:  # noqa: ARG002
         """The summaries beside that of the time."""
         return []
 

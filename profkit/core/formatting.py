@@ -63,6 +63,12 @@ def format_figures(value: float, count: int = 3) -> str:
     return f"{value:.{max(0, digits)}f}"
 
 
+def format_threshold(operator: str, value: float, unit: str) -> str:
+    """`< 5 %`, `> 2`, `<= 1 %`: what a value is held against."""
+    number = f"{value:g}" if abs(value) < 1e6 else format_figures(value)
+    return f"{operator} {number}{' ' + unit if unit and unit != 'count' else ''}"
+
+
 def signed(value: float, count: int = 3) -> str:
     """With its sign.
 

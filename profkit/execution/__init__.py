@@ -4,10 +4,9 @@
 - `worker`: the inside of a worker process, and what a worker function must do.
 - `child`: a process that is asked through a pipe: start it, notice how it ended, kill its process tree.
 - `client`: the other side of a worker: send it a batch, and read what it says.
-- `blame`: which job is responsible when a worker ends.
 - `pool`: several workers, for instance one for each device, that share a queue of batches; standby workers.
 - `limits`: what keeps a worker process within its limits.
-- `journal`: results on disk, line by line, so that an interrupted run can be resumed.
+- `journal`: outcomes on disk, line by line, so that an interrupted campaign can be resumed.
 
 Nothing here knows what the jobs are.
 """

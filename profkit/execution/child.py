@@ -1,11 +1,13 @@
 """One child process that is asked through a pipe: started, read within a time limit, ended with all that it started.
 
-Another thread may close it at any time. It says why it ended.
+Questions and answers are lines of JSON: of a worker, of a kernel's process, of a place. Another thread may close it at
+any time. It says why it ended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import signal
@@ -13,7 +15,7 @@ import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from profkit.core.files.regular import open_regular
 from profkit.core.process import describe_status
@@ -141,6 +143,20 @@ class ChildProcess:
         """The next line of its answers; it is killed where none comes in `timeout` seconds. Raises WorkerEnded."""
         self._read_until(timeout, lambda unread: b"\n" in unread or len(unread) > LONGEST_ANSWER)
         line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def send_message(self, message: Mapping[str, Any]) -> int:
+        """Write a message as a line of JSON; how many bytes that is. Raises WorkerEnded."""
+        line = json.dumps(message).encode() + b"\n"
+        self.send(line)
+        return len(line)
+
+    def read_message(self, timeout: float) -> dict[str, Any] | bytes:
+        """The next line as an object of JSON; the line itself, where it is none. Otherwise as `read_line`."""
+        line = self.read_line(timeout)
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(message := json.loads(line), dict):
+                return message
         return line
 
     def read_bytes(self, count: int, timeout: float) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -89,7 +88,7 @@ class WorkerClient:
     def load(self, timeout: float) -> None:
         """Start it, and let it load what takes long, without touching the device. Raises WorkerEnded."""
         self._child.start()
-        self._send({"ask": "load"})
+        self._child.send_message({"ask": "load"})
         self._read(timeout)
         self._loaded = True
 
@@ -98,7 +97,7 @@ class WorkerClient:
         if not (self._loaded and self.running):
             self._child.start()
         self._loaded = False
-        self._send({"ask": "open", "settings": dict(settings)})
+        self._child.send_message({"ask": "open", "settings": dict(settings)})
         about: Json = self._read(timeout).get("about")
         return about
 
@@ -106,7 +105,7 @@ class WorkerClient:
         """What it says of the batch, message by message; each may take `timeout` seconds. Raises WorkerEnded."""
         self._child.cut_log()
         jobs = [[job.key, job.data] for job in batch.jobs]
-        self._send({"ask": "run", "shared": batch.shared, "jobs": jobs})
+        self._child.send_message({"ask": "run", "shared": batch.shared, "jobs": jobs})
         while (message := self._read(timeout))["event"] != "done":
             yield message
 
@@ -125,13 +124,10 @@ class WorkerClient:
         """No worker any more, nor anything that it started."""
         self._child.kill()
 
-    def _send(self, message: dict[str, Any]) -> None:
-        self._child.send((json.dumps(message) + "\n").encode())
-
     def _read(self, timeout: float) -> dict[str, Any]:
         """The next message. The process tree is killed where it does not come in `timeout` seconds."""
-        message = _parse(self._child.read_line(timeout))
-        if message is None:  # somebody's code wrote to where the answers go
+        message = self._child.read_message(timeout)
+        if isinstance(message, bytes) or message.get("event") not in EVENTS:  # somebody's code wrote there
             self.kill()
             raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
         if message["event"] in ("fatal", "device"):
@@ -141,12 +137,3 @@ class WorkerClient:
                 JobStatus.device_error if device else JobStatus.crash, str(message.get("reason"))
             )
         return message
-
-
-def _parse(line: bytes) -> dict[str, Any] | None:
-    """What a worker says; None for what none of ours would."""
-    with contextlib.suppress(ValueError, RecursionError):
-        message = json.loads(line)
-        if isinstance(message, dict) and message.get("event") in EVENTS:
-            return message
-    return None

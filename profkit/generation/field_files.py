@@ -149,7 +149,6 @@ def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str
 
 def _overall_summary(document: GenerationDocument) -> str:
     scores = generation_scores(document)
-    mean, whole = scores.geomean, scores.geomean_with_fallback
     lines = [
         f"Generation: {document.name}",
         f"Model: {asked_model(document)}",
@@ -159,13 +158,10 @@ def _overall_summary(document: GenerationDocument) -> str:
         f"Complete: {'yes' if document.complete else 'no'}",
         "",
         f"{head_line(document, scores)}.",
-        "",
-        f"Operations with a correct kernel: {scores.solved} of {scores.operations}",
     ]
-    if mean is not None:
+    if scores.geomean is not None:
+        mean = scores.geomean
         lines.append(f"Speed-up over PyTorch (geometric mean of {mean.n}): {speedup_text(mean)}")
-    if whole is not None and mean is not None and whole.n > mean.n:
-        lines.append(f"The same with PyTorch in place of what is missing: {speedup_text(whole)}")
     lines += ["", "Solved within k attempts (each attempt knows the feedback of those before it):"]
     lines += [
         f"  {row.attempts}: {row.solved} of {scores.operations} ({percent(row.share)})"
@@ -186,35 +182,11 @@ def _overall_summary(document: GenerationDocument) -> str:
 
 def _readme(document: GenerationDocument, folder: Path) -> str:
     """What lies here, and what to do with it."""
-    example = document.operations[0].folder if document.operations else "relu"
     lines = [
         f"# Kernels that a model wrote: {document.name}",
         "",
-        f"{head_line(document)}.",
-        "",
-        f"{asked_model(document)} wrote kernels ({document.language}) for the suite {document.suite} on "
-        f"{document.device}; `profkit` evaluated each attempt and told the model what it found.",
-        "",
-    ]
-    if document.command:
-        lines += ["```bash", shlex.join(document.command), "```", ""]
-    lines += [
-        "## What is here",
-        "",
-        "| Path | What it is |",
-        "| --- | --- |",
-        "| `index.html`, `report.md` | the whole generation, to read |",
-        "| `generation.json` | the same for programs |",
-        "| `attempts.jsonl` | the journal: with it a generation goes on where it ended |",
-        "| `OVERALL_SUMMARY.txt` | one line for each operation |",
-        f"| `{example}/{example}_attempt_1.py`, ... | the kernels, one file for each attempt |",
-        f"| `{example}/{example}_attempt_1_answer.md`, ... | what the model answered |",
-        f"| `{example}/{example}_attempt_1_feedback.txt`, ... | what the model was told of each |",
-        f"| `{example}/{example}_kernel_gen_summary.json` | the attempts as rows; `kept` is the one to use |",
-        f"| `{example}/{example}_summary.txt`, `{example}/metadata.txt` | the same in words, and who made it where |",
-        f"| `{example}/attempt_1/`, ... | the evaluation of each attempt, with profiles where one was made |",
-        "",
-        "## Kept kernels",
+        f"{head_line(document)}. {asked_model(document)} wrote them ({document.language}) for the suite "
+        f"{document.suite} on {document.device}. `index.html` has all of it to read, `generation.json` for programs.",
         "",
         "| Operation | File | Speed-up over PyTorch |",
         "| --- | --- | --- |",
@@ -228,17 +200,15 @@ def _readme(document: GenerationDocument, folder: Path) -> str:
         "",
         "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. This measures the "
         "kept kernels anew, with other arguments:",
-        "",
-        "```bash",
-        evaluate_line(document, folder),
-        "```",
-        "",
-        *_resume_lines(document, folder),
-        "A kernel is a Python file that anybody can run: read it before you use it elsewhere.",
+        *_block(evaluate_line(document, folder)),
     ]
+    if document.command:
+        lines += ["They were made by:", *_block(shlex.join(document.command))]
+    if (line := continue_line(document, folder)) is not None:
+        lines += ["This goes on with it:", *_block(line)]
+    lines.append("A kernel is a Python file that anybody can run: read it before you use it elsewhere.")
     return "\n".join(lines) + "\n"
 
 
-def _resume_lines(document: GenerationDocument, folder: Path) -> list[str]:
-    line = continue_line(document, folder)
-    return ["This goes on with it:", "", "```bash", line, "```", ""] if line is not None else []
+def _block(line: str) -> tuple[str, ...]:
+    return "", "```bash", line, "```", ""

@@ -16,6 +16,7 @@ from profkit.analysis.kernel_names import short_name
 from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
+from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.views.run_insights import to_do_lines
 from profkit.reporting.views.run_text import SIGNS, WORDS, time_line, worst_first
@@ -76,7 +77,7 @@ class Run:
                 "verdict": verdict.verdict,
                 "value": _as_float(verdict.value),
                 "unit": verdict.unit,
-                "threshold": verdict.threshold,
+                "threshold": threshold_text(verdict),
                 "quality": verdict.quality,
                 **_scope_columns(verdict.scope),
                 "reason": verdict.reason,

@@ -13,7 +13,6 @@ from profkit.analysis.insights.host_growth import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
-from profkit.analysis.summaries.python import summarize_allocations
 from profkit.analysis.timeline.operations import with_operations
 from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
 from profkit.core.errors import Interrupted, MachineError, UnreadableReport, UsageError, WorkloadError
@@ -24,6 +23,7 @@ from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
 from profkit.core.status import own_process
 from profkit.core.types import (
+    Allocations,
     Gpu,
     PassPlan,
     PassResult,
@@ -32,7 +32,6 @@ from profkit.core.types import (
     Reading,
     RunDocument,
     Scope,
-    Summary,
     Timing,
 )
 from profkit.hardware.conditions import lost_shares, read_moment
@@ -337,7 +336,7 @@ class RunCollector:
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles, *_growing_lines(findings)),
-            summaries=(*known.summaries, *_pass_summaries(findings)),
+            allocations=_without_points(findings.allocations) or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
@@ -387,9 +386,9 @@ class RunCollector:
         self._progress.end("measured" if peaks is not None else str(reason))
 
 
-def _pass_summaries(findings: PassFindings) -> tuple[Summary, ...]:
-    """What only its own pass can say; every other summary is made of readings when all are there."""
-    return (summarize_allocations(findings.allocations),) if findings.allocations is not None else ()
+def _without_points(allocations: Allocations | None) -> Allocations | None:
+    """What run.json holds of them: the size after each iteration stays in the pass's own file."""
+    return replace(allocations, points=()) if allocations is not None else None
 
 
 def _import_seconds(document: RunDocument) -> float | None:

@@ -14,7 +14,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Stacks
 
 if TYPE_CHECKING:
-    from profkit.runtime.passes.read_tracemalloc import Allocations
+    from profkit.core.types import Allocations
 
 PAGE = "report.html"
 _MOST = 5000  # files that are looked at: more is no run of ours

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from profkit.analysis.metrics import all_metrics
-from profkit.core.formatting import format_percent, format_quantity
+from profkit.core.formatting import format_percent, format_quantity, format_threshold
 from profkit.core.types import Reading, Source, Verdict
 from profkit.reporting.view import Footnote, Span, Style
 
@@ -46,6 +46,12 @@ def reading_span(reading: Reading, text: str | None = None, style: Style = Style
         value_text = "not known" if reading.value is None else format_quantity(reading.value, reading.unit)
     marks = [MARKS.get(reading.quality, ""), "doubted" if reading.doubt else ""]
     return Span(value_text, style, source=footnote_of(reading), mark=" ".join(filter(None, marks)))
+
+
+def threshold_text(verdict: Verdict) -> str:
+    """`< 5 %`: what the value was held against; `as asked` where the run did not say what it asked for."""
+    limit = verdict.threshold
+    return format_threshold(limit.operator, limit.value, limit.unit) if limit is not None else "as asked"
 
 
 def verdict_span(verdict: Verdict) -> Span:

@@ -23,7 +23,7 @@ from profkit.profilers.redact import FileLeftOut, RemovedText
 
 
 def run(document: RunDocument) -> str:
-    """Schema "profkit.run/2", the same that stands in run.json."""
+    """Schema "profkit.run/3", the same that stands in run.json."""
     return run_to_text(document)
 
 

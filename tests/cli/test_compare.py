@@ -98,7 +98,7 @@ def test_floor_and_metric_are_taken_at_their_word(runs: tuple[Path, Path, Path],
     [
         b"",
         b"{",
-        b'{"schema": "profkit.run/2"}',
+        b'{"schema": "profkit.run/3"}',
         b'{"schema": "profkit.run/9", "name": 1}',
         b"\0" * 99,
     ],

@@ -25,7 +25,7 @@ from profkit.core import run_folder as run
 from profkit.core.codec import LARGEST_VALUE, json_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.status import own_process
-from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
+from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Workload
 from tests import documents, schemas
 
 WHEN = datetime(2026, 11, 20, 5, 47, 0, tzinfo=timezone.utc)
@@ -128,7 +128,7 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
 def test_the_document_has_the_contracts_shape() -> None:
     data = run.run_to_json(documents.document())
     assert list(data)[:4] == ["schema", "state", "name", "backend"]
-    assert data["schema"] == "profkit.run/2"
+    assert data["schema"] == "profkit.run/3"
     assert data["workload"]["command"] == list(documents.COMMAND)  # type: ignore[index, call-overload]
     unavailable = data["readings"][1]  # type: ignore[index]
     assert unavailable == {
@@ -148,7 +148,7 @@ def test_the_document_has_the_contracts_shape() -> None:
 
 
 def test_summaries_are_keyed_by_concern_and_none_is_lost() -> None:
-    summaries = (Summary("time", "a"), Summary("cache", "b"), Summary("time", "c"))
+    summaries = (Summary("time", ()), Summary("cache", ()), Summary("time", ()))
     document = replace(documents.empty(), summaries=summaries)
     data = run.run_to_json(document)
     assert list(data["summaries"]) == ["time", "cache", "time-2"]  # type: ignore[arg-type]
@@ -235,7 +235,7 @@ def valid(**changes: object) -> str:
         ("{}", "schema is None"),
         ('{"schema": 1}', "schema is 1"),
         ('{"schema": "other/1"}', "'other/1'"),
-        (valid(schema="profkit.run/3"), "newer profkit"),
+        (valid(schema="profkit.run/4"), "newer profkit"),
         (valid(schema="profkit.run/1"), "older profkit"),
         (valid(name=3), "name is 3, not a text"),
         (valid(state="done"), "state is 'done', not running or complete"),
@@ -252,17 +252,11 @@ def valid(**changes: object) -> str:
         (valid(gpus=[{"name": "x", "index": 1 << 64}]), "64 bits"),
         (valid(profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite number"),
         (valid().replace('"notes": []', '"notes": [' + "9" * 5000 + "]"), "not whole JSON|not a text"),
-        ('{"schema": "profkit.run/2", "x": ' + "[" * 200000, "nested too deeply"),
+        ('{"schema": "profkit.run/3", "x": ' + "[" * 200000, "nested too deeply"),
         (
             valid(readings=[{"metric": "ipc", "value": None, "unit": "", "quality": "measured",
                              "scope": {"kind": "run"}, "source": {"tool": "perf"}}]),
             "has a value or is unavailable",
-        ),
-        (
-            '{"schema": "profkit.run/2", "state": "complete", "name": "x", "backend": "cpu",'
-            ' "workload": {"command": ["a"]}, "readings": [], "verdicts": [], "passes": [],'
-            ' "summaries": {"time": {"tables": [{"title": "t", "columns": ["a", "b"], "rows": [["1", "2"], ["1"]]}]}}}',
-            r"tables\[0\]: row 1 has 1 cells for 2 columns",
         ),
     ],
 )  # fmt: skip
@@ -306,7 +300,7 @@ def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) 
 
 def test_fields_from_elsewhere_are_passed_over_and_absent_ones_take_their_default() -> None:
     minimal = {
-        "schema": "profkit.run/2",
+        "schema": "profkit.run/3",
         "state": "complete",
         "name": "x",
         "backend": "cpu",
@@ -319,12 +313,12 @@ def test_fields_from_elsewhere_are_passed_over_and_absent_ones_take_their_defaul
             {"metric": "ipc", "value": 2, "unit": "", "quality": "measured", "reason": None,
              "scope": {"kind": "run"}, "source": {"tool": "perf"}, "colour": "red"}
         ],
-        "summaries": {"time": {"headline": "fast"}},
+        "summaries": {"time": {"readings": []}},
         "verdicts": [],
     }  # fmt: skip
     document = run.run_from_json(minimal)
     assert document.workload == Workload(("true",), "x", "")
-    assert document.summaries == (Summary("time", "fast"),)
+    assert document.summaries == (Summary("time", ()),)
     assert document.readings == (Reading("ipc", 2.0, "", "measured", Scope("run"), Source("perf")),)
     assert document.passes[0].seconds == 4.0
 
@@ -340,18 +334,6 @@ def test_a_run_is_known_by_its_content(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- any document
 
 st.register_type_strategy(str, st.text(max_size=8))
-CELLS = st.text(max_size=5)
-st.register_type_strategy(
-    Table,
-    st.integers(0, 3).flatmap(
-        lambda wide: st.builds(
-            Table,
-            CELLS,
-            st.tuples(*[CELLS] * wide),
-            st.lists(st.tuples(*[CELLS] * wide), max_size=3).map(tuple),
-        )
-    ),
-)
 NUMBERS = st.floats(-LARGEST_VALUE, LARGEST_VALUE)
 st.register_type_strategy(float, NUMBERS)
 st.register_type_strategy(int, st.integers(-(1 << 64), (1 << 64) - 1))

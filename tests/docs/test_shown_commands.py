@@ -44,7 +44,6 @@ NOT_RUN = {
 ENDS: dict[str, int] = {
     "profkit check RUN": 1,
     "profkit check EVALUATION --targets kernels.yaml": 1,
-    "profkit check out.ncu-rep": 1,
     "profkit check exports": 1,
     "profkit check REPORT": 1,
     "profkit check trace.sqlite --strict": 5,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
 
 import pytest
 
@@ -76,57 +74,3 @@ def test_what_nvidias_tools_print_is_found_by_its_own_words(text: str) -> None:
 )
 def test_what_apples_tools_print_is_found_by_its_own_words(text: str) -> None:
     assert text in PAGE
-
-
-SECTIONS = ("Reports in other forms", "Histories", "Comparing", "Nightlies")
-
-
-@cache
-def _templates() -> set[tuple[str, ...]]:
-    """Every text in profkit's sources as its fixed parts, between which something is filled in."""
-    found = set()
-    for file in (ROOT / "profkit").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.JoinedStr):
-                parts = [v.value if isinstance(v, ast.Constant) else "\0" for v in node.values]
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                parts = [node.value]
-            else:
-                continue
-            fixed = " ".join("".join(map(str, parts)).split()).split("\0")
-            found.add(tuple(part for part in fixed if part.strip()))
-    return found - {()}
-
-
-def _says(template: tuple[str, ...], shown: str) -> bool:
-    """Whether the text is of this template: all of it with its gaps filled, or a piece of one of its parts."""
-    if all(any(piece in part for part in template) for piece in _pieces(shown)):
-        return True
-    if sum(map(len, template)) < 0.6 * len(shown) or not all(part in shown for part in template):
-        return False
-    return re.search(".*?".join(map(re.escape, template)), shown) is not None
-
-
-def _pieces(shown: str) -> list[str]:
-    return [piece.strip() for piece in shown.split("...") if len(piece.strip()) > 2]
-
-
-def _shown() -> list[str]:
-    """What stands in bold code at the head of an answer in the sections on what profkit itself says."""
-    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
-    sections = [text.partition(f"\n## {title}\n")[2].partition("\n## ")[0] for title in SECTIONS]
-    found = [span for body in sections for span in re.findall(r"\*\*`([^`]+)`\*\*", body)]
-    return [" ".join(span.split()) for span in found]
-
-
-def test_what_profkit_is_said_to_say_it_says() -> None:
-    """A message that was reworded leaves the page behind."""
-    assert len(_shown()) > 15
-    assert [text for text in _shown() if not any(_says(template, text) for template in _templates())] == []
-
-
-@pytest.mark.parametrize(
-    "text", ["html is for viewers alone", "was written by a later profkit", "Parquet is written by arrow"]
-)
-def test_what_it_does_not_say_is_seen(text: str) -> None:
-    assert not any(_says(template, text) for template in _templates())

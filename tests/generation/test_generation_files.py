@@ -75,7 +75,7 @@ def test_what_is_no_generation_is_refused_with_the_reason(tmp_path: Path, text: 
 
 
 def test_other_folders_and_files_are_no_generation(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text('{"schema": "profkit.run/2"}')
+    (tmp_path / "run.json").write_text('{"schema": "profkit.run/3"}')
     assert not is_generation(tmp_path)
     assert not is_generation(tmp_path / "run.json")
     assert not is_generation(tmp_path / "absent")

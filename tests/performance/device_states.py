@@ -26,8 +26,13 @@ from profkit.core.types import GridPoint
 from profkit.kernels.operations.registry import build_call
 from profkit.kernels.sweep.bench import make_problem
 from profkit.kernels.sweep.device_loop import group_means
-from profkit.runtime.passes.device_clock import DeviceClock, open_clock
-from profkit.runtime.passes.device_samples import FLUSH_PIECES, DeviceCalls, PipelinedBlocks
+from profkit.runtime.passes.device_samples import (
+    FLUSH_PIECES,
+    DeviceCalls,
+    DeviceClock,
+    PipelinedBlocks,
+    open_clock,
+)
 from profkit.runtime.region.cuda_driver import driver_in_use
 
 POINTS = (GridPoint("GELU", 64, 256, 16), GridPoint("GELU", 16, 256, 512), GridPoint("MSE", 64, 256, 128))

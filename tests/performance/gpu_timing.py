@@ -69,7 +69,7 @@ def profkit_cold(work: Work) -> float:
 def profkit_warm(work: Work) -> tuple[float, float, float, float]:
     """Back to back, the device alone, the host alone, and in a graph."""
     from profkit.runtime.passes.benchmark import time_function
-    from profkit.runtime.passes.device_clock import open_clock
+    from profkit.runtime.passes.device_samples import open_clock
     from profkit.runtime.passes.device_timing import time_in_graph
     from profkit.runtime.passes.timing import TimedCalls
     from profkit.runtime.region.cuda_driver import CudaDriver

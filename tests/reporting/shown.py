@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from profkit.core.types import Comparison, Night, RunDocument
+from profkit.core.types import Comparison, Night, Reading, RunDocument, Summary
+from profkit.profiling.evaluate_targets import enrich_document, summarize_document
 from profkit.reporting import junit, markdown, terminal
 from profkit.reporting.extras import Extras
 from profkit.reporting.forges.ci import annotation_lines
 from profkit.reporting.html import page
-from profkit.reporting.view import View
+from profkit.reporting.view import DataTable, View, plain_text
 from profkit.reporting.views import comparison, night, run
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.parts import SummaryText
+from tests import documents
 
 
 def text_of(view: View, *, details: bool = True, color: bool | None = False, width: int | None = None) -> str:
@@ -79,3 +84,34 @@ def run_junit(documents: Sequence[RunDocument], *, strict: bool = False) -> str:
 def run_page(document: RunDocument, extras: Extras | None = None) -> str:
     """A run as report.html."""
     return page.render(run.view(document, extras=extras))
+
+
+def texts_of(document: RunDocument) -> dict[str, SummaryText]:
+    """What is said of each concern of a document, by what follows from it."""
+    document = enrich_document(document)
+    document = replace(document, summaries=summarize_document(document))
+    return {text.concern: text for text in summary_texts(document)}
+
+
+def concern_text(concern: str, *readings: Reading, **changes: object) -> SummaryText:
+    """What is said of a concern with these readings, of a run that has `changes` beside."""
+    document = replace(documents.document(), summaries=(Summary(concern, readings),), **changes)  # type: ignore[arg-type]
+    (text,) = [text for text in summary_texts(document) if text.concern == concern]
+    return text
+
+
+def table_of(text: SummaryText, title: str) -> DataTable:
+    """The table of that title."""
+    (found,) = [one for one in (*text.metrics, *text.tables) if one.title == title]
+    return found
+
+
+def rows_of(text: SummaryText, title: str) -> list[tuple[str, ...]]:
+    """The rows of the table of that title, as plain texts."""
+    return [tuple(map(plain_text, row)) for row in table_of(text, title).rows]
+
+
+def cells_of(text: SummaryText, title: str, row: int = 0) -> dict[str, str]:
+    """A row of that table, by the titles of the columns."""
+    titles = [column.title for column in table_of(text, title).columns]
+    return dict(zip(titles, rows_of(text, title)[row], strict=True))

@@ -10,15 +10,16 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Verdict
+from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Threshold, Verdict
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.markdown import escape_markdown
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
+from profkit.reporting.views.summaries import summary_texts
 from tests import gpu_documents as gpu
 from tests import schemas
-from tests.reporting.shown import run_markdown, run_text, text_of
+from tests.reporting.shown import cells_of, run_markdown, run_text, text_of
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cuda")
 HOSTILE = (
@@ -102,11 +103,12 @@ def test_the_first_columns_of_80_say_which_kernel_how_long_and_what_limits_it() 
 
 
 def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
-    kernels = next(s for s in DOCUMENTS["run"].summaries if s.concern == "kernels").tables[0]
+    (kernels,) = [text for text in summary_texts(DOCUMENTS["run"]) if text.concern == "kernels"]
+    cells = cells_of(kernels, "Kernels by GPU time")
     for width in (60, 80, 120):
         text = run_text(DOCUMENTS["run"], color=False, width=width)
         section = text[text.index("Kernels by GPU time") : text.index("\nGPU\n")]
-        for title, cell in zip(kernels.columns[1:], kernels.rows[0][1:], strict=True):
+        for title, cell in list(cells.items())[1:]:
             assert title in section
             assert cell.strip() in section
     wide = run_text(DOCUMENTS["run"], color=False, width=240)
@@ -155,7 +157,9 @@ def failed(
 ) -> Verdict:
     reason = f"because {target}"
     told = (advice or target,)
-    return Verdict(target, "ipc", "fail", reason, "> 2", 1.0, "", scope, "measured", told, weight, gain)
+    return Verdict(
+        target, "ipc", "fail", reason, Threshold(">", 2, ""), 1.0, "", scope, "measured", told, weight, gain
+    )
 
 
 def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_win() -> None:

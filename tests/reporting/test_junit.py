@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.core.types import RUN, RunDocument, Scope, Verdict, VerdictWord
+from profkit.core.types import RUN, RunDocument, Scope, Threshold, Verdict, VerdictWord
 from profkit.reporting import junit
 from profkit.reporting.forges.ci import Case, Cases
 from profkit.reporting.view import View
@@ -71,7 +71,9 @@ def _attributes(node: ElementTree.Element, wanted: dict[str, str]) -> None:
 
 
 def of(word: VerdictWord, scope: Scope = RUN) -> Verdict:
-    return Verdict("ipc", "ipc", word, "because", "> 2", 1.0, "", scope, "measured", ("try this",))
+    return Verdict(
+        "ipc", "ipc", word, "because", Threshold(">", 2, ""), 1.0, "", scope, "measured", ("try this",)
+    )
 
 
 def only(document: RunDocument, *verdicts: Verdict) -> RunDocument:

@@ -18,7 +18,7 @@ from profkit.reporting.screen import Screen
 from profkit.reporting.views import run_text as views_run_text
 from tests import metal_documents as metal
 from tests import schemas
-from tests.reporting.shown import run_markdown, run_text
+from tests.reporting.shown import rows_of, run_markdown, run_text, texts_of
 
 HOSTILE = (
     "[red]x[/red]<script>alert(1)</script> \x1b[31m\x1b]0;title\x07 \u202egnp.exe `rm` | a\nb @everyone",
@@ -158,24 +158,22 @@ def test_a_report_says_what_its_trace_lacks_and_how_to_get_it() -> None:
     ],
 )  # fmt: skip
 def test_the_headline_names_what_the_gpu_waited_for(trace: MetalTrace, words: str) -> None:
-    (found,) = [s for s in judged(metal.report(trace)).summaries if s.concern == "gpu"]
+    found = texts_of(metal.report(trace))["gpu"]
     assert words in found.headline
 
 
 def test_notes_tell_what_must_be_known_of_the_numbers() -> None:
     trace = metal.metal(marked=False, failed=2, compiled=0.3, device="Apple M4 Pro")
-    (found,) = [s for s in judged(metal.report(trace)).summaries if s.concern == "gpu"]
+    found = texts_of(metal.report(trace))["gpu"]
     assert any("The device's utilization is not the program's: 70.0 of its 75.0 %" in n for n in found.notes)
     assert any(n.startswith("No region is marked") for n in found.notes)
     assert any(n.startswith("2 command buffers ended with an error") for n in found.notes)
-    assert ("Compiling", "300 ms of Metal's compiler for the process") in found.tables[0].rows
+    assert ("Compiling", "300 ms of Metal's compiler for the process") in rows_of(found, "Timeline")
 
 
 def test_a_queue_without_completions_is_one_until_the_end_on_the_gpu() -> None:
     queue = {
-        done: dict(
-            next(s for s in judged(metal.report(trace)).summaries if s.concern == "gpu").tables[0].rows
-        )
+        done: dict(rows_of(texts_of(metal.report(trace))["gpu"], "Timeline"))
         for done, trace in ((True, metal.metal()), (False, metal.metal(completion=None)))
     }
     assert "until done on the GPU" in queue[False]["Queue"]

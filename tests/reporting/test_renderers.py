@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import (
     RUN,
     Check,
@@ -24,7 +25,7 @@ from profkit.core.types import (
     SampleSet,
     Scope,
     Summary,
-    Table,
+    Threshold,
     Verdict,
     Workload,
 )
@@ -35,6 +36,7 @@ from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.views import checks as checks_view
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
+from profkit.reporting.views.summaries import summary_texts
 from tests import documents, schemas
 from tests.documents import reading
 from tests.reporting.shown import run_markdown, run_text, text_of
@@ -68,8 +70,10 @@ def judged(document: RunDocument | None = None) -> RunDocument:
 def hostile() -> RunDocument:
     """Every text that comes from outside is hostile."""
     scope = Scope("function", HOSTILE)
-    verdict = Verdict(HOSTILE, "ipc", "fail", HOSTILE, "< 5 %", 9.0, "%", RUN, "measured", (HOSTILE,))
-    table = Table(HOSTILE, (HOSTILE, "value"), ((HOSTILE, HOSTILE),), HOSTILE)
+    verdict = Verdict(
+        HOSTILE, "ipc", "fail", HOSTILE, Threshold("<", 5, "%"), 9.0, "%", RUN, "measured", (HOSTILE,)
+    )
+    missing = (unavailable_reading("memory.python_peak", RUN, HOSTILE, HOSTILE),)
     spots = (Hotspot(HOSTILE, 1.0, 1.0, 1, HOSTILE, 3, HOSTILE),)
     document = judged()
     return replace(
@@ -78,7 +82,7 @@ def hostile() -> RunDocument:
         workload=Workload((HOSTILE, "--x"), HOSTILE, HOSTILE),
         passes=tuple(replace(p, reason=HOSTILE, fix=HOSTILE, log=HOSTILE) for p in document.passes),
         profiles=(Profile(HOSTILE, "s", 1.0, spots),),
-        summaries=(Summary(HOSTILE, HOSTILE, (), (table,), (HOSTILE,)),),
+        summaries=(Summary("memory", missing), Summary(HOSTILE, missing)),
         verdicts=(verdict, replace(verdict, scope=scope)),
         notes=(HOSTILE,),
         failure=HOSTILE,
@@ -180,12 +184,16 @@ def test_a_failed_run_says_so_at_the_top() -> None:
 
 
 def test_a_headline_uses_the_width_beside_its_label() -> None:
-    summaries = (Summary("instructions", " ".join(["seven77"] * 30)), Summary("cache", "short"))
+    why = " ".join(["seven77"] * 30)
+    summaries = (
+        Summary("instructions", (unavailable_reading("ipc", RUN, why),)),
+        Summary("cache", (unavailable_reading("cache.l1.miss_rate", RUN, "short"),)),
+    )
     text = run_text(replace(documents.document(), summaries=summaries), details=False, width=80)
     lines = [line for line in text.splitlines() if "seven77" in line]
-    assert lines[0].startswith("  Instructions  seven77")
+    assert lines[0].startswith("  Instructions  How the core is used is not known: seven77")
     assert all(len(line) > 80 - len(" seven77") for line in lines[:-1])
-    assert len({line.index("seven77") for line in lines}) == 1
+    assert len({line.index("seven77") for line in lines[1:]}) == 1
 
 
 def test_a_paragraph_uses_its_first_line_up_to_the_edge_and_hangs_from_the_second_on() -> None:
@@ -212,9 +220,8 @@ def test_without_details_a_run_fits_two_screens_and_has_every_verdict_and_headli
     assert len(text.splitlines()) <= 96
     plain = " ".join(text.split())
     assert [v.target for v in document.verdicts if v.target not in plain] == []
-    assert [
-        s.concern for s in document.summaries if s.concern != "time" and s.headline.split()[0] not in plain
-    ] == []
+    headlines = [text.headline for text in summary_texts(document) if text.concern != "time"]
+    assert [headline for headline in headlines if headline.split()[0] not in plain] == []
     assert "try: " not in text
 
 
@@ -262,7 +269,9 @@ def test_what_a_terminal_would_obey_is_made_visible(text: str, shown: str) -> No
 def verdict(word: str, target: str, advice: str | None, kind: str = "run") -> Verdict:
     scope = Scope(kind, "f" if kind == "function" else None)  # type: ignore[arg-type]
     tries = (advice,) if advice else ()
-    return Verdict(target, "ipc", word, f"because {target}", "> 2", 1.0, "", scope, "measured", tries)  # type: ignore[arg-type]
+    return Verdict(
+        target, "ipc", word, f"because {target}", Threshold(">", 2, ""), 1.0, "", scope, "measured", tries
+    )  # type: ignore[arg-type]
 
 
 def test_of_the_verdicts_only_missed_targets_are_to_be_done_and_none_twice() -> None:
@@ -395,7 +404,7 @@ def test_json_is_the_published_document() -> None:
     for document in (judged(), hostile(), documents.empty()):
         data = json.loads(json_report.run(document))
         jsonschema.Draft202012Validator(schemas.run()).validate(data)
-        assert data["schema"] == "profkit.run/2"
+        assert data["schema"] == "profkit.run/3"
 
 
 # ---------------------------------------------------------------- plan and checks
@@ -461,12 +470,11 @@ def test_checks_as_json_are_one_document() -> None:
 def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
     from rich.cells import cell_len
 
-    table = Table(text, (text, text), ((text, text),), text)
     document = replace(
         documents.empty(),
         name=text,
         workload=Workload((text,), text, text),
-        summaries=(Summary("time", text, (), (table,), (text,)),),
+        summaries=(Summary("memory", (unavailable_reading("memory.python_peak", RUN, text or "x", text),)),),
         notes=(text,),
     )
     for line in run_text(document, color=False).split("\n"):
@@ -478,11 +486,29 @@ def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
 def test_unknown_verdicts_of_one_cause_are_told_in_one_line_without_details() -> None:
     cause = "the counters pass was not asked for"
     verdicts = tuple(
-        Verdict(name, "ipc", "unknown", f"{name} not known: {cause}", "> 2", None, "", RUN, "unavailable")
+        Verdict(
+            name,
+            "ipc",
+            "unknown",
+            f"{name} not known: {cause}",
+            Threshold(">", 2, ""),
+            None,
+            "",
+            RUN,
+            "unavailable",
+        )
         for name in ("ipc", "l1-miss-rate", "roofline")
     )
     other = Verdict(
-        "no-leak", "ipc", "unknown", "growth not known: too few", "< 8", None, "", RUN, "unavailable"
+        "no-leak",
+        "ipc",
+        "unknown",
+        "growth not known: too few",
+        Threshold("<", 8, ""),
+        None,
+        "",
+        RUN,
+        "unavailable",
     )
     text = run_text(replace(judged(), verdicts=(*verdicts, other)), details=False, color=False)
     assert text.count(cause) == 1

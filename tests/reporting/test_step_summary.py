@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import RUN, Scope, Summary, Table, Verdict, VerdictWord
+from profkit.core.types import RUN, Scope, Threshold, Verdict, VerdictWord
+from profkit.reporting import markdown
 from profkit.reporting.markdown import STEP_SUMMARY, escape_markdown, folded_block, grid_of, limit_length
+from profkit.reporting.view import Fold, Section, table
+from profkit.reporting.views import run
 from tests import documents
 from tests.reporting.shown import run_markdown
 from tests.reporting.shown import run_markdown as render
@@ -17,7 +20,9 @@ UNKNOWN = ["## ? 2 targets not known: gated\\_mlp on cpu", "", "`a`, `b`"]
 
 
 def of(word: VerdictWord, target: str, scope: Scope = RUN, advice: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(target, "ipc", word, f"because of {target}", "> 2", 1.0, "", scope, "measured", advice)
+    return Verdict(
+        target, "ipc", word, f"because of {target}", Threshold(">", 2, ""), 1.0, "", scope, "measured", advice
+    )
 
 
 def lines_of(*verdicts: Verdict) -> list[str]:
@@ -64,9 +69,10 @@ def test_github_makes_no_link_of_what_comes_from_outside(text: str, shown: str) 
 
 
 def large(rows: int, cell: int) -> str:
-    table = Table("kernels", ("kernel", "n"), tuple(("k" * cell, str(n)) for n in range(rows)))
-    summaries = tuple(Summary(f"concern {n}", "told", (), (table,)) for n in range(3))
-    return render(replace(judged(), summaries=summaries), STEP_SUMMARY)
+    large_table = table(("kernel", "n"), [("k" * cell, str(n)) for n in range(rows)], title="kernels")
+    view = run.view(judged())
+    more = (Section(f"concern {n}", (large_table,), "told", Fold.FOLDED) for n in range(3))
+    return markdown.render(replace(view, blocks=(*view.blocks, *more)), STEP_SUMMARY)
 
 
 @pytest.mark.parametrize(("rows", "cell"), [(2000, 400), (40, 40_000), (3, 1_000_000), (30_000, 3)])

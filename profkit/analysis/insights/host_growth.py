@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Hotspot, Insight, Place, Profile
-
-if TYPE_CHECKING:
-    from profkit.runtime.passes.read_tracemalloc import Allocations
+from profkit.core.types import Allocations, Hotspot, Insight, Place, Profile
 
 MOST_LINES = 5
 POOL, EACH_THREAD = 3, 2  # threads; blocks that each may hold of what it works on, while a pool fills

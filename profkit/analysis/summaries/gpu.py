@@ -1,46 +1,18 @@
-"""All concerns of a GPU's run or report: what follows from its trace and counters, and a summary of each."""
+"""What follows from a GPU's trace and counters: contradictions, coalescing, replays, the class of each kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profkit.analysis.metrics import metric
 from profkit.analysis.metrics.formula import consistency_checks
 from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
-from profkit.analysis.summaries.gpu_kernels import (
-    longest_stalls,
-    summarize_execution,
-    summarize_kernels,
-    summarize_occupancy,
-    summarize_ranges,
-    summarize_stalls,
-)
-from profkit.analysis.summaries.gpu_memory import (
-    summarize_access,
-    summarize_arithmetic,
-    summarize_gpu_bandwidth,
-    summarize_gpu_cache,
-)
-from profkit.analysis.summaries.gpu_time import (
-    NO_TIMELINE,
-    TRACE_METRICS,
-    lacks_timeline,
-    summarize_gpu,
-    trace_readings,
-)
-from profkit.analysis.summaries.kernels import (
-    KernelRow,
-    KernelTableColumn,
-    kernel_rows,
-    kernel_table,
-    metric_column,
-    range_rows,
-)
-from profkit.analysis.summaries.readings import absence_notes, absent_reading, add_readings, make_summary
+from profkit.analysis.summaries.gpu_time import TRACE_METRICS, lacks_timeline, trace_readings
+from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
+from profkit.analysis.summaries.readings import absent_reading, add_readings
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.analysis.timeline.tensor_peaks import mfu_readings
-from profkit.core.formatting import format_figures, format_quantity, plural
+from profkit.core.formatting import format_figures, plural
 from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
 
 
@@ -175,45 +147,7 @@ def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
     return replace(reading, doubt=f"{few}; source counters show it exactly (--depth full)")
 
 
-ON_DEVICE = ("trace", "counters", "explain")
-
-
-def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary | None:
-    """Replay passes as planned and as they were, and the wall time of what was measured; None for neither."""
-    planned = _planned_replays(document)
-    counted = _measured_replays(document, rows)
-
-    def expected(row: KernelRow) -> str | None:
-        return str(planned[row.scope]) if row.scope in planned else None
-
-    def measured(row: KernelRow) -> str | None:
-        return f"{counted[row.scope]:.0f}"
-
-    shown = [row for row in rows if row.scope in counted]
-    columns = (
-        KernelTableColumn("planned", expected),
-        KernelTableColumn("replay passes", measured),
-        metric_column("replayed for", "time.replayed"),
-    )
-    table = kernel_table("Replays", shown, columns)
-    sentences = []
-    if counted:
-        total = sum(counted.values())
-        sentences.append(
-            f"{plural(len(counted), 'launch configuration')} counted in"
-            f" {plural(round(total), 'replay pass', 'replay passes')}"
-        )
-    spent = [p for p in document.passes if p.name in ON_DEVICE and p.state == "finished"]
-    for result in spent:
-        runs = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
-        sentences.append(f"{result.name} took {format_quantity(result.seconds, 's')}{runs}")
-    if not sentences:
-        return None
-    text = "; ".join(sentences)
-    return make_summary("cost", f"{text[0].upper()}{text[1:]}.", (), [table])
-
-
-def _planned_replays(document: RunDocument) -> dict[Scope, int]:
+def planned_replays(document: RunDocument) -> dict[Scope, int]:
     """Expected replay passes of each kernel, over all passes that were carried out."""
     finished = {result.name for result in document.passes if result.state == "finished"}
     replays: dict[Scope, int] = {}
@@ -224,7 +158,7 @@ def _planned_replays(document: RunDocument) -> dict[Scope, int]:
     return replays
 
 
-def _measured_replays(document: RunDocument, rows: Sequence[KernelRow]) -> dict[Scope, float]:
+def measured_replays(document: RunDocument, rows: Sequence[KernelRow]) -> dict[Scope, float]:
     """How often each kernel was replayed in all: each pass that counted it has a counter of its own for that."""
     known = {row.scope: reading for row in rows if (reading := row.readings.get("replay.passes")) is not None}
     names = {reading.source.counter for reading in known.values()}
@@ -240,83 +174,6 @@ def _measured_replays(document: RunDocument, rows: Sequence[KernelRow]) -> dict[
     }
 
 
-NOT_COLLECTED = "not collected"
-# What most kernels and devices do not have, and nobody misses: no word where there is none of it.
-_RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
-NAMED = 12  # metrics named in one line
-
-
-def summarize_unknown(
-    document: RunDocument, rows: Sequence[KernelRow], lines: GpuToolLines
-) -> Summary | None:
-    """Unavailable readings of kernels grouped by reason, then the doubtful ones; None where there are none."""
-    grouped: dict[tuple[str, str | None], dict[str, list[str]]] = {}
-    contradicted: dict[str, list[str]] = {}
-    not_measurable: dict[str, list[str]] = {}
-    collect = "--depth full" if document.plan is not None else lines.count_all
-    counted = [row for row in rows if row.readings]
-    with_value = {
-        name for row in counted for name, reading in row.readings.items() if reading.value is not None
-    }
-    for row in counted:
-        for name, reading in row.readings.items():
-            if reading.value is None and reading.code == "nothing-to-measure":
-                if name in with_value or name.startswith(_RARE):
-                    continue  # where another kernel has it, the table shows which
-                not_measurable.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
-            elif reading.value is None:
-                reason, fix = reading.reason or "", reading.fix
-                if reading.code in ("not-collected", "deeper"):
-                    reason, fix = NOT_COLLECTED, fix or collect
-                grouped.setdefault((reason, fix), {}).setdefault(name, []).append(row.brief)
-            elif reading.doubt is not None:
-                contradicted.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
-    notes = [_reason_line(*why, metrics, len(counted)) for why, metrics in grouped.items()]
-    notes += [
-        f"Contradicted: {text} (in {_kernels_text(labels, len(counted))})."
-        for text, labels in contradicted.items()
-    ]
-    if not_measurable:
-        notes.append(f"Nothing to measure: {'; '.join(not_measurable)}.")
-    if not counted and rows and document.plan is None:
-        notes.append(
-            "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel: a trace has times and no counters"
-            f" ({lines.count})."
-        )
-    if document.plan is None and document.trace is not None and lacks_timeline(document.trace):
-        notes.append(f"How busy the GPU was: {NO_TIMELINE} (trace it: {lines.trace}).")
-    if not notes:
-        return None
-    names = {name for metrics in grouped.values() for name in metrics}
-    counts = [plural(len(names), "metric")] if names else []
-    counts += [plural(len(contradicted), "contradicted reading")] if contradicted else []
-    headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
-    return Summary("unknown", headline[0].upper() + headline[1:], (), (), tuple(notes))
-
-
-def _reason_line(reason: str, fix: str | None, kernels_by_metric: dict[str, list[str]], counted: int) -> str:
-    titles = list(dict.fromkeys(metric(name).title for name in kernels_by_metric))
-    more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
-    labels = list(dict.fromkeys(label for kernels in kernels_by_metric.values() for label in kernels))
-    where = f" (in {_kernels_text(labels, counted)})" if len(labels) < counted else ""
-    return f"{', '.join(titles[:NAMED])}{more}: {reason}{where}" + (f" ({fix})" if fix else "") + "."
-
-
-def _kernels_text(labels: Sequence[str], counted: int) -> str:
-    if len(labels) <= 2:
-        return " and ".join(labels)
-    return f"{len(labels)} of {counted} kernels"
-
-
-# What only counters tell, by the concern it belongs to: without them the run says why.
-_COUNTED = {
-    "occupancy": ("occupancy.achieved",),
-    "bandwidth": ("bandwidth.dram", "bandwidth.dram.share"),
-    "access": ("memory.coalescing", "shared.bank_conflicts"),
-    "execution": ("warp.execution_efficiency",),
-}
-
-
 def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
     """The document with what its trace and its counters imply: doubts, the roofline and the class of each kernel."""
     if document.trace is not None:
@@ -328,47 +185,28 @@ def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
     return add_readings(replace(document, kernels=bottlenecks), busiest_readings(bottlenecks))
 
 
-def summarize_gpu_run(document: RunDocument, lines: GpuToolLines) -> list[Summary]:
-    """Kernels and timeline first, then each concern that something was counted for, what is not known, the cost."""
-    rows = kernel_rows(document)
+# What only counters tell, by the concern it belongs to: without them the run says why.
+_COUNTED = {
+    "occupancy": ("occupancy.achieved",),
+    "bandwidth": ("bandwidth.dram", "bandwidth.dram.share"),
+    "access": ("memory.coalescing", "shared.bank_conflicts"),
+    "execution": ("warp.execution_efficiency",),
+}
+
+
+def summarize_gpu(document: RunDocument) -> list[Summary]:
+    """What the trace tells of the whole run, and of a run why nothing was traced or counted."""
+    trace = document.trace
     is_run = document.plan is not None or bool(document.passes)
-
-    def missing(concern: str) -> list[Reading]:
-        """Why nothing was counted, for a run of which that was to be expected."""
-        if not is_run:
-            return []
-        names = [n for n in _COUNTED[concern] if not any(n in row.readings for row in rows)]
-        return [absent_reading(document, name, "counters", RUN) for name in names]
-
-    summaries: list[Summary | None] = [
-        summarize_kernels(rows, count_other="" if is_run else lines.count_other) if rows else None,
-        summarize_ranges(range_rows(document)),
-        _gpu_summary(document, rows, is_run=is_run),
-        summarize_occupancy(rows, missing("occupancy")),
-        summarize_gpu_bandwidth(rows, missing("bandwidth")),
-        summarize_gpu_cache(rows, document.facts),
-        summarize_access(rows, missing("access")),
-        summarize_execution(rows, missing("execution")),
-        summarize_arithmetic(rows),
-        summarize_stalls(rows) if any(longest_stalls(row) for row in rows) else None,
-        summarize_unknown(document, rows, lines),
-        summarize_cost(document, rows),
-    ]
-    return [
-        s for s in summaries if s is not None and (s.tables or s.readings or s.concern in ("unknown", "cost"))
-    ]
-
-
-def _gpu_summary(document: RunDocument, rows: Sequence[KernelRow], *, is_run: bool) -> Summary | None:
-    if document.trace is not None and not lacks_timeline(document.trace):
-        readings = [r for r in document.readings if r.metric in TRACE_METRICS and r.scope == RUN]
-        return summarize_gpu(document.trace, readings, rows)
-    if document.trace is not None and (document.trace.transfers or document.trace.api):
-        return summarize_gpu(
-            document.trace, (), rows
-        )  # sums of nsys stats: copies and calls, and no timeline
-    if not is_run:
-        return None
-    readings = [absent_reading(document, name, "trace", RUN) for name in ("gpu.utilization", "time.gpu")]
-    headline = f"Where the GPU's time goes is not known: {readings[0].reason}."
-    return Summary("gpu", headline, tuple(readings), (), absence_notes(readings))
+    if trace is not None and not lacks_timeline(trace):
+        of_trace = [r for r in document.readings if r.metric in TRACE_METRICS and r.scope == RUN]
+    elif is_run and not (trace is not None and (trace.transfers or trace.api)):
+        of_trace = [absent_reading(document, n, "trace", RUN) for n in ("gpu.utilization", "time.gpu")]
+    else:
+        of_trace = []
+    summaries = [Summary("gpu", tuple(of_trace))]
+    known = {reading.metric for reading in document.readings if reading.scope.kind == "kernel"}
+    for concern, names in _COUNTED.items() if is_run else ():
+        missing = [absent_reading(document, n, "counters", RUN) for n in names if n not in known]
+        summaries.append(Summary(concern, tuple(missing)))
+    return [summary for summary in summaries if summary.readings]

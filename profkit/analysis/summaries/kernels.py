@@ -1,16 +1,13 @@
-"""The kernels of a run or report: what the trace timed and the counters counted, joined by launch configuration.
-
-`KernelRow` is one of them; `kernel_table` shows them, without the columns in which no kernel has a value.
-"""
+"""The kernels of a run or report: what the trace timed and the counters counted, joined by launch configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.kernel_names import labels, narrower, same_name
-from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
-from profkit.core.types import Bound, KernelBottleneck, KernelTime, Reading, RunDocument, Scope, Table
+from profkit.core.formatting import shorten
+from profkit.core.types import Bound, KernelBottleneck, KernelTime, Reading, RunDocument, Scope
 
 LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
 # Metrics that only a device has, and only its counters tell.
@@ -136,74 +133,64 @@ def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope
     }
 
 
-TOP_KERNELS = 10  # kernels in a table: more than anybody works on at once; the rest stands in run.json
-NOTHING = "-"
+# What may limit the blocks on a multiprocessor -> how it is called.
+LIMITS = {
+    "occupancy.limit.registers": "registers",
+    "occupancy.limit.shared": "shared memory",
+    "occupancy.limit.warps": "warps",
+    "occupancy.limit.blocks": "blocks",
+    "occupancy.limit.barriers": "barriers",
+}
+FULL = 99.95  # %; where all warps fit, the warps themselves are the limit and nothing else is
 
-Cell = Callable[[KernelRow], str | None]
 
+def occupancy_limiters(row: KernelRow) -> tuple[str, ...]:
+    """What allows the fewest blocks on a multiprocessor, all of them where several allow as few.
 
-@dataclass(frozen=True)
-class KernelTableColumn:
-    """A title, and what stands below it for a kernel; None where that is not known.
-
-    A column that is not worth a table `alone` is shown only beside others; one of a `rare` metric only where some
-    kernel has more than 0 of it.
+    Empty where it is not known, and where every warp fits.
     """
-
-    title: str
-    cell: Cell
-    alone: bool = True
-    rare: str | None = None
-
-
-def metric_column(title: str, metric: str, *, bare: bool = False, rare: bool = False) -> KernelTableColumn:
-    """A column with the values of one metric, `bare` without their unit, and left out where all are 0 (`rare`)."""
-
-    def cell(row: KernelRow) -> str | None:
-        reading = row.readings.get(metric)
-        if reading is None or reading.value is None:
-            return None
-        doubtful = "?" if reading.doubt else ""
-        value = reading.value
-        text = (
-            format_quantity(value, reading.unit)
-            if not bare
-            else f"{value:.0f}"
-            if value == int(value)
-            else format_figures(value)
-        )
-        return text + doubtful
-
-    return KernelTableColumn(title, cell, rare=metric if rare else None)
+    most = row.value("occupancy.theoretical")
+    limits = {word: value for name, word in LIMITS.items() if (value := row.value(name)) is not None}
+    if not limits or (most is not None and most >= FULL):
+        return ()
+    least = min(limits.values())
+    return tuple(word for word, value in limits.items() if value == least)
 
 
-def kernel_table(title: str, rows: Sequence[KernelRow], columns: Sequence[KernelTableColumn]) -> Table | None:
-    """One row for each kernel that has a value in some column; None where none has."""
-    shown = list(rows[:TOP_KERNELS])
-    cells = [[column.cell(row) for column in columns] for row in shown]
-    shown_columns = [
-        number
-        for number, column in enumerate(columns)
-        if any(line[number] for line in cells)
-        and (column.rare is None or any(row.value(column.rare) for row in shown))
+STALL = "stall."
+
+
+def longest_stalls(row: KernelRow) -> list[tuple[str, float]]:
+    """What warps of this kernel waited for, longest first: the reason in ncu's word, warps per issued instruction."""
+    stalls = [
+        (name[len(STALL) :], reading.value)
+        for name, reading in row.readings.items()
+        if name.startswith(STALL) and reading.value is not None and reading.value > 0
     ]
-    body = tuple(
-        (row.label, *(line[number] or NOTHING for number in shown_columns))
-        for row, line in zip(shown, cells, strict=True)
-        if any(line)
-    )
-    if not any(columns[number].alone for number in shown_columns):
-        return None
-    return Table(
-        title, ("kernel", *(columns[number].title for number in shown_columns)), body, _rest_note(rows)
-    )
+    return sorted(stalls, key=lambda pair: -pair[1])
 
 
-def _rest_note(rows: Sequence[KernelRow]) -> str | None:
-    rest = rows[TOP_KERNELS:]
-    if not rest:
-        return None
-    share = sum(row.share or 0.0 for row in rest)
-    return (
-        f"and {plural(len(rest), 'further configuration')}, {format_percent(100 * share)} % of the GPU time"
-    )
+# After the "Warp Stall Reasons" of NVIDIA's Nsight Compute documentation (Profiling Guide, Metrics Reference).
+STALL_MEANINGS = {
+    "long_scoreboard": "data from global or local memory (L1, L2 or DRAM)",
+    "short_scoreboard": "data from shared memory, special functions or a dynamic branch",
+    "barrier": "the other warps of its block at a barrier",
+    "math_pipe_throttle": "a free arithmetic pipe",
+    "lg_throttle": "room in the queue of global and local memory instructions",
+    "mio_throttle": "room in the queue of shared memory and special instructions",
+    "tex_throttle": "room in the queue of the texture unit",
+    "wait": "the fixed latency of its own instruction before",
+    "not_selected": "its turn: another warp was chosen",
+    "selected": "nothing: it issued",
+    "no_instruction": "its next instruction to be fetched",
+    "no_instructions": "its next instruction to be fetched",
+    "imc_miss": "a constant to come into its cache",
+    "drain": "its stores to leave before it ends",
+    "membar": "a memory barrier",
+    "branch_resolving": "a branch target to be computed",
+    "dispatch_stall": "the dispatcher",
+    "sleeping": "itself: all its lanes sleep or yield",
+    "misc": "something that has no name",
+    "gmma": "an asynchronous matrix operation (tensor cores)",
+    "tma": "the tensor memory accelerator",
+}

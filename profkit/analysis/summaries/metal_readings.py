@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.readings import absence_notes, unavailable_reading
+from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import (
     RUN,
     GpuTrace,
-    MetalState,
     MetalTrace,
     Moment,
     Quality,
@@ -19,8 +19,6 @@ from profkit.core.types import (
     ReasonCode,
     Source,
     Spread,
-    Summary,
-    Table,
 )
 
 TOOL = "xctrace"
@@ -90,9 +88,24 @@ def idle_of(metal: MetalTrace) -> float | None:
     return max(0.0, window - metal.process_busy)
 
 
-def warning_notes(readings: Iterable[Reading]) -> list[str]:
-    """What speaks against the readings, as notes, each once."""
-    return [f"Doubtful: {doubt}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt)]
+IdleCause = Literal["unsubmitted", "blocked", "queued", "others"]
+
+
+def idle_causes(metal: MetalTrace) -> list[tuple[IdleCause, float]]:
+    """What the idle time of the window was, in seconds, largest first; only what the trace can tell apart."""
+    idle = idle_of(metal)
+    if idle is None:
+        return []
+    parts: list[tuple[IdleCause, float]] = []
+    if metal.unsubmitted is not None:
+        parts.append(("unsubmitted", min(idle, metal.unsubmitted)))
+        if metal.blocked is not None:
+            parts.append(("blocked", min(idle, metal.blocked)))
+        rest = idle - sum(seconds for _, seconds in parts)
+        parts.append(("queued", max(0.0, rest)))
+    elif metal.others is not None:
+        parts.append(("others", min(idle, metal.others)))
+    return sorted((part for part in parts if part[1] > 0), key=lambda part: -part[1])
 
 
 def missing_reading(metal: MetalTrace, name: str, why: str, fix: str | None) -> Reading:
@@ -154,61 +167,6 @@ def slowed_reading(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading
         remark="; ".join(text for _, text in causes) or nothing,
         otherwise=untold,
     )
-
-
-def summarize_metal_state(metal: MetalTrace, slowed: Reading) -> Summary:
-    """Performance and thermal states with how long each was held."""
-    tables = [
-        _state_table("Performance states of the GPU", metal.performance),
-        _state_table("Thermal states", metal.thermal),
-    ]
-    return Summary(
-        "state",
-        _state_headline(slowed, metal),
-        (slowed,),
-        tuple(table for table in tables if table.rows),
-        (*_state_notes(metal), *absence_notes((slowed,))),
-    )
-
-
-def _state_headline(slowed: Reading, metal: MetalTrace) -> str:
-    if slowed.value is None:
-        return f"Whether heat or power slowed the GPU down is not known: {slowed.reason}."
-    if slowed.value == 0 and metal.thermal:
-        return "Nothing slowed the GPU down."
-    reason = slowed.reason or f"it was slowed down for {format_percent(slowed.value)} % of the time"
-    return f"{reason[0].upper()}{reason[1:]}."
-
-
-def _state_table(title: str, states: Sequence[MetalState]) -> Table:
-    total = sum(state.seconds for state in states)
-    columns = ("state", "time", "share", "at work")
-    rows = tuple(
-        (
-            state.name,
-            format_quantity(state.seconds, "s"),
-            f"{format_percent(percent_of(state.seconds, total) or 0.0)} %",
-            format_quantity(state.busy, "s"),
-        )
-        for state in states
-        if state.seconds > 0
-    )
-    if all(state.busy is None for state in states):
-        return Table(title, columns[:3], tuple(row[:3] for row in rows))
-    return Table(title, columns, rows)
-
-
-def _state_notes(metal: MetalTrace) -> list[str]:
-    notes = []
-    if metal.induced is not None and metal.induced.strip().lower() not in ("default", "minimum"):
-        notes.append(
-            f"The recording asked for the performance state {metal.induced}; it is not the everyday one."
-        )
-    if metal.performance and any(state.busy is None for state in metal.performance):
-        notes.append(
-            "A GPU without work rests in its lowest state; the trace does not tell the states of its work apart."
-        )
-    return notes
 
 
 # the two tables are told by different parts of the system; in 37 recordings of an M1 none came near

@@ -1,4 +1,4 @@
-"""Finding readings, deriving new ones with the quality that the inputs allow, and small tables of them."""
+"""Finding readings, and deriving new ones with the quality that the inputs allow."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from profkit.analysis.metrics import metric
-from profkit.core.formatting import format_percent, format_quantity, shorten
 from profkit.core.types import (
     QUALITY_ORDER,
     RUN,
-    Hotspot,
     MetalTrace,
     PassName,
     Quality,
@@ -19,8 +17,6 @@ from profkit.core.types import (
     RunDocument,
     Scope,
     Source,
-    Summary,
-    Table,
     Timing,
 )
 
@@ -168,77 +164,6 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
     names = ",".join(asked)
     reason = f"the {source_pass} pass was not asked for"
     return unavailable_reading(name, scope, reason, f"--passes {names}", code="not-asked")
-
-
-def make_summary(
-    concern: str,
-    headline: str,
-    readings: Sequence[Reading] = (),
-    tables: Sequence[Table | None] = (),
-    notes: Sequence[str] = (),
-) -> Summary:
-    """A summary of the tables that there are."""
-    shown = tuple(table for table in tables if table is not None)
-    return Summary(concern, headline, tuple(readings), shown, tuple(notes))
-
-
-def first_reason(readings: Sequence[Reading], otherwise: str = "no counter for it was collected") -> str:
-    """Why the first reading that says it has no value."""
-    return next((reading.reason for reading in readings if reading.reason), otherwise)
-
-
-NAME_WIDTH = 44  # what an 80-column terminal leaves a name beside three columns of numbers
-TOP_FUNCTIONS = 10  # functions in a table: more than anybody works on at once, few enough to be seen at once
-
-
-def metric_table(title: str, readings: Sequence[Reading], note: str | None = None) -> Table | None:
-    """One row per reading with a value: what, how much and, unless all is measured, how it is known.
-
-    None where no reading has a value.
-    """
-    known = [r for r in readings if r.value is not None]
-    if not known:
-        return None
-    rows = [(metric(r.metric).title, format_quantity(r.value, r.unit), quality_text(r)) for r in known]
-    if all(r.quality == "measured" for r in known):
-        return Table(title, ("what", "value"), tuple(row[:2] for row in rows), note)
-    return Table(title, ("what", "value", "how"), tuple(rows), note)
-
-
-def quality_text(reading: Reading) -> str:
-    """The quality in words, with the share of a multiplexed counter."""
-    if reading.quality == "multiplexed" and reading.share is not None:
-        return f"multiplexed {format_percent(100 * reading.share)} %"
-    return reading.quality
-
-
-def function_place(spot: Hotspot, width: int = NAME_WIDTH) -> str:
-    """A function with its file and line, or its library, in at most `width` characters."""
-    if spot.file is not None:
-        base = spot.file.replace("\\", "/").rpartition("/")[2]
-        place = f" {base}:{spot.line}" if spot.line else f" {base}"
-    else:
-        place = f" [{spot.library}]" if spot.library and spot.library != spot.function else ""
-    if len(place) > width - 16:  # the name is worth more than the place
-        return shorten(spot.function, width)
-    return shorten(spot.function, width - len(place)) + place
-
-
-def share_text(part: float, total: float) -> str:
-    """`part` of `total` as a percentage; a dash where there is no total."""
-    return f"{format_percent(100 * part / total)} %" if total > 0 else "-"
-
-
-def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
-    """What is not there, one line per reason with all that it stands in the way of, the fix behind it."""
-    reasons: dict[tuple[str, str | None], list[str]] = {}
-    for reading in readings:
-        if reading.value is None and reading.reason:
-            reasons.setdefault((reading.reason, reading.fix), []).append(metric(reading.metric).title)
-    return tuple(
-        f"{', '.join(dict.fromkeys(titles))}: unavailable, {reason}" + (f" ({fix})" if fix else "")
-        for (reason, fix), titles in reasons.items()
-    )
 
 
 _FOLLOWED = 0.9  # of the GPU time: kernels that fill it must be launched equally often in every iteration

@@ -6,7 +6,6 @@ arithmetic intensity * peak bandwidth). The peaks are measured on this machine, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import truediv
@@ -15,18 +14,14 @@ from typing import Literal
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import (
     TOOL,
-    absence_notes,
     best_reading,
     derive_reading,
     find_reading,
     main_scopes,
-    make_summary,
-    metric_table,
     unavailable_reading,
 )
 from profkit.analysis.summaries.time import scope_of
-from profkit.core.formatting import format_figures, format_percent, format_quantity
-from profkit.core.types import RUN, Peaks, Reading, RunDocument, Scope, Source, Summary, Table
+from profkit.core.types import RUN, Peaks, Reading, RunDocument, Scope, Source
 
 CeilingKind = Literal["memory", "compute"]
 
@@ -82,7 +77,8 @@ class Ceilings:
     bandwidth: Reading
     flops: Reading
     threads: int
-    why: str
+    single: bool  # those of one thread, since the workload kept no more than one core busy
+    busy: float | None  # CPU time over wall time in %; None: not known
 
 
 def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ceilings:
@@ -92,8 +88,6 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
     """
     single = busy is not None and busy <= ONE_THREAD
     threads = 1 if single or peaks is None else peaks.threads
-    cores = f"{busy / 100:.1f} cores kept busy" if busy is not None else "how many it used is not known"
-    why = f"one thread ({cores})" if single else f"all {threads} threads ({cores})"
 
     def ceiling(name: str, value: float | None) -> Reading:
         if peaks is None or value is None:
@@ -109,7 +103,7 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
         rates.append(peaks.flops_f32_all)
     bandwidth = max((peak for peak in bandwidths if peak is not None), default=None)
     flops = max((peak for peak in rates if peak is not None), default=None)
-    return Ceilings(ceiling("bandwidth.dram", bandwidth), ceiling("flops.rate", flops), threads, why)
+    return Ceilings(ceiling("bandwidth.dram", bandwidth), ceiling("flops.rate", flops), threads, single, busy)
 
 
 def lower_ceiling(intensity: Reading | None, limit: Ceilings) -> CeilingKind | None:
@@ -171,43 +165,6 @@ def _percentage(part: float, whole: float) -> float:
     return 100 * part / whole
 
 
-def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Reading) -> Summary:
-    """How much goes to memory and back, against what this machine was measured to move."""
-    by_metric = {r.metric: r for r in readings}
-    rate, share = by_metric["bandwidth.dram"], by_metric["bandwidth.dram.share"]
-    rows = [dram, *readings] if dram.metric not in by_metric else list(readings)
-    if rate.value is None and dram.value is not None:
-        headline = (
-            f"{format_quantity(dram.value, 'B')} to and from memory ({dram.quality}); the time for it is "
-            f"not known."
-        )
-    elif rate.value is None:
-        headline = f"Traffic to memory is not known: {rate.reason}."
-    elif share.value is None:
-        headline = f"{format_quantity(rate.value, 'B/s')} to and from memory ({rate.quality}); the peak is not known."
-    elif share.value > BEYOND:
-        headline = (
-            f"{format_quantity(rate.value, 'B/s')} to and from memory ({rate.quality}) would be "
-            f"{format_percent(share.value)} %"
-            f" of the {format_quantity(limit.bandwidth.value, 'B/s')} that this machine was measured to reach:"
-            f" {share.reason or BEYOND_WHOLE}."
-        )
-    else:
-        headline = (
-            f"{format_quantity(rate.value, 'B/s')} to and from memory, {format_percent(share.value)} % of the"
-            f" {format_quantity(limit.bandwidth.value, 'B/s')} that this machine reaches ({rate.quality})."
-        )
-    table = metric_table("Memory traffic", rows)
-    notes = (f"Held against the measured peak of {limit.why}.",) if limit.bandwidth.value is not None else ()
-    return make_summary("bandwidth", headline, readings, [table], (*notes, *absence_notes(rows)))
-
-
-# Above half of a ceiling that is what limits; below, something else does (latency, overhead, dependencies).
-NEAR_CEILING = 50.0
-# Counted and declared FLOPs further apart than this are not the same work, or not all of it was counted.
-FLOPS_APART = 0.10
-
-
 def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
     """arithmetic_intensity, flops.rate and its share, roofline.attainable and roofline.share.
 
@@ -243,59 +200,3 @@ def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
         attainable,
         flag_implausible(of_ceiling, *causes),
     )
-
-
-def summarize_roofline(
-    readings: Sequence[Reading], limit: Ceilings, peaks: Peaks | None, work: Work
-) -> Summary:
-    """The position under the roofline, with the ceilings of one thread and of all of them."""
-    by_metric = {r.metric: r for r in readings}
-    rate, share, over = (
-        by_metric["flops.rate"],
-        by_metric["roofline.share"],
-        by_metric["arithmetic_intensity"],
-    )
-    under = lower_ceiling(over, limit)
-    if share.value is not None and under is not None:
-        limits = "memory" if under == "memory" else "arithmetic"
-        near = (
-            share.reason or BEYOND_WHOLE  # a run of an older profkit names no cause
-            if share.value > BEYOND
-            else f"{limits} is what limits it"
-            if share.value >= NEAR_CEILING
-            else f"{limits} would limit it, but something else limits it first"
-        )
-        headline = (
-            f"{format_quantity(rate.value, 'FLOP/s')} is {format_percent(share.value)} % of what the {under} "
-            f"ceiling allows at"
-            f" {format_figures(over.value or 0.0)} FLOP/B: {near}."
-        )
-    else:
-        headline = f"The position under the roofline is not known: {share.reason}."
-    tables = [metric_table("Roofline", readings), _ceiling_table(peaks)]
-    notes = [f"Held against {limit.why}."] if share.value is not None else []
-    if any(r.quality == "estimated" for r in readings) and work.dram.quality == "simulated":
-        notes.append("Estimated: bytes and FLOPs are simulated on one core, the time is measured.")
-    counted, declared = work.flops.value, work.declared_flops
-    if counted is not None and declared and abs(counted - declared) > FLOPS_APART * declared:
-        notes.append(
-            f"Counted {format_quantity(counted, 'FLOP')} per iteration, declared {format_quantity(declared, 'FLOP')}:"
-            " the declared number is wrong, or not all work was counted."
-        )
-    return make_summary("roofline", headline, readings, tables, (*notes, *absence_notes(readings)))
-
-
-def _ceiling_table(peaks: Peaks | None) -> Table | None:
-    if peaks is None:
-        return None
-    rows = (
-        ("Memory", format_quantity(peaks.bandwidth_one, "B/s"), format_quantity(peaks.bandwidth_all, "B/s")),
-        (
-            "float32 arithmetic",
-            format_quantity(peaks.flops_f32_one, "FLOP/s"),
-            format_quantity(peaks.flops_f32_all, "FLOP/s"),
-        ),
-    )
-    columns = ("", "1 thread", f"{peaks.threads} threads")
-    note = "measured here; how stands in run.json, peaks.method"
-    return Table("What this machine reaches", columns, rows, note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.summaries.gpu_kernels import STALL_MEANINGS
+from profkit.analysis.summaries.kernels import STALL_MEANINGS
 from profkit.analysis.targets.target import Condition, Gain, RooflineSide
 from profkit.core.formatting import format_figures, format_percent, format_quantity, joined
 from profkit.core.types import QUALITY_ORDER, RUN, KernelBottleneck, Reading, Scope

@@ -16,9 +16,9 @@ from profkit.analysis.targets.conditions import (
     scopes_around,
     surest_reading,
 )
-from profkit.analysis.targets.target import Condition, RooflineSide, Target, format_threshold, is_met
-from profkit.core.formatting import format_percent, format_quantity
-from profkit.core.types import Reading, ReasonCode, RunDocument, Scope, Verdict, VerdictWord
+from profkit.analysis.targets.target import Condition, RooflineSide, Target, is_met
+from profkit.core.formatting import format_percent, format_quantity, format_threshold
+from profkit.core.types import Reading, ReasonCode, RunDocument, Scope, Threshold, Verdict, VerdictWord
 
 _NOTHING = TargetContext()
 
@@ -82,7 +82,7 @@ def verdict_on(
 ) -> Verdict:
     """The verdict of one target on one reading; its gain is a share of the time of what the reading speaks of."""
     threshold = target.threshold if target.threshold is not None else context.precision
-    words = format_threshold(target.operator, threshold, target.unit) if threshold is not None else "as asked"
+    limit = Threshold(target.operator, threshold, target.unit) if threshold is not None else None
 
     def verdict(
         word: VerdictWord,
@@ -96,7 +96,7 @@ def verdict_on(
             target.metric,
             word,
             reason,
-            words,
+            limit,
             reading.value,
             reading.unit,
             reading.scope,
@@ -132,7 +132,7 @@ def verdict_on(
     value = _value_text(target, reading)
     if reading.doubt is not None:
         return verdict("unknown", f"{value}, which is uncertain: {reading.doubt}")
-    if threshold is None:
+    if threshold is None or limit is None:
         return verdict("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in applies if condition.roof is not None):
         return verdict("unknown", f"{value}, but whether memory or compute limits it is not known")
@@ -148,7 +148,7 @@ def verdict_on(
         warning = _noise_warning(reading, threshold, readings)
     if warning is not None:
         return verdict("unknown", f"{value}; {warning}")
-    reason = f"{value}; target {words}"
+    reason = f"{value}; target {format_threshold(target.operator, threshold, target.unit)}"
     if is_met(reading.value, target.operator, threshold):
         return verdict("pass", reason)
     if (tolerated := first(target.tolerated, True)) is not None:

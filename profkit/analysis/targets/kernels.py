@@ -14,8 +14,8 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import absent_reading
 from profkit.analysis.targets.conditions import TargetContext, surest_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
-from profkit.analysis.targets.target import Target, format_threshold
-from profkit.core.formatting import format_percent, format_quantity
+from profkit.analysis.targets.target import Target, threshold_of
+from profkit.core.formatting import format_percent, format_quantity, format_threshold
 from profkit.core.types import (
     RUN,
     KernelBottleneck,
@@ -108,7 +108,7 @@ def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tu
             target.metric,
             "unknown",
             f"{format_quantity(reading.value, reading.unit)}, counted over several kernels together",
-            format_threshold(target.operator, target.threshold or 0.0, target.unit),
+            threshold_of(target),
             reading.value,
             reading.unit,
             reading.scope,
@@ -134,7 +134,7 @@ def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) 
             target.metric,
             "unknown",
             f"{metric(target.metric).title} not known: no kernel is in the report",
-            format_threshold(target.operator, target.threshold or 0.0, target.unit),
+            threshold_of(target),
             None,
             target.unit,
             RUN,
@@ -169,9 +169,10 @@ def _verdict_on_run(
     unsure = [kernel for kernel in unknown if kernel.counted]
     lost, dark = _total_share(missed), _total_share(unknown) + rest
     without_counters = dark - _total_share(unsure)
-    words = format_threshold(target.operator, target.threshold or 0.0, target.unit)
+    threshold = threshold_of(target)
+    words = format_threshold(threshold.operator, threshold.value, threshold.unit)
     first = judged[0].verdict
-    blank = Verdict(target.name, target.metric, "pass", "", words, None, target.unit, RUN, first.quality)
+    blank = Verdict(target.name, target.metric, "pass", "", threshold, None, target.unit, RUN, first.quality)
     if lost >= DECIDING_SHARE:
         reason = f"{_share_text(lost)} of the GPU time is in kernels that miss it: {_kernel_list(missed)}"
         gains = [kernel.verdict.gain for kernel in missed if kernel.verdict.gain is not None]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.formatting import format_figures
-from profkit.core.types import Bound, Quality, ScopeKind
+from profkit.core.types import Bound, Operator, Quality, ScopeKind, Threshold
 
-Operator = Literal["<", ">", "<=", ">="]
 RooflineSide = Literal["memory", "compute"]
 # What meeting the target could win of a kernel's time: `conditions.largest_gain` has the formula of each.
 Gain = Literal[
@@ -94,6 +92,11 @@ class Target:
     credible: float | None = None
 
 
+def threshold_of(target: Target) -> Threshold:
+    """The target's own threshold, where it does not leave that to the run."""
+    return Threshold(target.operator, target.threshold or 0.0, target.unit)
+
+
 def is_met(value: float, operator: Operator, threshold: float) -> bool:
     """Whether the unrounded value meets the threshold."""
     if operator == "<":
@@ -101,9 +104,3 @@ def is_met(value: float, operator: Operator, threshold: float) -> bool:
     if operator == "<=":
         return value <= threshold
     return value > threshold if operator == ">" else value >= threshold
-
-
-def format_threshold(operator: Operator, threshold: float, unit: str) -> str:
-    """`< 5 %`, `> 2`, `<= 1 %`: the threshold as people read it."""
-    number = f"{threshold:g}" if abs(threshold) < 1e6 else format_figures(threshold)
-    return f"{operator} {number}{' ' + unit if unit and unit != 'count' else ''}"

@@ -41,7 +41,7 @@ class CpuBackend(Backend):
 
         return enrich_cpu(document, simulator="valgrind")
 
-    def summarize(self, document: RunDocument) -> list[Summary | None]:
+    def summarize(self, document: RunDocument) -> list[Summary]:
         """What was counted, its limits, Python, memory, and where the time goes."""
         from profkit.analysis.summaries.compose import summarize_cpu
 

@@ -101,11 +101,11 @@ class CudaBackend(Backend):
 
         return enrich_gpu(document, self.tool_lines)
 
-    def summarize(self, document: RunDocument) -> list[Summary | None]:
+    def summarize(self, document: RunDocument) -> list[Summary]:
         """The GPU, then the host's Python and memory."""
-        from profkit.analysis.summaries.compose import summarize_cuda
+        from profkit.analysis.summaries.gpu import summarize_gpu
 
-        return summarize_cuda(document, self.tool_lines)
+        return summarize_gpu(document)
 
 
 def cuda_evidence(workload: Workload) -> str | None:

@@ -77,7 +77,7 @@ class MpsBackend(Backend):
 
         return enrich_metal(document)
 
-    def summarize(self, document: RunDocument) -> list[Summary | None]:
+    def summarize(self, document: RunDocument) -> list[Summary]:
         """The GPU, then the CPU's hot spots of the same recording."""
         from profkit.analysis.summaries.compose import summarize_mps
 

@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     from profkit.core.types.readings import Frame as Frame
     from profkit.core.types.readings import Hotspot as Hotspot
     from profkit.core.types.readings import Json as Json
+    from profkit.core.types.readings import Operator as Operator
     from profkit.core.types.readings import PassName as PassName
     from profkit.core.types.readings import PassState as PassState
     from profkit.core.types.readings import Profile as Profile
@@ -153,13 +154,17 @@ if TYPE_CHECKING:
     from profkit.core.types.readings import Source as Source
     from profkit.core.types.readings import Stacks as Stacks
     from profkit.core.types.readings import Summary as Summary
-    from profkit.core.types.readings import Table as Table
+    from profkit.core.types.readings import Threshold as Threshold
     from profkit.core.types.readings import Verdict as Verdict
     from profkit.core.types.readings import VerdictWord as VerdictWord
+    from profkit.core.types.run import AllocationLine as AllocationLine
+    from profkit.core.types.run import Allocations as Allocations
+    from profkit.core.types.run import MemoryGrowth as MemoryGrowth
     from profkit.core.types.run import Report as Report
     from profkit.core.types.run import Revision as Revision
     from profkit.core.types.run import RunDocument as RunDocument
     from profkit.core.types.run import RunProcess as RunProcess
+    from profkit.core.types.run import SteadyLine as SteadyLine
     from profkit.core.types.run import Timing as Timing
     from profkit.core.types.run import Workload as Workload
     from profkit.core.types.sweep import CaseResult as CaseResult
@@ -203,10 +208,13 @@ _NAMES = {
     "plan": "KernelPlan PassPlan PassResult Plan Step",
     "readings": (
         "QUALITY_ORDER RUN BackendName Bound CheckState CodeLine Counter CounterState Depth Direction Frame Hotspot "
-        "Json PassName PassState Profile ProfileKind Quality Reading ReasonCode RunState Scope ScopeKind "
-        "Source Stacks Summary Table Verdict VerdictWord"
+        "Json Operator PassName PassState Profile ProfileKind Quality Reading ReasonCode RunState Scope ScopeKind "
+        "Source Stacks Summary Threshold Verdict VerdictWord"
     ),
-    "run": "Report Revision RunDocument RunProcess Timing Workload",
+    "run": (
+        "AllocationLine Allocations MemoryGrowth Report Revision RunDocument RunProcess SteadyLine Timing "
+        "Workload"
+    ),
     "sweep": "CaseResult CaseState GridPoint MeasuredCeilings SweepDirection SweepDocument",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

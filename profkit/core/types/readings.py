@@ -1,4 +1,4 @@
-"""Values and where they come from: scopes, readings, counters, profiles, stacks, summaries, verdicts."""
+"""Values and where they come from: scopes, readings, counters, profiles, stacks, concerns, verdicts."""
 
 from __future__ import annotations
 
@@ -218,33 +218,23 @@ class Stacks:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A small table for people: column titles, rows of text, already rounded for reading.
+class Summary:
+    """The readings that answer one concern: time, cache, python, memory. `reporting/` makes its words and tables."""
 
-    Raises ValueError for a row that has more or fewer cells than there are columns.
-    """
+    concern: str
+    readings: tuple[Reading, ...]
 
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str | None = None
-    main: bool = False  # shown also where details were not asked for
 
-    def __post_init__(self) -> None:
-        for number, row in enumerate(self.rows):
-            if len(row) != len(self.columns):
-                raise ValueError(f"row {number} has {len(row)} cells for {len(self.columns)} columns")
+Operator = Literal["<", ">", "<=", ">="]
 
 
 @dataclass(frozen=True)
-class Summary:
-    """The readings that answer one concern (time, cache, python, memory, ...), with tables and remarks."""
+class Threshold:
+    """What a value is held against, in the metric's unit."""
 
-    concern: str
-    headline: str
-    readings: tuple[Reading, ...] = ()
-    tables: tuple[Table, ...] = ()
-    notes: tuple[str, ...] = ()
+    operator: Operator
+    value: float
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -255,7 +245,7 @@ class Verdict:
     metric: str
     verdict: VerdictWord
     reason: str
-    threshold: str  # as people read it: "< 5 %"
+    threshold: Threshold | None  # None: the one that the run asked for, and did not say
     value: float | None
     unit: str
     scope: Scope

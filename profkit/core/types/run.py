@@ -1,4 +1,4 @@
-"""A run from the command to the verdicts: its timings, reports of tools, and the whole document."""
+"""A run from the command to the verdicts: its timings, reports of tools, allocations, and the whole document."""
 
 from __future__ import annotations
 
@@ -57,6 +57,65 @@ class Report:
     rules: tuple[ToolRule, ...] = ()
     warnings: tuple[str, ...] = ()
     fault: Fault | None = None  # why the tool lost the kernels that it had recorded
+
+
+@dataclass(frozen=True)
+class AllocationLine:
+    """A source line and what it holds, or what that grew by: bytes and blocks."""
+
+    file: str
+    line: int
+    size: int
+    count: int
+
+
+@dataclass(frozen=True)
+class SteadyLine:
+    """A line that held more at each of `looks` looks than at the one before. Bytes, and seconds since the start."""
+
+    file: str
+    line: int
+    first: int
+    last: int
+    blocks: int  # at the last look
+    looks: int
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True)
+class MemoryGrowth:
+    """Bytes that each iteration leaves behind, with a 95 % interval; `leak` is None where nothing tells."""
+
+    per_iteration: float | None
+    low: float | None
+    high: float | None
+    iterations: int  # that were looked at, after the first ones
+    leak: bool | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Allocations:
+    """Python's own allocations, in bytes. `start` to `region_peak` are None where no region was marked.
+
+    `growing` lines are what grew between the iterations `growth_between`; all sizes are as tracemalloc saw
+    them, which is not the memory of the process.
+    """
+
+    peak: int
+    end: int
+    start: int | None
+    region_peak: int | None
+    entries: int
+    growth: MemoryGrowth
+    top: tuple[AllocationLine, ...]
+    growing: tuple[AllocationLine, ...]
+    growth_between: tuple[int, int] | None
+    python: str
+    notes: tuple[str, ...]
+    points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
+    steady: tuple[SteadyLine, ...] = ()  # where no region was marked
 
 
 @dataclass(frozen=True)
@@ -124,6 +183,7 @@ class RunDocument:
     insights: tuple[Insight, ...] = ()  # what to change, the largest gain first
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
+    allocations: Allocations | None = None  # of Python, as tracemalloc saw them; without `points`
     notes: tuple[str, ...] = ()
     failure: str | None = None
     revision: Revision | None = None  # None: not asked (a report, an older run)

@@ -233,8 +233,13 @@ def _bias_limit(problem: Problem, place: int, whole: float, square: float, sizes
     kept_count = operation.kept_results(point)
     # Of rows whose statistics were kept in the dtype all numbers have an error in common.
     count = max(1.0, whole * whole / square / (point.dimension if kept_count and not operation.scalar else 1))
-    spread = roundoff * (1 + kept_count * sizes / whole) / sqrt(3 * count)
-    return LEAN * roundoff + SAFETY * (spread + _inner_rounding(problem, place) * sizes / whole)
+    error = roundoff * (1 + kept_count * sizes / whole)
+    return lean_limit(roundoff, error, count, _inner_rounding(problem, place) * sizes / whole)
+
+
+def lean_limit(roundoff: float, error: float, count: float, explained: float) -> float:
+    """By how much `count` numbers with an error of at most `error` each may lean, as a share of their size."""
+    return LEAN * roundoff + SAFETY * (error / sqrt(3 * count) + explained)
 
 
 def _outward_cut_off(result: Tensor, wanted: Tensor) -> float:

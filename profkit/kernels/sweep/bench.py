@@ -17,7 +17,7 @@ import torch
 
 from profkit.analysis.timeline.windows import OWN_PREFIX
 from profkit.core import statistics
-from profkit.core.types import CaseResult, CaseState, GridPoint
+from profkit.core.types import CaseResult, CaseState, GridPoint, SampleSet
 from profkit.execution.limits import limit_memory
 from profkit.execution.worker import DeviceError
 from profkit.kernels.operations.check import (
@@ -134,61 +134,46 @@ class Bench:
             gc.collect(0)
 
     def _time_call(self, call: Call, result: CaseResult) -> CaseResult:
-        timing = self._timing
-        if self.device.type == "cuda":
-            from profkit.kernels.sweep.device_loop import time_cold
-
-            clock, watch = self._clock()
-            timed = time_cold(
-                call, clock, watch, precision=timing.precision, budget=timing.budget, cold=timing.cold
-            )
-            seconds, precise = timed.seconds, timed.precise
-            result = replace(
-                result,
-                clock="cuda-events",
-                calls=timed.calls,
-                cache="cold" if timing.cold else "warm",
-                clocks=timed.clocks,
-                throttled=timed.throttled,
-                remarks=timed.remarks,
-            )
-        elif self.device.type == "mps":
-            from profkit.runtime.passes.mps_timing import time_on_mps
-            from profkit.runtime.passes.timing import TimedCalls
-
-            samples = time_on_mps(
-                TimedCalls(call),
-                torch.mps,
-                precision=timing.precision,
-                budget=timing.budget,
-                cold=timing.cold,
-            )
-            seconds, precise = samples.seconds, samples.precise
-            result = replace(
-                result,
-                clock=samples.clock,
-                calls=samples.loops,
-                cache=samples.cache,
-                remarks=samples.remarks,
-            )
-        else:
-            from profkit.runtime.passes.processor_wait import ProcessorWatch
-            from profkit.runtime.passes.timing import TimedCalls, time_calls
-
-            calls = TimedCalls(call)
-            with ProcessorWatch() as calls.watch:
-                samples = time_calls(calls, precision=timing.precision, budget=timing.budget)
-            seconds, precise = samples.seconds, samples.precise
-            result = replace(result, clock="wall", cache="warm", remarks=samples.remarks)
+        samples = self._sample(call)
+        seconds = samples.seconds
         return replace(
             result,
             state="measured",
             median=statistics.median(seconds),
             half_width=statistics.relative_half_width(seconds),
             samples=len(seconds),
-            precise=precise,
+            precise=samples.precise,
             seconds=thin_out(seconds),
+            clock=samples.clock,
+            calls=samples.loops if samples.clock != "wall" else result.calls,
+            cache=samples.cache or "warm",
+            clocks=samples.clocks,
+            throttled=samples.throttle_reasons,
+            remarks=samples.remarks,
         )
+
+    def _sample(self, call: Call) -> SampleSet:
+        timing = self._timing
+        if self.device.type == "cuda":
+            from profkit.kernels.sweep.device_loop import time_cold
+
+            clock, watch = self._clock()
+            return time_cold(
+                call, clock, watch, precision=timing.precision, budget=timing.budget, cold=timing.cold
+            )
+        from profkit.runtime.passes.timing import TimedCalls, time_calls
+
+        calls = TimedCalls(call)
+        if self.device.type == "mps":
+            from profkit.runtime.passes.mps_timing import time_on_mps
+
+            return time_on_mps(
+                calls, torch.mps, precision=timing.precision, budget=timing.budget, cold=timing.cold
+            )
+        from profkit.runtime.passes.processor_wait import ProcessorWatch
+
+        with ProcessorWatch() as calls.watch:
+            return time_calls(calls, precision=timing.precision, budget=timing.budget)
 
     def _memory(self, call: Call, problem: Problem) -> int | None:
         inputs = [*problem.inputs, *([problem.above] if problem.above is not None else [])]
@@ -196,7 +181,7 @@ class Bench:
 
     def _clock(self) -> Any:
         if self._timer is None:
-            from profkit.runtime.passes.device_clock import open_clock
+            from profkit.runtime.passes.device_samples import open_clock
             from profkit.runtime.passes.device_timing import DeviceWatch
             from profkit.runtime.region.cuda_driver import driver_in_use
 

@@ -11,31 +11,32 @@ known to 1 % after 2,000 of them, and a loop that happens to see other states sa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
 from profkit.core.statistics import median
-from profkit.runtime.passes import sampling
-from profkit.runtime.passes.device_clock import DeviceClock
-from profkit.runtime.passes.device_samples import FLUSH_PIECES, DeviceCalls, DeviceSample, PipelinedBlocks
+from profkit.core.types import SampleSet
+from profkit.runtime.passes.device_samples import (
+    FLUSH_PIECES,
+    DeviceCalls,
+    DeviceClock,
+    DeviceSample,
+    PipelinedBlocks,
+)
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
+from profkit.runtime.passes.sampling import (
+    DOUBTED_SAMPLES,
+    FEW_SAMPLES,
+    LEAST_SAMPLES,
+    SampleAssessment,
+    assess_samples,
+    sample_until,
+)
 
 PROBES = 3
+HURRIED = "the host waits for the device inside the call: launches are in these times"
 # What a call may leave behind its last event: waiting for an idle device takes 10 µs on an H200, and more elsewhere.
 LEFT_SECONDS, LEFT_SHARE = 200e-6, 0.5
 DIGITS = 6  # of a time; what is behind them is of the events' single precision, and no noise of the device
-
-
-@dataclass(frozen=True)
-class ColdTiming:
-    """Samples in seconds per call, each of that many `calls`, and what must be known to believe them."""
-
-    seconds: tuple[float, ...]
-    precise: bool
-    calls: int = 1
-    clocks: tuple[float, ...] = ()
-    throttled: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
 
 
 def time_cold(
@@ -46,7 +47,7 @@ def time_cold(
     precision: float,
     budget: float,
     cold: bool = True,
-) -> ColdTiming:
+) -> SampleSet:
     """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone.
 
     Sixteen at least where the budget allows; of calls that take so long that eight of them make no block, forty of
@@ -60,33 +61,35 @@ def time_cold(
     calls.fit_blocks(min(probes, key=lambda sample: sample.wall))
     each = len(FLUSH_PIECES) if calls.ahead >= len(FLUSH_PIECES) else 1
     blocks = PipelinedBlocks(calls)
-    seconds: list[float] = []
     clocks: list[float] = []
     reasons: dict[str, None] = {}
-    ask = sampling.LEAST_SAMPLES if each > 1 else sampling.FEW_SAMPLES
-    while True:
-        seconds += group_means(blocks.next_block((ask - len(seconds)) * each), each)
+
+    def take(wanted: int) -> Sequence[float]:
+        seconds = group_means(blocks.next_block(wanted * each), each)
         state = watch.look()
         if state.clock is not None:
             clocks.append(state.clock)
-        reasons |= dict.fromkeys(state.words)
-        over = perf_counter() - begin >= budget
-        if not seconds or (len(seconds) < ask and not over):
-            continue
-        assessment = _assess(seconds, each, precision)
-        if assessment.done or over:
-            break
-        ask = sampling.next_sample_count(len(seconds))
-    if rest := group_means(blocks.last_block(), each):
-        seconds += rest
-        assessment = _assess(seconds, each, precision)
-    remarks = (
-        ("the host waits for the device inside the call: launches are in these times",)
-        if calls.hurried
-        else ()
+        reasons.update(dict.fromkeys(state.words))
+        return seconds
+
+    def assess(samples: Sequence[float]) -> SampleAssessment:
+        """Where each sample is of several calls, sixteen are enough of them for a drift to show."""
+        return assess_samples(samples, precision, doubt=len(samples) * each < DOUBTED_SAMPLES)
+
+    first_look = LEAST_SAMPLES if each > 1 else FEW_SAMPLES
+    seconds = sample_until(take, assess, begin=begin, budget=budget, first_look=first_look)
+    seconds += group_means(blocks.last_block(), each)
+    assessment = assess(seconds)
+    return SampleSet(
+        tuple(seconds[assessment.warmup :]),
+        each,
+        precise=assessment.precise,
+        clock="cuda-events",
+        cache="cold" if cold else "warm",
+        clocks=tuple(clocks),
+        throttle_reasons=tuple(reasons),
+        remarks=(HURRIED,) if calls.hurried else (),
     )
-    settled = tuple(seconds[assessment.warmup :])
-    return ColdTiming(settled, assessment.precise, each, tuple(clocks), tuple(reasons), remarks)
 
 
 def _check_all_seen(probes: Sequence[DeviceSample]) -> None:
@@ -103,8 +106,3 @@ def group_means(block: Sequence[float], each: int) -> list[float]:
     """Means of `each` calls that followed one another; of a block that is shorter, its own."""
     parts = [block[first : first + each] for first in range(0, max(1, len(block) - each + 1), each)]
     return [float(f"{sum(part) / len(part):.{DIGITS}g}") for part in parts if part]
-
-
-def _assess(seconds: Sequence[float], each: int, precision: float) -> sampling.SampleAssessment:
-    """Where each sample is of several calls, sixteen are enough of them for a drift to show."""
-    return sampling.assess_samples(seconds, precision, doubt=len(seconds) * each < sampling.DOUBTED_SAMPLES)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 from profkit.core.formatting import format_quantity, plural
@@ -21,8 +19,7 @@ SPARE = 0.9  # of the free memory that a point may take
 DOUBLES = 10  # arrays of float64 that the check holds at a time, one part of the batch each
 DOUBLE = 8  # bytes
 JOINED = 4  # bytes of each element: the parts of the reference are there until they are one
-ENOUGH = 4  # cases of an implementation after which what it took says more than what others took elsewhere
-PRIOR_SHARE = 0.1
+ENOUGH = 4  # cases of an implementation after which what they took says more than what is predicted
 WORKER_SECONDS = {
     "cuda": 12.0,
     "mps": 5.0,
@@ -134,48 +131,46 @@ def too_large(point: GridPoint, free: int | None) -> str | None:
 class TimeLeft:
     """Seconds of one worker for the cases that are `left`, by what those took that are `settled` meanwhile.
 
-    A case is taken for a fixed cost and one by its work: what that implementation took so far, without its first case,
-    in which things are loaded. What cases like it took elsewhere counts as a tenth of what is left: the first ones
-    of a grid are small, and say little of the large. Only sums are kept: a sweep may have a million cases.
+    A case is predicted by its work. What an implementation took so far, without its first case, in which things are
+    loaded, scales what is predicted of the rest. Only sums are kept: a sweep may have a million cases.
     """
 
     def __init__(self, left: Iterable[tuple[GridPoint, str]], device: str, timing: TimingOptions) -> None:
         self._device, self._timing = device, timing
-        self._left: dict[str, _Sum] = defaultdict(_Sum)
-        self._took: dict[str, _Sum] = {}  # without the first case of each
+        self._left: dict[str, float] = defaultdict(float)  # predicted seconds, by implementation
+        self._took: dict[str, tuple[int, float, float]] = {}  # cases, their seconds, and those predicted
         for point, name in left:
-            self._left[name].add(work_of(point))
+            self._left[name] += self._predict(point, name)
 
     def settle(self, result: CaseResult) -> None:
         """One of them is settled."""
-        work, name = work_of(result.point), result.implementation
-        self._left[name].add(work, count=-1)
+        self._left[result.implementation] -= self._predict(result.point, result.implementation)
         self.learn(result)
 
     def learn(self, result: CaseResult) -> None:
         """A case took so long."""
         name = result.implementation
-        if name in self._took:
-            self._took[name].add(work_of(result.point), result.spent)
-        else:
-            self._took[name] = _Sum()
+        if name not in self._took:
+            self._took[name] = 0, 0.0, 0.0
+            return
+        count, spent, predicted = self._took[name]
+        predicted += self._predict(result.point, name)
+        self._took[name] = count + 1, spent + result.spent, predicted
 
     @property
     def seconds(self) -> float:
         """As many as are left."""
         total = 0.0
         for name, left in self._left.items():
-            if left.count <= 0:
-                continue
-            took, prior = self._took.get(name), prior_cost(name, self._device, self._timing)
-            if took is not None and took.count >= ENOUGH:
-                fixed, slope = took.fit_line(PRIOR_SHARE * left.work, prior[1])
-            else:
-                fixed, slope = prior
-            total += fixed * left.count + slope * left.work
-            if took is None:
+            count, spent, predicted = self._took.get(name, (0, 0.0, 0.0))
+            total += max(0.0, left) * (spent / predicted if count >= ENOUGH else 1.0)
+            if left > 0 and name not in self._took:
                 total += FIRST_SECONDS.get(name, 0.0)
         return total
+
+    def _predict(self, point: GridPoint, name: str) -> float:
+        fixed, slope = prior_cost(name, self._device, self._timing)
+        return fixed + slope * work_of(point)
 
 
 def seconds_left(
@@ -212,30 +207,3 @@ def work_of(point: GridPoint) -> float:
     if point.direction == "backward":
         weight = BACKWARD * max(weight, LEAST_BACKWARD)
     return weight * point.batch * point.sequence * point.dimension
-
-
-@dataclass
-class _Sum:
-    """Cases of one implementation: how many, their work, and what they took."""
-
-    count: int = 0
-    work: float = 0.0
-    spent: float = 0.0
-    least: float = inf
-
-    def add(self, work: float, spent: float = 0.0, count: int = 1) -> None:
-        """One more, or one less by a count of -1."""
-        self.count += count
-        self.work += count * work
-        self.spent += spent
-        self.least = min(self.least, spent)
-
-    def fit_line(self, trusted: float, slope: float) -> Line:
-        """The least that a case took is the fixed part; the rest of all that they took goes by their work.
-
-        `slope` is what is believed beforehand, as if it had been seen over as much work as `trusted`. Least squares
-        would follow the largest cases, which cost more than in proportion, and call small ones free.
-        """
-        rest = self.spent - self.count * self.least
-        whole = self.work + trusted
-        return self.least, (max(0.0, rest) + trusted * slope) / whole if whole else 0.0

@@ -156,6 +156,7 @@ class RecordingExports:
     run: int | None
     notes: tuple[str, ...]
     broken: tuple[DamagedTable, ...] = ()
+    alone: bool = False  # one file, and not the folder of all of them
 
     def without_file(self, error: DamagedExport) -> RecordingExports:
         """The same without the file of `error`. Raises that where the rest would not say what the whole did."""
@@ -200,14 +201,14 @@ def _read_file(path: Path, wanted: Collection[str]) -> RecordingExports:
         )
     if looks_like_toc(head):
         runs = read_toc(path)
-        return RecordingExports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,))
+        return RecordingExports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,), alone=True)
     entries = tuple(_list_tables(path))
     if not entries:
         raise UnreadableReport(
             f"{path} is an export without a table: nothing in the recording matched what was asked for",
             NOTHING_FIX,
         )
-    return _select_run((), list(entries), [_TABLE_ALONE], wanted)
+    return replace(_select_run((), list(entries), [_TABLE_ALONE], wanted), alone=True)
 
 
 def _read_folder(folder: Path, wanted: Collection[str]) -> RecordingExports:

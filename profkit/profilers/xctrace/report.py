@@ -73,6 +73,8 @@ def _build_report(path: Path, exports: RecordingExports, records: tuple[RegionRe
         for table in exports.tables(piece.schemas):
             piece.read(table)
         report = piece.finish(report)
+    if exports.alone and report.metal is not None:
+        report = replace(report, metal=replace(report.metal, alone=True))
     damaged = (f"{table.describe()}; again: {export_line(table.schema, number)}" for table in exports.broken)
     notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
     return replace(report, warnings=(*damaged, *report.warnings, *notes))

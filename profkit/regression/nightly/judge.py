@@ -32,6 +32,7 @@ from profkit.regression.nightly.config import Anchor, WorkloadSpec
 from profkit.regression.nightly.session import WorkloadState
 from profkit.regression.paired.decide import decided_words
 from profkit.regression.profile_process import Ending
+from profkit.reporting.footnotes import threshold_text
 
 CODES: dict[Ending, str] = {
     "done": "measured",
@@ -159,7 +160,7 @@ def judge_workload(
     whole = replace(whole, outcome=first.outcome, code=first.code, reason=reason, verdicts=verdicts)
     failed = [v for v in verdicts if v.verdict == "fail"]
     if failed and first.outcome != "regressed":
-        missed = f"target {failed[0].target} ({failed[0].threshold}): {failed[0].reason}"
+        missed = f"target {failed[0].target} ({threshold_text(failed[0])}): {failed[0].reason}"
         return replace(whole, outcome="regressed", code=MISSED_TARGET, reason=missed)
     return whole
 

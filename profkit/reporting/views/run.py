@@ -10,10 +10,9 @@ from profkit.analysis.metrics import all_metrics
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_utc_time, plural
-from profkit.core.types import Reading, RunDocument, Scope, Summary, Table, Verdict, VerdictWord
+from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
-from profkit.reporting.footnotes import reading_span, verdict_span
-from profkit.reporting.screen import is_number
+from profkit.reporting.footnotes import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -68,6 +67,8 @@ from profkit.reporting.views.run_text import (
     with_command,
     worst_first,
 )
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.parts import SummaryText, Texts
 
 STATUSES: dict[VerdictWord, Status] = {
     "fail": Status.FAIL,
@@ -86,7 +87,6 @@ _NOTES = 4  # of a summary, on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
 _FUNCTIONS, _KERNELS = 3, 5  # of which a screen shows the verdicts
 _READINGS = 60  # of one concern
-_AS_READINGS = "what"  # the first column of a table that tells the readings once more
 
 
 def view(document: RunDocument, folder: Path | None = None, extras: Extras | None = None) -> View:
@@ -97,27 +97,27 @@ def view(document: RunDocument, folder: Path | None = None, extras: Extras | Non
     if document.failure is not None:
         warning = joined(strong("✗ Failed: ", Status.FAIL), document.failure)
     label, reason = _verdict(document.verdicts)
+    texts = {text.concern: text for text in summary_texts(document)}
     return View(
         (strong(document.name), f" on {document.backend}{state}"),
-        tuple(block for block in _blocks(document, folder, extras) if block is not None),
+        tuple(block for block in _blocks(document, texts, folder, extras) if block is not None),
         label,
         (reason,) if reason else (),
-        facts=tuple(_facts(document)),
+        facts=tuple(_facts(document, texts)),
         command=command_line(document),
         warning=warning,
     )
 
 
-def _facts(document: RunDocument) -> Iterator[tuple[str, Text]]:
+def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
     if (split := time_split_text(document.time_split)) is not None:
         yield "Split", split
     if (line := time_line(document)) is not None:
         readings = [r for s in document.summaries if s.concern == "time" for r in s.readings]
         median = next((r for r in readings if r.metric == "time.median" and r.value is not None), None)
         yield "Time", replace(reading_span(median, line, Style.STRONG), mark="") if median else strong(line)
-    gpu = next((s.headline for s in document.summaries if s.concern == "gpu"), None)
-    if gpu is not None:
-        yield "GPU", strong(gpu)
+    if "gpu" in texts:
+        yield "GPU", strong(texts["gpu"].headline)
     if document.passes and unfinished_passes(document):
         finished = len(document.passes) - len(unfinished_passes(document))
         yield "Passes", f"{finished} of {len(document.passes)} finished; what did not is below"
@@ -175,29 +175,31 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     return Label(STATUSES[worst], f"{plural(len(by_word[worst]), 'target')} {_OUTCOME_WORDS[worst]}"), reason
 
 
-def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Iterator[Block | None]:
+def _blocks(
+    document: RunDocument, texts: Texts, folder: Path | None, extras: Extras
+) -> Iterator[Block | None]:
     kernels = kernels_of(document)
     yield to_do_section(document)
-    yield run_metal.use_section(document)
-    yield run_charts.time_section(document, kernels)
-    yield from _gpu_sections(document, kernels)
+    yield run_metal.use_section(document, texts)
+    yield run_charts.time_section(document, texts, kernels)
+    yield from _gpu_sections(document, texts, kernels)
     yield _verdicts(document)
     yield instructions_section(document)
     yield nsight_section(document.insights)
-    yield run_charts.roofline_section(document, kernels)
-    yield run_charts.occupancy_section(document, kernels)
+    yield run_charts.roofline_section(document, texts, kernels)
+    yield run_charts.occupancy_section(document, texts, kernels)
     yield run_metal.encoders_section(document)
     yield run_metal.shaders_section(document)
     yield run_metal.counters_section(document)
-    yield run_charts.levels_section(document, kernels)
+    yield run_charts.levels_section(document, texts, kernels)
     yield run_metal.states_section(document)
-    yield run_charts.timing_section(document)
-    yield run_charts.flame_section(document, extras)
-    yield run_charts.python_section(document)
-    yield run_charts.memory_section(document, extras)
+    yield run_charts.timing_section(document, texts)
+    yield run_charts.flame_section(document, texts, extras)
+    yield run_charts.python_section(document, texts)
+    yield run_charts.memory_section(document, texts, extras)
     yield run_metal.absent_section(document)
-    yield _all_numbers(document)
-    for summary in document.summaries:
+    yield _all_numbers(document, texts)
+    for summary in texts.values():
         if summary.concern in LAST:
             yield Section(title_of(summary.concern), tuple(_summary(summary)), summary.headline)
     yield run_about.passes_section(document, extras)
@@ -348,7 +350,7 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
         value = reading_span(reading)
     elif verdict.value is not None:
         value = verdict_span(verdict)
-    return replace(row, limit=verdict.threshold, place=place, value=value)
+    return replace(row, limit=threshold_text(verdict), place=place, value=value)
 
 
 def _advice_lines(advice: Sequence[str]) -> tuple[Text, ...]:
@@ -358,11 +360,10 @@ def _advice_lines(advice: Sequence[str]) -> tuple[Text, ...]:
 # ---------------------------------------------------------------- concerns
 
 
-def _gpu_sections(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterator[Block]:
+def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Iterator[Block]:
     """What a reader of a GPU's run looks at first: its kernels, ranges, time line, and encoders."""
-    summaries = {summary.concern: summary for summary in document.summaries}
     if kernels:
-        summary = summaries.get("kernels")
+        summary = texts.get("kernels")
         counted = sum(bool(row.readings) for row in kernels)
         caption = f"{plural(len(kernels), 'launch configuration')}, the largest share of the GPU time first"
         headline = summary.headline if summary is not None else f"{caption}; {counted} counted."
@@ -371,7 +372,7 @@ def _gpu_sections(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterat
     else:
         yield from references(document)
     for concern in ("ranges", "gpu", "encoders", *(() if kernels else ("kernels",))):
-        summary = summaries.get(concern)
+        summary = texts.get(concern)
         if summary is not None:
             headline = summary.headline if concern != "gpu" else ""  # the head has it
             body = Section(title_of(concern), tuple(_summary(summary)), headline, anchor=f"summary-{concern}")
@@ -379,11 +380,11 @@ def _gpu_sections(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterat
             yield Sourced((), (body,)) if concern == "encoders" and document.metal is not None else body
 
 
-def _all_numbers(document: RunDocument) -> Section | None:
+def _all_numbers(document: RunDocument, texts: Texts) -> Section | None:
     """Every concern: its readings with their sources, or what tells them without; tables and notes."""
     causes = common_causes(document.verdicts)
     blocks: list[Block] = []
-    for summary in document.summaries:
+    for summary in texts.values():
         if summary.concern in LAST:
             continue
         section = _concern_section(summary)
@@ -393,17 +394,15 @@ def _all_numbers(document: RunDocument) -> Section | None:
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
 
 
-def _concern_section(summary: Summary) -> Section:
+def _concern_section(summary: SummaryText) -> Section:
     readings = [reading for reading in summary.readings if reading.scope.kind != "kernel"]
     blocks: list[Block] = []
     own = summary.concern in ("kernels", "ranges", "gpu", "encoders")  # tables of their own, above
     if readings:
         blocks.append(Sourced((_readings(readings),)))
     if not own:
-        for summary_table in summary.tables:
-            if summary_table.rows:
-                again = bool(readings) and summary_table.columns[:1] == (_AS_READINGS,)
-                blocks.append(Sourced((), (_table(summary_table),)) if again else _table(summary_table))
+        blocks += [Sourced((), (again,)) if readings else again for again in summary.metrics]
+        blocks += summary.tables
         if summary.notes:
             blocks.append(Items(tuple(map(with_command, summary.notes))))
     return Section(title_of(summary.concern), tuple(blocks), summary.headline, Fold.FOLDED, repeats=own)
@@ -424,20 +423,9 @@ def _readings(readings: Sequence[Reading]) -> DataTable:
     return table(columns, rows, left=left)
 
 
-def _summary(summary: Summary) -> Iterator[Block]:
+def _summary(summary: SummaryText) -> Iterator[Block]:
     """Its tables and notes; on a short screen the tables that matter most, and a few notes."""
-    for summary_table in summary.tables:
-        if summary_table.rows:
-            yield _table(summary_table) if summary_table.main else Detail((_table(summary_table),))
+    for shown in (*summary.metrics, *summary.tables):
+        yield shown if shown.title in summary.brief else Detail((shown,))
     if summary.notes:
         yield Items(tuple(map(with_command, summary.notes)), brief=_NOTES)
-
-
-def _table(summary_table: Table) -> DataTable:
-    """A summary's table, its columns of numbers aligned."""
-    columns = []
-    for place, title in enumerate(summary_table.columns):
-        cells = [row[place].strip() for row in summary_table.rows]
-        numeric = place > 0 and all(map(is_number, cells)) and set(cells) != {"-"}
-        columns.append(TableColumn(title, numeric, kernel=place == 0 and title != "range"))
-    return DataTable(tuple(columns), summary_table.rows, summary_table.title, summary_table.note or "")

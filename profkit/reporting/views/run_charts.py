@@ -5,34 +5,32 @@ A section says why there is no chart where somebody would look for one; None whe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.stacks.files import flame_of
 from profkit.analysis.summaries.cpu import is_sampled
-from profkit.analysis.summaries.gpu_kernels import limiters_clause, occupancy_limiters
-from profkit.analysis.summaries.gpu_time import TimeBreakdown, time_breakdowns
-from profkit.analysis.summaries.kernels import KernelRow
-from profkit.analysis.summaries.metal_time import metal_time_breakdowns
-from profkit.analysis.summaries.readings import best_reading, function_place, main_scopes
+from profkit.analysis.summaries.kernels import KernelRow, occupancy_limiters
+from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.analysis.summaries.roofline_points import kernels_left_out, roofline_of
 from profkit.analysis.summaries.time import distribution_of
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Hotspot, Profile, ProfileKind, Reading, RunDocument, Scope, Summary
-from profkit.reporting.chart_blocks import Bar, Bars, Charts, FlameGraph, Mark, NoChart, Piece, StackedBar
+from profkit.core.types import Hotspot, Profile, ProfileKind, Reading, RunDocument, Scope
+from profkit.reporting.chart_blocks import Bar, Bars, Charts, FlameGraph, Mark, NoChart
 from profkit.reporting.charts.of_run import distribution_chart, growth_chart, roofline_chart, sequence_chart
 from profkit.reporting.extras import Extras
-from profkit.reporting.footnotes import footnote_of
+from profkit.reporting.footnotes import footnote_of, threshold_text
 from profkit.reporting.view import Block, Section
 from profkit.reporting.views.run_text import place_option
+from profkit.reporting.views.summaries.counted import limiters_clause
+from profkit.reporting.views.summaries.parts import SummaryText, Texts, function_place
+from profkit.reporting.views.summaries.time_bars import time_bars
 
 if TYPE_CHECKING:
-    from profkit.runtime.passes.read_tracemalloc import AllocationLine
+    from profkit.core.types import AllocationLine
 
-_NUMBER = re.compile(r"^[<>]=?\s*([0-9]+(?:\.[0-9]+)?)(?:\s|$)")
 _MUCH = 0.05  # of the time: kernels with less need no line
 _BARS = 12  # of a chart, those with most time first
 _LEVEL_KERNELS = 3  # that have their own charts of memory levels
@@ -65,18 +63,12 @@ def without_chart(anchor: str, title: str, headline: str, fix: str | None) -> Se
     return Section(title, (NoChart("", fix),), headline, anchor=anchor, repeats=True)
 
 
-def summary_of(document: RunDocument, concern: str) -> Summary | None:
-    """What the run says of a concern."""
-    return next((one for one in document.summaries if one.concern == concern), None)
-
-
 def threshold_mark(document: RunDocument, metric: str, scope: Scope | None = None) -> tuple[Mark, ...]:
     """The target on a metric as a mark across a bar: that of the scope, else that of any."""
     known = [verdict for verdict in document.verdicts if verdict.metric == metric]
     for verdict in sorted(known, key=lambda verdict: verdict.scope != scope):
-        found = _NUMBER.match(verdict.threshold)
-        if found:
-            return (Mark(float(found[1]), "target", f"target {verdict.threshold}"),)
+        if verdict.threshold is not None:
+            return (Mark(verdict.threshold.value, "target", f"target {threshold_text(verdict)}"),)
     return ()
 
 
@@ -85,47 +77,29 @@ def is_metal(document: RunDocument) -> bool:
     return document.metal is not None or backend_named(document.backend).work == "encoder"
 
 
-def _headline(summary: Summary | None) -> str:
+def _headline(summary: SummaryText | None) -> str:
     return summary.headline if summary is not None else ""
 
 
-def _fix_of(summary: Summary) -> str | None:
+def _fix_of(summary: SummaryText) -> str | None:
     return next((reading.fix for reading in summary.readings if reading.fix), None)
-
-
-def _fix_in_notes(summary: Summary) -> str | None:
-    return next(
-        (note.removeprefix("To have it: ") for note in summary.notes if note.startswith("To have it")), None
-    )
 
 
 # ---------------------------------------------------------------- time
 
 
-def time_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section | None:
+def time_section(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Section | None:
     """Where the time goes: a bar for each whole that is known; why there is none where a trace was to tell it."""
-    wholes = metal_time_breakdowns(document.metal) if document.metal is not None else ()
-    wholes += time_breakdowns(document, kernels)
-    charts: list[Block] = [_whole(whole) for whole in wholes]
+    charts: list[Block] = [*time_bars(document, kernels)]
     if document.trace is not None and document.trace.device_busy:
         charts.append(_devices(document.trace.device_busy))
-    summary = summary_of(document, backend_named(document.backend).time_concern)
+    summary = texts.get(backend_named(document.backend).time_concern)
     if charts:
         headline = _headline(summary) if document.metal is None else ""  # told above it
         return Section("Where time goes", (chart_group(charts),), headline, anchor="where-time", repeats=True)
     if summary is None or backend_named(document.backend).work == "encoder":
         return None
-    return without_chart("where-time", "Where time goes", summary.headline, _fix_in_notes(summary))
-
-
-def _whole(whole: TimeBreakdown) -> StackedBar:
-    title = f"{whole.title} ({format_quantity(whole.seconds, 's')})" if whole.seconds else whole.title
-    text = "; ".join(f"{one.name} {format_percent(100 * one.share)} %" for one in whole.parts[:12])
-    pieces = (
-        Piece(one.name, one.share, one.text, one.idle, footnote_of(one.reading) if one.reading else None)
-        for one in whole.parts
-    )
-    return StackedBar("time", title, f"{text}.", tuple(pieces))
+    return without_chart("where-time", "Where time goes", summary.headline, _fix_of(summary))
 
 
 def _devices(busy: Sequence[float]) -> Bars:
@@ -142,9 +116,9 @@ def _devices(busy: Sequence[float]) -> Bars:
     return Bars("devices", "Busy, by device", f"Share of the time each was busy: {text}.", bars, 1.0)
 
 
-def timing_section(document: RunDocument) -> Section | None:
+def timing_section(document: RunDocument, texts: Texts) -> Section | None:
     """How the timed samples lie: a histogram and their order for each timing."""
-    summary = summary_of(document, "time")
+    summary = texts.get("time")
     spreads = [spread for timing in document.timings if (spread := distribution_of(timing)) is not None]
     if spreads:
         charts = [make(one) for one in spreads[:_TIMINGS] for make in (distribution_chart, sequence_chart)]
@@ -164,9 +138,9 @@ def timing_section(document: RunDocument) -> Section | None:
 # ---------------------------------------------------------------- roofline, occupancy, levels of memory
 
 
-def roofline_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section | None:
+def roofline_section(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Section | None:
     """The roofline, or why there is none."""
-    summary = summary_of(document, "roofline")
+    summary = texts.get("roofline")
     headline = _headline(summary)
     # The next deeper set of counters; none of a report of others, and where there is no deeper one.
     deeper = {"gate": "--depth standard", "standard": "--depth full"}
@@ -189,9 +163,9 @@ def roofline_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Sec
     return None
 
 
-def occupancy_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section | None:
+def occupancy_section(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Section | None:
     """Occupancy of each kernel: achieved of what is possible, and what allows no more."""
-    summary = summary_of(document, "occupancy")
+    summary = texts.get("occupancy")
     names = ("occupancy.theoretical", "occupancy.achieved")
     rows = [row for row in kernels if any(row.value(name) is not None for name in names)]
     if not rows:
@@ -228,14 +202,14 @@ def _occupancy(document: RunDocument, row: KernelRow) -> Bar:
     )
 
 
-def levels_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section | None:
+def levels_section(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Section | None:
     """Each level of memory: its bandwidth against the peak, and what misses it against the target."""
     charts = [
         chart
         for name, readings in _level_readings(document, kernels)
         for chart in _levels(document, name, readings)
     ]
-    summaries = [one for concern in ("bandwidth", "cache") if (one := summary_of(document, concern))]
+    summaries = [one for concern in ("bandwidth", "cache") if (one := texts.get(concern))]
     if not charts and (not summaries or is_metal(document)):
         return None
     headline = " ".join(one.headline for one in summaries)
@@ -315,7 +289,7 @@ def _sentences(bars: Sequence[Bar]) -> str:
 # ---------------------------------------------------------------- functions
 
 
-def flame_section(document: RunDocument, extras: Extras) -> Section | None:
+def flame_section(document: RunDocument, texts: Texts, extras: Extras) -> Section | None:
     """A flame graph for each event that was sampled."""
     title, anchor = "Flame graph", "flame-graph"
     flames = [flame for stacks in extras.stacks if (flame := flame_of(stacks)) is not None]
@@ -331,16 +305,16 @@ def flame_section(document: RunDocument, extras: Extras) -> Section | None:
         fix = f"profkit profile {place_option(document)}--backend {document.backend} --passes timing,stacks -- COMMAND"
         body = NoChart("No stacks were sampled.", fix)
         return Section(title, (body,), headline, anchor=anchor, repeats=True)
-    trace = summary_of(document, "trace")
+    trace = texts.get("trace")
     if document.plan is None or trace is None or trace.tables:
         return None
-    body = NoChart("There are no sampled stacks.", _fix_in_notes(trace))
+    body = NoChart("There are no sampled stacks.", _fix_of(trace))
     return Section(title, (body,), trace.headline, anchor=anchor, repeats=True)
 
 
-def python_section(document: RunDocument) -> Section | None:
+def python_section(document: RunDocument, texts: Texts) -> Section | None:
     """Python's functions by own time, and by that of all they call."""
-    summary = summary_of(document, "python")
+    summary = texts.get("python")
     profiles = {profile.kind: profile for profile in document.profiles}
     sampled = "sampled-functions" in profiles
     chosen: tuple[tuple[ProfileKind, str, Callable[[Hotspot], float]], ...] = (
@@ -391,9 +365,9 @@ def _function(spot: Hotspot, profile: Profile, value: float) -> Bar:
 # ---------------------------------------------------------------- memory
 
 
-def memory_section(document: RunDocument, extras: Extras) -> Section | None:
+def memory_section(document: RunDocument, texts: Texts, extras: Extras) -> Section | None:
     """Peaks side by side, what is held after each iteration, and who allocated most."""
-    summary = summary_of(document, "memory")
+    summary = texts.get("memory")
     charts = [*_peaks(document), *_allocated(extras)]
     if charts:
         remarks = (

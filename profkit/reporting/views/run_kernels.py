@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from profkit.analysis.kernel_names import shape
 from profkit.analysis.metrics import all_metrics, metric
-from profkit.analysis.summaries.gpu_kernels import limiter_text
-from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow, kernel_rows
+from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.backends import backend_named
-from profkit.core.formatting import format_percent, format_quantity, plural
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Reading, RunDocument, Scope, Source, Verdict
 from profkit.reporting.chart_blocks import CellValue, RowDetail, SortableColumn, SortableTable
 from profkit.reporting.footnotes import MARKS, footnote_of
 from profkit.reporting.view import Block, Fold, Section, TableColumn, Text, code, table
 from profkit.reporting.views.run_charts import is_metal
 from profkit.reporting.views.run_text import SIGNS, WORDS, scope_name
+from profkit.reporting.views.summaries.kernels import bottleneck_cell, limiter_cell
 
 _NAME = 4000  # characters of a whole name: longer ones, which somebody made, are cut
 _NAMES = 400_000  # characters of all names: of what is beyond each is cut shorter
@@ -71,11 +71,13 @@ def kernel_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
             "Kernel", "text", lambda row: row.label, meaning="a short name; the whole one below the table"
         ),
         *_timed_columns(document),
-        KernelColumn("Limited by", "text", _bound, meaning="the busiest unit, or what the warps wait for"),
+        KernelColumn(
+            "Limited by", "text", bottleneck_cell, meaning="the busiest unit, or what the warps wait for"
+        ),
         _measured("Occupancy", "occupancy.achieved"),
         _measured("Possible", "occupancy.theoretical"),
         KernelColumn(
-            "Limiter", "text", limiter_text, meaning="what allows no more warps on a multiprocessor"
+            "Limiter", "text", limiter_cell, meaning="what allows no more warps on a multiprocessor"
         ),
         _measured("DRAM", "bandwidth.dram.share"),
         _measured("DRAM rate", "bandwidth.dram"),
@@ -157,20 +159,6 @@ def _timed_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
 
 def _share(row: KernelRow) -> CellValue:
     return None if row.share is None else 100 * row.share
-
-
-def _bound(row: KernelRow) -> CellValue:
-    bound = row.bound
-    if bound is None:
-        return None
-    near = bound.nearest
-    if bound.busiest is not None and bound.busiest != bound.bound:
-        if near is None:
-            return None
-        return (
-            f"{BOTTLENECK_TITLES[bound.bound]} ({BOTTLENECK_TITLES[bound.busiest]} {format_percent(near)} %)"
-        )
-    return BOTTLENECK_TITLES[bound.bound] + (f" {format_percent(near)} %" if near is not None else "")
 
 
 def _product(row: KernelRow, place: int) -> CellValue:

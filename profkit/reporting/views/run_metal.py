@@ -8,7 +8,6 @@ from dataclasses import replace
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.metrics.catalogue import metal_counter_names
 from profkit.analysis.summaries.metal_readings import COUNTERS, INTERVALS, SAMPLES, SHADERS, TOOL
-from profkit.analysis.summaries.metal_time import share_reading
 from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
@@ -27,7 +26,9 @@ from profkit.reporting.charts.marks import Chart
 from profkit.reporting.charts.of_run import over_time_chart
 from profkit.reporting.footnotes import footnote_of, reading_span
 from profkit.reporting.view import Block, DataTable, Fold, Section, Sourced, Text, table
-from profkit.reporting.views.run_charts import chart_group, summary_of, threshold_mark, without_chart
+from profkit.reporting.views.run_charts import chart_group, threshold_mark, without_chart
+from profkit.reporting.views.summaries.parts import Texts
+from profkit.reporting.views.summaries.time_bars import share_reading
 
 _BARS = 12  # of encoders and shaders
 _COUNTER_BARS = 16
@@ -49,10 +50,10 @@ def _capitalized(reason: str) -> str:
 # ---------------------------------------------------------------- how busy it was
 
 
-def use_section(document: RunDocument) -> Section | None:
+def use_section(document: RunDocument, texts: Texts) -> Section | None:
     """Shares of the process, the GPU and its other users, and both over time."""
     trace = document.metal
-    summary = summary_of(document, "gpu")
+    summary = texts.get("gpu")
     headline = summary.headline if summary is not None else ""
     if trace is None:
         if summary is None or backend_named(document.backend).work != "encoder":
@@ -397,36 +398,21 @@ def absent_section(document: RunDocument) -> Section | None:
 
 # ---------------------------------------------------------------- one table of a recording, without the others
 
-# How the notes of such exports begin.
-CONTENTS, TABLE = "a table of contents alone", "one table alone"
 NEEDED = (
     "for what it does not tell, export the other tables of the recording into one folder with it (docs/mps.md has the"
     " lines), and read that: profkit summarize FOLDER"
 )
-_UNTOLD = ": unavailable, "
-
-
-def is_alone(document: RunDocument) -> bool:
-    """Whether `document` was read from one such file."""
-    encoders = backend_named(document.backend).work == "encoder"
-    return encoders and any(note.startswith((CONTENTS, TABLE)) for note in document.notes)
 
 
 def what_it_tells(document: RunDocument) -> RunDocument:
-    """The same with what is known alone, and what else is needed in one note; any other document as it is."""
-    if not is_alone(document):
+    """Of one exported table alone what is known, and what else is needed in one note; any other document as it is."""
+    if document.metal is None or not document.metal.alone:
         return document
-    summaries = [
-        summary
-        for summary in document.summaries
-        if summary.concern == "gpu" or any(t.rows for t in summary.tables)
-    ]
+    known = [one for one in document.summaries if any(reading.value is not None for reading in one.readings)]
+    gpu = [one for one in document.summaries if one.concern == "gpu" and one not in known]
     return replace(
         document,
         verdicts=tuple(verdict for verdict in document.verdicts if verdict.verdict != "unknown"),
-        summaries=tuple(
-            replace(summary, notes=tuple(note for note in summary.notes if _UNTOLD not in note))
-            for summary in summaries
-        ),
+        summaries=(*gpu, *known),
         notes=(*document.notes, NEEDED),
     )

@@ -23,7 +23,8 @@ from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
 from profkit.runtime.passes.host.own_library import own_library
 from profkit.runtime.passes.processor_wait import ProcessorWatch
-from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
+from profkit.runtime.passes.sampling import TimingProgress
+from profkit.runtime.passes.timing import TimedCalls, time_calls
 from profkit.runtime.reference_loop import ReferenceLoop
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE, mps
 from profkit.runtime.region.cuda_driver import CudaDriver, DriverError, driver_in_use, uses_cuda
@@ -79,8 +80,7 @@ def time_function(
     remark = f"{missing}: the {cache} not flushed" if cold else missing if device in ("cuda", "mps") else None
     if driver is not None:
         with own_library:
-            from profkit.runtime.passes.device_clock import open_clock
-            from profkit.runtime.passes.device_samples import DeviceCalls
+            from profkit.runtime.passes.device_samples import DeviceCalls, open_clock
             from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError, time_on_device
 
         try:

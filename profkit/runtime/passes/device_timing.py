@@ -24,17 +24,20 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from ctypes import c_void_p
 from dataclasses import dataclass, field
-from math import ceil
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.hardware.nvml import REASONS, SM_CLOCK, Nvml, NvmlError, open_nvml
-from profkit.runtime.passes import sampling
-from profkit.runtime.passes.device_clock import DeviceClock
-from profkit.runtime.passes.device_samples import DeviceCalls, DeviceSample
-from profkit.runtime.passes.timing import MOST_SAMPLES, SPREAD_SECONDS, TimingProgress
+from profkit.runtime.passes.device_samples import DeviceCalls, DeviceClock, DeviceSample
+from profkit.runtime.passes.sampling import (
+    SampleAssessment,
+    TimingProgress,
+    assess_samples,
+    sample_until,
+)
+from profkit.runtime.passes.timing import MOST_SAMPLES
 
 
 class DeviceState(NamedTuple):
@@ -231,12 +234,16 @@ def time_on_device(
     )  # so that an idle device does not wait for the first launch
     log = _SampleLog()
 
-    def take() -> list[float]:
-        return calls.time_singly() if single else [calls.back_to_back(calls.loops, stall).device]
+    def take(_: int) -> list[float]:
+        sample = calls.time_singly() if single else [calls.back_to_back(calls.loops, stall).device]
+        log.add(sample, watch.look())
+        return sample
 
-    _fill_sample_log(take, log, watch, begin, precision, budget, progress)
-    samples = log.seconds()
-    assessment = sampling.assess_samples(samples, precision)
+    def assess(_: object) -> SampleAssessment:
+        return assess_samples(log.seconds(), precision)
+
+    sample_until(take, assess, begin=begin, budget=budget, progress=progress)
+    samples, assessment = log.seconds(), assess(log)
     seconds = samples[assessment.warmup :]
     if alone and not bound:
         alone = calls.sample_alone(_affordable_count(ALONE, like, calls, budget)) or alone
@@ -334,39 +341,6 @@ def _explain_event_mismatch(checks: list[DeviceSample], loops: int) -> str | Non
 
 def _wall_ratio(sample: DeviceSample) -> float:
     return sample.wall / max(sample.device, 1e-9)
-
-
-def _fill_sample_log(
-    take: Callable[[], list[float]],
-    log: _SampleLog,
-    watch: DeviceWatch,
-    begin: float,
-    precision: float,
-    budget: float,
-    progress: TimingProgress | None,
-) -> None:
-    """Fill the log until its median is known or the budget is gone; at least one sample, whatever it costs."""
-    sample_seconds, ask = 0.0, 0
-    while not log.count or perf_counter() - begin + sample_seconds < budget:
-        start = perf_counter()
-        sample = take()
-        state = watch.look()
-        sample_seconds = perf_counter() - start
-        log.add(sample, state)
-        if not sample:
-            continue
-        if not ask:
-            spread = min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9) * len(sample)
-            ask = max(sampling.LEAST_SAMPLES, ceil(spread))
-        if log.count < ask:
-            continue
-        samples = log.seconds()
-        assessment = sampling.assess_samples(samples, precision)
-        if progress is not None:
-            progress(perf_counter() - begin, len(samples), assessment.half_width)
-        if assessment.done:
-            break
-        ask = sampling.next_sample_count(log.count)
 
 
 def _affordable_count(count: int, like: DeviceSample, calls: DeviceCalls, budget: float) -> int:

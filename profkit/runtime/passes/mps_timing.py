@@ -37,7 +37,8 @@ from profkit.core.formatting import format_quantity
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.hardware.macos import parse_pressure
-from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
+from profkit.runtime.passes.sampling import TimingProgress
+from profkit.runtime.passes.timing import TimedCalls, time_calls
 
 PRESSURE_NAME = b"com.apple.system.thermalpressurelevel"
 

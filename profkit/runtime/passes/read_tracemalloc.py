@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from profkit.core import statistics
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.types import AllocationLine, Allocations, MemoryGrowth, SteadyLine
 
 SCHEMA = "profkit.tracemalloc/1"
 MOST_BYTES = 64 * 1024 * 1024
@@ -21,65 +21,6 @@ LEAST_LOOKS = 4
 LAST_LOOK = 0.4  # of the run's time
 LEAST_GROWTH = 1 << 20  # bytes
 LEAST_LEAK = 8.0  # bytes per iteration: one pointer; nothing that is kept per iteration is smaller
-
-
-@dataclass(frozen=True)
-class AllocationLine:
-    """A source line and what it holds, or what that grew by: bytes and blocks."""
-
-    file: str
-    line: int
-    size: int
-    count: int
-
-
-@dataclass(frozen=True)
-class SteadyLine:
-    """A line that held more at each of `looks` looks than at the one before. Bytes, and seconds since the start."""
-
-    file: str
-    line: int
-    first: int
-    last: int
-    blocks: int  # at the last look
-    looks: int
-    begin: float
-    end: float
-
-
-@dataclass(frozen=True)
-class MemoryGrowth:
-    """Bytes that each iteration leaves behind, with a 95 % interval; `leak` is None where nothing tells."""
-
-    per_iteration: float | None
-    low: float | None
-    high: float | None
-    iterations: int  # that were looked at, after the first ones
-    leak: bool | None
-    reason: str
-
-
-@dataclass(frozen=True)
-class Allocations:
-    """Python's own allocations, in bytes. `start` to `region_peak` are None where no region was marked.
-
-    `growing` lines are what grew between the iterations `growth_between`; all sizes are as tracemalloc saw
-    them, which is not the memory of the process.
-    """
-
-    peak: int
-    end: int
-    start: int | None
-    region_peak: int | None
-    entries: int
-    growth: MemoryGrowth
-    top: tuple[AllocationLine, ...]
-    growing: tuple[AllocationLine, ...]
-    growth_between: tuple[int, int] | None
-    python: str
-    notes: tuple[str, ...]
-    points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
-    steady: tuple[SteadyLine, ...] = ()  # where no region was marked
 
 
 def read_tracemalloc(path: Path) -> Allocations:

@@ -1,11 +1,10 @@
-"""When to stop taking samples: one rule, for repeated calls in a process and for whole processes alike.
-
-Pure: samples in, decision out.
-"""
+"""The one sampling loop, and when it stops: one rule, for calls in a process and for whole processes alike."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import ceil
+from time import perf_counter
 from typing import NamedTuple
 
 from profkit.core import statistics
@@ -21,6 +20,10 @@ FEW_SAMPLES = 40  # runs of one mode are often 20 long (a page's placement, a cl
 MOST_HIDDEN = 0.6  # of the precision asked: what a drift nobody sees may still be worth
 DOUBTED_SAMPLES = 96  # with more, a drift of the size of the interval shows by itself
 LOOK_GROWTH = 1.41  # every look is one more chance to stop by luck: twice as many samples, two looks
+# Samples are spread over at least this long, and at most a quarter of the budget: an interval from 16 ms of a
+# processor that is still raising its frequency is narrow and wrong.
+SPREAD_SECONDS = 0.2
+TimingProgress = Callable[[float, int, "float | None"], None]  # seconds gone, samples, relative half-width
 DRIFT_SHARE = 0.1  # a drift that moves the median by a tenth of the precision asked is no drift
 
 
@@ -52,6 +55,50 @@ def assess_samples(samples: Sequence[float], precision: float, *, doubt: bool = 
     return SampleAssessment(
         warmup, start is not None, bounds, half, precise, precise and believable and settled
     )
+
+
+def sample_until(
+    take_block: Callable[[int], Sequence[float]],
+    assess: Callable[[Sequence[float]], SampleAssessment],
+    *,
+    begin: float,
+    budget: float,
+    first_look: int = 0,
+    after_look: Callable[[], object] = lambda: None,
+    progress: TimingProgress | None = None,
+) -> list[float]:
+    """Samples, taken in blocks until `assess` says that they are enough, or `budget` seconds since `begin` are gone.
+
+    `take_block` is told how many samples are wanted before anybody looks at them again; it may give others, or none.
+    At least one sample is waited for, whatever it costs. The first look is after `first_look` samples, 0: after as many
+    as fill SPREAD_SECONDS; later ones come on a geometric schedule, each followed by `after_look`.
+    """
+    samples: list[float] = []
+    block_seconds, ask, now = 0.0, first_look, perf_counter()
+    while not samples or now - begin + block_seconds < budget:
+        block = take_block(max(1, ask - len(samples)))
+        before, now = now, perf_counter()
+        block_seconds = now - before
+        if not block:
+            continue
+        samples += block
+        ask = ask or first_sample_count(block_seconds / len(block), budget)
+        if len(samples) < ask:
+            continue
+        assessment = assess(samples)
+        if progress is not None:
+            progress(now - begin, len(samples), assessment.half_width)
+        if assessment.done:
+            break
+        ask = next_sample_count(len(samples))
+        after_look()
+        now = perf_counter()
+    return samples
+
+
+def first_sample_count(sample_seconds: float, budget: float) -> int:
+    """How many samples of that length there should be before it is worth asking."""
+    return max(LEAST_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
 
 
 def _count_slow_start(samples: Sequence[float]) -> int:

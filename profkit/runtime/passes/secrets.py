@@ -1,7 +1,8 @@
 """Secrets in a text or a command by the forms that they have: names of options and variables, tokens, addresses.
 
-`-pX` and the like are found for programs that are known (`program_secrets`). What has no such form is not found: a
-password that is an argument by its place.
+An option like `-pX` is like any other by its form (`docker run -p 80:80`): for programs that are known (`mysql -pX`,
+`sshpass -p X`, `curl -u USER:X`) the program's name decides, as its own manual says. What has no such form is not
+found: a password that is an argument by its place.
 """
 
 from __future__ import annotations
@@ -11,9 +12,112 @@ import functools
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from profkit.runtime.passes.program_secrets import hide_in_text, program_secrets
+
+@dataclass(frozen=True)
+class _Options:
+    """Which options hold a password: the next word, or the rest of the same one."""
+
+    names: tuple[str, ...]
+    apart: bool = True  # `-p X`
+    joined: bool = True  # `-pX`
+    after: str = ""  # the password is what stands behind this sign
+    verb: str = ""  # only behind this word: `docker login`
+    starts: bool = False  # what follows is another program's command
+
+
+_MYSQL = _Options(("-p",))  # `-p X` is no password of theirs, but a frequent mistake
+_SHORT_P = _Options(("-p",))
+_LONG_P = _Options(("-P",))
+_LOGIN = _Options(("-p",), joined=False, verb="login")
+_LDAP = _Options(("-w",))
+_PROGRAMS = {
+    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump"), _MYSQL),
+    **dict.fromkeys(
+        ("mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"), _SHORT_P
+    ),
+    "sshpass": _Options(("-p",), starts=True),
+    "curl": _Options(("--user", "--proxy-user", "-u", "-U"), after=":"),
+    **dict.fromkeys(("http", "https"), _Options(("--auth", "-a"), after=":")),  # HTTPie
+    "redis-cli": _Options(("--pass", "-a"), joined=False),
+    "wget": _Options(("--password", "--http-password", "--ftp-password", "--proxy-password")),
+    **dict.fromkeys(("7z", "7za", "7zr", "7zz", "rar", "unrar"), _Options(("-p",), apart=False)),
+    **dict.fromkeys(("zip", "unzip", "sqlcmd", "bcp"), _LONG_P),
+    **dict.fromkeys(("docker", "podman", "helm", "az", "oc"), _LOGIN),
+    **dict.fromkeys(("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami"), _LDAP),
+    "smbclient": _Options(("--user", "-U"), after="%"),
+    "openssl": _Options(("pass:",), apart=False),
+}
+_STARTERS = {"sudo", "doas", "env", "nice", "timeout", "time", "nohup", "xargs", "exec"}
+_NAMES = "|".join(sorted(map(re.escape, _PROGRAMS), key=len, reverse=True))
+_IN_TEXT = re.compile(rf"(?<![\w.-])(?:{_NAMES})(?:\.exe)?[ \t]+[^\r\n;&|]{{0,2000}}")
+_HINT = re.compile(r"\s-[-aApPuUw]|pass:")
+_WORDS = re.compile(r"[^\s\"'`]+|\"[^\"\n]*\"|'[^'\n]*'")
+
+
+def program_secrets(words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where the passwords are: the number of a word, and at which character of it the password begins."""
+    options: _Options | None = None
+    waiting = verb = False
+    for number, word in enumerate(words):
+        if options is not None and waiting and not word.startswith("-"):
+            waiting = False
+            if (at := _begin(word, 0, options)) is not None:
+                yield number, at
+                options = None if options.starts else options
+            continue
+        waiting = False
+        name = re.sub(r".*[/\\]|\.exe\Z", "", word)
+        if name in _PROGRAMS and _may_be_program(words, number):
+            options, verb = _PROGRAMS[name], False
+        elif options is not None:
+            verb = verb or word == options.verb
+            if options.verb and not verb:
+                continue
+            found = next((option for option in options.names if word.startswith(option)), None)
+            if found is None:
+                continue
+            rest = word[len(found) :]
+            if not rest:
+                waiting = options.apart
+            elif rest.startswith("=") or (options.joined and not found.startswith("--")):
+                at = _begin(word, len(found) + rest.startswith("="), options)
+                if at is not None:
+                    yield number, at
+                    options = None if options.starts else options
+
+
+def hide_in_text(text: str, hide: Callable[[str], str]) -> str:
+    """The text with `hide(password)` for each password in a line for a shell that it holds."""
+    if _HINT.search(text) is None:  # three times as fast as the whole form
+        return text
+    return _IN_TEXT.sub(lambda found: _hide_in_line(found[0], hide), text)
+
+
+def _hide_in_line(line: str, hide: Callable[[str], str]) -> str:
+    places = list(_WORDS.finditer(line))
+    for number, at in reversed(list(program_secrets([place[0].strip("\"'") for place in places]))):
+        quote = len(places[number][0]) - len(places[number][0].lstrip("\"'"))
+        end = places[number].end() - quote
+        start = places[number].start() + quote + at
+        line = line[:start] + hide(line[start:end]) + line[end:]
+    return line
+
+
+def _begin(word: str, start: int, options: _Options) -> int | None:
+    if options.after:
+        sign = word.find(options.after, start)
+        start = sign + 1 if sign >= 0 else len(word)
+    return start if start < len(word) else None
+
+
+def _may_be_program(words: Sequence[str], number: int) -> bool:
+    """Whether a word is no value of an option: `--format zip`."""
+    before = words[number - 1] if number else ""
+    return not before.startswith("-") or words[0].rpartition("/")[2] in _STARTERS
+
 
 _T = TypeVar("_T")
 
@@ -54,79 +158,16 @@ _VALUE = re.compile(r"[^\s\"',;&|<>(){}\[\]\\]+")
 _BEFORE = re.compile(r"(?<![\w.-])-{0,2}(?:[A-Za-z_][\w.-]*)?\Z")
 _LONGEST_NAME = 60
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_ALWAYS = {
-    "password",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "secret",
-    "secrets",
-    "apikey",
-    "authtoken",
-    "accesstoken",
-    "bearer",
-}
-_ALWAYS |= {"credential", "credentials"}
-_ALWAYS |= {"sshpass"}
-_PASSES = {
-    "",
-    "db",
-    "database",
-    "user",
-    "admin",
-    "root",
-    "smtp",
-    "mail",
-    "proxy",
-    "http",
-    "ftp",
-    "redis",
-    "ssh",
-}
-_KEYS = {
-    "api",
-    "access",
-    "secret",
-    "private",
-    "encryption",
-    "license",
-    "ssh",
-    "account",
-    "storage",
-    "signing",
-    "master",
-}
-_KEYS |= {"service", "subscription", "deploy", "auth", "wandb", "openai"}
+_ALWAYS = {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "apikey", "authtoken"}
+_ALWAYS |= {"accesstoken", "bearer", "credential", "credentials", "sshpass"}
+_PASSES = {"", "db", "database", "user", "admin", "root", "smtp", "mail", "proxy", "http", "ftp", "redis"}
+_PASSES |= {"ssh"}
+_KEYS = {"api", "access", "secret", "private", "encryption", "license", "ssh", "account", "storage"}
+_KEYS |= {"signing", "master", "service", "subscription", "deploy", "auth", "wandb", "openai"}
 # Words of language models, which are no secrets
-_TOKENS_OF_TEXT = {
-    "pad",
-    "eos",
-    "bos",
-    "unk",
-    "mask",
-    "sep",
-    "cls",
-    "special",
-    "stop",
-    "end",
-    "start",
-    "image",
-    "next",
-}
-_TOKENS_OF_TEXT |= {
-    "first",
-    "last",
-    "max",
-    "min",
-    "num",
-    "per",
-    "new",
-    "prompt",
-    "audio",
-    "video",
-    "decoder",
-    "time",
-}
+_TOKENS_OF_TEXT = {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "stop", "end", "start"}
+_TOKENS_OF_TEXT |= {"image", "next", "first", "last", "max", "min", "num", "per", "new", "prompt", "audio"}
+_TOKENS_OF_TEXT |= {"video", "decoder", "time"}
 _NO_VALUE = re.compile(r"\*+|none|null|true|false|undefined|<\w+>|\$\{?\w+\}?", re.IGNORECASE)
 LEAST_ANYWHERE = 6  # characters of a value that is hidden wherever it stands
 

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
-from math import ceil
 from time import perf_counter
 
 from profkit.core.types import SampleSet
-from profkit.runtime.passes import sampling
 from profkit.runtime.passes.processor_wait import ProcessorWatch
+from profkit.runtime.passes.sampling import (
+    TimingProgress,
+    assess_samples,
+    first_sample_count,
+    sample_until,
+)
 from profkit.runtime.reference_loop import ReferenceLoop
 
 # One sample lasts at least this. A clock reading costs 0.05 µs (Linux) to 0.1 µs (Windows): 1 ms keeps that
 # below 0.02 %. Longer samples (pyperf's 100 ms) only average in what a median of many short ones throws out.
 SAMPLE_SECONDS = 1e-3
 CLOCK_STEPS = 1000  # and this many steps of the clock, where the clock is coarse
-# Samples are spread over at least this long, and at most a quarter of the budget: an interval from 16 ms of a
-# processor that is still raising its frequency is narrow and wrong.
-SPREAD_SECONDS = 0.2
 MOST_SAMPLES = 10_000  # in one budget: samples get longer instead
 # so many times the samples that a first look takes, and each waited: then waiting is all there is
 HOPELESS = 2
@@ -33,7 +34,6 @@ OFTEN_WAITED = (
     "most samples were thrown away: threads of it waited for a processor, since other programs were busy"
 )
 MUCH_THROWN = 0.5  # of all samples; less is not worth a word
-TimingProgress = Callable[[float, int, "float | None"], None]  # seconds gone, samples, relative half-width
 
 
 class TimedCalls:
@@ -145,38 +145,41 @@ def time_calls(
     warm = [*before, *calibrate_loops(calls, least, budget / 4)]
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.sample())
-    samples: list[float] = []
     thrown: list[float] = []  # their process waited for a processor
-    always_waits = False
+    quiet = always_waits = False
     sample_seconds = warm[-1] * calls.loops
-    ask = max(sampling.LEAST_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
-    while perf_counter() - begin + sample_seconds < budget:
+    first_look = first_sample_count(sample_seconds, budget)
+
+    def take(_: int) -> Sequence[float]:
+        nonlocal quiet, always_waits, thrown
         if calls.reference is not None:
             calls.reference.run_if_due()
         seconds = calls.sample()
-        sample_seconds = seconds * calls.loops
         if not calls.waited or always_waits:
-            samples.append(seconds)
-        else:
-            thrown.append(seconds)
-            if samples or len(thrown) < HOPELESS * ask:
-                continue
-            samples, thrown, always_waits = thrown, [], True
-        if len(samples) < ask:
-            continue
-        assessment = sampling.assess_samples(samples, precision)
-        if progress is not None:
-            progress(perf_counter() - begin, len(samples), assessment.half_width)
-        if assessment.done:
-            break
-        ask = sampling.next_sample_count(len(samples))
-        calls.sample()  # looking has emptied the caches: the call that fills them again is not counted
-    if not samples and thrown:
-        samples, thrown, always_waits = thrown, [], True
+            quiet = True
+            return (seconds,)
+        thrown.append(seconds)
+        is_over = perf_counter() - begin + seconds * calls.loops >= budget
+        if quiet or (len(thrown) < HOPELESS * first_look and not is_over):
+            return ()
+        taken, thrown, always_waits = thrown, [], True
+        return taken
+
+    samples: list[float] = []
+    if perf_counter() - begin + sample_seconds < budget:
+        samples = sample_until(
+            take,
+            lambda samples: assess_samples(samples, precision),
+            begin=begin,
+            budget=budget,
+            first_look=first_look,
+            after_look=calls.sample,  # looking has emptied the caches: the call that fills them again is not counted
+            progress=progress,
+        )
     remarks = tuple(_waiting_remarks(len(samples), len(thrown), always_waits=always_waits))
     if not samples:
         samples, warm = [warm[-1]], warm[:-1]
-    assessment = sampling.assess_samples(samples, precision)
+    assessment = assess_samples(samples, precision)
     return SampleSet(
         seconds=tuple(samples[assessment.warmup :]),
         loops=calls.loops,

@@ -21,13 +21,13 @@ from profkit.core.types import (
     Reading,
     RunDocument,
     Spread,
-    Table,
 )
 from profkit.hardware.apple_gpu import core_configurations, find_chip, list_chip_names
 from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.evaluate_targets import summarize_document as summarize
 from tests import metal_documents as metal
+from tests.reporting.shown import texts_of
 
 
 def told(document: RunDocument) -> dict[str, Reading]:
@@ -193,7 +193,7 @@ def test_a_process_that_works_for_longer_than_its_device_is_doubtful_and_decides
         assert (found[name].doubt is not None) is (doubtful and found[name].value is not None)
     judged = judge_document(metal.report(trace), targets_for("mps"))
     words = {v.target: v for v in judged.verdicts}
-    notes = next(s.notes for s in judged.summaries if s.concern == "gpu")
+    notes = texts_of(judged)["gpu"].notes
     assert any(note.startswith("Doubtful: the process had work") for note in notes) is doubtful
     if doubtful:
         assert words["gpu-busy"].verdict == "unknown"
@@ -259,8 +259,7 @@ def test_a_cool_gpu_of_which_no_state_is_told_is_not_called_fast(
     found = slowed_reading(metal.metal(**changes))
     assert found.value is None
     assert why in (found.reason or "")
-    (summary,) = (s for s in summarize(metal.report(metal.metal(**changes))) if s.concern == "state")
-    assert "not known" in summary.headline
+    assert "not known" in texts_of(metal.report(metal.metal(**changes)))["state"].headline
 
 
 # ---------------------------------------------------------------- counters
@@ -304,7 +303,7 @@ def test_an_estimate_that_could_be_far_off_is_doubtful_and_decides_nothing() -> 
     judged = judge_document(metal.run(trace), targets_for("mps"))
     words = {v.target: v for v in judged.verdicts}
     assert words["occupancy"].verdict == "unknown"
-    notes = next(s.notes for s in judged.summaries if s.concern == "occupancy")
+    notes = texts_of(judged)["occupancy"].notes
     assert f"Doubtful: {found.doubt}." in notes
 
 
@@ -342,9 +341,7 @@ def test_percentages_are_of_the_chips_bandwidth_and_estimates() -> None:
     assert found["bandwidth.gpu.read"].value == pytest.approx(0.32 * 273e9)
     assert found["bandwidth.gpu.share"].value == pytest.approx(40.0)
     assert found["bandwidth.gpu.share"].quality == "estimated"
-    notes = next(
-        s.notes for s in summarize(metal.run(metal.metal(counters=counters))) if s.concern == "bandwidth"
-    )
+    notes = texts_of(metal.run(metal.metal(counters=counters)))["bandwidth"].notes
     assert any("the counters tell per cent, and not of what" in note for note in notes)
     assert not any("does not tell when the process worked" in note for note in notes)
     unknown = told(metal.run(metal.metal(counters=counters), gpus=()))
@@ -451,46 +448,6 @@ def test_of_several_gpus_the_one_that_the_trace_names_is_held_against_its_own_fi
     gpus = (Gpu("AMD Radeon Pro 5500M"), replace(metal.M4, name="Apple M4 Pro"))
     trace = metal.metal(counters=metal.counters(), device="Apple M4 Pro")
     assert told(metal.report(trace, gpus=gpus))["bandwidth.gpu.share"].value == pytest.approx(100 * 150 / 273)
-
-
-# ---------------------------------------------------------------- tables
-
-
-def tables(trace: MetalTrace, concern: str) -> dict[str, Table]:
-    (found,) = [s for s in summarize(enrich(metal.run(trace))) if s.concern == concern]
-    return {table.title: table for table in found.tables}
-
-
-def test_without_labels_the_channels_are_told() -> None:
-    (found,) = [s for s in summarize(enrich(metal.run(metal.metal(encoders=())))) if s.concern == "encoders"]
-    assert found.headline == "Compute takes 100.0 % of 1.40 s in 610 channels."
-    assert "Encoders cannot be distinguished" in found.notes[0]
-
-
-def test_names_that_metal_gives_are_told_from_labels() -> None:
-    unnamed = (MetalWork("Compute Command 0", "encoder", 9, 1.0), MetalWork("", "encoder", 1, 0.1))
-    for works, said in ((unnamed, True), ((*unnamed, metal.SILU), False)):
-        (found,) = [
-            s for s in summarize(enrich(metal.run(metal.metal(encoders=works)))) if s.concern == "encoders"
-        ]
-        assert any("Metal's own names" in note for note in found.notes) is said
-
-
-def test_a_table_shows_the_largest_and_counts_the_rest() -> None:
-    works = tuple(MetalWork(f"op {n}", "encoder", 1, 1.0 + n) for n in range(14))
-    table = tables(metal.metal(encoders=works), "encoders")["Encoders by GPU time"]
-    assert len(table.rows) == 10
-    assert table.rows[0][:4] == ("op 13", "1", "14.0 s", "13.3 %")
-    assert table.note == "and 4 further encoders, 9.5 % of the time"
-    counters = tuple(metal.counter(f"c{n}", 1.0) for n in range(86))
-    counted = tables(metal.metal(counters=counters), "occupancy")["All counters, of the whole device"]
-    assert (counted.note or "").startswith("and 46 further counters in run.json; samples cover 50.0 %")
-
-
-def test_states_without_work_have_no_column_for_it() -> None:
-    found = tables(metal.metal(), "state")
-    assert found["Performance states of the GPU"].columns == ("state", "time", "share", "at work")
-    assert found["Thermal states"].columns == ("state", "time", "share")
 
 
 # ---------------------------------------------------------------- again, and with more

@@ -17,10 +17,9 @@ CONCERNS = [
     "instructions",
     "bandwidth",
     "roofline",
-    "functions",
+    "trace",
     "python",
     "memory",
-    "trace",
 ]
 
 

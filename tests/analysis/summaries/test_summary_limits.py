@@ -13,8 +13,6 @@ from profkit.analysis.summaries.roofline import (
     choose_ceilings,
     lower_ceiling,
     roofline_readings,
-    summarize_bandwidth,
-    summarize_roofline,
 )
 from profkit.core.types import RUN, Peaks, Quality, Reading
 from tests.documents import peaks, reading
@@ -131,29 +129,6 @@ def test_without_peaks_the_rates_stay_and_the_shares_say_why(limit: Peaks | None
     assert found["bandwidth.dram"].value == pytest.approx(1e8)
     for name in ("bandwidth.dram.share", "flops.share", "roofline.share"):
         assert "peaks of this machine were not measured" in (found[name].reason or "")
-    summary = summarize_roofline(roofline_readings(work(), roofs_), roofs_, limit, work())
-    assert summary.headline.startswith("The position under the roofline is not known")
-
-
-def test_flops_that_were_counted_and_declared_apart_get_a_word() -> None:
-    limit = choose_ceilings(peaks(), 100.0, RUN)
-    apart = work(declared_flops=2e8)
-    notes = summarize_roofline(roofline_readings(apart, limit), limit, peaks(), apart).notes
-    assert any("Counted 100 MFLOP per iteration, declared 200 MFLOP" in note for note in notes)
-    close = work(declared_flops=1.05e8)
-    notes = summarize_roofline(roofline_readings(close, limit), limit, peaks(), close).notes
-    assert not any("declared" in note for note in notes)
-
-
-def test_the_headlines_are_sentences() -> None:
-    limit = choose_ceilings(peaks(), 100.0, RUN)
-    assert summarize_bandwidth(bandwidth_readings(work(), limit), limit, work().dram).headline == (
-        "100 MB/s to and from memory, 0.66 % of the 15.2 GB/s that this machine reaches (estimated)."
-    )
-    assert summarize_roofline(roofline_readings(work(), limit), limit, peaks(), work()).headline == (
-        "10.0 GFLOP/s is 16.7 % of what the compute ceiling allows at 100 FLOP/B:"
-        " arithmetic would limit it, but something else limits it first."
-    )
 
 
 @pytest.mark.parametrize(
@@ -172,7 +147,6 @@ def test_more_than_the_whole_bandwidth_is_no_fact_and_says_what_it_means(
     assert share.quality == "estimated"
     assert cause in str(share.reason)
     assert other is None or other not in str(share.reason)
-    assert cause in summarize_bandwidth(found, limit, busy.dram).headline
     assert (
         told(bandwidth_readings(work(dram=reading("dram.bytes", 1.55e8, "B")), limit))[
             "bandwidth.dram.share"
@@ -188,14 +162,3 @@ def test_more_arithmetic_than_the_peak_names_the_peak_and_the_type_as_causes() -
     assert share.value > 105
     assert "float16" in str(share.reason)
     assert "busy" in str(share.reason)
-
-
-def test_more_than_the_whole_without_a_cause_is_said_without_one() -> None:
-    """As a run that was recorded before causes were named has it."""
-    fast, limit = work(flops=reading("flops", 1e12, "FLOP", scope=RUN)), choose_ceilings(peaks(), None, RUN)
-    stored = tuple(
-        replace(r, reason=None) if r.value is not None else r for r in roofline_readings(fast, limit)
-    )
-    assert summarize_roofline(stored, limit, peaks(), fast).headline.endswith(
-        ": a share above 100 % is not possible."
-    )

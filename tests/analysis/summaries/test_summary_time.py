@@ -6,10 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.time import summarize_time, time_readings
+from profkit.analysis.summaries.time import time_readings
 from profkit.core import statistics
 from profkit.core.types import Moment, SampleSet, Timing
+from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents
+from tests.reporting.shown import concern_text, rows_of
+
+
+def told(*timings: Timing, moments: tuple[Moment, ...] = ()) -> SummaryText:
+    readings = [reading for timing in timings for reading in time_readings(timing)]
+    return concern_text("time", *readings, timings=timings, moments=moments)
 
 
 def values(timing: Timing) -> dict[str, float | None]:
@@ -22,10 +29,10 @@ def test_the_median_and_its_interval_are_those_of_the_statistics() -> None:
     assert centre is not None
     assert centre.low is not None
     assert centre.high is not None
-    told = values(timing)
-    assert told["time.median"] == centre.median
-    assert told["time.interval"] == pytest.approx(100 * (centre.high - centre.low) / 2 / centre.median)
-    assert told["time.processes"] == pytest.approx(1.5, abs=0.1)
+    found = values(timing)
+    assert found["time.median"] == centre.median
+    assert found["time.interval"] == pytest.approx(100 * (centre.high - centre.low) / 2 / centre.median)
+    assert found["time.processes"] == pytest.approx(1.5, abs=0.1)
 
 
 def test_every_reading_is_of_the_region_and_carries_its_formula() -> None:
@@ -36,9 +43,9 @@ def test_every_reading_is_of_the_region_and_carries_its_formula() -> None:
 
 @pytest.mark.parametrize(("count", "there"), [(5, False), (19, False), (20, True)])
 def test_a_percentile_needs_its_samples(count: int, there: bool) -> None:
-    told = values(Timing("x", "process", (SampleSet(documents.noise(count)),), 0.01))
-    assert ("time.p95" in told) is there
-    assert "time.p99" not in told
+    found = values(Timing("x", "process", (SampleSet(documents.noise(count)),), 0.01))
+    assert ("time.p95" in found) is there
+    assert "time.p99" not in found
 
 
 def test_too_few_samples_have_no_interval_and_the_reason_is_said() -> None:
@@ -46,18 +53,18 @@ def test_too_few_samples_have_no_interval_and_the_reason_is_said() -> None:
     interval = next(r for r in time_readings(timing) if r.metric == "time.interval")
     assert interval.value is None
     assert interval.reason == "3 samples in 1 process give no 95 % interval of the median"
-    assert "precision not known" in summarize_time([timing]).headline
+    assert "precision not known" in told(timing).headline
 
 
 @pytest.mark.parametrize("processes", [(), (SampleSet(()),)])
 def test_no_sample_is_unavailable_and_never_zero(processes: tuple[SampleSet, ...]) -> None:
     (only,) = time_readings(Timing("x", "benchmark", processes, 0.01))
     assert only.value is None
-    assert summarize_time([Timing("x", "benchmark", processes, 0.01)]).headline.startswith("x was not timed")
+    assert told(Timing("x", "benchmark", processes, 0.01)).headline.startswith("x was not timed")
 
 
 def test_the_headline_is_one_sentence_with_time_interval_and_samples() -> None:
-    headline = summarize_time([documents.timing()]).headline
+    headline = told(documents.timing()).headline
     assert headline == "gated_mlp takes 4.10 ms ±2.2 % per iteration: 120 samples in 3 processes."
 
 
@@ -71,20 +78,20 @@ def test_the_headline_is_one_sentence_with_time_interval_and_samples() -> None:
 )
 def test_what_makes_a_time_doubtful_is_said(change: dict[str, object], says: str) -> None:
     samples = replace(SampleSet(documents.noise(40)), **change)  # type: ignore[arg-type]
-    notes = summarize_time([Timing("x", "benchmark", (samples,), 0.01)]).notes
+    notes = told(Timing("x", "benchmark", (samples,), 0.01)).notes
     assert any(says in note for note in notes), notes
 
 
 def test_a_quiet_single_process_has_no_remarks() -> None:
     quiet = Timing("x", "benchmark", (SampleSet(documents.noise(200, spread=0.001)),), 0.01)
-    assert summarize_time([quiet]).notes == ()
+    assert told(quiet).notes == ()
 
 
 def test_a_report_without_timing_shows_its_own_times() -> None:
     elapsed = documents.reading("time.elapsed", 2.5, "s", quality="measured", tool="perf")
-    summary = summarize_time([], [elapsed])
+    summary = concern_text("time", elapsed, timings=())
     assert summary.headline.startswith("No iteration was timed.")
-    assert summary.tables[0].rows == (("Time under the tool", "2.50 s"),)
+    assert rows_of(summary, "Times in the report") == [("Time under the tool", "2.50 s")]
 
 
 def mps(cache: str = "warm", **more: object) -> Timing:
@@ -93,11 +100,11 @@ def mps(cache: str = "warm", **more: object) -> Timing:
 
 
 def test_on_mps_the_first_use_the_wait_and_a_single_call_are_told() -> None:
-    summary = summarize_time([mps(single_seconds=1.2e-3)])
+    summary = told(mps(single_seconds=1.2e-3))
     assert summary.headline.startswith("mlp takes 1.00 ms")
     assert "per iteration (GPU waited for): 40 samples" in summary.headline
-    told = values(mps(single_seconds=1.2e-3))
-    assert (told["time.single"], told["time.first"]) == (1.2e-3, 0.25)
+    found = values(mps(single_seconds=1.2e-3))
+    assert (found["time.single"], found["time.first"]) == (1.2e-3, 0.25)
     assert any(
         "the first iteration took 250 ms, in which Metal and MPSGraph compile" in n for n in summary.notes
     )
@@ -105,7 +112,7 @@ def test_on_mps_the_first_use_the_wait_and_a_single_call_are_told() -> None:
 
 
 def test_on_mps_cold_caches_are_told_by_what_was_done() -> None:
-    summary = summarize_time([mps("cold")])
+    summary = told(mps("cold"))
     assert "(GPU waited for, with cold caches)" in summary.headline
     assert any(
         "more than the GPU's caches hold was written before each iteration" in n for n in summary.notes
@@ -114,7 +121,7 @@ def test_on_mps_cold_caches_are_told_by_what_was_done() -> None:
 
 def test_a_first_iteration_like_the_others_is_no_news() -> None:
     samples = SampleSet((1e-3,) * 40, warmup=(1.1e-3,), clock="mps-synchronized", cache="warm")
-    notes = summarize_time([Timing("mlp", "benchmark", (samples,), 0.01)]).notes
+    notes = told(Timing("mlp", "benchmark", (samples,), 0.01)).notes
     assert not any("first iteration" in note for note in notes)
 
 
@@ -123,8 +130,8 @@ def test_a_system_that_held_its_clocks_down_is_named_once() -> None:
         Moment("before timing", slowed=("low power mode",)),
         Moment("after timing", slowed=("low power mode",)),
     )
-    notes = summarize_time((documents.timing(),), (), moments).notes
+    notes = told(documents.timing(), moments=moments).notes
     assert [note for note in notes if "clocks" in note] == [
         "The system held its clocks down while this was timed: low power mode."
     ]
-    assert not [note for note in summarize_time((documents.timing(),)).notes if "clocks" in note]
+    assert not [note for note in told(documents.timing()).notes if "clocks" in note]

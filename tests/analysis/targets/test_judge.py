@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.targets import Target, TargetContext, evaluate_run, evaluate_targets
-from profkit.analysis.targets.target import format_threshold, is_met
-from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Verdict, VerdictWord
+from profkit.analysis.targets.target import is_met
+from profkit.core.formatting import format_threshold
+from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Threshold, Verdict, VerdictWord
 from profkit.profiling.evaluate_targets import targets_for
 from tests import documents
 from tests.documents import REGION, reading
@@ -43,7 +44,7 @@ def test_a_failure_says_value_quality_threshold_and_what_to_try() -> None:
     verdict = one("l1-miss-rate", reading("cache.l1.miss_rate", 9.0, scope=RUN))
     assert verdict.verdict == "fail"
     assert verdict.reason == "9.0 % of the data accesses missed the L1 cache (simulated); target < 5 %"
-    assert verdict.threshold == "< 5 %"
+    assert verdict.threshold == Threshold("<", 5, "%")
     assert verdict.advice[0].startswith("Walk arrays")
     assert any("without a prefetcher" in line for line in verdict.advice)
     hardware = one("l1-miss-rate", measured("cache.l1.miss_rate", 9.0))
@@ -63,7 +64,7 @@ def test_unavailable_is_unknown_with_reason_and_fix() -> None:
 
 def test_a_report_is_not_asked_for_what_it_does_not_speak_of() -> None:
     told = (measured("branch.miss_rate", 1.0),)
-    silent = Summary("bandwidth", "", (measured("bandwidth.dram.share", None),))
+    silent = Summary("bandwidth", (measured("bandwidth.dram.share", None),))
     report = replace(documents.empty(), readings=told, summaries=(silent,))
     assert [v.target for v in evaluate_run(report, list(TARGETS.values()))] == ["branch-miss-rate"]
     run = replace(report, plan=documents.plan())

@@ -18,6 +18,7 @@ from profkit.core.types import (
     PassResult,
     Scope,
     Step,
+    Threshold,
     Verdict,
     VerdictWord,
     Workload,
@@ -143,7 +144,15 @@ def test_the_depth_chooses_the_set_and_its_replays_make_the_cost(depth: Depth, n
 
 def verdict(kernel: KernelTime, word: VerdictWord) -> Verdict:
     return Verdict(
-        "occupancy", "occupancy.achieved", word, "", "> 75 %", 1.0, "%", kernel.kernel.scope, "measured"
+        "occupancy",
+        "occupancy.achieved",
+        word,
+        "",
+        Threshold(">", 75, "%"),
+        1.0,
+        "%",
+        kernel.kernel.scope,
+        "measured",
     )
 
 

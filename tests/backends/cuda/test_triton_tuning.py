@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import WorkloadError
+from profkit.reporting.views.summaries import summary_texts
 from tests.backends.cuda.conftest import Machine
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
@@ -58,7 +59,7 @@ def test_the_first_pass_tunes_and_the_others_read_what_it_chose(machine: Machine
         "counters": [True],
     }
     assert {tuning.best for tunings in told.values() for tuning in tunings} == {"B 32, 4 warps, 3 stages"}
-    summary = next(summary for summary in run.summaries if summary.concern == "triton")
+    summary = next(text for text in summary_texts(run) if text.concern == "triton")
     assert summary.headline.startswith("Triton tuned doubled in ")
     assert "Every pass ran the same configurations." in summary.notes
 

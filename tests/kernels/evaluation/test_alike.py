@@ -117,13 +117,6 @@ def test_the_process_that_drew_what_few_draw_is_the_one_that_is_replaced() -> No
     assert abs(candidate.offset - reference.offset) < 0.08
 
 
-def test_where_nothing_can_wait_at_a_gate_processes_are_started_once() -> None:
-    chance = random.Random(1)
-    candidate, reference = Simulated(chance, gated=False), Simulated(chance, gated=False)
-    start_alike(candidate, reference)  # type: ignore[arg-type]
-    assert candidate.starts == reference.starts == 1
-
-
 def test_a_machine_that_is_never_steady_gets_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         alike, "_time_launches", lambda *both: ([each.start() for each in both], (1e-6, 3e-6))[1]

@@ -22,7 +22,7 @@ from profkit.profiling.scrub import scrub
 from profkit.reporting.html import page
 from profkit.reporting.views.evaluation import view
 from tests.conftest import ROOT
-from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
+from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
 from tests.reporting.shown import text_of
 
 CORRECTNESS = [
@@ -64,13 +64,6 @@ def test_the_document_is_read_back_as_it_was_written(folder: Path) -> None:
         "FASTER",
     )
     assert data["tests"][0]["arguments"] == "((T([64, 64], f32),), {})"
-
-
-def test_speed_over_torch_compile_is_in_the_rows_where_it_was_measured() -> None:
-    test = a_test("relu.default")
-    plain, compared = passed(test, 2.0), passed(test, 2.0, compiled=speedup(0.5))
-    assert [row.get("compiled_speedup") for row in result_rows(evaluation(compared))] == [None, 0.5]
-    assert all("compiled_speedup" not in row for row in result_rows(evaluation(plain)))
 
 
 def test_a_run_is_of_the_backend_that_torch_computed_on() -> None:

@@ -224,15 +224,6 @@ def test_a_test_that_was_judged_elsewhere_is_the_same_program_there_with_its_fil
     assert capfd.readouterr().out.startswith("mine")
 
 
-def test_a_row_is_profiled_where_it_was_measured_first() -> None:
-    where = drill_down.ProfiledElsewhere(parse_places(["ssh:a", "local", "ssh:b"]), Sending())
-    at_b = where.first_at("ssh:b", [Path("mine.py")])
-    assert at_b is not None
-    assert [place.title for place in at_b.places] == ["ssh:b", "ssh:a"]
-    assert at_b.sending.paths == (Path("mine.py"),)
-    assert where.first_at("local", []) is None
-
-
 def test_arguments_that_the_operation_changes_are_given_their_values_back() -> None:
     numbers, out = torch.ones(3), torch.zeros(3)
     restore = one_test._restorer("mul_.Tensor", (numbers, out), {})

@@ -17,7 +17,6 @@ from profkit.analysis.evaluation.witnesses import (
     describe_witnesses,
     impossible_device_rate,
     impossible_rate,
-    kept_bound,
 )
 from profkit.core.types import Speedup
 from profkit.execution.child import WorkerEnded
@@ -112,13 +111,6 @@ def test_only_what_no_processor_can_write_is_impossible() -> None:
     old, new = torch.ones(8), torch.ones(16)
     known = {old.untyped_storage().data_ptr()}
     assert count_written([old[2:], new, new[1:], torch.ones(1).expand(1000), torch.zeros(9)], known) == 64 + 4
-
-
-def test_a_bound_that_was_beaten_is_none() -> None:
-    assert kept_bound(1.0, 1.2, 0.97) == 1.0
-    assert kept_bound(1.0, 1.2, 0.9) is None
-    assert kept_bound(1.0, 0.9, 1.2) is None
-    assert kept_bound(None, 1.0) is None
 
 
 def test_a_time_below_measured_peaks_and_more_threads_are_remarks() -> None:

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from profkit.kernels import disk_cache
 from profkit.kernels.operations.cuda import compiler as cuda_compiler
 from profkit.kernels.operations.cuda import launch
 from profkit.kernels.operations.cuda.compiler import (
     Compiler,
     DoesNotCompile,
-    first_error_first,
     load_compiler,
 )
 from profkit.kernels.operations.cuda.launch import CudaModule, program_of
@@ -62,10 +60,6 @@ def test_a_chip_that_is_too_old_is_told_what_would_serve_it() -> None:
     assert "cu12" in str(old.value.fix)
 
 
-def test_a_compiler_that_cannot_tell_its_chips_is_asked_for_the_one_at_hand() -> None:
-    assert FakeCompiler().target((7, 0)) == "sm_70"
-
-
 # ------------------------------------------------------------ what is kept
 
 
@@ -110,25 +104,7 @@ def test_a_cache_that_cannot_be_written_costs_only_time(
     assert tool.compiled == 2
 
 
-def test_a_cache_without_a_home_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", _no_home)
-    assert disk_cache.cache_folder() is None
-    assert disk_cache.read_cached("x") is None
-    disk_cache.write_cached("x", b"program")
-
-
-def _no_home() -> Path:
-    raise RuntimeError("could not determine home directory")
-
-
 # ------------------------------------------------------------ what is said
-
-
-def test_the_first_error_is_the_first_line() -> None:
-    log = 'values.cuh(3): warning #1-D: no newline\nkernels.cu(7): error: identifier "nope" is undefined\n1 error\n'
-    assert first_error_first(log).splitlines()[0] == 'kernels.cu(7): error: identifier "nope" is undefined'
-    assert first_error_first("").startswith("no reason given")
 
 
 def test_no_compiler_says_what_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,12 +112,6 @@ def test_no_compiler_says_what_brings_one(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(Unavailable, match=r"no libnvrtc\.so") as missing:
         load_compiler.__wrapped__()
     assert "pip install" in str(missing.value.fix)
-
-
-def test_the_compiler_of_torchs_own_cuda_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
-    monkeypatch.setattr(torch.version, "cuda", "12.6")
-    assert cuda_compiler.library_names()[0] == "libnvrtc.so.12"
 
 
 def test_what_nvrtc_refuses_is_told_in_its_words() -> None:
@@ -184,12 +154,3 @@ def test_a_driver_that_loads_no_program_is_told_by_its_error_and_the_program_for
     with pytest.raises(kind, match=said):
         CudaModule("flat.cu", (9, 0), {"PACK": 4})
     assert list(kept.iterdir()) == []
-
-
-def test_no_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str) -> None:
-        raise OSError(f"{name}: cannot open shared object file")
-
-    monkeypatch.setattr(launch.ctypes, "CDLL", refuse)
-    with pytest.raises(Unavailable, match="driver cannot be loaded"):
-        CudaModule("flat.cu", (9, 0), {})

@@ -64,14 +64,6 @@ def test_what_a_user_registers_is_found_however_its_operation_was_spelled(spelle
         build_call("mine", _problem("Swish"))
 
 
-def test_one_registration_for_loss_does_both() -> None:
-    implementation("Loss", "mine")(lambda problem: lambda: problem.point.operation)
-    assert [build_call("mine", _problem(name))() for name in ("MSE", "CrossEntropy")] == [
-        "MSE",
-        "CrossEntropy",
-    ]
-
-
 def test_a_name_that_is_taken_is_refused() -> None:
     implementation("GELU", "mine")(lambda problem: lambda: None)
     for operation, name in (
@@ -89,12 +81,6 @@ def test_a_name_that_is_taken_is_refused() -> None:
 def test_what_cannot_be_told_on_a_command_line_is_no_name(name: str) -> None:
     with pytest.raises(UsageError, match="is no name of an implementation"):
         implementation("GELU", name)
-
-
-def test_what_is_registered_must_give_a_call() -> None:
-    implementation("GELU", "mine")(lambda problem: None)
-    with pytest.raises(TypeError, match="gave NoneType, and not the call that is timed"):
-        build_call("mine", _problem("GELU"))
 
 
 def test_flops_are_those_of_the_formulas() -> None:

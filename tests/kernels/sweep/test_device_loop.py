@@ -7,16 +7,16 @@ from collections import Counter
 import pytest
 
 from profkit.core.statistics import median
-from profkit.kernels.sweep.device_loop import ColdTiming, group_means, time_cold
-from profkit.runtime.passes.device_clock import open_clock
-from profkit.runtime.passes.device_samples import FLUSH_PIECES
+from profkit.core.types import SampleSet
+from profkit.kernels.sweep.device_loop import group_means, time_cold
+from profkit.runtime.passes.device_samples import FLUSH_PIECES, open_clock
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
 from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
 
 
-def timed(device: Device, microseconds: int, budget: float = 5.0) -> ColdTiming:
+def timed(device: Device, microseconds: int, budget: float = 5.0) -> SampleSet:
     with open_clock(device.driver) as clock:
         return time_cold(device.work(microseconds), clock, DeviceWatch(None), precision=0.05, budget=budget)
 
@@ -36,7 +36,7 @@ def test_eight_calls_see_each_of_four_states_twice_however_many_kernels_they_lau
 
 def test_a_sample_is_the_mean_of_eight_calls(device: Device) -> None:
     found = timed(device, 40)
-    assert found.calls == 8
+    assert found.loops == 8
     assert median(found.seconds) == pytest.approx(40e-6, rel=0.02)
     assert 16 <= len(found.seconds) < 40, "a quiet device needs no more"
     assert found.precise
@@ -44,7 +44,7 @@ def test_a_sample_is_the_mean_of_eight_calls(device: Device) -> None:
 
 def test_calls_that_take_long_are_samples_by_themselves(device: Device) -> None:
     found = timed(device, 6000)
-    assert found.calls == 1
+    assert found.loops == 1
     assert len(found.seconds) >= 40
     assert median(found.seconds) == pytest.approx(6e-3, rel=0.02)
 

@@ -44,15 +44,6 @@ def test_what_it_prints_and_changes_stays_there(
         build_call("mine", Problem(GridPoint("GELU", 1, 1, 1), registry.OPERATIONS["GELU"], ()))
 
 
-def test_modules_beside_it_are_no_others(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(file.parent)
-    for name in ("json", "subprocess", "torch"):
-        (file.parent / f"{name}.py").write_text("raise SystemExit('not this one')\n")
-    (file.parent / "own_helper.py").write_text("NAME = 'mine'\n")
-    file.write_text(HEAD + "import json, subprocess\nimport own_helper\n" + MINE)
-    assert inspect_files([file], 30.0) == ("mine",)
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [

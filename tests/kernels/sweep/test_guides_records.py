@@ -54,12 +54,6 @@ def test_the_fastest_is_found_beside_cases_that_could_not_run(
     assert measured == [(([2], [4], [8], ["gelu"]), tmp_path / "r.json", {"device": "cpu"})]
 
 
-@pytest.mark.usefixtures("measured")
-def test_the_filter_loss_finds_both_losses(guide: Any, tmp_path: Path) -> None:
-    rows = guide.run_comprehensive_benchmark(output_file=tmp_path / "r.json")
-    assert [r["loss"] for r in rows if r["operation"] == "Loss"] == ["MSE", "CrossEntropy"]
-
-
 @pytest.mark.parametrize("named", [False, True])
 def test_the_script_leaves_the_guides_records_and_a_named_file_as_it_is(
     guide: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool

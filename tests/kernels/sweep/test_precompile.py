@@ -26,7 +26,7 @@ from profkit.kernels.sweep import run, workers
 from profkit.kernels.sweep.bench import make_problem
 from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.run import run_sweep
-from profkit.kernels.sweep.schedule import PointQueue, Precompile, batch_of, compile_worker_count, small_last
+from profkit.kernels.sweep.schedule import PointQueue, Precompile, batch_of, compile_worker_count
 
 ROOT = Path(__file__).resolve().parents[3]
 POINT = GridPoint("GELU", 2, 4, 8, "float32", "backward")
@@ -164,12 +164,6 @@ def test_what_is_not_compiled_yet_follows_when_it_is_and_the_rest_of_a_point_doe
     assert (take(), len(order)) == (None, 0)
 
 
-def test_workers_that_share_a_grid_end_with_small_points() -> None:
-    work = [(point(number), ("eager",)) for number in range(1, 41)]
-    assert list(small_last(work, 1)) == work
-    assert [each.dimension for each, _ in small_last(work, 2)] == [*range(1, 25), *range(40, 24, -1)]
-
-
 def test_helpers_that_cannot_start_keep_nobody_waiting(tmp_path: Path) -> None:
     clients = [WorkerClient(NO_WORKER) for _ in range(2)]
     precompile = Precompile(clients, [(point(number), (COMPILED,)) for number in (1, 2)])
@@ -179,15 +173,6 @@ def test_helpers_that_cannot_start_keep_nobody_waiting(tmp_path: Path) -> None:
     for _ in range(100):
         precompile.wait(0.1)
     assert (precompile.left, precompile.is_ready(point(1)), precompile.is_ready(point(2))) == (0, True, True)
-
-
-def test_a_worker_may_take_the_last_of_what_helpers_have_not_begun() -> None:
-    tasks = [(point(1), ("CUDA",)), (point(1), (COMPILED,)), (point(2), (COMPILED,)), (point(2), ("CUDA",))]
-    precompile = Precompile([WorkerClient(NO_WORKER)], tasks)
-    assert precompile.give_up_last()
-    assert (precompile.is_ready(point(1)), precompile.is_ready(point(2))) == (False, True)
-    assert precompile.give_up_last()
-    assert not precompile.give_up_last()
 
 
 def test_a_standby_worker_measures_what_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,15 +51,6 @@ def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
     assert "interrupted, 1 left" in made
 
 
-def test_machines_get_a_run_as_any_other(folder: Path) -> None:
-    assert '"profkit.run/2"' in "".join(export(ExportOptions((folder,), "json")).pieces)
-
-
-def test_several_are_told_as_runs(folder: Path) -> None:
-    told = "".join(export(ExportOptions((folder, folder), "terminal")).pieces)
-    assert "by the geometric mean" not in told
-
-
 def test_a_journal_that_is_none_is_an_error_with_its_line(folder: Path, tmp_path: Path) -> None:
     (tmp_path / journal.FILE).write_text("{}\n")
     done = CliRunner().invoke(app, ["report", str(tmp_path)])

@@ -24,7 +24,6 @@ from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, GridPoint
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Job, JobOutcome, JobStatus
-from profkit.execution.pool import WorkerPool
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
@@ -123,15 +122,6 @@ def test_a_sweep_goes_on_where_it_was_and_measures_nothing_twice(tmp_path: Path)
     run_sweep(request, Silent())
     assert path.read_text().startswith(before)
     assert path.read_text().count('"case"') == 2
-
-
-def test_a_sweep_does_not_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = {"device": "another device", "versions": {"torch": "0"}, "roofs": None}
-    monkeypatch.setattr(WorkerPool, "open", lambda *_: here)
-    request = request_for(tmp_path / "out", "PyTorch")
-    settled(request, 1)
-    with pytest.raises(UsageError, match="began with device a device, and here it is another device"):
-        run_sweep(request, Silent())
 
 
 def test_an_interpreter_without_torch_is_told_with_its_fix(

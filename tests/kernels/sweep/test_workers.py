@@ -24,7 +24,7 @@ from profkit.core.errors import MachineError
 from profkit.core.progress import Silent
 from profkit.execution import limits
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.kernels.devices import check_device, device_names
+from profkit.kernels.devices import check_device
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.files import register_files
@@ -233,11 +233,6 @@ def test_devices_of_two_kinds_do_not_share_a_sweep() -> None:
     newer = {"device": "H200", "versions": {"torch": "2.13"}}
     with pytest.raises(MachineError, match=r"worker 1 has .*2\.13"):
         check_device(1, newer, newer | {"versions": {"torch": "2.11"}})
-
-
-def test_a_device_has_the_name_that_the_environment_gives_it() -> None:
-    assert device_names(("0", "2"), None) == ("0", "2")
-    assert device_names(("0", "1"), "4, GPU-12ab") == ("4", "GPU-12ab")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import summarize_report
+from profkit.reporting.views.summaries import summary_texts
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda" / "torch"
@@ -159,7 +160,7 @@ def test_a_trace_of_the_cpu_alone_is_its_operations_by_time_on_the_cpu(tmp_path:
     document = summarize_report(path)
     assert document.backend == "cpu"
     assert document.verdicts == () or {v.verdict for v in document.verdicts} <= {"not-applicable"}
-    [summary] = [one for one in document.summaries if one.concern == "trace"]
+    [summary] = [one for one in summary_texts(document) if one.concern == "trace"]
     assert summary.headline == "aten::mm takes 40.0 % of the CPU time of all operations."
 
 
@@ -297,7 +298,7 @@ def test_a_trace_without_events_is_refused(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"schema": "profkit.run/2", "traceEvents": 3}',
+        '{"schema": "profkit.run/3", "traceEvents": 3}',
         "[1, 2, 3]",
         '{"traceEvents": [{"name": "x"}]}',
     ],

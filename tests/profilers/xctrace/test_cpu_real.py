@@ -12,6 +12,7 @@ import pytest
 from profkit.analysis.stacks.files import flame_of
 from profkit.profilers.xctrace.report import read_exports
 from profkit.profiling.summarize import summarize_report
+from profkit.reporting.views.summaries import summary_texts
 
 TESTS = Path(__file__).resolve().parents[2]
 EXTRACT = TESTS / "data" / "xctrace" / "m1"
@@ -57,7 +58,8 @@ def test_a_table_alone_has_hot_spots_and_a_flame_graph(folder):
     report = read_exports(folder / "time-profile.xml")
     flame = flame_of(report.stacks[0])
     assert flame.total == pytest.approx(sum(own_time(folder / "time-profile.xml").values()) / 1e9)
-    trace = next(s for s in summarize_report(folder / "time-profile.xml").summaries if s.concern == "trace")
+    texts = summary_texts(summarize_report(folder / "time-profile.xml"))
+    trace = next(text for text in texts if text.concern == "trace")
     assert [table.title for table in trace.tables] == ["Functions by samples", "Libraries by samples"]
 
 

@@ -186,7 +186,7 @@ def test_a_file_with_the_name_that_a_temporary_one_once_had_is_in_nobodys_way(ru
 
 
 def test_a_run_that_cannot_be_read_leaves_no_copy(run: Path) -> None:
-    (run / "run.json").write_text('{"schema": "profkit.run/2", "workload": 3')
+    (run / "run.json").write_text('{"schema": "profkit.run/3", "workload": 3')
     with pytest.raises(UnreadableReport):
         scrub(run)
     assert not run.with_name(f"{run.name}-scrubbed").exists()

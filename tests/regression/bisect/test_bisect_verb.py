@@ -344,7 +344,7 @@ WHOLE: dict[str, Any] = {
     ("change", "message"),
     [
         ({}, None),
-        ({"schema": "profkit.run/2"}, "it is not a profkit.bisect/1"),
+        ({"schema": "profkit.run/3"}, "it is not a profkit.bisect/1"),
         ({"searches": []}, "no commits"),
         ({"command": []}, "no command"),
         ({"searches": [{"good": "--upload-pack=x", "commits": [HASH]}]}, "no hash"),

@@ -24,6 +24,7 @@ from profkit.core.types import (
     Sample,
     Scope,
     Side,
+    Threshold,
     Verdict,
     WorkloadOutcome,
 )
@@ -256,7 +257,9 @@ def hostile() -> Night:
         since=HOSTILE,
         change_points=(ChangePoint(1, 1.0, 2.0, ("a", "b"), HOSTILE, HOSTILE),),
     )
-    verdict = Verdict(HOSTILE, "ipc", "fail", HOSTILE, "> 1", None, "", Scope("run"), "measured")
+    verdict = Verdict(
+        HOSTILE, "ipc", "fail", HOSTILE, Threshold(">", 1, ""), None, "", Scope("run"), "measured"
+    )
     one = workload(
         HOSTILE, "regressed", metrics=(bad,), reason=HOSTILE, fix=HOSTILE, run=HOSTILE, log=HOSTILE, ending="died",
         verdicts=(verdict,), notes=(HOSTILE,), comparison=comparison,

@@ -16,6 +16,7 @@ from profkit.core.types import (
     SampleSet,
     Scope,
     Source,
+    Threshold,
     Timing,
     Verdict,
     Workload,
@@ -155,7 +156,9 @@ def test_a_value_beyond_its_peak_is_doubted_on_the_chart() -> None:
 def test_the_target_of_a_level_is_a_line_at_its_threshold() -> None:
     document = gpu(1)
     scope = document.readings[0].scope
-    told = Verdict("l2", "cache.l2.miss_rate", "fail", "why", "< 10 %", 50.0, "%", scope, "measured")
+    told = Verdict(
+        "l2", "cache.l2.miss_rate", "fail", "why", Threshold("<", 10, "%"), 50.0, "%", scope, "measured"
+    )
     known = run_charts.threshold_mark(replace(document, verdicts=(told,)), "cache.l2.miss_rate", scope)
     assert known == (Mark(10.0, "target", "target < 10 %"),)
     off = replace(document, verdicts=(replace(told, threshold="off"),))

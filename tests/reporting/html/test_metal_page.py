@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.metal_time import metal_time_breakdowns
 from profkit.analysis.summaries.readings import unavailable_reading
-from profkit.core.types import RUN, MetalTrace, Verdict
+from profkit.core.types import RUN, MetalTrace, Threshold, Verdict
+from profkit.reporting.views.summaries.time_bars import metal_bars
 from tests.reporting.html import metal_pages
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import run_page as render
@@ -76,7 +76,7 @@ def test_what_was_not_recorded_is_a_reason_and_no_number() -> None:
     assert "Counter Set: (null)" in made
     assert "0.0 %" not in made
     assert not re.search(r"\b(?:nan|inf|None)\b", made)
-    assert metal_time_breakdowns(bare) == ()
+    assert list(metal_bars(bare)) == []
     assert "gpu-use" not in re.findall(
         r'<section[^>]* id="([a-z-]+)"', render(metal_pages.document(MetalTrace()))
     )
@@ -89,7 +89,15 @@ def test_a_bandwidth_without_a_known_chip_has_no_line() -> None:
 
 def test_a_target_is_a_mark_on_the_bar_of_the_process() -> None:
     verdict = Verdict(
-        "gpu-utilization", "gpu.utilization", "fail", "low", "> 70 %", 3.9, "%", RUN, "measured"
+        "gpu-utilization",
+        "gpu.utilization",
+        "fail",
+        "low",
+        Threshold(">", 70, "%"),
+        3.9,
+        "%",
+        RUN,
+        "measured",
     )
     made = render(replace(metal_pages.document(), verdicts=(verdict,)))
     assert 'class="target"' in made
@@ -104,9 +112,9 @@ def test_hostile_names_are_only_names() -> None:
 
 
 def test_the_parts_of_a_window_are_all_of_it() -> None:
-    window, encoders = metal_time_breakdowns(metal_pages.trace())
-    assert sum(part.share for part in window.parts) == pytest.approx(1.0)
-    assert sum(part.share for part in encoders.parts) == pytest.approx(1.0)
-    span = metal_time_breakdowns(replace(metal_pages.trace(), unsubmitted=None))[0]
-    assert [part.name for part in span.parts][-1] == "nobody works on the GPU"
-    assert sum(part.share for part in span.parts) == pytest.approx(1.0)
+    window, encoders = metal_bars(metal_pages.trace())
+    assert sum(part.share for part in window.pieces) == pytest.approx(1.0)
+    assert sum(part.share for part in encoders.pieces) == pytest.approx(1.0)
+    span = next(metal_bars(replace(metal_pages.trace(), unsubmitted=None)))
+    assert [part.label for part in span.pieces][-1] == "nobody works on the GPU"
+    assert sum(part.share for part in span.pieces) == pytest.approx(1.0)

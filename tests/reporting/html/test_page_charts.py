@@ -12,8 +12,11 @@ import pytest
 
 from profkit.core.types import (
     RUN,
+    AllocationLine,
+    Allocations,
     Frame,
     Hotspot,
+    MemoryGrowth,
     Point,
     Profile,
     Reading,
@@ -31,7 +34,6 @@ from profkit.profiling.evaluate_targets import summarize_document as summarize
 from profkit.reporting.extras import Extras
 from profkit.reporting.html import page as page_of
 from profkit.reporting.views.history import trends_view
-from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations, MemoryGrowth
 from tests import documents, page_documents
 from tests.browser import visit
 from tests.reporting.html import metal_pages

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from profkit.core.types import RunDocument, Scope, Verdict
+from profkit.core.types import RunDocument, Scope, Threshold, Verdict
 from profkit.reporting.extras import Extras, RunFile
 from tests import documents
 from tests.reporting.html.conftest import Show
@@ -104,7 +104,17 @@ def test_on_paper_it_is_black_on_white_with_everything_opened(show: Show, gpu_do
 
 
 def test_on_paper_no_table_is_an_empty_head(show: Show) -> None:
-    kept = Verdict("spills", "spills", "pass", "0 loads", "<= 0", 0.0, "", Scope("kernel", "f"), "measured")
+    kept = Verdict(
+        "spills",
+        "spills",
+        "pass",
+        "0 loads",
+        Threshold("<=", 0, ""),
+        0.0,
+        "",
+        Scope("kernel", "f"),
+        "measured",
+    )
     for verdicts, shown in ((kept,), False), ((kept, replace(kept, verdict="fail")), True):
         page = show(replace(documents.document(), verdicts=verdicts)).page
         page.emulate_media(media="print")
@@ -196,4 +206,4 @@ def test_what_was_not_measured_looks_and_says_so(show: Show) -> None:
 def _with(readings: tuple[Any, ...]) -> RunDocument:
     from profkit.core.types import Summary
 
-    return replace(documents.document(), summaries=(Summary("cache", "told", readings),), verdicts=())
+    return replace(documents.document(), summaries=(Summary("cache", readings),), verdicts=())

@@ -46,12 +46,6 @@ def test_a_python_command_runs_under_the_host(command: str, before: str, program
     assert found == ([*before.split(), str(HOST_PROGRAM), "cprofile", str(OUT), "--", *program.split()], None)
 
 
-def test_arguments_with_spaces_stay_one_argument() -> None:
-    argv, _ = host_command(["python", "-c", "print('a b')", "", "x y"], "tracemalloc", OUT)
-    assert argv is not None
-    assert argv[-4:] == ["-c", "print('a b')", "", "x y"]
-
-
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
@@ -98,16 +92,6 @@ def test_a_console_script_is_run_by_the_interpreter_of_its_first_line(
     assert argv[at + 3 :] == ["--", str(script), "a"]
     assert ("-u" in argv[:at]) == ("-u" in first_lines)
     assert ("-I" in argv[:at]) == ("-I" in first_lines)
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"\x7fELF\0\0", b"#!\n", b"#!/bin/bash\n", b"#!'unclosed\n", b"#!\xff\xfe\n"]
-)
-def test_another_kind_of_file_is_no_python_program(tmp_path: Path, content: bytes) -> None:
-    script = tmp_path / "tool"
-    script.write_bytes(content)
-    script.chmod(0o755)
-    assert host_command([str(script)], "cprofile", OUT) == (None, "not a Python program: tool")
 
 
 def test_the_interpreter_is_known_by_path_and_by_how_it_is_started() -> None:

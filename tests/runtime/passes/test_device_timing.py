@@ -14,7 +14,7 @@ import pytest
 from profkit.core.statistics import median
 from profkit.runtime.passes import device_timing
 from profkit.runtime.passes.benchmark import describe_device
-from profkit.runtime.passes.device_clock import DeviceClock, open_clock
+from profkit.runtime.passes.device_samples import open_clock
 from profkit.runtime.passes.device_timing import HOST_WAITS, DeviceWatch, EventTimingError
 from profkit.runtime.passes.read_records import read_records, region_timings
 from profkit.runtime.region.cuda_driver import DriverError
@@ -71,15 +71,6 @@ def test_a_call_that_waits_for_the_device_inside_has_no_time_of_the_device_alone
     found = device.time(fn)
     assert found.device_seconds is None
     assert median(found.seconds) >= 200e-6
-
-
-def test_a_driver_that_cannot_hold_a_stream_leaves_the_device_alone_unknown(
-    device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STAND_IN_NO_HOLD", "1")
-    found = device.time(device.work(300))
-    assert found.device_seconds is None
-    assert median(found.seconds) == pytest.approx(300e-6, rel=0.05)
 
 
 # ---------------------------------------------------------------- events that are not believed
@@ -156,12 +147,6 @@ def test_a_setup_runs_before_every_call_and_outside_of_the_events(device: Device
     assert found.loops == 1
 
 
-def test_the_flush_is_twice_the_l2(device: Device) -> None:
-    with open_clock(device.driver) as clock:
-        clock.flush()
-        assert clock._flushed == 2 << 20
-
-
 def test_a_flush_that_the_memory_has_no_room_for_is_refused(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,11 +167,6 @@ def test_the_clock_is_told_beside_the_samples(device: Device) -> None:
     assert "SM clock 1.75 GHz" in "; ".join(describe_device(found)) or "1.76 GHz" in "; ".join(
         describe_device(found)
     )
-
-
-@pytest.mark.parametrize("address", [None, b"0000:ff:06.0"])
-def test_a_device_that_nobody_can_look_at_has_no_clock(device: Device, address: bytes | None) -> None:
-    assert device.time(device.work(300), address=address).clocks == ()
 
 
 def test_samples_of_a_throttled_device_are_left_out_and_counted(
@@ -340,14 +320,3 @@ def test_a_call_that_takes_the_whole_budget_runs_once_or_twice(tmp_path: Path, n
     assert len(calls) <= 2 and abs(found.median - 0.4) < 0.05, (calls, found)
     """
     assert run(tmp_path, nvidia, code).stderr == ""
-
-
-def test_without_a_context_in_this_thread_the_devices_own_is_taken(nvidia: Path) -> None:
-    from threading import Thread
-
-    device = Device(nvidia / "libcuda.so.1")
-    found: list[DeviceClock] = []
-    thread = Thread(target=lambda: found.append(open_clock(device.driver)))
-    thread.start()
-    thread.join()
-    assert found

@@ -16,16 +16,15 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.summaries.time import device_notes
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
+from profkit.reporting.views.summaries.time import device_notes
 from profkit.runtime.passes import mps_timing
-from profkit.runtime.passes.benchmark import DeviceChoice, describe_device, time_function
+from profkit.runtime.passes.benchmark import DeviceChoice, time_function
 from profkit.runtime.passes.read_records import read_record, region_timings
 from profkit.runtime.passes.timing import TimedCalls
 from tests.mps_stand_in import FOLDER
 from tests.mps_stand_in import torch as torch
-from tests.simulated_clock import SimulatedClock, put_in_place
 
 ROOT = Path(__file__).resolve().parents[3]
 Torch = Callable[..., Any]
@@ -69,19 +68,6 @@ def test_a_sample_is_so_long_that_the_wait_does_not_show(torch: Torch) -> None:
     assert (found.batching or "").startswith(f"{found.loops} calls back to back, then one wait of ")
 
 
-def test_a_workload_that_waits_by_itself_is_not_waited_for_twice(torch: Torch) -> None:
-    fake = torch()
-    found = timed(lambda: fake.work(1000), synchronize=fake.mps.synchronize)
-    assert found.single_seconds == pytest.approx(1.15e-3, rel=0.01)  # one wait of 0.15 ms
-
-
-def test_a_call_that_the_device_decides_needs_no_remark(torch: Torch) -> None:
-    fake = torch()
-    found = timed(lambda: fake.work(1000))
-    assert found.host_seconds == pytest.approx(1e-6, rel=0.2)
-    assert (found.device_seconds, found.remarks) == (None, ())
-
-
 def test_where_launching_decides_the_device_alone_is_not_known_and_that_is_said(torch: Torch) -> None:
     fake = torch()
 
@@ -97,15 +83,6 @@ def test_where_launching_decides_the_device_alone_is_not_known_and_that_is_said(
 
 
 # ---------------------------------------------------------------- first use, warm-up
-
-
-def test_what_the_first_call_compiles_is_apart(torch: Torch) -> None:
-    fake = torch()
-    fake.use()
-    found = timed(lambda: fake.compiled(500, 80_000))
-    assert found.warmup[0] >= 80e-3
-    assert max(found.warmup[1:]) < 40e-3
-    assert median(found.seconds) == pytest.approx(500e-6, rel=0.05)
 
 
 def test_a_device_that_the_first_call_begins_to_use_is_found_with_its_first_time(torch: Torch) -> None:
@@ -160,29 +137,6 @@ def test_cold_calls_are_single_ones_behind_a_write_and_say_so(torch: Torch) -> N
     assert remark.startswith("single calls to an idle GPU, each waited for: some ")
 
 
-def test_cold_without_memory_for_it_is_warm_and_says_so(
-    torch: Torch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = torch()
-    fake.use()
-
-    def full(*_: object, **__: object) -> None:
-        raise RuntimeError("MPS backend out of memory (MPS allocated: 5 GB)\nmore")
-
-    monkeypatch.setattr(fake, "empty", full)
-    found = timed(lambda: fake.work(1000), cold=True)
-    assert found.cache == "warm"
-    assert found.remarks == ("the caches are as they were: MPS backend out of memory (MPS allocated: 5 GB)",)
-
-
-def test_a_setup_is_not_in_the_seconds(torch: Torch) -> None:
-    fake = torch()
-    fake.use()
-    found = timed(lambda: fake.work(1000), setup=lambda: fake.work(2000))
-    assert median(found.seconds) == pytest.approx(1.15e-3, rel=0.01)
-    assert found.loops == 1
-
-
 # ---------------------------------------------------------------- heat
 
 
@@ -193,22 +147,6 @@ def test_heat_before_or_after_is_told(torch: Torch, monkeypatch: pytest.MonkeyPa
     assert timed(lambda: fake.work(1000)).remarks == (
         "thermal pressure was heavy: the GPU may have been slowed",
     )
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        ("nominal", "nominal", None),
-        (None, None, None),
-        ("moderate", "heavy", "moderate and heavy"),
-        ("heavy", "heavy", "heavy"),
-    ],
-)
-def test_pressure_is_told_once_for_each_level(
-    before: str | None, after: str | None, said: str | None
-) -> None:
-    told = said and f"thermal pressure was {said}: the GPU may have been slowed"
-    assert mps_timing.pressure_remark(before, after) == told
 
 
 class Notify:
@@ -241,11 +179,6 @@ def test_the_level_is_asked_for_by_name_and_the_token_given_back(library: Notify
     assert (7 in library.calls) == ("register" not in library.failing)
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac tells")
-def test_elsewhere_nothing_is_told() -> None:
-    assert mps_timing.thermal_pressure() is None
-
-
 # ---------------------------------------------------------------- whether it is MPS
 
 
@@ -256,34 +189,12 @@ def test_work_of_the_host_in_a_process_that_does_not_use_the_device_is_timed_as_
     assert found.warmup[0] >= 200e-6
 
 
-def test_the_wall_clock_can_be_asked_for(torch: Torch) -> None:
-    fake = torch()
-    fake.use()
-    found = timed(lambda: fake.host(200), device="cpu")
-    assert (found.clock, fake.state.waits) == ("wall", 0)
-
-
 @pytest.mark.parametrize("cold", [False, True])
 def test_a_device_that_is_asked_for_and_absent_is_told(torch: Torch, cold: bool) -> None:
     fake = torch("absent")
     found = timed(lambda: fake.host(200), device="mps", cold=cold)
     told = "no MPS device is in use in this process" + (": the caches were not flushed" if cold else "")
     assert (found.clock, found.remarks) == ("wall", (told,))
-
-
-def test_a_graph_is_said_not_to_be(torch: Torch) -> None:
-    fake = torch()
-    assert "torch records none for MPS" in timed(lambda: fake.work(500), graph=True).remarks[-1]
-
-
-def test_the_real_torch_without_mps_is_timed_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = pytest.importorskip("torch")
-    if real.backends.mps.is_available():
-        pytest.skip("this machine has MPS")
-    clock = SimulatedClock()
-    put_in_place(monkeypatch, clock.read)
-    found = timed(lambda: (real.zeros(10), clock.sleep(1e-3)), device="mps", budget=0.2)
-    assert (found.clock, found.remarks) == ("wall", ("no MPS device is in use in this process",))
 
 
 # ---------------------------------------------------------------- as a workload sees it
@@ -328,11 +239,3 @@ def test_an_instrument_gets_all_of_the_work_inside_the_region(tmp_path: Path) ->
     ((begin, end),) = record.spans
     assert (end - begin) / 1e9 >= 0.02  # all four, of which the last were only put down
     assert record.regions[0].iterations == 4
-
-
-def test_words_name_no_cuda() -> None:
-    samples = SampleSet((1e-3,) * 20, clock="mps-synchronized", cache="cold", single_seconds=2e-3)
-    assert list(describe_device(samples)) == [
-        "MPS, waited for, cold caches",
-        "a single call, waited for, takes 2 ms",
-    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -152,13 +151,6 @@ def test_nothing_is_written_once_the_program_has_long_repeated_itself(
         torch.ones(2)
     assert len(traced.written) == 7
     assert (lines._reason, traced.emitting) == (None, [True, False])
-
-
-def test_other_threads_write_no_lines(lines: OperationLines, traced: Traced) -> None:
-    thread = threading.Thread(target=lambda: torch.ones(2).sum())
-    thread.start()
-    thread.join()
-    assert traced.written == []
 
 
 def test_without_a_trace_outside_torch_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from profkit.core.statistics import median
-from profkit.runtime.passes.device_clock import DeviceClock, open_clock
-from profkit.runtime.passes.device_samples import MOST_MISSES, DeviceCalls, PipelinedBlocks
+from profkit.runtime.passes.device_samples import (
+    MOST_MISSES,
+    DeviceCalls,
+    DeviceClock,
+    PipelinedBlocks,
+    open_clock,
+)
 from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
@@ -66,13 +71,6 @@ def test_a_long_block_is_not_launched_before_it_is_known_to_be_needed(
     pipelined.next_block(wanted=9)
     pipelined.next_block(wanted=1)
     assert fn.made == 16
-    assert pipelined.last_block() == []
-
-
-def test_the_block_that_is_on_its_way_at_the_end_is_read_once(device: Device, clock: DeviceClock) -> None:
-    pipelined = blocks(Counted(device, 40), clock)
-    pipelined.next_block(wanted=100)
-    assert len(pipelined.last_block()) == 8
     assert pipelined.last_block() == []
 
 

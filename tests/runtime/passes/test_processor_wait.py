@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes import processor_wait, timing
+from profkit.runtime.passes import sampling, timing
 from profkit.runtime.passes.processor_wait import ProcessorWatch
 
 TRUE = 15e-6  # seconds of one call, and
@@ -23,6 +23,7 @@ class BusyMachine(ProcessorWatch):
         super().__init__()
         self.now, self.count, self._disturbs, self._delay = 0.0, 0, disturbs, 0.0
         monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(sampling, "perf_counter", lambda: self.now)
         monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
 
     def call(self) -> None:
@@ -103,15 +104,6 @@ def test_what_one_thread_waited_counts_against_the_time_of_the_sample(
     waited: bool,
 ) -> None:
     assert counted(monkeypatch, before, after).waited(0.01) is waited
-
-
-@pytest.mark.parametrize(("switches", "waited"), [(0, False), (1, True)])
-def test_without_such_counts_being_put_aside_tells(
-    monkeypatch: pytest.MonkeyPatch, switches: int, waited: bool
-) -> None:
-    turns = iter((7, 7 + switches))
-    monkeypatch.setattr(processor_wait, "_involuntary_switches", lambda: next(turns))
-    assert counted(monkeypatch, {}, {}).waited(0.01) is waited
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="no schedstat here")

@@ -121,18 +121,6 @@ def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: P
         assert max(waits, key=lambda name: waits[name], default="") == f"main_waiting.{kind}", (line, waits)
 
 
-def test_of_a_program_that_starts_a_thread_for_each_task_the_first_are_told_apart(tmp_path: Path) -> None:
-    code = """
-import threading, time
-for _ in range(80):
-    threading.Thread(target=time.sleep, args=(0.1,)).start()
-time.sleep(0.1)
-"""
-    names = [one.function for one in of(sampled(tmp_path, code), "sampled-threads").hotspots]
-    assert len(names) == len(set(names)) == 65
-    assert {"main", "[more threads]"} < set(names)
-
-
 def test_programs_of_a_pipeline_that_a_shell_starts_are_all_sampled(tmp_path: Path) -> None:
     first, second = "x" + BURN + "burn(0.2)", "import sys" + BURN.replace("burn", "consume") + "consume(0.2)"
     (tmp_path / "first.py").write_text(first[1:])

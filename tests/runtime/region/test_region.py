@@ -89,22 +89,6 @@ def test_a_decorator_without_a_name_is_refused_with_a_sentence(workload: Run, pr
 
 
 @pytest.mark.parametrize("profiled", [False, True])
-@pytest.mark.parametrize(
-    "first",
-    [
-        "profkit.benchmark",
-        "import profkit.runtime.region.record",
-        "from profkit.runtime.region import region",
-    ],
-)
-def test_the_name_region_is_callable_whatever_was_imported_first(
-    workload: Run, first: str, profiled: bool
-) -> None:
-    done = workload(f"{first}\nwith profkit.region('a'): print('in')", profiled=profiled)
-    assert (done.code, done.out) == (0, "in\n")
-
-
-@pytest.mark.parametrize("profiled", [False, True])
 def test_an_exception_passes_through(workload: Run, profiled: bool) -> None:
     done = workload("with profkit.region('a'):\n    raise KeyError('mine')", profiled=profiled)
     assert done.code == 1
@@ -239,27 +223,6 @@ print(log)
     assert done.region("inner").entries == 9
 
 
-def test_overlapping_threads_switch_once(workload: Run) -> None:
-    done = workload(
-        SWITCH
-        + """
-import threading
-both = threading.Barrier(2)
-def work():
-    with profkit.region("a"): both.wait()
-threads = [threading.Thread(target=work) for _ in range(2)]
-[t.start() for t in threads]; [t.join() for t in threads]
-print(log)
-"""
-    )
-    assert done.out == "['+a', '-a']\n"
-
-
-def test_a_host_without_a_directive_is_switched_too(workload: Run) -> None:
-    done = workload(SWITCH + "with profkit.region('a'): pass\nprint(log)", profiled=False)
-    assert done.out == "['+a', '-a']\n"
-
-
 def test_a_switch_that_fails_is_a_note_and_not_the_workloads_end(workload: Run) -> None:
     done = workload(
         SWITCH.replace('log.append("+" + name)', "1 / 0")
@@ -359,12 +322,6 @@ def test_a_workload_killed_in_the_middle_has_left_its_record(workload: Run) -> N
     done = workload("import os\nwith profkit.region('a'): pass\nos.kill(os.getpid(), 9)")
     assert done.code == -9
     assert done.region("a").entries == 1
-
-
-def test_valgrinds_switch_outside_valgrind_says_so(workload: Run) -> None:
-    done = workload("with profkit.region('a'): print('in')", directive={"switch": {"kind": "valgrind"}})
-    assert done.out == "in\n"
-    assert done.record.notes == ("this process does not run under valgrind",)
 
 
 # ---------------------------------------------------------------- perf's fifos

@@ -75,33 +75,6 @@ def test_outermost_entries_are_spans_on_the_clock_of_a_trace(records: Run) -> No
     assert (record.spans_left_out, record.notes) == (0, ())
 
 
-def test_threads_that_overlap_make_one_span(records: Run) -> None:
-    (record,) = records(
-        """
-        import threading
-        inside = threading.Barrier(2)
-        def work():
-            with profkit.region("a"):
-                inside.wait()
-        threads = [threading.Thread(target=work) for _ in range(2)]
-        [t.start() for t in threads]
-        [t.join() for t in threads]
-        """
-    )
-    assert len(record.spans) == 1
-    assert record.regions[0].entries == 2
-
-
-def test_an_exception_ends_the_span(records: Run) -> None:
-    (record,) = records("with profkit.region('a'):\n    time.sleep(0.002); raise KeyError", fails=True)
-    assert lengths(record)[0] >= 0.002
-
-
-def test_a_process_that_leaves_by_os_exit_keeps_what_was_saved(records: Run) -> None:
-    (record,) = records("with profkit.region('a'): pass\nos._exit(0)")
-    assert len(record.spans) == 1
-
-
 def test_a_forked_child_has_spans_of_its_own_only(records: Run) -> None:
     found = records(
         """
@@ -114,15 +87,6 @@ def test_a_forked_child_has_spans_of_its_own_only(records: Run) -> None:
         """
     )
     assert sorted(len(record.spans) for record in found) == [1, 3]
-
-
-def test_more_entries_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mps, "MOST_SPANS", 2)
-    switch = SignpostSwitch()
-    for _ in range(5):
-        switch.enter("a")
-        switch.exit("a")
-    assert (len(switch.spans), switch.left_out) == (2, 3)
 
 
 def test_an_exit_without_its_entry_is_no_span() -> None:
@@ -146,21 +110,6 @@ def test_a_signpost_has_the_number_of_its_name_and_of_the_entry() -> None:
         switch.exit(name)
     expected = [(1, 1, MARK, 0, 1), (2, 2, MARK, 0, 2), (1, 3, MARK, 0, 1)]
     assert seen == [each for one in expected for each in (one, one)]
-
-
-def test_names_without_end_share_one_number() -> None:
-    switch = SignpostSwitch()
-    seen: list[int] = []
-    switch._start = lambda code, *_: seen.append(code)
-    for index in range(mps.MOST_CODES + 3):
-        switch.enter(f"step {index}")
-    assert seen[-4:] == [mps.MOST_CODES, 0, 0, 0]
-    assert max(seen) < 1 << 14
-
-
-@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has signposts")
-def test_without_the_symbols_there_is_no_signpost_and_no_word() -> None:
-    assert mps._load_signposts() == (None, None)
 
 
 # ---------------------------------------------------------------- waiting for the device
@@ -209,47 +158,12 @@ def test_a_process_that_does_not_use_the_device_never_waits_for_it(records: Run)
     records("import torch\nwith profkit.region('a'): pass\nassert torch.state.waits == 0")
 
 
-def test_a_forked_child_does_not_wait_for_its_parents_device(records: Run) -> None:
-    found = records(
-        """
-        import torch
-        torch.use()
-        with profkit.region("a"): pass
-        pid = os.fork()
-        with profkit.region("b"): pass
-        if pid:
-            assert os.waitpid(pid, 0)[1] == 0
-        """
-    )
-    assert len(found) == 2
-
-
 def test_work_that_failed_is_the_workloads_business(records: Run) -> None:
     (record,) = records("import torch\ntorch.use()\nwith profkit.region('a'): pass", said="broken")
     assert (len(record.spans), record.notes) == (1, ())
 
 
-def test_the_real_torch_without_mps_is_left_alone() -> None:
-    pytest.importorskip("torch")
-    if mps.mps_is_available():
-        pytest.skip("this machine has MPS")
-    assert mps.mps_in_use() is None
-    mps.MpsWaitSwitch().wait()
-
-
 # ---------------------------------------------------------------- the record
-
-
-def test_spans_survive_the_way_through_the_record() -> None:
-    record = RegionRecord(7, "trace", spans=((5, 9), (10, 10)), spans_left_out=4)
-    again = decode_record(encode_record(record))
-    assert (again.spans, again.spans_left_out) == (((5, 9), (10, 10)), 4)
-
-
-def test_a_record_from_before_there_were_spans_is_read() -> None:
-    data = json.loads(encode_record(RegionRecord(7, "trace")))
-    del data["spans"], data["spans_left_out"]
-    assert decode_record(json.dumps(data)).spans == ()
 
 
 @pytest.mark.parametrize("span", [[9, 5], [1], [1, 2, 3], ["1", 2], [-1, 2], [1.5, 2], None, 7])

@@ -180,19 +180,6 @@ def tunings(work: TritonWork | None) -> tuple[Tuning, ...]:
     return work.tunings
 
 
-def test_triton_2_and_3_0_are_read_too(placed: Place) -> None:
-    """They have no names of keys, no base function, and one number for each configuration's time."""
-    times = {0: 1.0, 1: float("inf")}
-    old = Autotuner(
-        fn=JITFunction(cache={}), configs=CONFIGS, cache={(8, "fp16"): CONFIGS[1]}, bench_time=2.5,
-        configs_timings=times, key_idx=[0], early_config_prune=None, perf_model=None,
-    )  # fmt: skip
-    (tuning,) = tunings(placed(old))
-    assert tuning.key == "8, fp16"
-    assert tuning.best == "B 2, 4 warps, 3 stages, 2 CTAs, at most 64 registers"
-    assert (tuning.configurations, tuning.failed, tuning.seconds) == (2, 1, 2.5)
-
-
 def test_a_choice_that_was_read_from_disk_took_no_seconds_and_says_so(placed: Place) -> None:
     read = Autotuner(
         fn=JITFunction(), base_fn=example, keys=["n"], configs=CONFIGS, cache={(8,): config(2)}, cache_results=True,
@@ -215,11 +202,6 @@ def test_one_configuration_is_no_choice_and_a_kernel_that_never_ran_chose_nothin
     single = Autotuner(fn=JITFunction(), configs=CONFIGS[:1], cache={})
     idle = Autotuner(fn=JITFunction(), configs=CONFIGS, cache={})
     assert placed(single, idle) is None
-
-
-def test_a_kernel_in_many_modules_and_wrappers_is_one(placed: Place) -> None:
-    inner = Autotuner(fn=JITFunction(), configs=CONFIGS, cache={(): CONFIGS[0]})
-    assert len(tunings(placed(inner, inner, Autotuner(fn=inner)))) == 1
 
 
 def test_thousands_of_choices_are_not_all_kept(placed: Place) -> None:
@@ -324,12 +306,3 @@ def test_tritons_own_compiler_is_told_warm_from_cold_and_its_seconds_are_about_r
 def test_where_files_do_not_tell_nothing_is_said_of_compiling(placed: Place, lost: CompiledKernel) -> None:
     work = placed(JITFunction(device_caches={0: ({"a": lost}, {})}))
     assert work == TritonWork("timing", 7, binaries=1)
-
-
-def test_the_start_of_this_process_is_known_here() -> None:
-    began = module._process_start()
-    if not sys.platform.startswith("linux"):
-        assert began is None
-    else:
-        assert began is not None
-        assert 0 < time.time() - began < 24 * 3600

@@ -218,16 +218,3 @@ measured('copy', divided)
 def test_counts_survive_an_end_without_atexit(tmp_path: Path, ending: str) -> None:
     (report,) = simulate(tmp_path, f"switch.prepare(); work(); measured('copy', work); {ending}\n")
     assert count(report, "D1mr") == pytest.approx(LINES, rel=0.02)
-
-
-@pytest_valgrind
-def test_an_empty_region_costs_less_than_ten_thousand_instructions_an_entry(tmp_path: Path) -> None:
-    (report,) = simulate(tmp_path, "switch.prepare()\nfor _ in range(10):\n    measured('nothing', int)\n")
-    assert 0 < count(report, "Ir") < 10 * 10_000
-
-
-@pytest_valgrind
-def test_a_name_of_any_kind_is_kept(tmp_path: Path) -> None:
-    name = 'a "long" näme\n' * 50
-    (report,) = simulate(tmp_path, f"switch.prepare(); measured({name!r}, work)\n")
-    assert report.facts["regions"].startswith('a "long" näme a "long"')

@@ -398,7 +398,7 @@ class KernelProcess:
         self._settle(self.memory.settle)
         self._standstill.wake()
         self._asked += 1
-        self._child.send(json.dumps({**request, "number": self._asked}).encode() + b"\n")
+        self._child.send_message({**request, "number": self._asked})
         message = self._message(self._timeout)
         if message.get("number") != self._asked:
             self._refuse()
@@ -439,9 +439,7 @@ class KernelProcess:
 
     def _message(self, timeout: float) -> dict[str, Any]:
         """A line of it, which must be an object."""
-        message: Any = None
-        with suppress(ValueError, RecursionError):
-            message = json.loads(self._child.read_line(timeout))
+        message = self._child.read_message(timeout)
         return message if isinstance(message, dict) else self._refuse()
 
     def _refuse(self) -> NoReturn:

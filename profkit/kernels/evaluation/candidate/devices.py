@@ -98,7 +98,7 @@ class CudaDevice(JudgedDevice):
 
     def __init__(self) -> None:
         from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE, IdleProbe
-        from profkit.runtime.passes.device_clock import DeviceClock
+        from profkit.runtime.passes.device_samples import DeviceClock
         from profkit.runtime.passes.device_timing import DeviceWatch
         from profkit.runtime.region.cuda_driver import CudaDriver
 

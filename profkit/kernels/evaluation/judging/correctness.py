@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
 import torch
@@ -13,14 +12,13 @@ from profkit.core.types import Fault
 from profkit.kernels.evaluation.candidate.arguments import DTYPES, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.judging.reference import (
-    SAFETY,
     CallReference,
     Expected,
     are_equal,
     argument_of,
     leaves_unwritten,
 )
-from profkit.kernels.operations.check import LEAN
+from profkit.kernels.operations.check import lean_limit
 from profkit.kernels.operations.in_float64 import WIDER, flat_tensors
 
 EPS = 1e-10  # of a relative error, as the field has it: |y - t| / (|t| + eps)
@@ -256,9 +254,8 @@ def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
     own = native.to(value.dtype).nan_to_num(0.0, 0.0, 0.0)
     plain = truth.nan_to_num(0.0, 0.0, 0.0)
     lean = abs(float(((value.nan_to_num(0.0, 0.0, 0.0) - plain) * sign).sum())) / total
-    allowed = LEAN * roundoff + SAFETY * (
-        roundoff / sqrt(3 * effective) + abs(float(((own - plain) * sign).sum())) / total
-    )
+    explained = abs(float(((own - plain) * sign).sum())) / total
+    allowed = lean_limit(roundoff, roundoff, effective, explained)
     if lean > allowed:
         raise Incorrect(
             "values",

@@ -32,11 +32,11 @@ import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Tensor
 from profkit.kernels.evaluation.candidate.memory import fill_new_memory
+from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.operations.check import ACCUMULATOR, SAFETY
 from profkit.kernels.operations.in_float64 import WIDER, Make, Truth, flat_tensors
 
-SAFETY = 4.0
-ACCUMULATOR = 2.0**-24
 # Arguments that normalizations change in training, whatever their schema says.
 UNDECLARED = ("running_mean", "running_var")
 RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
@@ -92,10 +92,9 @@ class CallReference:
 
 def find_operation(name: str) -> Any:
     """torch's own overload by its name: `add.Tensor`. Raises LookupError where torch has none."""
-    packet, _, overload = name.partition(".")
     try:
-        return getattr(getattr(torch.ops.aten, packet), overload or "default")
-    except AttributeError as error:
+        return find_operator(name)
+    except KeyError as error:
         library, _, rest = name.partition(".")
         if "." in rest:
             raise LookupError(f"it is an operation of the library {library}, and none of aten") from error

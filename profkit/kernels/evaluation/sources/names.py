@@ -139,7 +139,7 @@ def find_operator(name: str) -> Any:
     import torch
 
     operation, _, overload = name.partition(".")
-    if overload not in known_overloads().get(operation, ()):
+    if (overload := overload or "default") not in known_overloads().get(operation, ()):
         raise KeyError(name)
     return getattr(getattr(torch.ops.aten, operation), overload)
 

@@ -16,6 +16,7 @@ from profkit.analysis.evaluation import (
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import EvaluationDocument, Verdict
 from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -111,7 +112,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> Iterator[Section]:
             WORDS[verdict.verdict],
             (verdict.target,),
             verdict.reason,
-            limit=verdict.threshold,
+            limit=threshold_text(verdict),
             place=verdict.scope.name or "",
         )
         for verdict in shown

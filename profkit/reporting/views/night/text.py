@@ -10,6 +10,7 @@ from pathlib import PurePath
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
 from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
+from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.view import Span, Status, Text, strong
 from profkit.reporting.views.comparison import DISTURBANCES
 from profkit.reporting.views.comparison.words import cause_text, evidence_texts
@@ -98,7 +99,9 @@ def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
 def missed_targets(workload: WorkloadOutcome) -> list[str]:
     """Targets that failed, with the reason of each."""
     return [
-        f"target {v.target} ({v.threshold}): {v.reason}" for v in workload.verdicts if v.verdict == "fail"
+        f"target {v.target} ({threshold_text(v)}): {v.reason}"
+        for v in workload.verdicts
+        if v.verdict == "fail"
     ]
 
 

@@ -12,6 +12,7 @@ from profkit.core.types.night import OUTCOME_ORDER
 from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.marks import Chart
 from profkit.reporting.charts.trend import trend_chart
+from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.forges.ci import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
@@ -287,7 +288,7 @@ def _target_case(group: str, verdict: Verdict) -> Case:
         "unknown": "unknown",
         "not-applicable": "skipped",
     }
-    message = f"{verdict.reason} (target {verdict.threshold})"
+    message = f"{verdict.reason} (target {threshold_text(verdict)})"
     return Case(f"{group}.targets", verdict.target, states[verdict.verdict], message, kind=verdict.verdict)
 
 

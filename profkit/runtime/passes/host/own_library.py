@@ -135,3 +135,14 @@ _loaded = [
 own_library: OwnLibrary = next(
     filter(None, (vars(each).get("own_library") for each in _loaded if each)), OwnLibrary()
 )
+
+
+# Source files of what measures.
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_RUNTIME = os.path.dirname(os.path.dirname(_HERE))
+_OWN_FOLDERS = tuple(os.path.join(_RUNTIME, name, "") for name in ("passes", "region"))
+
+
+def is_own(path: str) -> bool:
+    """Whether a source file belongs to what measures, and so to no workload."""
+    return path.startswith(_OWN_FOLDERS)

@@ -16,7 +16,7 @@ import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
-from .own_files import is_own
+from .own_library import is_own
 from .waits import waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, Protocol
 
-from .own_files import is_own as is_own
+from .own_library import is_own as is_own
 
 KINDS = {
     "cprofile": ("calls", "CallProfiler"),

@@ -157,13 +157,6 @@ def test_only_what_a_text_uses_and_does_not_bind_is_imported(text: str, kept: st
     assert with_imports(with_imports(text)) == with_imports(text)
 
 
-def test_imports_stand_behind_the_head_of_a_text_and_before_decorators() -> None:
-    head = '#!/usr/bin/env python\n"""What it does,\nin two lines."""\nfrom __future__ import annotations\n'
-    body = "\n@torch.no_grad()\ndef f(x):\n    return x\n"
-    assert with_imports(head + body) == f"{head}import torch\n{body}"
-    assert with_imports(f"# a comment\n{body}") == f"# a comment\n\nimport torch\n{body[1:]}"
-
-
 def test_a_text_becomes_a_file_that_runs_alone_with_the_line_numbers_of_the_file(tmp_path: Path) -> None:
     text = (
         "from __future__ import annotations\n"
@@ -179,21 +172,6 @@ def test_a_text_becomes_a_file_that_runs_alone_with_the_line_numbers_of_the_file
     assert runpy.run_path(str(tmp_path / "relu.py"))["relu__default_kernel_impl"](2.0) == 2
     line = inspect.getsourcelines(function)[1]  # type: ignore[arg-type]
     assert (tmp_path / "relu.py").read_text().splitlines()[line - 1] == "def relu__default_kernel_impl(x):"
-
-
-def test_the_usual_modules_of_triton_are_there_in_a_text_that_imports_only_jit(tmp_path: Path) -> None:
-    triton = pytest.importorskip("triton")
-    text = (
-        "from triton import jit\n"
-        "@jit\n"
-        "def body(x, BLOCK: tl.constexpr):\n"
-        "    pass\n"
-        "def relu__default_kernel_impl(x):\n"
-        "    return body, triton\n"
-    )
-    body, module = compiled(tmp_path, text)(0)  # type: ignore[operator]
-    assert module is triton
-    assert "BLOCK" in body.src
 
 
 @pytest.mark.parametrize(

@@ -105,13 +105,6 @@ def test_a_kernel_that_cannot_be_loaded_stays_a_kernel_and_says_so_when_it_is_lo
         source.load("relu.default")
 
 
-def test_an_empty_folder_of_an_operation_is_a_kernel_that_cannot_be_loaded(tmp_path: Path) -> None:
-    (tmp_path / "gelu").mkdir()
-    source = opened(tmp_path, {"relu/relu.py": RELU})
-    with pytest.raises(LoadError, match="gelu has no kernel"):
-        source.load("gelu.default")
-
-
 def test_a_missing_function_is_answered_with_those_that_are_there(tmp_path: Path) -> None:
     source = opened(tmp_path, {"relu/relu.py": "def relu_kernel(x): return x\ndef helper(): ...\n"})
     with pytest.raises(

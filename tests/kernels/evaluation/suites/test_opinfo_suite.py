@@ -59,17 +59,6 @@ def _alike(left, right) -> bool:
     return left.shape == right.shape and left.nan_to_num().equal(right.nan_to_num())
 
 
-def test_random_numbers_of_others_are_not_touched() -> None:
-    import torch
-
-    test = _tests("relu.default")[0]
-    torch.manual_seed(1)
-    before = torch.get_rng_state()
-    find_suite("opinfo").make_arguments(test, 5)
-    assert torch.equal(before, torch.get_rng_state())
-    assert not torch.backends.flags_frozen()
-
-
 def test_a_sample_with_a_random_number_among_its_arguments_is_made_as_it_was_listed() -> None:
     from profkit.kernels.evaluation.suites.capture import describe_call
     from profkit.kernels.evaluation.suites.notation import format_call

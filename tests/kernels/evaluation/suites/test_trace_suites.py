@@ -154,14 +154,6 @@ def packed(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_table_that_does_not_name_a_program_before_its_calls_is_refused(tmp_path: Path) -> None:
-    table = "# program 0 mine\nOperator: aten.relu.default\ncnt: 3, ((T([8], f32),), {})  # in 0:2 1:1\n"
-    with pytest.raises(UsageError, match="no line `# program 1 NAME`"):
-        read_traces(packed(tmp_path / "calls.gz", table))
-    named = "# program 1 other\n" + table
-    assert read_traces(packed(tmp_path / "calls.gz", named))[0].programs == {"mine": 2, "other": 1}
-
-
 def test_a_table_that_unpacks_to_far_more_than_any_has_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

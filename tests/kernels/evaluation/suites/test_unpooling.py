@@ -19,17 +19,6 @@ def test_a_place_that_comes_twice_becomes_a_free_one_in_its_own_plane() -> None:
     assert places.tolist() == [[[0, 5], [1, 3]], [[1, 2], [3, 4]], [[7, 0], [1, 2]]]
 
 
-def test_places_keep_their_layout() -> None:
-    places = torch.zeros(1, 2, 2, 2, dtype=torch.int64).contiguous(memory_format=torch.channels_last)
-    assert separate_places(unpool, ((torch.randn(1, 2, 2, 2), places, [4, 4]), {}))
-    assert places.is_contiguous(memory_format=torch.channels_last)
-    assert places[0, 1].flatten().tolist() == [0, 1, 2, 3]
-
-
 def test_a_plane_with_fewer_places_than_values_has_none_of_its_own_for_each() -> None:
     arguments = (torch.randn(1, 2, 2), torch.zeros(1, 2, 2, dtype=torch.int64), [1, 3])
     assert not separate_places(unpool, (arguments, {}))
-
-
-def test_other_operations_have_no_such_places() -> None:
-    assert separate_places(torch.ops.aten.relu.default, ((torch.randn(3),), {}))

@@ -6,14 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.gpu_kernels import (
-    limiter_text,
-    limiters_clause,
-    occupancy_limiters,
-    summarize_kernels,
-)
 from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
-from profkit.analysis.summaries.kernels import kernel_rows
+from profkit.analysis.summaries.kernels import kernel_rows, occupancy_limiters
 from profkit.analysis.summaries.roofline_points import place_kernel
 from profkit.backends.cuda import CUDA
 from profkit.core.types import (
@@ -26,28 +20,17 @@ from profkit.core.types import (
     RunDocument,
     Scope,
     Source,
-    Summary,
-    Table,
 )
 from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.counted import limiters_clause
+from profkit.reporting.views.summaries.kernels import limiter_cell
 from tests import gpu_documents as gpu
-
-
-def summed(document: RunDocument) -> dict[str, Summary]:
-    return {s.concern: s for s in summarize(enrich(document))}
-
-
-def table(summary: Summary, title: str) -> Table:
-    (found,) = [t for t in summary.tables if t.title == title]
-    return found
-
-
-def cells(summary: Summary, title: str, row: int) -> dict[str, str]:
-    found = table(summary, title)
-    return dict(zip(found.columns, found.rows[row], strict=True))
-
+from tests.reporting.shown import cells_of as cells
+from tests.reporting.shown import rows_of, table_of
+from tests.reporting.shown import texts_of as summed
 
 # ---------------------------------------------------------------- concerns
 
@@ -120,9 +103,9 @@ COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seco
 @pytest.mark.parametrize(
     ("trace", "first", "words"),
     [
-        (HOST, "the host", "The GPU is busy 20.0 % of 10.0 ms. Host-bound: 72.0 % of the time"),
-        (QUEUED, "idle", "72.0 % of the time it waits although work is queued"),
-        (UNTOLD, "nothing", "80.0 % of the time it is idle; what it waits for is not in the report"),
+        (HOST, "host", "The GPU is busy 20.0 % of 10.0 ms. Host-bound: 72.0 % of the time"),
+        (QUEUED, "queued", "72.0 % of the time it waits although work is queued"),
+        (UNTOLD, "idle", "80.0 % of the time it is idle; what it waits for is not in the report"),
         (COPYING, "copies", "Copies take the largest part of it"),
         (gpu.trace(), "nvjet_sm90_hsh_256x1…z_coopA_NNT", "_coopA_NNT takes the largest part of it, 55.7 %."),
     ],
@@ -147,14 +130,14 @@ def test_kernels_that_are_limited_by_the_same_unit_are_added_up() -> None:
 
 def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
     summary = summed(gpu.of_trace())["gpu"]
-    rows = dict(table(summary, "Timeline").rows)
+    rows = dict(rows_of(summary, "Timeline"))
     assert rows["Busy"] == "9.00 ms (90.0 %)"
     assert rows["Idle"] == "1.00 ms (10.0 %); longest gap 200 µs"
     assert rows["Starved"].startswith("80.0 % of the idle time")
     assert rows["Compiling"] == "1.60 s before it (just in time), left out"
-    assert table(summary, "Copies").rows[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
-    assert table(summary, "Marked ranges").rows[0][0] == "mlp"
-    assert table(summary, "The host's calls").rows[0] == ("cudaLaunchKernel", "80", "400 µs")
+    assert rows_of(summary, "Copies")[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
+    assert rows_of(summary, "Marked ranges")[0][0] == "mlp"
+    assert rows_of(summary, "The host's calls")[0] == ("cudaLaunchKernel", "80", "400 µs")
 
 
 def test_copies_say_which_memory_the_host_holds_for_them() -> None:
@@ -162,14 +145,14 @@ def test_copies_say_which_memory_the_host_holds_for_them() -> None:
     parts = (HostMemory("pageable", 8, 128 << 20, 2.7e-3), HostMemory("pinned", 2, 32 << 20, 0.3e-3))
     both, pinned = replace(copies, memory=parts), replace(copies, count=2, memory=parts[1:])
     trace = replace(gpu.trace(), transfers=(both, pinned, memset))
-    rows = table(summed(replace(gpu.of_trace(), trace=trace))["gpu"], "Copies").rows
+    rows = rows_of(summed(replace(gpu.of_trace(), trace=trace))["gpu"], "Copies")
     assert [row[-1] for row in rows] == ["pageable 90.0 %, pinned 10.0 %", "pinned", "-"]
 
 
 def test_a_range_has_its_domain_beside_it_where_they_have_several() -> None:
     trace = gpu.trace()
     mixed = replace(trace, ranges=(*trace.ranges, replace(trace.ranges[0], name="step", domain=None)))
-    rows = table(summed(replace(gpu.of_trace(), trace=mixed))["gpu"], "Marked ranges").rows
+    rows = rows_of(summed(replace(gpu.of_trace(), trace=mixed))["gpu"], "Marked ranges")
     assert sorted(row[0] for row in rows) == ["mlp [profkit]", "step"]
 
 
@@ -177,11 +160,11 @@ def test_a_workload_that_marks_nothing_is_told_how_it_was_understood() -> None:
     repeating = replace(gpu.trace(), marked=False, repeats=20, setup_seconds=0.5)
     summary = summed(gpu.report(trace=repeating))["gpu"]
     assert any("the part that repeats counts as the workload (20 times)" in note for note in summary.notes)
-    assert dict(table(summary, "Timeline").rows)["Set-up"] == "500 ms of kernels before it, left out"
-    assert dict(table(summary, "Timeline").rows)["Kernels"].endswith("4 in each repetition")
+    assert dict(rows_of(summary, "Timeline"))["Set-up"] == "500 ms of kernels before it, left out"
+    assert dict(rows_of(summary, "Timeline"))["Kernels"].endswith("4 in each repetition")
     many = summed(gpu.report(trace=replace(repeating, launches=29_560)))["gpu"]
-    assert dict(table(many, "Timeline").rows)["Kernels"].endswith(", 1478 in each repetition")
-    assert dict(table(summary, "Timeline").rows)["A repetition"] == "500 µs (mean, under the tracer)"
+    assert dict(rows_of(many, "Timeline"))["Kernels"].endswith(", 1478 in each repetition")
+    assert dict(rows_of(summary, "Timeline"))["A repetition"] == "500 µs (mean, under the tracer)"
     once = summed(gpu.report(trace=replace(repeating, repeats=None)))["gpu"]
     assert any("no loop takes most of it" in note for note in once.notes)
 
@@ -235,19 +218,19 @@ def test_the_table_of_kernels_has_what_decides() -> None:
 
 
 def test_without_counters_the_columns_of_counters_are_not_there() -> None:
-    assert table(summed(gpu.of_trace())["kernels"], "Kernels by GPU time").columns[:4] == (
+    assert list(cells(summed(gpu.of_trace())["kernels"], "Kernels by GPU time"))[:4] == [
         "kernel",
         "launches",
         "GPU time",
         "median",
-    )
+    ]
 
 
 def test_ties_of_the_limiter_are_all_named_and_a_full_multiprocessor_has_none() -> None:
     gemm, add, small = kernel_rows(gpu.run())
     assert occupancy_limiters(gemm) == ("registers", "shared memory")
-    assert (occupancy_limiters(add), limiter_text(add)) == ((), "none")
-    assert (occupancy_limiters(small), limiter_text(small)) == ((), None)
+    assert (occupancy_limiters(add), limiter_cell(add)) == ((), "none")
+    assert (occupancy_limiters(small), limiter_cell(small)) == ((), None)
     assert "registers and shared memory allow no more" in summed(gpu.run())["occupancy"].headline
 
 
@@ -343,10 +326,9 @@ def test_many_kernels_are_ten_and_the_rest_in_a_sentence() -> None:
         for n in range(1, 40)
     )
     summary = summed(gpu.report(trace=replace(gpu.trace(), kernels=times)))["kernels"]
-    found = table(summary, "Kernels by GPU time")
-    assert len(found.rows) == 10
-    assert len({row[0] for row in found.rows}) == 10
-    assert (found.note or "").startswith("and 29 further configurations, ")
+    found = table_of(summary, "Kernels by GPU time")
+    assert len({row[0] for row in found.rows}) == len(found.rows) == 10
+    assert str(found.note).startswith("and 29 further configurations, ")
 
 
 # ---------------------------------------------------------------- what is not known, and what it cost
@@ -383,7 +365,7 @@ def test_a_doubt_is_told_with_the_kernels_that_it_is_about() -> None:
     doubted = tuple(
         replace(r, doubt="more than it can be") if r.metric == "bandwidth.dram" else r for r in gpu.readings()
     )
-    found = {s.concern: s for s in summarize(gpu.report(trace=gpu.counted(), readings=doubted))}
+    found = {s.concern: s for s in summary_texts(gpu.report(trace=gpu.counted(), readings=doubted))}
     assert any(
         "Contradicted: DRAM bandwidth: more than it can be (in nvjet" in note
         for note in found["unknown"].notes
@@ -502,7 +484,7 @@ def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
 def test_several_devices_are_told_one_by_one(each: tuple[float, ...], words: str) -> None:
     summary = summed(gpu.report(trace=replace(gpu.trace(), device_busy=each)))["gpu"]
     assert summary.headline.startswith(words)
-    assert dict(table(summary, "Timeline").rows)["Devices"].startswith(f"{len(each)}, busy ")
+    assert dict(rows_of(summary, "Timeline"))["Devices"].startswith(f"{len(each)}, busy ")
 
 
 def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
@@ -512,18 +494,20 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     assert (told["gpu-busy"].verdict, told["copies"].verdict) == ("pass", "fail")
     assert told["copies"].reason == "for 82.0 % of the time the GPU only copied; target < 20 %"
     assert told["copies"].gain == pytest.approx(0.82)
-    summary = {s.concern: s for s in document.summaries}["gpu"]
+    summary = summed(document)["gpu"]
     assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")
-    assert dict(table(summary, "Timeline").rows)["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
+    assert dict(rows_of(summary, "Timeline"))["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
 
 
 def test_a_table_with_shapes_says_what_they_are() -> None:
-    rows = kernel_rows(gpu.report(trace=gpu.trace()))
-    assert (
-        table(summarize_kernels(rows), "Kernels by GPU time").note
-        == "in brackets: so many blocks of so many threads"
+    trace = gpu.trace()
+    said = (
+        summed(gpu.report(trace=trace))["kernels"],
+        summed(gpu.report(trace=replace(trace, kernels=trace.kernels[:1]))),
     )
-    assert table(summarize_kernels(rows[:1]), "Kernels by GPU time").note is None
+    shapes = "in brackets: so many blocks of so many threads"
+    assert table_of(said[0], "Kernels by GPU time").note == shapes
+    assert table_of(said[1]["kernels"], "Kernels by GPU time").note == ""
 
 
 def test_many_small_kernels_have_no_largest_one() -> None:
@@ -547,7 +531,7 @@ def test_many_small_kernels_have_no_largest_one() -> None:
 )
 def test_a_long_way_from_launch_to_start_is_a_queue(latency: float, busy: float, words: str) -> None:
     trace = replace(gpu.trace(), launch_latency=latency, launch_call=4e-6, busy=busy)
-    rows = dict(table(summed(gpu.report(trace=trace))["gpu"], "Timeline").rows)
+    rows = dict(rows_of(summed(gpu.report(trace=trace))["gpu"], "Timeline"))
     assert rows["Launch to start"] == words
 
 
@@ -577,8 +561,8 @@ def test_a_doubted_occupancy_has_its_mark_in_the_table() -> None:
         replace(r, doubt="nonsense") if r.metric == "occupancy.achieved" and r.value is not None else r
         for r in base.readings
     )
-    rows = kernel_rows(replace(base, readings=doubted))
-    assert cells(summarize_kernels(rows), "Kernels by GPU time", 0)["occupancy"].endswith("%?")
+    (kernels,) = [one for one in summary_texts(replace(base, readings=doubted)) if one.concern == "kernels"]
+    assert cells(kernels, "Kernels by GPU time")["occupancy"].endswith("%?")
 
 
 def test_graphs_that_were_traced_as_wholes_are_busy_without_kernels() -> None:
@@ -600,7 +584,7 @@ def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
     document = gpu.report(trace=untold)
     moved = {reading.metric: reading for reading in trace_readings(untold, CUDA.tool_lines)}["transfer.bytes"]
     assert (moved.quality, moved.reason) == ("unavailable", "how much was copied is not in the trace")
-    assert cells(summed(document)["gpu"], "Copies", 0)["bytes"] == "-"
+    assert "bytes" not in cells(summed(document)["gpu"], "Copies", 0)
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.python import summarize_triton
 from profkit.core.types import SampleSet, Timing, TritonWork, Tuning
 from profkit.profiling import evaluate_targets as judgement
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.parts import SummaryText
 from tests.gpu_documents import run, trace
-from tests.reporting.shown import run_markdown, run_text
+from tests.reporting.shown import rows_of, run_markdown, run_text
 
 TUNING = Tuning("_kernel", "mlp", "M 4096, fp16", "BLOCK_M 128, 8 warps", 3, 1, 2.1)
 WORK = TritonWork("timing", 7, (TUNING,), binaries=4, cached=1, compile_seconds=1.6)
 BENCHMARK = (Timing("mlp", "benchmark", (SampleSet((1e-3,) * 20),), 0.01),)
 READ = replace(TUNING, cached=True, seconds=None, failed=0)
+
+
+def told(*works: TritonWork, timings: tuple[Timing, ...] = BENCHMARK) -> SummaryText | None:
+    """What is said of Triton."""
+    document = replace(run(), triton=works, timings=timings, trace=trace())
+    return next((text for text in summary_texts(document) if text.concern == "triton"), None)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +58,13 @@ READ = replace(TUNING, cached=True, seconds=None, failed=0)
     ],
 )
 def test_the_headline_says_what_was_done_and_what_it_took(work: TritonWork, headline: str) -> None:
-    summary = summarize_triton([work], BENCHMARK)
+    summary = told(work)
     assert summary is not None
     assert summary.headline == headline
 
 
 def notes(*works: TritonWork, timings: tuple[Timing, ...] = BENCHMARK) -> str:
-    summary = summarize_triton(works, timings, trace())
+    summary = told(*works, timings=timings)
     assert summary is not None
     return " ".join(summary.notes)
 
@@ -75,7 +82,7 @@ def test_a_region_that_is_no_benchmark_may_hold_the_tuning_in_its_first_time() -
     region = (replace(BENCHMARK[0], kind="region"),)
     assert "has that in its first time" in notes(WORK, timings=region)
     assert "has that in its first time" not in notes(WORK)
-    summary = summarize_triton([WORK], region)
+    summary = told(WORK, timings=region)
     assert summary is not None
     assert "left out" not in summary.headline
 
@@ -92,13 +99,13 @@ def test_passes_that_ran_one_configuration_say_so_and_others_are_named() -> None
 
 
 def test_the_process_that_tuned_is_told_and_not_one_that_read_its_choice() -> None:
-    summary = summarize_triton([TritonWork("timing", 6, (READ,)), WORK, TritonWork("trace", 9)], BENCHMARK)
+    summary = told(TritonWork("timing", 6, (READ,)), WORK, TritonWork("trace", 9))
     assert summary is not None
-    assert summary.tables[0].rows == (("_kernel", "M 4096, fp16", "3", "2.10 s"),)
+    assert rows_of(summary, "Tuned by Triton") == [("_kernel", "M 4096, fp16", "3", "2.10 s")]
 
 
 def test_without_triton_there_is_no_word_of_it() -> None:
-    assert summarize_triton([]) is None
+    assert told() is None
 
 
 def test_both_renderings_have_it() -> None:

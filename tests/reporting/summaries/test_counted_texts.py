@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from profkit.analysis.summaries.cpu import (
-    function_readings,
-    is_sampled,
-    summarize_branches,
-    summarize_cache,
-    summarize_functions,
-    summarize_instructions,
-    summarize_trace,
-)
-from profkit.analysis.summaries.python import (
-    allocation_readings,
-    summarize_allocations,
-    summarize_memory,
-    summarize_python,
-)
-from profkit.core.types import RUN, Hotspot, Profile
-from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations, MemoryGrowth
+from profkit.analysis.summaries.cpu import function_readings, is_sampled
+from profkit.analysis.summaries.python import allocation_readings, python_readings
+from profkit.core.types import RUN, AllocationLine, Allocations, Hotspot, MemoryGrowth, Profile
 from tests import documents
 from tests.documents import reading
+from tests.reporting.shown import concern_text, rows_of, texts_of
 
 
 def test_the_cache_headline_names_every_level() -> None:
-    summary = summarize_cache(
-        [reading(f"cache.l{level}.miss_rate", value) for level, value in ((1, 9.0), (2, 10.3), (3, 0.09))]
-    )
+    rates = [reading(f"cache.l{level}.miss_rate", value) for level, value in ((1, 9.0), (2, 10.3), (3, 0.09))]
+    summary = concern_text("cache", *rates)
     assert summary.headline == (
         "Of the accesses that reach each level, 9.0 % miss L1, 10.3 % miss L2 and 0.09 % miss L3 (simulated)."
     )
@@ -36,14 +24,14 @@ def test_the_cache_headline_names_every_level() -> None:
 
 
 def test_measured_rates_carry_no_remark_on_simulation() -> None:
-    summary = summarize_cache([reading("cache.l1.miss_rate", 3.0, quality="measured")])
+    summary = concern_text("cache", reading("cache.l1.miss_rate", 3.0, quality="measured"))
     assert summary.notes == ()
     assert summary.headline.endswith("3.0 % miss L1.")
 
 
 def test_where_nothing_was_counted_the_reason_and_the_fix_are_said() -> None:
     blind = reading("cache.l1.miss_rate", None, reason="no PMU", fix="apt install valgrind")
-    summary = summarize_cache([blind])
+    summary = concern_text("cache", blind)
     assert summary.headline == "How well the caches serve is not known: no PMU."
     assert summary.notes == ("L1 data cache misses: unavailable, no PMU (apt install valgrind)",)
     assert summary.readings == (blind,)
@@ -51,22 +39,23 @@ def test_where_nothing_was_counted_the_reason_and_the_fix_are_said() -> None:
 
 def test_branches_and_instructions_have_their_sentence() -> None:
     branches = [reading("branch.count", 2.1e6, "count"), reading("branch.miss_rate", 0.6)]
-    assert summarize_branches(branches).headline == "0.60 % of 2.10 M branches are mispredicted (simulated)."
+    assert (
+        concern_text("branches", *branches).headline
+        == "0.60 % of 2.10 M branches are mispredicted (simulated)."
+    )
     core = [
         reading("ipc", 2.134, "instructions/cycle", quality="measured"),
         reading("simd.utilization", 97.0, quality="measured"),
     ]
-    assert summarize_instructions(core).headline == (
+    assert concern_text("instructions", *core).headline == (
         "2.13 instructions per cycle; 97.0 % of the floating-point arithmetic is SIMD."
     )
 
 
 def test_functions_are_told_with_their_share_of_misses() -> None:
-    summary = summarize_functions(documents.profiles())
-    assert summary is not None
-    assert summary.tables[0].columns == ("function", "instructions", "L1 misses")
-    assert summary.tables[0].rows[0][1:] == ("83.3 %", "73.3 %")
-    assert summarize_functions(documents.profiles()[:1]) is None
+    summary = texts_of(documents.document())["functions"]
+    assert rows_of(summary, "Functions by share of all")[0][1:] == ("83.3 %", "73.3 %")
+    assert "functions" not in texts_of(replace(documents.document(), profiles=documents.profiles()[:1]))
 
 
 def test_function_readings_come_from_the_functions_own_counters() -> None:
@@ -95,9 +84,9 @@ def python_profiles() -> list[Profile]:
 
 
 def test_import_time_stands_apart_from_python_time() -> None:
-    summary = summarize_python(python_profiles())
-    told = {r.metric: r.value for r in summary.readings}
-    assert told == {"time.python": 2.5, "time.import": 1.5}
+    known = python_readings(python_profiles())
+    assert {r.metric: r.value for r in known} == {"time.python": 2.5, "time.import": 1.5}
+    summary = concern_text("python", *known, profiles=tuple(python_profiles()))
     assert summary.headline == (
         "work bench.py:7 has the most own time, 50.0 % of 4.00 s under cProfile, 1.50 s of it imports."
     )
@@ -106,7 +95,7 @@ def test_import_time_stands_apart_from_python_time() -> None:
         "Python functions with all they call",
         "Imports, each with what it imports in turn",
     ]
-    assert summary.tables[2].rows == (("torch/__init__.py", "1.00 s", "66.7 %"),)
+    assert rows_of(summary, summary.tables[2].title) == [("torch/__init__.py", "1.00 s", "66.7 %")]
 
 
 def test_a_profile_of_samples_is_told_from_those_of_cprofile_and_callgrind() -> None:
@@ -115,21 +104,17 @@ def test_a_profile_of_samples_is_told_from_those_of_cprofile_and_callgrind() -> 
     )
     assert is_sampled(sampled)
     assert not any(is_sampled(p) for p in (*python_profiles(), *documents.profiles()))
-    summary = summarize_trace(
-        [sampled, Profile("cycles by library", "samples", 10.0, (Hotspot("libm.so", 9.0),), "libraries")]
-    )
-    assert summary is not None
+    libraries = Profile("cycles by library", "samples", 10.0, (Hotspot("libm.so", 9.0),), "libraries")
+    summary = concern_text("trace", profiles=(sampled, libraries))
     assert summary.headline == "f [libm.so] takes 90.0 % of the samples, libm.so as a library 90.0 %."
     assert summary.notes[0].startswith("Only 10 samples")
 
 
-def test_no_trace_is_told_with_its_reason_or_not_at_all() -> None:
+def test_no_trace_is_told_with_its_reason() -> None:
     blind = reading("time.cpu", None, "s", reason="perf was refused", fix="sysctl this")
-    summary = summarize_trace([], blind)
-    assert summary is not None
+    summary = concern_text("trace", blind, profiles=())
     assert "perf was refused" in summary.headline
     assert summary.notes == ("To have it: sysctl this",)
-    assert summarize_trace([]) is None
 
 
 def allocations(growth: MemoryGrowth) -> Allocations:
@@ -151,28 +136,22 @@ SHORT = MemoryGrowth(None, None, None, 3, None, "5 iterations are too few: 10 ar
     ],
 )
 def test_growth_is_what_is_certain_of_it(growth: MemoryGrowth, value: float | None, says: str) -> None:
-    peak, grown = allocation_readings(allocations(growth))
+    found = allocations(growth)
+    peak, grown = allocation_readings(found)
     assert (peak.value, peak.unit) == (float(3 << 20), "B")
     assert grown.value == value
-    assert summarize_allocations(allocations(growth)).headline == f"Python holds 3.00 MiB at most; {says}."
+    text = concern_text("memory", peak, grown, allocations=found)
+    assert text.headline == f"Python holds 3.00 MiB at most; {says}."
+    titles = [(table.title, table.note) for table in text.tables]
+    held = ("Lines that hold most", "")
+    assert titles == ([("Lines that grow", "from iteration 1 to 9"), held] if growth.leak else [held])
 
 
-def test_growing_lines_are_shown_where_it_leaks() -> None:
-    tables = [(t.title, t.note) for t in summarize_allocations(allocations(LEAK)).tables]
-    assert tables == [("Lines that grow", "from iteration 1 to 9"), ("Lines that hold most", None)]
-    assert [t.title for t in summarize_allocations(allocations(QUIET)).tables] == ["Lines that hold most"]
-
-
-def test_resident_memory_joins_what_tracemalloc_said() -> None:
+def test_resident_memory_stands_beside_what_tracemalloc_said() -> None:
     rss = reading("memory.rss_peak", float(1 << 30), "B", quality="measured", scope=RUN)
-    stored = summarize_allocations(allocations(QUIET))
-    joined = summarize_memory([rss], stored, [])
-    assert joined.headline == stored.headline
-    assert joined.tables[0].rows == (("Peak resident memory", "1.00 GiB"),)
-    assert rss in joined.readings
-    assert summarize_memory([rss], joined, []) == joined
-    alone = summarize_memory([rss], None, [reading("memory.python_peak", None, "B", reason="no Python here")])
-    assert (
-        alone.headline
-        == "The process holds 1.00 GiB at most. What Python holds is not known: no Python here."
-    )
+    both = texts_of(replace(documents.document(), readings=(rss,), allocations=allocations(QUIET)))["memory"]
+    assert both.headline == "Python holds 3.00 MiB at most; no leak in 50 iterations."
+    assert rows_of(both, "Memory of the process") == [("Peak resident memory", "1.00 GiB")]
+    alone = concern_text("memory", rss, reading("memory.python_peak", None, "B", reason="no Python here"))
+    process = "The process holds 1.00 GiB at most."
+    assert alone.headline == f"{process} What Python holds is not known: no Python here."
