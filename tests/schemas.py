@@ -76,7 +76,7 @@ def bisect() -> dict[str, Any]:
 
 def night() -> dict[str, Any]:
     """Of night.json."""
-    required = ("schema", "id", "name", "started", "outcome", "reason", "exit_code", "workloads")
+    required = ("schema", "id", "name", "started", "outcome", "exit_code", "workloads")
     return _whole(model.Night, nights.NIGHT_SCHEMA, "one nightly", required)
 
 

@@ -35,10 +35,12 @@ PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
 _SAID = 2000  # characters of a child's last words that are looked at
 _FRAMES = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
 
-# `absent`: not tried; the night ended before.
+# `absent`: not tried, the night ended before; `budget-spent`: not tried, its budget was used up; `not-stored`: the
+# history did not take it.
 Ending = Literal[
-    "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent"
-]
+    "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent",
+    "budget-spent", "not-stored",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

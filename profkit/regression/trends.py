@@ -18,7 +18,7 @@ from profkit.core.types import (
     SeriesKey,
     Trend,
 )
-from profkit.regression.change_points import examine_series
+from profkit.regression.change_points import SeriesFindings, examine_series
 from profkit.regression.detection import segments_of
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.history.queries import ALL
@@ -58,8 +58,7 @@ def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
     """
     segments = segments_of(series, accepted)
     changes: list[ChangePoint] = []
-    noise = detectable = autocorrelation = None
-    notes: list[str] = []
+    findings = SeriesFindings()
     for segment in segments:
         inside = series.points[segment.first : segment.last + 1]
         findings = examine_series([point.value if point.valid else None for point in inside])
@@ -67,13 +66,8 @@ def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
             point = inside[change.index]
             index = change.index + segment.first
             changes.append(replace(change, index=index, started=point.started, commit=point.commit))
-        noise, detectable = findings.noise, findings.detectable
-        autocorrelation = findings.autocorrelation
-        notes = list(findings.notes)
-    left_out = sum(not point.valid for point in series.points)
-    if left_out:
-        notes.append(f"{left_out} of {len(series.points)} values are not valid and decide nothing")
-    return Trend(series, segments, tuple(changes), noise, detectable, autocorrelation, tuple(notes))
+    noise = findings.noise, findings.detectable, findings.autocorrelation
+    return Trend(series, segments, tuple(changes), *noise)
 
 
 def trend_of_file(path: Path) -> Trend:
@@ -89,16 +83,8 @@ def trend_of_file(path: Path) -> Trend:
     series = Series(SeriesKey(path.stem, "", file.name, Scope("run")), "", "none", points)
     findings = examine_series(file.values)
     changes = tuple(replace(change, started=file.labels[change.index]) for change in findings.change_points)
-    whole = (Segment(0, len(points) - 1, "begin", "the first value"),)
-    return Trend(
-        series,
-        whole,
-        changes,
-        findings.noise,
-        findings.detectable,
-        findings.autocorrelation,
-        tuple(findings.notes),
-    )
+    whole = (Segment(0, len(points) - 1, "begin"),)
+    return Trend(series, whole, changes, findings.noise, findings.detectable, findings.autocorrelation)
 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:

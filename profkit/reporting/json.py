@@ -105,7 +105,7 @@ def trend_of_file(trend: Trend, path: str) -> str:
         "values": [point.value if point.valid else None for point in trend.series.points],
         "labels": [point.started for point in trend.series.points],
         "rows": list(range(len(trend.series.points))),
-        **{name: fields[name] for name in ("noise", "detectable", "autocorrelation", "notes")},
+        **{name: fields[name] for name in ("noise", "detectable", "autocorrelation")},
     }
     return _text("profkit.trend/1", body)
 
@@ -129,7 +129,6 @@ def trend_fields(trend: Trend) -> dict[str, Json]:
         "noise": to_plain_data(trend.noise),
         "detectable": to_plain_data(trend.detectable),
         "autocorrelation": to_plain_data(trend.autocorrelation),
-        "notes": to_plain_data(trend.notes),
     }
 
 

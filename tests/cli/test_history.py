@@ -123,7 +123,8 @@ def test_an_accepted_change_is_no_change_any_more(year: Path, tmp_path: Path) ->
     assert again["new"] is False
     told = profkit("history", "trend", "mlp", "--history", year, "--format", "json", cwd=tmp_path).json()
     assert told["trends"][0]["change_points"] == []
-    assert told["trends"][0]["epochs"][-1]["reason"] == "accepted by anna: new <driver>"
+    segment = told["trends"][0]["epochs"][-1]
+    assert (segment["cause"], segment["word"], segment["by"]) == ("accepted", "new <driver>", "anna")
     assert "accepted by anna: mlp" in profkit("history", "list", "--history", year, cwd=tmp_path).out
 
 

@@ -165,11 +165,12 @@ def read_bisection(path: Path, depth: int) -> None:
     """As `bisect --resume` reads its folder, works out the next step, and shows it at its end."""
     from math import log
 
-    from profkit.regression.bisect.measure import checked_pairs, observed
     from profkit.regression.bisect.posterior import Rules
+    from profkit.regression.bisect.worth import is_enough
+
+    from profkit.regression.bisect.measure import checked_pairs, observed
     from profkit.regression.bisect.search import Move, next_move
     from profkit.regression.bisect.state import read_state
-    from profkit.regression.bisect.worth import is_enough
     from profkit.reporting import terminal
     from profkit.reporting.html.page import render as page
     from profkit.reporting.views.bisect import view

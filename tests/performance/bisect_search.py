@@ -15,14 +15,11 @@ from functools import partial
 from itertools import product
 from math import exp, log
 
-from profkit.regression.bisect.measure import Pairs, observed
-from profkit.regression.bisect.posterior import Rules
-from profkit.regression.bisect.search import Move, next_move
-from profkit.regression.bisect.worth import FEW, is_enough
+from profkit.regression.bisect.measure import FEW, Pairs, observed
+from profkit.regression.bisect.search import Move, Rules, is_enough, next_move
 from profkit.regression.paired.decide import MetricFloor, confirm, rounds_of_looks
 
 MOST = 40  # pairs of a test
-START = 1.5  # pairs that it takes to begin with another commit
 BUILD = 0.003  # standard deviation of what a build is faster or slower by chance
 FLOOR = 0.02
 NOISES = ("quiet", "noisy", "tails", "neighbour")
@@ -133,7 +130,7 @@ def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searche
         while not move.direct and len(pairs) < MOST:
             pairs += tuple(machine.pair(earlier, later) for _ in range(FEW))
             tests = [*seen, observed(pairs, ends, move.earlier, move.later)]
-            if is_enough(move, n, nobody, tests, rules, START):
+            if is_enough(move, n, nobody, tests, rules):
                 break
         seen.append(observed(pairs, ends, move.earlier, move.later))
         made += len(pairs)

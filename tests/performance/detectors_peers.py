@@ -13,8 +13,7 @@ from statistics import median
 
 import numpy as np
 
-from profkit.regression.change_points import find_changes
-from profkit.regression.change_points.find import find_candidates
+from profkit.regression.change_points import find_candidates, find_changes
 
 Rule = Callable[[Sequence[float]], list[int]]
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "timing_series"

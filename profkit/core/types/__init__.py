@@ -115,12 +115,15 @@ if TYPE_CHECKING:
     from profkit.core.types.metal import Spread as Spread
     from profkit.core.types.night import DecisionStep as DecisionStep
     from profkit.core.types.night import Incident as Incident
+    from profkit.core.types.night import IncidentMember as IncidentMember
     from profkit.core.types.night import MetricOutcome as MetricOutcome
     from profkit.core.types.night import Night as Night
+    from profkit.core.types.night import NightPairs as NightPairs
     from profkit.core.types.night import NightPlan as NightPlan
     from profkit.core.types.night import Outcome as Outcome
     from profkit.core.types.night import PairsCommand as PairsCommand
     from profkit.core.types.night import PlannedWorkload as PlannedWorkload
+    from profkit.core.types.night import Uncounted as Uncounted
     from profkit.core.types.night import WorkloadOutcome as WorkloadOutcome
     from profkit.core.types.plan import KernelPlan as KernelPlan
     from profkit.core.types.plan import PassPlan as PassPlan
@@ -202,8 +205,8 @@ _NAMES = {
         "Spread"
     ),
     "night": (
-        "DecisionStep Incident MetricOutcome Night NightPlan Outcome PairsCommand PlannedWorkload "
-        "WorkloadOutcome"
+        "DecisionStep Incident IncidentMember MetricOutcome Night NightPairs NightPlan Outcome PairsCommand "
+        "PlannedWorkload Uncounted WorkloadOutcome"
     ),
     "plan": "KernelPlan PassPlan PassResult Plan Step",
     "readings": (

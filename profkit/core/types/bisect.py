@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.comparison import ChangeWord
+from profkit.core.types.comparison import ChangeWord, Fact
 from profkit.core.types.readings import RUN, Scope
 
 # `running`: not at its end, or ended before it; `found`: one commit, or one of several that cannot be told apart;
@@ -109,7 +109,7 @@ class BisectDocument:
     options: BisectOptions
     searches: tuple[BisectSearch, ...] = ()
     subjects: Mapping[str, str] = field(default_factory=dict)  # first lines of messages, by hash
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -112,22 +112,25 @@ SegmentCause = Literal["begin", "machine", "accepted"]
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a series within which values may be compared; `first` and `last` are indices."""
+    """A stretch of a series within which values may be compared; `first` and `last` are indices.
+
+    `word`: why a change was accepted, in the words of whoever did (`by`).
+    """
 
     first: int
     last: int
     cause: SegmentCause
-    reason: str
+    word: str = ""
+    by: str | None = None
 
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """From `index` (the first value after it) on the series is another one. `votes` names the detector."""
+    """From `index` (the first value after it) on the series is another one."""
 
     index: int
     before: float  # medians of the stretches that it parts
     after: float
-    votes: tuple[str, ...] = ("pelt",)
     started: str | None = None  # of the first value after it
     commit: str | None = None
     strength: float | None = None  # standard errors that it stands out by; None where nothing else varies
@@ -148,7 +151,6 @@ class Trend:
     noise: float | None = None  # relative, from one value to the next
     detectable: float | None = None  # the smallest relative change that one night could show
     autocorrelation: float | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.types.comparison import Change, Comparison
+from profkit.core.types.comparison import Change, Comparison, Fact, Pairing
 from profkit.core.types.history import ChangePoint, Trend
 from profkit.core.types.readings import RUN, Direction, Scope, Verdict
 
@@ -17,18 +17,25 @@ OUTCOME_ORDER: tuple[Outcome, ...] = (
     "regressed", "missing", "invalid", "ambiguous", "improved", "new", "pass",
 )  # fmt: skip
 MISSED_TARGET = "target"  # the code of a workload that only misses a target: nothing need have become slower
+# Not what could not be decided: its commit may be slower, and to hold the next night against it would hide that.
+GOOD: tuple[Outcome, ...] = ("pass", "improved", "new")
+PAIRED = "paired"  # the code of what the pairs decided
+EXACTLY = "exact"  # of what was counted beside the base
+FIRST = "first-night"  # of a new one, where nothing was good before
+SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
+NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
 # On what the outcome rests, in the order of the steps.
 DecisionStep = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
 
 
 @dataclass(frozen=True)
 class MetricOutcome:
-    """What the nightly says of one metric of one workload. `code` is a short fixed word for scripts."""
+    """What the nightly says of one metric of one workload, by a `code`: a short fixed word."""
 
     metric: str
     outcome: Outcome
     code: str
-    reason: str
+    message: str = ""  # of a run that is not valid: what its profile says
     step: DecisionStep = "none"
     unit: str = ""
     better: Direction = "lower"
@@ -41,11 +48,12 @@ class MetricOutcome:
     change_points: tuple[ChangePoint, ...] = ()
     trend: Trend | None = None  # what a plot shows
     nights: int = 0  # for how many nights in a row it has been outside
+    short: int = 0  # nights more until it is decided
+    by_past: str = ""  # the code of what its past alone says, where that is worse than what decided
     gates: bool = True  # False: shown, and sets no outcome of the night
     since: str | None = None  # when the regression, or the candidate, began: `started` of its first night
     commit: str | None = None  # of that night
     good_commit: str | None = None  # of the last good night before it
-    chance: float | None = None  # how often a quiet night of this series is outside of the control limits
 
 
 @dataclass(frozen=True)
@@ -61,17 +69,57 @@ class PairsCommand:
 
 
 @dataclass(frozen=True)
+class Uncounted:
+    """Why a count beside the base decides nothing: `what` (a commit, or metrics) by its code.
+
+    `scatters`: counts of one commit lie `apart` (a share, or the count itself around 0).
+    """
+
+    code: Literal["budget-spent", "failed", "unknown", "scatters"]
+    what: str
+    message: str = ""
+    apart: float = 0.0
+
+
+@dataclass(frozen=True)
+class NightPairs:
+    """What came of a workload beside the commit `base`, or by its `code` why they were not run in turn.
+
+    `same`: the base is tonight's own commit, so no code could be slower. `first`: no night was good yet, and tonight's
+    commit stands for later nights. `failed`: something that can be mended prevented the pairs. `message`: what git, the
+    setup or the pairs said. `exact`: what was counted and not timed.
+    """
+
+    base: str | None = None
+    code: str = ""
+    message: str = ""
+    fix: str | None = None
+    same: bool = False
+    first: bool = False
+    failed: bool = False
+    changes: tuple[Change, ...] = ()
+    exact: tuple[Change, ...] = ()
+    pairing: Pairing | None = None
+    notes: tuple[Fact, ...] = ()
+    uncounted: tuple[Uncounted, ...] = ()
+
+
+@dataclass(frozen=True)
 class WorkloadOutcome:
-    """What the nightly says of one workload: the worst of its metrics, and where its run lies."""
+    """What the nightly says of one workload: the worst of its metrics, and where its run lies.
+
+    `message` is what its profile said where it did not end well; `pairs` are without their changes, which the metrics
+    have.
+    """
 
     name: str
     backend: str
     outcome: Outcome
     code: str
-    reason: str
+    message: str = ""
     run: str | None = None
     seconds: float = 0.0
-    metrics: tuple[MetricOutcome, ...] = ()
+    metrics: tuple[MetricOutcome, ...] = ()  # the one that decides first
     verdicts: tuple[Verdict, ...] = ()  # of its targets
     comparison: Comparison | None = None  # with the last good run, for the causes
     notes: tuple[str, ...] = ()
@@ -79,16 +127,28 @@ class WorkloadOutcome:
     # How its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...
     ending: str = "done"
     log: str | None = None  # what its profile printed; like `run` relative to the night's folder
+    pairs: NightPairs | None = None
     in_pairs: PairsCommand | None = None
 
 
 @dataclass(frozen=True)
-class Incident:
-    """Changes of one night that have one cause as far as can be told: one headline for all of them."""
+class IncidentMember:
+    """A metric of a workload that changed, with its relative size where that is known."""
 
-    headline: str
+    workload: str
+    metric: str
+    scope: Scope
+    size: float | None = None
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Changes of one night that have one beginning as far as can be told: the same commit, or the same day."""
+
     outcome: Outcome
-    members: tuple[str, ...] = ()  # "gated_mlp: time.median"
+    members: tuple[IncidentMember, ...]
+    since: str | None = None
+    commit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,15 +159,14 @@ class Night:
     name: str
     started: str
     outcome: Outcome
-    reason: str
     seconds: float = 0.0
     commit: str | None = None
     workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
     incidents: tuple[Incident, ...] = ()
     looked_at: int = 0
-    expected_false: float | None = None  # of `suspects`, those that chance alone gives
-    notes: tuple[str, ...] = ()
-    suspects: int = 0  # of `looked_at`: outside of their control limits tonight, in the bad direction
+    suspects: int = 0  # of `looked_at`: outside of their control limits tonight
+    left_out: int = 0  # workloads of the file that were not asked for
+    notes: tuple[str, ...] = ()  # what could not be stored or written
     exit_code: int = 0
     interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing
 
@@ -125,11 +184,11 @@ class PlannedWorkload:
     most: float
     usual: float | None = None  # None: it never ran
     runs: float | None = None  # what its passes are expected to cost, in plain runs of the workload
-    reason: str | None = None  # why it could not be planned
+    message: str | None = None  # why it could not be planned
     fix: str | None = None
-    base: str | None = None  # the commit that it would run in turn with; None: none, or not known before
-    no_pairs: str | None = None  # why it would not run in pairs
-    no_pairs_fix: str | None = None
+    pairs: NightPairs | None = (
+        None  # the commit that it would run in turn with, or why it would not; None: never
+    )
 
 
 @dataclass(frozen=True)

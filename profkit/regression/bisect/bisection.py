@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Literal
 
-from profkit.core.errors import Interrupted, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
 from profkit.core.progress import Progress
 from profkit.core.types import (
     BisectDocument,
@@ -19,6 +20,7 @@ from profkit.core.types import (
     BisectState,
     BisectStep,
     Change,
+    Fact,
     SkippedCommit,
 )
 from profkit.regression.bisect.measure import (
@@ -27,27 +29,31 @@ from profkit.regression.bisect.measure import (
     Pairs,
     TooFewPairs,
     change_of,
-    checked_pairs,
     observed,
     run_in_full,
     run_until_enough,
 )
-from profkit.regression.bisect.posterior import Observation, Rules, Stretch, stretches
 from profkit.regression.bisect.row import changed_in, row_inside
-from profkit.regression.bisect.search import Found, Move, next_move
+from profkit.regression.bisect.search import (
+    Found,
+    Move,
+    Observation,
+    Rules,
+    Stretch,
+    is_enough,
+    next_move,
+    stretches,
+)
 from profkit.regression.bisect.state import held, write_state
-from profkit.regression.bisect.telling import SHORT, Beside, as_usage, percent, reason_of, resume_line
-from profkit.regression.bisect.worth import is_enough
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
 from profkit.regression.paired.first_runs import warm_up
 from profkit.regression.paired.git import subject_of
 from profkit.regression.paired.interleave import PairedOptions
 from profkit.regression.paired.one_run import RunOptions, loaded_files
 from profkit.regression.paired.version import Version, version_of
-from profkit.reporting.views.comparison.words import fact_text
 
+SHORT = 10  # digits of a commit
 _SUBJECT = 200  # characters of a message's first line that are kept
-_DEEPEST = 5  # merges inside of merges
 StepKind = Literal["ends", "search", "confirm"]
 
 
@@ -72,17 +78,12 @@ class Bisection:
                         self._search_to_the_end()
                     if not self._go_into_merge():
                         return self.document
-            except KeyboardInterrupt:
-                raise self._interrupted() from None
-            except Interrupted:
-                raise self._interrupted() from None
-
-    def _interrupted(self) -> Interrupted:
-        steps = sum(len(search.steps) for search in self.document.searches)
-        return Interrupted(
-            f"interrupted; the steps so far ({steps}) are in {self.folder}",
-            resume_line(self.document, self.folder),
-        )
+            except (KeyboardInterrupt, Interrupted):
+                steps = sum(len(search.steps) for search in self.document.searches)
+                line = resume_line(self.document, self.folder)
+                raise Interrupted(
+                    f"interrupted; the steps so far ({steps}) are in {self.folder}", line
+                ) from None
 
     # ------------------------------------------------------------ one search
 
@@ -114,26 +115,25 @@ class Bisection:
         except (NoCheckout, NotTimed, WorkloadError, UsageError) as fault:
             self.progress.end("failed")
             if search.inside is None:
-                raise as_usage(fault) from None
-            self.document = replace(self.document, notes=(*self.document.notes, reason_of(fault)[0]))
+                raise _as_usage(fault) from None
+            self.document = replace(
+                self.document, notes=(*self.document.notes, Fact.of("text", text=_reason_of(fault)[0]))
+            )
             self._change(state="open")  # the merge itself is an answer
             write_state(self.folder, self.document)
             return
         chosen = max(found, key=lambda one: _rank(one.change))
         others = [one.change for one in found if one is not chosen and one.change.word == "different"]
-        told = [
-            *map(fact_text, notes),
-            *(
-                f"Also different, and not searched: {change.scope.name} {percent(change)}."
-                for change in others
-            ),
+        notes += [
+            Fact.of("also-different", name=change.scope.name or "", by=(change.ratio or 1.0) - 1)
+            for change in others
         ]
         word = chosen.change.word
         state: BisectState = "running" if word == "different" else word
-        self.document = replace(self.document, notes=(*self.document.notes, *told))
+        self.document = replace(self.document, notes=(*self.document.notes, *notes))
         self._change(scope=chosen.change.scope, state=state)
         self._add_step(Move(0, len(search.commits)), "ends", chosen, time.monotonic() - began)
-        self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {percent(chosen.change)}")
+        self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {_percent(chosen.change)}")
 
     def _test(self, move: Move, stack: contextlib.ExitStack) -> None:
         """One step of the search, or the direct test of its answer; a commit that does not run is skipped."""
@@ -153,7 +153,7 @@ class Bisection:
                     first = versions.enter_context(self._version(broken, number))
                     broken = later
                 second = versions.enter_context(self._version(later, number))
-                found = self._run_pair(move, first, second, number, began)
+                found = self._run_pair(move, first, second, number)
         except TooFewPairs:  # what is asked for cannot be had with any commit
             raise
         except (NoCheckout, NotTimed, WorkloadError, UsageError) as fault:
@@ -161,41 +161,33 @@ class Bisection:
             return
         self._add_step(move, "confirm" if move.direct else "search", found, time.monotonic() - began)
         self.progress.end(
-            f"{against}: {len(found.pairs)} pairs, {percent(found.change)}; {self._likeliest()}"
+            f"{against}: {len(found.pairs)} pairs, {_percent(found.change)}; {self._likeliest()}"
         )
 
-    def _run_pair(self, move: Move, first: Version, second: Version, number: int, began: float) -> Measured:
+    def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Measured:
         options, logs, scope = self._options(number), self._logs(number), self._search().scope
-        beside = Beside(self.progress, self._likeliest())
-        warm_up(first, second, options, logs, beside)
+        warm_up(first, second, options, logs, self.progress)
         if move.direct:
-            found = [m for m in run_in_full(first, second, options, logs, beside) if m.change.scope == scope]
-            if not found:
+            full = run_in_full(first, second, options, logs, self.progress)
+            found = next((one for one in full if one.change.scope == scope), None)
+            if found is None:
                 raise NotTimed
-            return found[0]
-        seen, reference = self._seen(), self._reference()
-        start = time.monotonic() - began
+            return found
+        seen, reference = self._seen(), self._search().steps[0].pairs
 
-        def enough(pairs: Pairs, seconds: float) -> bool:
+        def enough(pairs: Pairs) -> bool:
             tests = [*seen, observed(pairs, reference, move.earlier, move.later)]
-            return is_enough(
-                move,
-                len(self._search().commits),
-                self._skipped(),
-                tests,
-                self._rules(),
-                start * len(pairs) / seconds,
-            )
+            return is_enough(move, len(self._search().commits), self._skipped(), tests, self._rules())
 
-        return run_until_enough(first, second, options, scope, enough, logs, beside)
+        return run_until_enough(first, second, options, scope, enough, logs, self.progress)
 
     def _skip(self, commit: str, fault: Exception, good: Version | None, number: int) -> None:
         """Take note of a commit that cannot be tested. Raises the fault where it is the good end, which ran before."""
         if good is not None and isinstance(fault, WorkloadError):
             loaded_files(good, self._options(number).run, self._logs(number) / "again", self.progress.tick)
         if commit in (self._search().good, self._search().commits[-1]):
-            raise as_usage(fault)
-        reason, fix = reason_of(fault)
+            raise _as_usage(fault)
+        reason, fix = _reason_of(fault)
         skipped = SkippedCommit(commit, reason, fix)
         self._change(skipped=(*self._search().skipped, skipped))
         self._name(commit)
@@ -220,30 +212,21 @@ class Bisection:
         commits = tuple(self._search().commits[found.low : found.high])
         if found.rest:
             return BisectPart("rest", before, commits, found.probability, exp(found.size))
-        direct = [s for s in self._search().steps if (s.earlier, s.later) == (before, commits[-1])]
-        pairs = tuple(pair for step in direct for pair in checked_pairs(step))
-        change = change_of(pairs, self.document.options.floor, self._search().scope) if pairs else None
+        tests = [s for s in self._search().steps if (s.earlier, s.later) == (before, commits[-1])]
+        pairs = tuple(pair for step in tests for pair in step.pairs)
         for commit in commits:
             self._name(commit)
         files = changed_in(self.root, before, commits[-1])
+        part = BisectPart("one", before, commits, found.probability, exp(found.size), files=files)
+        change = change_of(pairs, self.document.options.floor, self._search().scope) if pairs else None
         if change is None or change.ratio is None:
-            return BisectPart("one", before, commits, found.probability, exp(found.size), files=files)
-        return BisectPart(
-            "one",
-            before,
-            commits,
-            found.probability,
-            change.ratio,
-            change.low,
-            change.high,
-            change.word,
-            files,
-        )
+            return part
+        return replace(part, ratio=change.ratio, low=change.low, high=change.high, word=change.word)
 
     def _go_into_merge(self) -> bool:
         """Begin a search of the commits that a merge brought in, where it is the answer."""
         search = self._search()
-        if search.state != "found" or len(self.document.searches) > _DEEPEST:
+        if search.state != "found" or search.inside is not None:
             return False
         part = next(part for part in search.parts if part.kind == "one")
         if len(part.commits) != 1:
@@ -276,14 +259,11 @@ class Bisection:
     def _rules(self) -> Rules:
         return Rules(self.document.options.certainty, log(1 + self.document.options.floor))
 
-    def _reference(self) -> Pairs:
-        return checked_pairs(self._search().steps[0])
-
     def _seen(self) -> list[Observation]:
-        first = self._reference()
+        steps = self._search().steps
         return [
-            observed(checked_pairs(step), first, self._place(step.earlier), self._place(step.later))
-            for step in self._search().steps
+            observed(step.pairs, steps[0].pairs, self._place(step.earlier), self._place(step.later))
+            for step in steps
         ]
 
     def _stretches(self) -> tuple[Stretch, ...]:
@@ -363,3 +343,34 @@ def _rank(change: Change) -> tuple[bool, bool, float]:
     if change.word == "different":
         return True, change.course == "worse", size
     return False, change.word == "ambiguous", size
+
+
+def resume_line(document: BisectDocument, folder: Path) -> str:
+    """What is typed to go on."""
+    words = ["profkit", "bisect", document.good, document.bad, "--resume", str(folder)]
+    words += ["--setup", document.setup] if document.setup is not None else []
+    return shlex.join([*words, "--", *document.command])
+
+
+def _reason_of(fault: Exception) -> tuple[str, str | None]:
+    """Why a commit cannot be tested, on one line, and what would fix that."""
+    if isinstance(fault, NoCheckout):
+        log = shlex.join(["cat", str(fault.log)]) if fault.log is not None else None
+        return fault.reason, fault.fix or log
+    if isinstance(fault, ProfkitError):
+        lines = [line.strip() for line in fault.message.splitlines()] or [""]
+        return " ".join(dict.fromkeys([lines[0], lines[-1]])), fault.fix
+    return "it marks other regions than the commit it is compared with", None
+
+
+def _as_usage(fault: Exception) -> ProfkitError:
+    """The fault of an end, without which nothing can be searched."""
+    return fault if isinstance(fault, ProfkitError) else UsageError(*_reason_of(fault))
+
+
+def _percent(change: Change) -> str:
+    """The change with its interval: `+5.0 % [+4.1, +5.9]`."""
+    if change.ratio is None or change.low is None or change.high is None:
+        return "no ratio"
+    sizes = [100 * (value - 1) for value in (change.ratio, change.low, change.high)]
+    return f"{sizes[0]:+.1f} % [{sizes[1]:+.1f}, {sizes[2]:+.1f}]"

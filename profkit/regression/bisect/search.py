@@ -1,4 +1,10 @@
-"""What a bisection tests next, and when it has its answer.
+"""Where in a row of commits a time changed: for each commit the probability that it made it, and what is tested next.
+
+Commits are numbers: 0 is the good end, n the bad end. A test says by how much commit b is slower than commit a, as the
+logarithm of a ratio with its error, and so how likely it is if b is like the one end, and if it is like the other. A
+noisy test says little, a precise one much. 1 test in 50 may be wrong however precise it is: a build with an unlucky
+layout, a disturbance that lasts. A commit that is twice neither like the one end nor like the other parts the change:
+each side of it is a stretch that is searched for its own.
 
 The next test is of the commit at which half of the probability lies on either side. That is Horstein's scheme
 ("Sequential transmission using noiseless feedback", IEEE Trans. Inf. Theory 9, 1963), for a search on a grid Burnashev
@@ -11,24 +17,77 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import ceil, log2
+from functools import cached_property
+from itertools import accumulate, pairwise
+from math import ceil, exp, hypot, inf, lgamma, log, log2, pi, sqrt
 
-from profkit.regression.bisect.posterior import (
-    Observation,
-    Rules,
-    Stretch,
-    between_ends,
-    level_of,
-    stretches,
-    tests_of_others,
-)
-
-MOST_DIRECT = 3  # tests of one commit against the one before it, and of an end
+WRONG = 0.01  # of the tests say what is true of the other end
+WILD = 0.01  # of the tests say anything
+APART = 3.0  # standard errors by which two tests of one commit contradict each other
+NEITHER = 2.0  # standard errors by which a commit is neither like the one end nor like the other
+CLEAR = 20.0  # times as likely with the one end as with the other: then a test can stop
+MOST_DIRECT = 3  # tests of one commit against the one before it
 MOST_AGAIN = 3  # tests of a commit that is neither like the one end nor like the other
 MOST_LEVEL = 6  # tests of a commit, where its level has to be known better
 PART = 0.3  # of the change: an answer that leaves out more than this may not be the only one
 PRECISE = 8  # standard errors that the change is large, so that half of it is told from all of it
+
+
+@dataclass(frozen=True)
+class Rules:
+    """`certainty`: the probability at which a search ends; `floor`: the logarithm of the smallest ratio that counts."""
+
+    certainty: float = 0.95
+    floor: float = log(1.02)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One test: commit `later` takes exp(`shift`) times as long as `earlier`, with the standard `error` of `shift`.
+
+    `freedom` is by how many degrees of freedom the error is known.
+    """
+
+    earlier: int
+    later: int
+    shift: float
+    error: float
+    freedom: float = inf
+
+
+@dataclass(frozen=True)
+class Level:
+    """How much slower than the good end a commit is, as a logarithm, with its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The commits after `low` up to `high`, between which the time changes by one part of the whole change.
+
+    `weights` are the probabilities that commit low + 1, low + 2, ... made it.
+    """
+
+    low: int
+    high: int
+    before: Level
+    after: Level
+    weights: tuple[float, ...]
+
+    @property
+    def size(self) -> float:
+        """The logarithm of the ratio over the whole stretch."""
+        return self.after.value - self.before.value
+
+    def up_to(self, commit: int) -> float:
+        """The probability that `commit` made it, or one before it."""
+        return self._sums[min(max(0, commit - self.low), len(self.weights))]
+
+    @cached_property
+    def _sums(self) -> tuple[float, ...]:
+        return (0.0, *accumulate(self.weights))
 
 
 @dataclass(frozen=True)
@@ -66,7 +125,7 @@ def next_move(
     `seen` begins with the test of both ends. `skipped` commits cannot be tested.
     """
     spent = len(seen) > 2 * _most_tests(n)
-    seen = tests_of_others(skipped, seen)
+    seen = _of_others(skipped, seen)
     ends = []
     for stretch in sorted(stretches(n, skipped, seen, rules), key=lambda one: -abs(one.size)):
         step = _step_of(stretch, skipped, seen, rules)
@@ -78,66 +137,35 @@ def next_move(
     return tuple(sorted(ends, key=lambda one: one.low))
 
 
-# ---------------------------------------------------------------- the rule
-
-
 def _step_of(
     stretch: Stretch, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules
 ) -> Move | Found:
     """The next test of one stretch, or how it ended."""
-    low, high = stretch.low, stretch.high
-    if abs(stretch.size) <= rules.floor:
-        return Found(low, high, 1.0, stretch.size, rest=True)
+    low, high, size = stretch.low, stretch.high, stretch.size
+    if abs(size) <= rules.floor:
+        return Found(low, high, 1.0, size, rest=True)
     stops = [c for c in range(low + 1, high) if c not in skipped]
     groups = list(pairwise([low, *stops, high]))
     masses = [stretch.up_to(last) - stretch.up_to(first) for first, last in groups]
     mass, (first, last) = max(zip(masses, groups, strict=True))
-    inside = [test for test in seen if low <= test.earlier and test.later <= high]
-    direct = [test.shift for test in seen if (test.earlier, test.later) == (first, last)]
-    agree = sum(abs(shift) > abs(shift - stretch.size) for shift in direct)
-    if len(inside) >= _most_tests(high - low) or _refuted(stretch, inside) >= MOST_DIRECT:
-        known = mass > 0.5 and 2 * agree > len(direct)  # less sure than was asked for, and said so
-        return (
-            Found(first, last, mass, stretch.size, False)
-            if known
-            else Found(low, high, 1.0, stretch.size, True)
-        )
-    single = 1 - stretch.several
-    sure = mass >= rules.certainty
-    if sure or not stops or (mass >= rules.certainty * single and not direct):
-        if len(direct) < MOST_DIRECT and 2 * agree <= len(direct):
+    direct = [test for test in seen if (test.earlier, test.later) == (first, last)]
+    agree = 2 * sum(abs(test.shift) > abs(test.shift - size) for test in direct) > len(direct)
+    if sum(low <= test.earlier and test.later <= high for test in seen) >= _most_tests(high - low):
+        known = mass > 0.5 and agree  # less sure than was asked for, and said so
+        return Found(first, last, mass, size, False) if known else Found(low, high, 1.0, size, True)
+    if mass >= rules.certainty or not stops:
+        if len(direct) < MOST_DIRECT and not agree:
             return Move(first, last, direct=True)
-        if not stops:
-            return Found(first, last, 1.0, stretch.size, rest=2 * agree <= len(direct))
-        doubtful = _unsure_of_rest(stretch, (first, last), seen, rules) if direct else None
-        if doubtful is not None:
-            return Move(0, doubtful, error=abs(stretch.size) / PRECISE)
-        if sure:
-            return Found(first, last, mass, stretch.size, rest=False)
-    ends = sum((test.earlier, test.later) == (0, high) for test in seen)
-    if mass >= rules.certainty * single and ends < MOST_DIRECT:
-        # it may have been the end that was measured wrong
-        return Move(0, high, error=abs(stretch.size) / PRECISE)
-    again = between_ends(stretch, seen, rules, least=1) if stretch.several >= 0.5 else None
+        if not stops or not agree:
+            return Found(low, high, 1.0, size, rest=not agree)
+        doubtful = _unsure_of_rest(stretch, (first, last), seen, rules)
+        if doubtful is None:
+            return Found(first, last, mass, size, rest=False)
+        return Move(0, doubtful, error=abs(size) / PRECISE)
+    again = between_ends(stretch, seen, rules, least=1)
     if again is not None and sum(test.later == again for test in seen) <= MOST_AGAIN:
-        # it may have been the test that was wrong
-        return Move(0, again, error=abs(stretch.size) / PRECISE)
-    return Move(0, _most_telling(stretch, stops, seen, rules))
-
-
-def _most_telling(stretch: Stretch, stops: Sequence[int], seen: Sequence[Observation], rules: Rules) -> int:
-    """The commit at which half of the probability lies on either side; of one stretch without the ends.
-
-    Where a single commit is sure enough if it is a single one, the untested one in the middle of most others.
-    """
-    single = max(1 - stretch.several, 1e-12)
-    half = min(stops, key=lambda c: (round(abs(stretch.up_to(c) / single - 0.5), 9), c))
-    told = abs(stretch.up_to(half) / single - 0.5) * 2
-    tested = sorted({test.later for test in seen} | {stretch.low, stretch.high})
-    open_ones = [c for c in stops if c not in tested]
-    if told < rules.certainty or not open_ones:
-        return half
-    return max(open_ones, key=lambda c: (min(abs(c - other) for other in tested), -c))
+        return Move(0, again, error=abs(size) / PRECISE)  # it may have been the test that was wrong
+    return Move(0, min(stops, key=lambda c: (round(abs(stretch.up_to(c) - 0.5), 9), c)))
 
 
 def _unsure_of_rest(
@@ -148,9 +176,7 @@ def _unsure_of_rest(
     Noise as large as a part hides it in the short tests of a search. The rest lies before the answer's parent, after
     the answer, or nowhere, if it was the end that was measured wrong.
     """
-    direct = [test for test in seen if (test.earlier, test.later) == place]
-    weights = [1 / max(test.error, 1e-6) ** 2 for test in direct]
-    made = sum(w * test.shift for w, test in zip(weights, direct, strict=True)) / sum(weights)
+    made = _mean([test for test in seen if (test.earlier, test.later) == place]).value
     missing = (stretch.size - made) * (1 if stretch.size > 0 else -1)
     if len(stretch.weights) == 1 or missing <= max(rules.floor, PART * abs(stretch.size)):
         return None
@@ -162,14 +188,148 @@ def _unsure_of_rest(
     return None
 
 
-def _refuted(stretch: Stretch, inside: Sequence[Observation]) -> int:
-    """How many direct tests of a stretch's commits found nothing of the change there."""
-    direct = [
-        test for test in inside if test.later - test.earlier < stretch.high - stretch.low and test.earlier
-    ]
-    return sum(abs(test.shift) <= abs(test.shift - stretch.size) for test in direct)
+def is_enough(move: Move, n: int, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules) -> bool:
+    """Whether the last of `seen`, which `move` asked for, can stop.
+
+    It has the error asked for, or it is clear which end its commit is like, or that it is neither.
+    """
+    last = seen[-1]
+    if move.error is not None:
+        return last.error <= move.error
+    for stretch in stretches(n, skipped, seen[:-1], rules):
+        if stretch.low < last.later < stretch.high:
+            near, far = _likelihoods(last, stretch, rules)
+            return max(near, far) >= CLEAR * min(near, far) or _is_neither(
+                last.shift, last.error, stretch, rules
+            )
+    return True
 
 
 def _most_tests(commits: int) -> int:
     """Tests after which a stretch is given up: three times what a search takes on a noisy machine."""
     return 12 + 6 * ceil(log2(max(commits, 1)))
+
+
+# ---------------------------------------------------------------- the probabilities
+
+
+def stretches(
+    n: int, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules
+) -> tuple[Stretch, ...]:
+    """The whole row, or where the tests say that the change has several parts, a stretch for each.
+
+    What was seen of a commit that is `skipped` by now does not count: it cannot be asked again.
+    """
+    seen = _of_others(skipped, seen)
+
+    def divide(low: int, high: int) -> tuple[Stretch, ...]:
+        stretch = _stretch(low, high, seen, rules)
+        between = between_ends(stretch, seen, rules, least=2)
+        return (stretch,) if between is None else (*divide(low, between), *divide(between, high))
+
+    return divide(0, n)
+
+
+def _of_others(skipped: frozenset[int], seen: Sequence[Observation]) -> list[Observation]:
+    return [test for test in seen if test.earlier not in skipped and test.later not in skipped]
+
+
+def _stretch(low: int, high: int, seen: Sequence[Observation], rules: Rules) -> Stretch:
+    """The posterior of one stretch, by the tests of commits inside of it, from equal probabilities before.
+
+    Summed up step by step, so that a test costs the same however many commits there are.
+    """
+    whole = Stretch(low, high, level_of(low, seen), level_of(high, seen), ())
+    steps = [0.0] * (high - low + 1)
+    for test in seen:
+        inside = low < test.later < high if test.earlier == 0 else low <= test.earlier and test.later <= high
+        if not inside or (test.earlier, test.later) == (low, high):
+            continue
+        near, far = _likelihoods(test, whole, rules)
+        # the change is between the two if it is one of first + 1 .. last
+        first, last = max(test.earlier, low) - low, min(test.later, high) - low
+        steps[first] += log(far) - log(near)
+        steps[last] -= log(far) - log(near)
+    logs = list(accumulate(steps[:-1]))
+    odds = [exp(value - max(logs)) for value in logs]
+    return Stretch(low, high, whole.before, whole.after, tuple(value / sum(odds) for value in odds))
+
+
+def _likelihoods(test: Observation, stretch: Stretch, rules: Rules) -> tuple[float, float]:
+    """Of a test if the change is not between its commits, and if it is."""
+    before, after, size = stretch.before.value, stretch.after.value, stretch.size
+    against_good = test.earlier == 0 or test.earlier < stretch.low
+    none, whole = (before, after) if against_good else (0.0, size)
+    spread = _spread(test.error, stretch, rules)
+    near, far = (_density(test.shift - value, spread, test.freedom) for value in (none, whole))
+    right, unknown = 1 - WRONG - WILD, WILD / (3 * abs(size)) if size else WILD
+    return right * near + WRONG * far + unknown, right * far + WRONG * near + unknown
+
+
+def _density(distance: float, scale: float, freedom: float) -> float:
+    """Of Student's t distribution around 0."""
+    square = min((distance / scale) ** 2, 1400.0)
+    if freedom > 200:
+        return exp(-0.5 * square) / (scale * sqrt(2 * pi))
+    half = freedom / 2
+    constant = exp(lgamma(half + 0.5) - lgamma(half)) / (scale * sqrt(pi * freedom))
+    return constant * float((1 + square / freedom) ** -(half + 0.5))
+
+
+def _spread(error: float, stretch: Stretch, rules: Rules) -> float:
+    """The standard deviation of a test around what is expected.
+
+    Other commits of the row may each make a change below the floor: half of it is a standard deviation.
+    """
+    ends = (stretch.before.error**2 + stretch.after.error**2) / 2
+    return max(1e-6, sqrt(error**2 + (rules.floor / 2) ** 2 + ends))
+
+
+def _is_neither(value: float, error: float, stretch: Stretch, rules: Rules) -> bool:
+    """Whether a value is neither like the one end of a stretch nor like the other."""
+    near = min(abs(value - end.value) for end in (stretch.before, stretch.after))
+    return near > max(rules.floor / 2, NEITHER * _spread(error, stretch, rules))
+
+
+def level_of(commit: int, seen: Sequence[Observation]) -> Level:
+    """The mean of the tests of a commit against the good end, without what contradicts the one in the middle."""
+    tests = _agreeing_tests(commit, seen)
+    return _mean(tests) if commit and tests else Level(0.0, 0.0)
+
+
+def _mean(tests: Sequence[Observation]) -> Level:
+    """The mean of tests, weighted by their errors."""
+    weights = [1 / max(test.error, 1e-6) ** 2 for test in tests]
+    value = sum(weight * test.shift for weight, test in zip(weights, tests, strict=True)) / sum(weights)
+    return Level(value, 1 / sqrt(sum(weights)))
+
+
+def _agreeing_tests(commit: int, seen: Sequence[Observation]) -> list[Observation]:
+    tests = [test for test in seen if test.earlier == 0 and test.later == commit]
+    tests.sort(key=lambda test: (test.shift, test.error))
+    middle = tests[len(tests) // 2] if tests else None
+    return [
+        test
+        for test in tests
+        if middle is not None
+        and abs(test.shift - middle.shift) <= APART * max(1e-6, hypot(test.error, middle.error))
+    ]
+
+
+def between_ends(stretch: Stretch, seen: Sequence[Observation], rules: Rules, least: int) -> int | None:
+    """The tested commit that is farthest from both ends of a stretch; None where all are like one of them.
+
+    Of `least` tests that agree, and are the most of those of the commit.
+    """
+    distances = []
+    for commit in {t.later for t in seen if t.earlier == 0 and stretch.low < t.later < stretch.high}:
+        count = sum(test.earlier == 0 and test.later == commit for test in seen)
+        agreeing, level = len(_agreeing_tests(commit, seen)), level_of(commit, seen)
+        if (
+            agreeing >= least
+            and 2 * agreeing > count
+            and _is_neither(level.value, level.error, stretch, rules)
+        ):
+            near = min(abs(level.value - end.value) for end in (stretch.before, stretch.after))
+            distances.append((near / _spread(level.error, stretch, rules), -commit))
+    return -max(distances)[1] if distances else None

@@ -19,7 +19,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder
 from profkit.core.types import BisectDocument, BisectSearch, Json
 from profkit.core.whole_files import write_whole
-from profkit.regression.bisect.measure import checked_pairs
+from profkit.regression.bisect.measure import FEW
 
 SCHEMA = "profkit.bisect/1"
 FILE_NAME = "bisect.json"
@@ -32,23 +32,20 @@ def make_state_folder(asked: Path | None) -> Path:
 
     Raises UsageError where it is there already, MachineError where the system refuses.
     """
-    stem = f"bisect-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}"
-    choices = (
-        [asked] if asked is not None else [Path("reports", stem + end) for end in ("", "-2", "-3", "-4")]
-    )
+    folder = asked or Path("reports", f"bisect-{datetime.now(timezone.utc):%Y%m%d-%H%M%S-%f}")
     try:
-        for folder in choices:
-            made = [path for path in folder.parents if not os.path.lexists(path)]
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            chown_to_sudo_user(*made)
-            with contextlib.suppress(FileExistsError):
-                make_folder(folder)
-                return folder
+        made = [path for path in folder.parents if not os.path.lexists(path)]
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        chown_to_sudo_user(*made)
+        make_folder(folder)
+    except FileExistsError:
+        fix = f"--resume {folder}, or another --output"
+        raise UsageError(f"{folder} is there already", fix) from None
     except OSError as error:
         raise MachineError(
             f"cannot write to {folder}: {error.strerror or error}", "--output FOLDER"
         ) from error
-    raise UsageError(f"{choices[-1]} is there already", f"--resume {choices[-1]}, or another --output")
+    return folder
 
 
 @contextlib.contextmanager
@@ -62,11 +59,9 @@ def held(folder: Path) -> Iterator[None]:
         ) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise UsageError(f"another profkit is at work in {folder}", "wait for its end") from None
-    try:
         yield
+    except BlockingIOError:
+        raise UsageError(f"another profkit is at work in {folder}", "wait for its end") from None
     finally:
         os.close(handle)
 
@@ -88,7 +83,7 @@ def read_state(folder: Path) -> BisectDocument:
     try:
         data = json.loads(read_bounded_text(path, _SIZE_LIMIT))
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise UnreadableReport(f"it is not a {SCHEMA}")
+            raise ValueError(f"it is not a {SCHEMA}")
         document = from_plain_data(BisectDocument, data)
         _check(document)
     except OSError as error:
@@ -100,50 +95,53 @@ def read_state(folder: Path) -> BisectDocument:
 
 
 def _check(document: BisectDocument) -> None:
-    """Raise UnreadableReport for what no bisection leaves: it would be gone on with, and git asked about it."""
+    """Raise ValueError for what no bisection leaves: it would be gone on with, and git asked about it."""
     options = document.options
-    if not (0.5 <= options.certainty < 1 and 0 <= options.floor < 1 and 1 <= options.budget < 1e6):
-        raise UnreadableReport("its options are outside of what is possible")
-    if options.sampling <= 0 or not isfinite(options.sampling) or (options.timeout or 1) <= 0:
-        raise UnreadableReport("its options are outside of what is possible")
+    possible = 0.5 <= options.certainty < 1 and 0 <= options.floor < 1 and 1 <= options.budget < 1e6
+    if not possible or not 0 < options.sampling < 1e6 or (options.timeout or 1) <= 0:
+        raise ValueError("its options are outside of what is possible")
     if not document.searches or not document.command:
-        raise UnreadableReport("it has no commits, or no command")
+        raise ValueError("it has no commits, or no command")
     for search in document.searches:
         _check_search(search)
 
 
 def _check_search(search: BisectSearch) -> None:
     row = (search.good, *search.commits)
-    if len(row) < 2 or any(
-        _HASH.fullmatch(commit) is None for commit in (*row, search.inside or search.good)
-    ):
-        raise UnreadableReport("a commit in it is no hash")
-    places = {commit: place for place, commit in enumerate(row)}
-    named = {one.commit for one in search.skipped} | {c for part in search.parts for c in part.commits}
-    named |= {part.baseline for part in search.parts} | {
-        c for s in search.steps for c in (s.earlier, s.later)
+    if any(_HASH.fullmatch(commit) is None for commit in (*row, search.inside or search.good)):
+        raise ValueError("a commit in it is no hash")
+    parts, steps = search.parts, search.steps
+    named = {one.commit for one in search.skipped} | {
+        c for part in parts for c in (part.baseline, *part.commits)
     }
-    if len(places) < len(row) or named - places.keys():
-        raise UnreadableReport("it names a commit that is not between its ends, or one twice")
-    for number, step in enumerate(search.steps):
-        checked_pairs(step)
-        first, last = places[step.earlier], places[step.later]
-        if (
-            first >= last
-            or (number == 0) != (step.kind == "ends")
-            or (number == 0 and last - first < len(row) - 1)
-        ):
-            raise UnreadableReport("its steps are not those of a search")
-    ratios = [*(step.ratio for step in search.steps), *(part.ratio for part in search.parts)]
+    named |= {c for step in steps for c in (step.earlier, step.later)}
+    places = {commit: place for place, commit in enumerate(row)}
+    if len(row) < 2 or len(places) < len(row) or named - places.keys():
+        raise ValueError("it names a commit that is not between its ends, or one twice")
+    pairs = [pair for step in steps for pair in step.pairs]
+    if any(len(step.pairs) < FEW for step in steps) or any(
+        len(p) != 2 or not all(1e-12 < v < 1e9 for v in p) for p in pairs
+    ):
+        raise ValueError("a step's pairs are not pairs of seconds")
+    spans = [places[step.later] - places[step.earlier] for step in steps]
+    kinds = [step.kind == "ends" for step in steps]
+    if (
+        any(span <= 0 for span in spans)
+        or any(kinds[1:])
+        or (steps and (not kinds[0] or spans[0] < len(row) - 1))
+    ):
+        raise ValueError("its steps are not those of a search")
+    ratios = [*(step.ratio for step in steps), *(part.ratio for part in parts)]
     numbers = [
-        number for one in search.steps for number in (one.low, one.high, one.seconds, one.probability or 0)
+        *(n for one in steps for n in (one.low, one.high, one.seconds)),
+        *search.probabilities.values(),
     ]
-    numbers += [part.probability for part in search.parts] + list(search.probabilities.values())
-    if any(not 1e-6 < ratio < 1e6 for ratio in ratios) or not all(abs(number) < 1e9 for number in numbers):
-        raise UnreadableReport("a number in it is none that is measured")
+    if any(not 1e-6 < ratio < 1e6 for ratio in ratios) or not all(map(isfinite, numbers)):
+        raise ValueError("a number in it is none that is measured")
     alone = search.state == "running" or (search.state == "open" and search.inside is not None)
-    if not alone and not search.steps:
-        raise UnreadableReport("it ended without a step")
-    single = [part for part in search.parts if part.kind == "one"]
-    if any(not part.commits for part in search.parts) or (search.state == "found" and len(single) != 1):
-        raise UnreadableReport("it ended without a commit")
+    if not alone and not steps:
+        raise ValueError("it ended without a step")
+    if any(not part.commits for part in parts) or (
+        search.state == "found" and sum(part.kind == "one" for part in parts) != 1
+    ):
+        raise ValueError("it ended without a commit")

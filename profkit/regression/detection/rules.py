@@ -14,9 +14,6 @@ from profkit.core.errors import UsageError
 from profkit.core.tables import load_yaml
 from profkit.core.types import RUN, Direction, Scope
 
-WINDOW = 24  # valid nights that the control limits are made of
-LEAST = 7  # with fewer the metric is new
-WEEK = 7  # nights whose median is compared with what was before
 _SHARE = re.compile(r"\s*([-+.\deE]+)\s*%\s*")
 _DIRECTIONS = ("lower", "higher", "none")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from profkit.core.types import AcceptedChange, Point, Segment, Series
-from profkit.core.types.history import SegmentCause
 from profkit.regression.times import microseconds
 
 
@@ -36,40 +36,23 @@ def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tupl
     """
     if not series.points:
         return ()
-    cuts: list[tuple[int, SegmentCause, str]] = [(0, "begin", "the first night")]
+    begins = [Segment(0, 0, "begin")]
     by_word = accepted_cuts(series, accepted)
-    edges = [0, *sorted(by_word), len(series.points)]
-    for first, end in pairwise(edges):
+    for first, end in pairwise([0, *sorted(by_word), len(series.points)]):
         if first:
-            change = by_word[first]
-            by = f" by {change.by}" if change.by else ""
-            cuts.append((first, "accepted", f"accepted{by}: {change.word}"))
-        cuts += [
-            (index, "machine", f"another machine: {short_machine(before)}, then {short_machine(after)}")
-            for index, before, after in _machine_cuts(series.points, first, end)
-        ]
-    ends = [index for index, _, _ in cuts[1:]] + [len(series.points)]
-    return tuple(
-        Segment(index, end - 1, cause, reason) for (index, cause, reason), end in zip(cuts, ends, strict=True)
-    )
+            begins.append(Segment(first, first, "accepted", by_word[first].word, by_word[first].by))
+        begins += [Segment(index, index, "machine") for index in _machine_cuts(series.points, first, end)]
+    ends = [*(segment.first for segment in begins[1:]), len(series.points)]
+    return tuple(replace(segment, last=end - 1) for segment, end in zip(begins, ends, strict=True))
 
 
-def _machine_cuts(points: Sequence[Point], first: int, end: int) -> list[tuple[int, str, str]]:
-    """Indices at which all machines before are others than all after, with the two that meet there."""
+def _machine_cuts(points: Sequence[Point], first: int, end: int) -> Iterator[int]:
+    """Indices at which all machines before are others than all after."""
     last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
-    cuts: list[tuple[int, str, str]] = []
-    reach = first
-    before: str | None = None
+    reach, before = first, None
     for i in range(first, end):
-        machine = points[i].machine
-        if not points[i].valid:
-            continue
-        if before is not None and i > reach and machine != before:
-            cuts.append((i, before, machine))
-        reach, before = max(reach, last_seen[machine]), machine
-    return cuts
-
-
-def short_machine(machine: str) -> str:
-    """A fingerprint's id as people read it: enough of it to tell two apart."""
-    return machine[:12] if machine else "unknown"
+        if points[i].valid:
+            machine = points[i].machine
+            if before is not None and i > reach and machine != before:
+                yield i
+            reach, before = max(reach, last_seen[machine]), machine

@@ -14,12 +14,10 @@ from profkit.core.run_folder import clean_name
 from profkit.core.types import AcceptedChange, Scope
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.nightly.config_values import (
-    Date,
     Metrics,
     Parser,
     Place,
     Seconds,
-    commit,
     date,
     items,
     metric_name,
@@ -123,21 +121,6 @@ class PairsSpec(CheckoutSpec):
 
 
 @dataclass(frozen=True)
-class Anchor:
-    """The old state that small steps are added up against; both None: the beginning of the segment."""
-
-    commit: Annotated[str | None, commit] = None
-    date: Date | None = None  # ISO 8601
-
-
-def _read_anchor(value: YamlValue, key: str) -> Anchor:
-    section = read_section(value, key, parsers_of(Anchor))
-    if len(section) != 1:
-        value.refuse("anchor is a commit or a date", "anchor: {commit: 1a2b3c4d}")
-    return Anchor(**section)
-
-
-@dataclass(frozen=True)
 class NotifySpec:
     """Files for others beside the night's own. The step summary is appended to, as GitHub's runner wants it."""
 
@@ -160,7 +143,6 @@ class NightConfig:
     # the commit that each night is held against; None: that of the last good night
     baseline: Annotated[str | None, revision] = None
     pairs: PairsSpec = PairsSpec()
-    anchor: Annotated[Anchor, _read_anchor] = Anchor()
     accepted: tuple[AcceptedChange, ...] = ()
     notify: NotifySpec = NotifySpec()
 

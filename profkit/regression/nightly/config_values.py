@@ -175,16 +175,6 @@ def folder(value: YamlValue, key: str) -> Path:
     return place
 
 
-def commit(value: YamlValue, key: str) -> str:
-    """The beginning of a commit's hash. YAML takes 1234567 and 1e10000 for numbers: those want quotes."""
-    content = value.content
-    if not isinstance(content, str) or re.fullmatch(r"[0-9a-fA-F]{7,64}", content) is None:
-        value.refuse(
-            f"{key} is {content!r}, not a commit of 7 characters or more", f'{key}: "1a2b3c4d"  # in quotes'
-        )
-    return content.lower()
-
-
 def revision(value: YamlValue, key: str) -> str:
     """Any name of a commit, and no option of git."""
     name = text(value, key)
@@ -334,7 +324,6 @@ def _shown(value: object) -> str:
 
 
 Seconds: TypeAlias = Annotated[float, seconds]
-Date: TypeAlias = Annotated[str, date]
 Place: TypeAlias = Annotated[Path, path]
 Command: TypeAlias = Annotated[tuple[str, ...], command]
 Variables: TypeAlias = Annotated[Mapping[str, str], variables]

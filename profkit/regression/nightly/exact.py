@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from profkit.core.inference import Interval, course_of, decide, ratio_of_values
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
-from profkit.core.types import Change, Entry, Sample, Scope, Value
+from profkit.core.types import Change, Entry, Sample, Scope, Uncounted, Value
 from profkit.regression import profile_process
 from profkit.regression.history import HistoryFilter, entry_of
 from profkit.regression.history.entry import COUNTED
@@ -54,12 +54,12 @@ class ExactCounts:
     present: Version
     new: Counts = field(default_factory=dict)
     old: Counts = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    uncounted: dict[Uncounted, None] = field(default_factory=dict)
     alone: bool = False  # both are counted without a timing pass, of one iteration each
     began: float = field(default_factory=time.monotonic)
 
-    def compare(self) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-        """A change for every count that both have and that is repeatable, and what is to be noted."""
+    def compare(self) -> tuple[tuple[Change, ...], tuple[Uncounted, ...]]:
+        """A change for every count that both have and that is repeatable, and what is not."""
         entry = self.session.history.entry(self.tonight.id)
         values = {
             (value.key.metric, value.key.scope): value
@@ -82,10 +82,10 @@ class ExactCounts:
                 if again:
                     self._count(version, counts, again, entry)
         lost = sorted({metric for metric, _ in values.keys() - self.old.keys()})
-        if lost and not self.notes:
-            self.notes.append(f"{', '.join(lost)} of the base are not known: the past nights decide")
+        if lost and not self.uncounted:
+            self.uncounted[Uncounted("unknown", ", ".join(lost))] = None
         changes = [self._change(values[key]) for key in values if self._repeats(key)]
-        return tuple(changes), tuple(dict.fromkeys(self.notes))
+        return tuple(changes), tuple(self.uncounted)
 
     def _take_from_history(self, tonight: Entry) -> None:
         """What this machine counted before of the two commits, with the same tools, of as many iterations."""
@@ -105,7 +105,7 @@ class ExactCounts:
         """One run of the passes that count these; all of them together have the workload's budget once more."""
         budget = min(self.spec.budget - (time.monotonic() - self.began), self.session.left)
         if budget <= 0:
-            self.notes.append(f"{version.name} was not counted: the budget is used up")
+            self.uncounted[Uncounted("budget-spent", version.name)] = None
             return
         timing = [] if self.alone else ["timing"]  # it says how many iterations are counted
         passes = tuple(dict.fromkeys([*timing, *(EXACT[metric] for metric, _ in keys)]))
@@ -122,7 +122,7 @@ class ExactCounts:
         done = profile_process.profile_once(request, into, self.session.progress.tick)
         if not done.ok or done.document is None:
             reason = done.reason.splitlines()[0] if done.reason else done.ending
-            self.notes.append(f"{version.name} was not counted: {reason}")
+            self.uncounted[Uncounted("failed", version.name, reason)] = None
             return
         entry = entry_of(done.document)
         counted = entry.facts.get(COUNTED)
@@ -154,10 +154,8 @@ class ExactCounts:
         for counts in (self.old[key], self.new[key]):
             apart = max(counts) - min(counts)
             if apart > AGREE * self._floor(key):
-                share = f"{100 * apart / median(counts):.1f} %" if median(counts) else f"{apart:g}"
-                self.notes.append(
-                    f"{key[0]} of one commit lies {share} apart: the past nights decide, not the base"
-                )
+                apart = apart / median(counts) if median(counts) else apart
+                self.uncounted[Uncounted("scatters", key[0], apart=apart)] = None
                 return False
         return True
 
@@ -168,8 +166,8 @@ class ExactCounts:
         key = value.key.metric, value.key.scope
         rule, old, new = self.spec.rule(*key), median(self.old[key]), median(self.new[key])
         better = rule.better or value.better
-        word = decide(Interval(*3 * (new - old,)), self._floor(key), around=0)
         ratio = ratio_of_values(old, new)
+        word = decide(Interval(*3 * (new - old,)), self._floor(key), around=0)
         return Change(
             metric=key[0],
             unit=value.unit,

@@ -28,11 +28,10 @@ from profkit.core.types import (
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.nightly.config import Anchor, WorkloadSpec
+from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import WorkloadState
 from profkit.regression.paired.decide import decided_words
 from profkit.regression.profile_process import Ending
-from profkit.reporting.footnotes import threshold_text
 
 CODES: dict[Ending, str] = {
     "done": "measured",
@@ -43,9 +42,10 @@ CODES: dict[Ending, str] = {
     "refused": "refused",
     "profkit-failed": "profkit-failed",
     "absent": "not-measured",
+    "budget-spent": "budget-spent",
+    "not-stored": "not-stored",
 }
 SCOPES = ("run", "region")  # a kernel's own values explain; there are hundreds of them
-MANY = 12  # metrics from which reading all at once is faster than each by its name
 # Fields that say what was done or how it was measured: where one of these is another, the work is another.
 _WORK_FIELDS = ("workload.", "mode.")
 
@@ -61,13 +61,13 @@ class WorkloadPast:
     entries: tuple[Entry, ...]
     words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
-    def decide_metrics(self, anchor: Anchor) -> list[MetricOutcome]:
+    def decide_metrics(self) -> list[MetricOutcome]:
         """Every metric decided by its past, with what pairs said of each night of it."""
         outcomes = []
         for series in self.series:
             rule = self.spec.rule(series.key.metric, series.key.scope)
             words = decided_words(self.words.get(series.key, {}))
-            outcomes.append(decide(series, rule, self.accepted, words, anchor.commit or anchor.date))
+            outcomes.append(decide(series, rule, self.accepted, words))
         return outcomes
 
     def last_good(self, outcome: MetricOutcome) -> Entry | None:
@@ -134,54 +134,36 @@ def judge_workload(
         backend=entry.backend if entry is not None else spec.backend,
         outcome="missing",
         code=CODES[done.ending],
-        reason=done.reason or "it was not measured",
+        message=done.message,
         run=done.run,
         seconds=done.seconds,
-        metrics=tuple(sorted(outcomes, key=lambda m: (not m.gates, OUTCOME_ORDER.index(m.outcome)))),
         fix=done.fix,
         ending=done.ending,
         log=done.log,
     )
     if done.ending != "done" or entry is None:
-        return replace(bare, metrics=())
+        return bare
+    bare = replace(bare, message=entry.reason or "")
     if not entry.valid and not any(m.gates and m.outcome != "invalid" for m in outcomes):
-        return replace(
-            bare, outcome="invalid", code="not-valid", reason=entry.reason or "it is not valid", metrics=()
-        )
-    metrics = [*bare.metrics, *_missing_gates(spec, outcomes)]
-    gating = [m for m in metrics if m.gates]
-    first = min(gating, key=lambda m: OUTCOME_ORDER.index(m.outcome), default=None)
-    notes = () if entry.valid else (f"{entry.reason}: only what was run in pairs counts",)
-    whole = replace(bare, metrics=tuple(metrics), notes=notes)
-    if first is None:
-        return replace(whole, code="nothing-gates", reason="no metric that gates was measured")
-    verdicts = _own_verdicts(spec, done, folder)
-    reason = _workload_reason(first, gating)
-    whole = replace(whole, outcome=first.outcome, code=first.code, reason=reason, verdicts=verdicts)
-    failed = [v for v in verdicts if v.verdict == "fail"]
-    if failed and first.outcome != "regressed":
-        missed = f"target {failed[0].target} ({threshold_text(failed[0])}): {failed[0].reason}"
-        return replace(whole, outcome="regressed", code=MISSED_TARGET, reason=missed)
+        return replace(bare, outcome="invalid", code="not-valid")
+    metrics = sorted([*outcomes, *_missing_gates(spec, outcomes)], key=_by_weight)
+    if not metrics or not metrics[0].gates:
+        return replace(bare, code="nothing-gates", metrics=tuple(metrics))
+    first, verdicts = metrics[0], _own_verdicts(spec, done, folder)
+    whole = replace(bare, outcome=first.outcome, code=first.code, metrics=tuple(metrics), verdicts=verdicts)
+    if first.outcome != "regressed" and any(v.verdict == "fail" for v in verdicts):
+        return replace(whole, outcome="regressed", code=MISSED_TARGET)
     return whole
 
 
-def _workload_reason(first: MetricOutcome, gating: Sequence[MetricOutcome]) -> str:
-    where = f" of {first.scope.name}" if first.scope.name else ""
-    more = sum(m.outcome == first.outcome for m in gating) - 1
-    others = f" (and {more} more)" if more and first.outcome != "pass" else ""
-    return f"{first.metric}{where}: {first.reason}{others}"
+def _by_weight(metric: MetricOutcome) -> tuple[bool, int]:
+    return not metric.gates, OUTCOME_ORDER.index(metric.outcome)
 
 
 def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
     """What was declared and is not there: never green."""
     measured = {m.metric for m in outcomes}
-    return [
-        MetricOutcome(
-            name, "missing", "not-measured", "listed under gates, but not measured tonight", gates=True
-        )
-        for name in spec.declared
-        if name not in measured
-    ]
+    return [MetricOutcome(name, "missing", "not-measured") for name in spec.declared if name not in measured]
 
 
 def _own_verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tuple[Verdict, ...]:
@@ -202,20 +184,14 @@ def _own_verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tupl
 
 def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
     """What gates or is watched, of the run and its regions; read by name, since a history may hold hundreds more."""
-    names = _metric_names(spec)
-    series: list[Series] = []
-    if len(names) > MANY:
-        series += history.series(HistoryFilter(spec.name, entry.backend), samples=False)
-    for name in names if len(names) <= MANY else ():
-        series += history.series(HistoryFilter(spec.name, entry.backend, name), samples=False)
-    return [s for s in series if s.key.scope.kind in SCOPES and _is_wanted(spec, s)]
-
-
-def _metric_names(spec: WorkloadSpec) -> list[str]:
-    known = [info.name for info in all_metrics()]
-    rules = [spec.rule(name, RUN) for name in known]
+    rules = [spec.rule(info.name, RUN) for info in all_metrics()]
     gating = [rule.metric for rule in rules if rule.gates or rule.exact]
-    return list(dict.fromkeys((*spec.declared, *gating, *spec.watches)))
+    return [
+        series
+        for name in dict.fromkeys((*spec.declared, *gating, *spec.watches))
+        for series in history.series(HistoryFilter(spec.name, entry.backend, name), samples=False)
+        if series.key.scope.kind in SCOPES and _is_wanted(spec, series)
+    ]
 
 
 def _is_wanted(spec: WorkloadSpec, series: Series) -> bool:
@@ -249,6 +225,5 @@ def with_causes(workload: WorkloadOutcome, past: WorkloadPast) -> WorkloadOutcom
         baseline, candidate = read_run(Path(good.path)), read_run(Path(past.entry.path))
         comparison = compare(baseline, candidate, CompareOptions(paths=(good.path, past.entry.path)))
     except ProfkitError as fault:
-        note = f"no causes: the last good run cannot be compared with this one ({fault.message})"
-        return replace(workload, notes=(*workload.notes, note))
+        return replace(workload, notes=(*workload.notes, fault.message))
     return replace(workload, comparison=comparison)

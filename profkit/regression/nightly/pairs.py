@@ -16,73 +16,128 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError
 from profkit.core.files.safe_folder import make_parents
-from profkit.core.formatting import format_figures, plural
+from profkit.core.formatting import format_figures
 from profkit.core.run_folder import clean_name
-from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope, SeriesKey
-from profkit.regression.nightly.base import NOT_COMPARED, base_of
+from profkit.core.types import Change, Entry, MetricOutcome, NightPairs, Outcome, Scope, SeriesKey, Uncounted
+from profkit.core.types.night import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
+from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import (
     PAIRS_SECONDS,
     SUSPECT_PAIRS,
     SUSPECT_SECONDS,
-    PairsSpec,
+    NightConfig,
     WorkloadSpec,
 )
 from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
-from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession, PairedWorkload
-from profkit.regression.paired.checkout import NoCheckout
+from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession
+from profkit.regression.paired.checkout import NoCheckout, no_repository, repository_of
 from profkit.regression.paired.decide import FIRST_ROUNDS, confirm
 from profkit.regression.paired.first_runs import SPARE, warm_up
-from profkit.regression.paired.interleave import (
-    MEMORY,
-    MOST_PAIRS,
-    TIME,
-    PairedOptions,
-    PairedResult,
-    PairedRuns,
-)
+from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
+from profkit.regression.paired.interleave import MEMORY, MOST_PAIRS, TIME, PairedOptions, PairedRuns
 from profkit.regression.paired.one_run import RunOptions
 from profkit.regression.paired.version import version_of
-from profkit.reporting.views.comparison.words import fact_text, size_text
+from profkit.regression.times import microseconds
 
-PAIRED = "paired"  # the code of what the pairs decided
-EXACTLY = "exact"  # of what was counted beside the base
-FIRST = "first-night"  # of a new one, where nothing was good before
-SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
+TONIGHT = "HEAD"
+PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
 # The options of `profkit compare` that the fixes of pairs name; here the nightly's file has them.
 _SETUP = re.compile(r"--setup (?P<words>'[^']*'|\S+)")
 _MODULES = re.compile(r"PYTHONPATH=(?P<folder>.+) profkit compare \.\.\.")
 
-BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
-
 MetricScope = tuple[str, Scope]
 
 
-def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> PairedWorkload:
+# ---------------------------------------------------------------- the base
+
+
+def base_of(
+    config: NightConfig, history: History | None, spec: WorkloadSpec, tonight: Entry | None = None
+) -> NightPairs:
+    """The commit to hold tonight against, or why there is none; `tonight` is its run, None where it has not run yet.
+
+    The one that the file pins (`baseline`), else that of the last good night since the last accepted change, else the
+    one before the first night's: on a first night HEAD~1, and the same again until a night is good.
+    """
+    if spec.on is not None:
+        return NightPairs(code="elsewhere")
+    root = repository_of(spec.cwd)
+    if root is None:
+        fault = no_repository(spec.cwd, "git init, or paired: never")
+        fix = fault.fix or "install git, or paired: never"
+        return NightPairs(code="no-repository", message=fault.reason, fix=fix)
+    names = [config.baseline] if config.baseline else _good_commits(history, spec, tonight)
+    name = next((name for name in names if resolve_commit(root, name)), names[0])
+    bare = name.removesuffix(PARENT)
+    commit, here, first = resolve_commit(root, name), resolve_commit(root, TONIGHT), name.endswith(PARENT)
+    if commit is not None:
+        if commit != here or is_dirty(root):
+            return NightPairs(commit, first=first)
+        return NightPairs(commit, "accepted-tonight" if name == TONIGHT else SAME_CODE, same=True)
+    if here is None:
+        return NightPairs(code="no-commit", first=True)
+    shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
+    if first and resolve_commit(root, bare):
+        if not shallow:
+            return NightPairs(code="no-parent", first=True)
+        deeper = "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0"
+        return NightPairs(code="shallow", fix=deeper, failed=True)
+    fetch = "git fetch --unshallow" if shallow else f"git fetch origin {bare}"
+    accept = f"profkit history accept {shlex.quote(spec.name)} --because 'rewritten'"
+    fix = f"{fetch}  # in CI fetch-depth: 0; or, where it is gone for good, {accept}"
+    return NightPairs(
+        code="lost-commit", message=name[:12] if len(bare) == 40 else name, fix=fix, failed=True
+    )
+
+
+def _good_commits(history: History | None, spec: WorkloadSpec, tonight: Entry | None) -> list[str]:
+    """The commits of good nights before tonight and since the last accepted change, the newest first.
+
+    Or what stands for them. Several, since the newest one may be gone after a forced push.
+    """
+    if history is None:
+        return [f"{TONIGHT}{PARENT}"]
+    accepted = [microseconds(c.since) for c in history.accepted(spec.name) if c.metric in (None, TIME)]
+    now = microseconds(tonight.started) if tonight is not None else inf
+    since = max((time for time in accepted if time <= now), default=-inf)
+    young = [
+        entry
+        for entry in history.entries(HistoryFilter(spec.name))
+        if entry.commit and not entry.dirty and microseconds(entry.started) >= since
+        if tonight is None or (entry.id != tonight.id and entry.started < tonight.started)
+    ]
+    words = [told for key, told in history.confirmed(spec.name).items() if key.metric == TIME]
+    compared = [entry for entry in young if not any(told.get(entry.id) == NOT_COMPARED for told in words)]
+    good = [e.commit for e in reversed(compared) if e.commit and e.valid and e.outcome in GOOD]
+    if good:
+        return list(dict.fromkeys(good))
+    oldest = (young[0].commit if young else None) or TONIGHT
+    # What was accepted is the new normal, though its own night had failed.
+    return [oldest if since > -inf else f"{oldest}{PARENT}"]
+
+
+# ---------------------------------------------------------------- in turn
+
+
+def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> NightPairs:
     """Tonight's checkout and the base in turn; never raises for what prevents it."""
-    base = base_of(session.config, session.history, spec, tonight)
-    config = session.config
-    if base.commit is None or base.same:
-        return PairedWorkload(
-            base.commit, why=base.reason, fix=base.fix, same=base.same, failed=base.failed, first=base.first
-        )
+    config, base = session.config, base_of(session.config, session.history, spec, tonight)
+    if base.base is None or base.same:
+        return base
     if session.left <= 0:
-        return PairedWorkload(
-            base.commit, why="the night's budget is used up", fix="budget: SECONDS", failed=True
-        )
-    usual = PAIRS_SECONDS if config.paired == "always" else SUSPECT_SECONDS
-    most = SUSPECT_PAIRS if config.paired == "suspects" else MOST_PAIRS
-    budget = min(config.pairs.budget or usual, session.left)
-    options = pair_options(spec, config.pairs, budget, config.pairs.rounds or most)
-    folder = session.folder / PAIRS_FOLDER / clean_name(spec.name)
-    if (known := session.no_checkout.get((spec.cwd, base.commit))) is not None:
+        return replace(base, code="budget-spent", fix="budget: SECONDS", failed=True)
+    if (known := session.no_checkout.get((spec.cwd, base.base))) is not None:
         return replace(known, failed=not base.first, first=base.first)  # the same setup fails again
+    options = pair_options(session, spec)
+    folder = session.folder / PAIRS_FOLDER / clean_name(spec.name)
     exact: tuple[Change, ...] = ()
-    told: tuple[str, ...] = ()
+    told: tuple[Uncounted, ...] = ()
     try:
         with contextlib.ExitStack() as stack:
             first, second = (
@@ -91,10 +146,10 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
                         name, spec.command, spec.cwd, config.pairs, folder, session.progress.tick, spec.env
                     )
                 )
-                for name in (base.commit, None)
+                for name in (base.base, None)
             )
             began = time.monotonic()
-            notes = warm_up(first, second, replace(options, budget=math.inf), folder, session.progress)
+            notes = warm_up(first, second, replace(options, budget=inf), folder, session.progress)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
@@ -105,21 +160,36 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         fix = _keep_log(session, spec, fault.log) or fault.fix
         if fix is None and config.pairs.setup:
             fix = f"pairs: {{setup: [...]}}  # it is {shlex.join(config.pairs.setup)}"
-        none = PairedWorkload(base.commit, why=fault.reason, fix=fix, failed=not base.first, first=base.first)
-        session.no_checkout[spec.cwd, base.commit] = none
+        none = replace(base, code="failed", message=fault.reason, fix=fix, failed=not base.first)
+        session.no_checkout[spec.cwd, base.base] = none
         return none
     except ProfkitError as fault:
-        why, fix = fault.message.splitlines()[0], _key_for(fault.fix)
-        return PairedWorkload(base.commit, why=why, fix=fix, failed=not base.first, first=base.first)
+        message, fix = fault.message.splitlines()[0], _key_for(fault.fix)
+        return replace(base, code="failed", message=message, fix=fix, failed=not base.first)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(session.folder / EXACT_FOLDER, ignore_errors=True)
         with contextlib.suppress(OSError):  # of another workload something is still there
             folder.parent.rmdir()
     changes = tuple(_by_own_floor(change, spec) for change in result.changes)
-    seen = tuple(map(fact_text, (*notes, *result.notes)))
-    done = PairedWorkload(base.commit, changes, result.pairing, notes=(*seen, *told), exact=exact)
-    return _too_few(done, result) if result.pairing.pairs < FIRST_ROUNDS else done
+    notes = [*notes, *result.notes]
+    done = NightPairs(
+        base.base, changes=changes, exact=exact, pairing=result.pairing, notes=tuple(notes), uncounted=told
+    )
+    if result.pairing.pairs >= FIRST_ROUNDS:
+        return done
+    needed = math.ceil(SPARE * FIRST_ROUNDS * result.pairing.seconds / max(1, result.pairing.pairs))
+    return replace(done, code="few-pairs", fix=f"pairs: {{budget: {needed}}}", failed=True)
+
+
+def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
+    """How this night runs pairs of a workload."""
+    pairs, always = session.config.pairs, session.config.paired == "always"
+    budget = min(pairs.budget or (PAIRS_SECONDS if always else SUSPECT_SECONDS), session.left)
+    sampling = min(spec.timing or pairs.sampling, pairs.sampling)
+    run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
+    most = pairs.rounds or (MOST_PAIRS if always else SUSPECT_PAIRS)
+    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, most, run=run)
 
 
 def _with_room(
@@ -142,17 +212,6 @@ def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
     rounds = list(zip(new, old, strict=True))
     rule = spec.rule(MEMORY, change.scope)
     return confirm(rounds, rule, "lower", change.unit, len(rounds), spent=True).change or change
-
-
-def _too_few(done: PairedWorkload, result: PairedResult) -> PairedWorkload:
-    """Fewer pairs than decide anything: why, and the budget that has room for them."""
-    pairs = result.pairing.pairs
-    needed = math.ceil(SPARE * FIRST_ROUNDS * result.pairing.seconds / max(1, pairs))
-    why = (
-        f"{plural(pairs, 'pair')} in the budget of {result.pairing.budget:.0f} s, and nothing can be said of "
-        f"fewer than {FIRST_ROUNDS}"
-    )
-    return replace(done, why=why, fix=f"pairs: {{budget: {needed}}}", failed=True)
 
 
 def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:
@@ -180,45 +239,33 @@ def _key_for(fix: str | None) -> str | None:
     return fix.replace("--timeout SECONDS", "timeout: SECONDS")
 
 
-def pair_options(
-    spec: WorkloadSpec, pairs: PairsSpec, budget: float, most: int = MOST_PAIRS
-) -> PairedOptions:
-    """How a night runs pairs of this workload: `budget` seconds and `most` pairs at most."""
-    sampling = min(spec.timing or pairs.sampling, pairs.sampling)
-    floor = spec.rule(TIME, Scope()).relative
-    run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
-    return PairedOptions(budget, floor, most, run=run)
-
-
 # ---------------------------------------------------------------- what it decides
 
 
 def with_pairs(
-    outcomes: Sequence[MetricOutcome], paired: PairedWorkload | None, past: WorkloadPast
+    outcomes: Sequence[MetricOutcome], pairs: NightPairs | None, past: WorkloadPast
 ) -> list[MetricOutcome]:
     """The outcomes, with those of times as the pairs decided them; the others as the past decides.
 
     Of a run that is not valid (throttled) only what the pairs decided counts, and what the file names as a gate. What
     gates only where its count is exact is left out where it is not, unless it is watched.
     """
-    counted = {(change.metric, change.scope) for change in paired.exact} if paired is not None else set()
+    counted = {(change.metric, change.scope) for change in pairs.exact} if pairs is not None else set()
     outcomes = [one for one in outcomes if (one.metric, one.scope) in counted or _by_its_past(one, past)]
-    if paired is None:
+    if pairs is None:
         return outcomes
-    if paired.same:
-        return [_of_same_code(outcome, paired) for outcome in outcomes]
-    if paired.failed or (paired.first and paired.why):
-        return [_not_compared(outcome, paired) for outcome in outcomes]
-    changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in paired.changes}
-    exact: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in paired.exact}
+    if pairs.same:
+        return [_of_same_code(outcome, pairs) for outcome in outcomes]
+    prevented = pairs.failed or bool(pairs.first and pairs.code)
+    times = () if prevented else (c for c in pairs.changes if c.metric in (TIME, MEMORY))
+    changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in (*times, *pairs.exact)}
     decided = []
     for outcome in outcomes:
-        key = outcome.metric, outcome.scope
-        change = changes.get(key)
-        if key in exact:
-            decided.append(_decided(outcome, exact[key], paired, past))
-        elif change is not None and outcome.metric in (TIME, MEMORY):
-            decided.append(_decided(outcome, change, paired, past))
+        change = changes.get((outcome.metric, outcome.scope))
+        if change is not None:
+            decided.append(_decided(outcome, change, pairs, past))
+        elif prevented:
+            decided.append(_not_compared(outcome, pairs))
         elif not past.entry.valid and outcome.metric not in past.spec.declared:
             decided.append(replace(outcome, gates=False))
         else:
@@ -231,53 +278,36 @@ def _by_its_past(outcome: MetricOutcome, past: WorkloadPast) -> bool:
     return rule.gates or outcome.metric in past.spec.watches or not rule.exact
 
 
-def _of_same_code(outcome: MetricOutcome, paired: PairedWorkload) -> MetricOutcome:
+def _of_same_code(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:
     """The commit of the last good night cannot have regressed: the machine did, or what is installed there."""
     if outcome.metric not in (TIME, *EXACT):
         return outcome
-    if outcome.outcome not in ("regressed", "ambiguous"):
-        return replace(outcome, outcome="pass", code=SAME_CODE, reason=paired.why, detectable=None)
-    commit = (paired.base or "")[:12]
-    reason = f"{outcome.reason}; the code is that of the last good night ({commit}): the machine or a package changed"
-    return replace(outcome, outcome="pass", code=SAME_CODE, reason=reason)
+    worse = outcome.outcome in ("regressed", "ambiguous")
+    same = replace(outcome, outcome="pass", code=SAME_CODE, good_commit=pairs.base)
+    return replace(same, by_past=outcome.code) if worse else replace(same, detectable=None)
 
 
-def _not_compared(outcome: MetricOutcome, paired: PairedWorkload) -> MetricOutcome:
+def _not_compared(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:
     """What has no past either is not decided, unless no night was good yet: then there is nothing to be worse than."""
     if outcome.metric != TIME or outcome.outcome != "new":
         return outcome
-    if paired.first:
-        later = "later nights are held against tonight's commit"
-        return replace(outcome, code=FIRST, reason=f"{paired.why.rstrip('.')}: {later}")
-    return replace(outcome, outcome="ambiguous", code=NOT_COMPARED, reason=f"not compared: {paired.why}")
+    if pairs.first:
+        return replace(outcome, code=FIRST)
+    return replace(outcome, outcome="ambiguous", code=NOT_COMPARED)
 
 
-def _decided(
-    outcome: MetricOutcome, change: Change, paired: PairedWorkload, past: WorkloadPast
-) -> MetricOutcome:
-    word, night = _outcome_of(change), past.entry
-    first, nights = night, 0
+def _decided(outcome: MetricOutcome, change: Change, pairs: NightPairs, past: WorkloadPast) -> MetricOutcome:
+    word, first, nights = _outcome_of(change), past.entry, 0
     if word == "regressed":
-        first, nights = _began(past, SeriesKey(night.workload, night.backend, outcome.metric, outcome.scope))
-    since = f", since {first.started[:10]}" if nights > 1 else ""
-    told = f"; by its past: {outcome.reason}" if word == "pass" and outcome.outcome == "regressed" else ""
-    if outcome.metric in (TIME, MEMORY):
-        count = paired.pairing.pairs if paired.pairing is not None else 0
-        beside = (paired.base or "")[:12]
-        code, reason = (
-            PAIRED,
-            f"{_size(change)} beside {beside} in {count} pairs{since}{_meaning(change, word, paired)}",
-        )
-    else:
-        size = size_text(change).partition(",")[0]
-        code, reason = EXACTLY, f"{size} beside {(paired.base or '')[:7]}, exact{since}"
+        key = SeriesKey(first.workload, first.backend, outcome.metric, outcome.scope)
+        first, nights = _began(past, key)
     rule = past.spec.rule(outcome.metric, outcome.scope)
     return replace(
         outcome,
         outcome=word,
         gates=rule.gates or rule.exact,
-        code=code,
-        reason=reason + told,
+        code=PAIRED if outcome.metric in (TIME, MEMORY) else EXACTLY,
+        by_past=outcome.code if word == "pass" and outcome.outcome == "regressed" else "",
         step="same-night",
         value=change.candidate.value,
         expected=change.baseline.value,
@@ -285,7 +315,7 @@ def _decided(
         change=change,
         since=first.started if word in ("regressed", "ambiguous") else None,
         commit=first.commit if word in ("regressed", "ambiguous", "improved") else None,
-        good_commit=paired.base,
+        good_commit=pairs.base,
         nights=nights,
     )
 
@@ -310,47 +340,13 @@ def _outcome_of(change: Change) -> Outcome:
     return "ambiguous" if change.word == "ambiguous" and beyond else "pass"
 
 
-def _meaning(change: Change, word: Outcome, paired: PairedWorkload) -> str:
-    if word != "ambiguous":
-        return ""
-    told = f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
-    waited = paired.pairing.waited if paired.pairing is not None else None
-    if waited is None or waited < BUSY:
-        return told
-    return f"{told}; other programs had the processors for {100 * waited:.0f} % of the time"
-
-
-def what_would_decide(outcomes: Sequence[MetricOutcome], paired: PairedWorkload) -> str | None:
+def what_would_decide(outcomes: Sequence[MetricOutcome], pairs: NightPairs) -> str | None:
     """What to write into the nightly's file where the pairs of a metric that gates could not decide."""
-    for outcome in outcomes:
-        if outcome.outcome != "ambiguous" or not outcome.gates:
-            continue
-        if paired.failed:
-            return paired.fix
-        if outcome.code == PAIRED and outcome.change is not None and paired.pairing is not None:
-            larger = format_figures(200 * outcome.change.floor, 2)
-            budget = 2 * math.ceil(paired.pairing.budget)
-            fix = f"pairs: {{budget: {budget}}} or more; or floors: {{{outcome.metric}: {larger} %}}"
-            busy = (paired.pairing.waited or 0.0) >= BUSY
-            return f"keep other programs off this machine meanwhile; or {fix}" if busy else fix
+    open_ones = [one for one in outcomes if one.outcome == "ambiguous" and one.gates]
+    if open_ones and pairs.failed:
+        return pairs.fix
+    for one in open_ones:
+        if one.code == PAIRED and one.change is not None and pairs.pairing is not None:
+            budget, larger = 2 * math.ceil(pairs.pairing.budget), format_figures(200 * one.change.floor, 2)
+            return f"pairs: {{budget: {budget}}} or more; or floors: {{{one.metric}: {larger} %}}"
     return None
-
-
-def _size(change: Change) -> str:
-    if change.ratio is None or change.low is None or change.high is None:
-        return "no interval"
-    size, low, high = (100 * (value - 1) for value in (change.ratio, change.low, change.high))
-    return f"{size:+.1f} % [{low:+.1f}, {high:+.1f}]"
-
-
-def pairs_note(paired: PairedWorkload | None, outcomes: Sequence[MetricOutcome]) -> tuple[str, ...]:
-    """What is said of pairs that were not run, or not only of the code; nothing where an outcome says it."""
-    if paired is None:
-        return ()
-    if not paired.why:
-        return paired.notes
-    told = any(o.gates and o.code in (NOT_COMPARED, SAME_CODE, FIRST) for o in outcomes)
-    if told and (not paired.fix or paired.failed):
-        return ()
-    fix = f" (fix: {paired.fix})" if paired.fix else ""
-    return (f"not run in pairs: {paired.why}{fix}",)

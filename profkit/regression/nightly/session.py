@@ -18,7 +18,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space, reserve_space
-from profkit.core.types import Change, Entry, Json, Pairing, RunDocument
+from profkit.core.types import Entry, Json, NightPairs, RunDocument
 from profkit.core.whole_files import write_whole
 from profkit.regression import profile_process
 from profkit.regression.compare.machine import thermal_throttling
@@ -26,7 +26,6 @@ from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.profile_process import Ending, ProfileResult
 from profkit.reporting.views.comparison.words import fact_text
-from profkit.reporting.views.night.text import short_reason
 
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"
@@ -40,32 +39,12 @@ class WorkloadState:
     """What became of one workload's profile; `entry` is its id in the history, paths are relative to the night."""
 
     ending: Ending
-    reason: str = ""
+    message: str = ""
     fix: str | None = None
     entry: str | None = None
     run: str | None = None
     log: str | None = None
     seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class PairedWorkload:
-    """What came of a workload beside the commit `base`; `why` there were no pairs, and what would mend that.
-
-    `same`: the base is tonight's own commit. `exact`: what was counted and not timed. `failed`: something that can be
-    mended prevented the pairs. `first`: no night was good yet, and tonight's commit stands for later nights.
-    """
-
-    base: str | None = None
-    changes: tuple[Change, ...] = ()
-    pairing: Pairing | None = None
-    why: str = ""
-    fix: str | None = None
-    notes: tuple[str, ...] = ()
-    same: bool = False
-    exact: tuple[Change, ...] = ()
-    failed: bool = False
-    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,32 +56,20 @@ class NightState:
     commit: str | None = None
     seconds: float = 0.0  # of the sessions before this one
     done: Mapping[str, WorkloadState] = field(default_factory=dict)
-    paired: Mapping[str, PairedWorkload] = field(default_factory=dict)
-
-    def with_paired(self, name: str, paired: PairedWorkload) -> NightState:
-        """The state after a workload was run in pairs, or could not be."""
-        return replace(self, paired={**self.paired, name: paired})
-
-    def with_done(self, name: str, done: WorkloadState) -> NightState:
-        """The state after a workload's profile."""
-        return replace(self, done={**self.done, name: done})
+    paired: Mapping[str, NightPairs] = field(default_factory=dict)
 
 
 def read_state(folder: Path) -> NightState | None:
     """The state of the night in `folder`; None where none was begun. Raises UnreadableReport for a broken file."""
     path = folder / STATE_FILE
     try:
-        text = read_bounded_text(path)
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableReport(f"cannot read {path}: {error}", "another --night ID") from error
-    try:
-        data = json.loads(text)
+        data = json.loads(read_bounded_text(path))
         if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
             raise UnreadableReport(f"it is not a {STATE_SCHEMA}")
         return from_plain_data(NightState, data)
-    except (ValueError, RecursionError, UnreadableReport) as error:
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError, UnreadableReport) as error:
         reason = error.message if isinstance(error, UnreadableReport) else str(error)
         raise UnreadableReport(f"cannot read {path}: {reason}", "another --night ID") from error
 
@@ -168,7 +135,7 @@ class NightSession:
     began: float
     notes: list[str]
     # By the folder of a workload and the commit: what kept it from being checked out and set up tonight.
-    no_checkout: dict[tuple[Path, str], PairedWorkload] = field(default_factory=dict)
+    no_checkout: dict[tuple[Path, str], NightPairs] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
@@ -206,30 +173,22 @@ def measure_workloads(session: NightSession, specs: Sequence[WorkloadSpec]) -> N
             continue
         session.progress.begin(spec.name, f"{number} of {len(specs)}")
         done = _measure_workload(session, spec)
-        session.progress.end(short_reason(done.reason) if done.ending != "done" else f"{done.seconds:.1f} s")
-        session.save(session.state.with_done(spec.name, done))
+        said = " ".join(done.message.split()) or done.ending
+        session.progress.end(said if done.ending != "done" else f"{done.seconds:.1f} s")
+        session.save(replace(session.state, done={**session.state.done, spec.name: done}))
 
 
 def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadState:
     budget = min(spec.budget, session.left)
     if budget <= 0:
-        spent = session.config.budget or 0.0
-        return WorkloadState(
-            "out-of-time", f"the night's budget of {spent:.0f} s was used up before it began", "budget: ..."
-        )
+        return WorkloadState("budget-spent", fix="budget: ...")
     into = session.folder / "runs" / clean_name(spec.name)
     try:
         ran = profile_process.profile_once(replace(spec, budget=budget), into, session.progress.tick)
     except ProfkitError as fault:  # the disk is full: the next may need less
         return WorkloadState("machine", fault.message, fault.fix)
-    done = WorkloadState(
-        ran.ending,
-        ran.reason,
-        ran.fix,
-        run=_relative_path(ran.folder, session.folder),
-        log=_relative_path(into / "profkit.log", session.folder),
-        seconds=ran.seconds,
-    )
+    run, log = (_relative_path(path, session.folder) for path in (ran.folder, into / "profkit.log"))
+    done = WorkloadState(ran.ending, ran.reason, ran.fix, run=run, log=log, seconds=ran.seconds)
     return _store_run(session, done, ran)
 
 
@@ -244,9 +203,7 @@ def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -
     except ProfkitError as fault:
         if done.ending != "done":
             return done
-        return replace(
-            done, ending="machine", reason=f"measured, but not stored: {fault.message}", fix=fault.fix
-        )
+        return replace(done, ending="not-stored", message=fault.message, fix=fault.fix)
     return replace(done, entry=entry.id)
 
 

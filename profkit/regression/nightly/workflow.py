@@ -6,7 +6,6 @@ Whatever happens to one workload, the others have their turn; whatever ends the 
 from __future__ import annotations
 
 import contextlib
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,26 +19,25 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
-    Change,
     Night,
+    NightPairs,
     NightPlan,
     PairsCommand,
     PlannedWorkload,
     SeriesKey,
     WorkloadOutcome,
 )
-from profkit.regression.detection.decide import is_candidate
+from profkit.core.types.night import NOT_COMPARED
+from profkit.regression.detection import is_candidate
 from profkit.regression.history import History, open_history
-from profkit.regression.nightly.base import NOT_COMPARED, Base, base_of
 from profkit.regression.nightly.config import PAIRS_SECONDS, SUSPECT_SECONDS, NightConfig, WorkloadSpec
 from profkit.regression.nightly.exact import EXACT
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_notices, write_reports
-from profkit.regression.nightly.pairs import pair_workload, pairs_note, what_would_decide, with_pairs
+from profkit.regression.nightly.pairs import base_of, pair_workload, what_would_decide, with_pairs
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
-    PairedWorkload,
     WorkloadState,
     measure_workloads,
     nightly_lock,
@@ -49,9 +47,9 @@ from profkit.regression.nightly.session import (
 from profkit.regression.paired.checkout import commit_of
 from profkit.regression.paired.interleave import TIME
 from profkit.regression.profile_process import plan_once
-from profkit.reporting.views.comparison.words import change_text
 from profkit.runtime.passes.secrets import mask_command
 
+NIGHTS = "nights"
 PLAN_SCHEMA = "profkit.night-plan/1"
 LOOKED = 30  # nights back that are asked how long a workload took
 SHOWN = 7  # of these: the longest of so many is what a night may take again
@@ -65,10 +63,12 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
         history = None
         with contextlib.suppress(ProfkitError):  # the night itself tells what is wrong with it
             history = stack.enter_context(open_history(config.history, read_only=True))
-        planned = tuple(_plan_workload(spec, past, _planned_base(config, history, spec)) for spec in specs)
-    pairs = (config.pairs.budget or PAIRS_SECONDS) if config.paired == "always" else 0.0
+        always = config.paired == "always"
+        bases = [base_of(config, history, spec) if always else None for spec in specs]
+        planned = tuple(_plan_workload(*words, past) for words in zip(specs, bases, strict=True))
+    pairs = (config.pairs.budget or PAIRS_SECONDS) if always else 0.0
     counting = [w for w in planned if set(w.passes) & (set(EXACT.values()) - {"timing"})]
-    counts = sum(w.most for w in counting) if config.paired == "always" else 0.0
+    counts = sum(w.most for w in counting) if always else 0.0
     most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + counts
     whole = [state.seconds for state in past if all(spec.name in state.done for spec in specs)]
     return NightPlan(
@@ -84,12 +84,9 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
     )
 
 
-def _planned_base(config: NightConfig, history: History | None, spec: WorkloadSpec) -> Base:
-    """What it would be held against by what is known now; an empty one where its past alone decides, or at first."""
-    return base_of(config, history, spec) if config.paired == "always" else Base(None)
-
-
-def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState], base: Base) -> PlannedWorkload:
+def _plan_workload(
+    spec: WorkloadSpec, base: NightPairs | None, past: Sequence[NightState]
+) -> PlannedWorkload:
     usual = next((s.done[spec.name].seconds for s in past if s.done.get(spec.name) is not None), None)
     document, fault = plan_once(spec)
     passes = [planned for planned in document.get("passes", ()) if not planned.get("skipped")]
@@ -104,11 +101,9 @@ def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState], base: Base) -
         usual=usual,
         most=spec.budget,
         runs=sum(costs) if costs and None not in costs else None,
-        reason=fault.reason if fault is not None else None,
+        message=fault.reason if fault is not None else None,
         fix=fault.fix if fault is not None else None,
-        base=base.commit if not base.same else None,
-        no_pairs=base.reason or None,
-        no_pairs_fix=base.fix,
+        pairs=base,
     )
 
 
@@ -128,9 +123,6 @@ def _recent_states(nights: Path) -> list[NightState]:
                 state = read_state(folder)
                 states += [state] if state is not None else []
     return sorted(states, key=lambda state: state.started, reverse=True)
-
-
-NIGHTS = "nights"
 
 
 @dataclass(frozen=True)
@@ -160,7 +152,7 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
             run_pairs(session, specs)
         except KeyboardInterrupt:
             interrupted = True
-            progress.end("interrupted; what was finished is kept")
+            progress.end("interrupted")
         with defer_interrupts():  # all is measured: a Ctrl-C now must not cost the report
             release_space(folder)
             night = decide_night(session, specs, interrupted=interrupted, strict=options.strict)
@@ -225,9 +217,9 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
         before = session.state.paired.get(spec.name)
         if past is None or (before is not None and not before.failed):
             continue
-        if session.config.paired == "suspects" and not _is_suspect(session, past):
+        if session.config.paired == "suspects" and not _is_suspect(past):
             continue
-        session.progress.begin(f"{spec.name} in pairs", "tonight's checkout and the last good commit in turn")
+        session.progress.begin(f"{spec.name} in pairs", "beside the last good commit")
         paired = pair_workload(session, spec, past.entry)
         for change in (*paired.changes, *paired.exact):
             key = SeriesKey(past.entry.workload, past.entry.backend, change.metric, change.scope)
@@ -236,70 +228,54 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
         for series in past.series if paired.failed else ():
             if series.key.metric == TIME:
                 session.history.confirm(past.entry.id, series.key, NOT_COMPARED)
-        session.progress.end(paired.why or _summary(paired.changes) or "no pairs")
-        session.save(session.state.with_paired(spec.name, paired))
+        count = paired.pairing.pairs if paired.pairing is not None else 0
+        session.progress.end(paired.message or paired.code or f"{count} pairs")
+        session.save(replace(session.state, paired={**session.state.paired, spec.name: paired}))
 
 
-def _is_suspect(session: NightSession, past: WorkloadPast) -> bool:
+def _is_suspect(past: WorkloadPast) -> bool:
     """Whether one of its times is outside of its limits on the bad side."""
-    outcomes = past.decide_metrics(session.config.anchor)
-    return any(m.gates and m.metric == TIME and is_candidate(m) for m in outcomes)
-
-
-def _summary(changes: Sequence[Change]) -> str:
-    return "; ".join(map(change_text, changes))
+    return any(m.gates and m.metric == TIME and is_candidate(m) for m in past.decide_metrics())
 
 
 # ---------------------------------------------------------------- the report
 
 
 def decide_night(
-    session: NightSession,
-    specs: Sequence[WorkloadSpec],
-    *,
-    interrupted: bool,
-    strict: bool,
+    session: NightSession, specs: Sequence[WorkloadSpec], *, interrupted: bool, strict: bool
 ) -> Night:
     """Everything decided, with tonight's pairs in it."""
-    workloads = [_decide_workload(session, spec, interrupted=interrupted) for spec in specs]
-    left = len(session.config.workloads) - len(specs)
-    notes = [*session.notes, *([f"{left} of the workloads were left out (--only)"] if left else [])]
-    if interrupted:
-        words = shlex.join(["profkit", "nightly", session.config.path.name, "--night", session.state.id])
-        notes.append(f"the night goes on with: {words}")
     return build_night(
         session.state.id,
         session.config.name,
         session.state.started,
-        workloads,
+        [_decide_workload(session, spec, interrupted=interrupted) for spec in specs],
+        strict=strict,
         commit=session.state.commit,
         seconds=session.seconds,
-        notes=notes,
+        left_out=len(session.config.workloads) - len(specs),
+        notes=tuple(session.notes),
         interrupted=interrupted,
-        strict=strict,
     )
 
 
 def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: bool) -> WorkloadOutcome:
-    done = session.state.done.get(spec.name)
-    if done is None:
-        reason = "the night was interrupted before it was measured" if interrupted else "it was not measured"
-        return judge_workload(spec, WorkloadState("absent", reason), None, [], session.folder)
+    done = session.state.done.get(spec.name, WorkloadState("absent"))
     past = past_of(session.history, spec, done.entry)
     if past is None:
         return judge_workload(spec, done, None, [], session.folder)
-    paired = session.state.paired.get(spec.name)
-    if paired is None and interrupted and session.config.paired == "always":
-        paired = PairedWorkload(why="the night was interrupted before", failed=True)
-    outcomes = with_pairs(past.decide_metrics(session.config.anchor), paired, past)
+    pairs = session.state.paired.get(spec.name)
+    if pairs is None and interrupted and session.config.paired == "always":
+        pairs = NightPairs(code="interrupted", failed=True)
+    outcomes = with_pairs(past.decide_metrics(), pairs, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
-    if paired is not None:
-        whole = replace(whole, fix=whole.fix or what_would_decide(whole.metrics, paired))
-        whole = replace(whole, notes=(*whole.notes, *pairs_note(paired, outcomes)))
-    if paired is not None and paired.pairing is not None:
-        env = [f"{name}={value}" for name, value in spec.env.items()]
-        words = spec.command, session.config.pairs.setup, env
-        whole = replace(whole, in_pairs=PairsCommand(*(mask_command(part)[0] for part in words)))
+    if pairs is not None:
+        kept = replace(pairs, changes=(), exact=())
+        whole = replace(whole, fix=whole.fix or what_would_decide(whole.metrics, pairs), pairs=kept)
+        if pairs.pairing is not None:
+            env = [f"{name}={value}" for name, value in spec.env.items()]
+            words = spec.command, session.config.pairs.setup, env
+            whole = replace(whole, in_pairs=PairsCommand(*(mask_command(part)[0] for part in words)))
     return with_causes(whole, past)
 
 

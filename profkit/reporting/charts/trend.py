@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from profkit.analysis.metrics import title_of
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
-from profkit.core.types import ChangePoint, Trend
+from profkit.core.types import ChangePoint, Segment, Series, Trend
 from profkit.core.types import Point as Value
 from profkit.core.types.history import SegmentCause
 from profkit.reporting.charts.axes import Axis, Scale, Tick, axis_unit, date_ticks, in_order, linear, ticks
@@ -17,6 +17,20 @@ _COLUMNS = 120  # edges of an area: finer is no longer seen
 # times the range of the values: an interval that reaches further is cut, or it would be all there is
 _BEYOND = 3.0
 _CAUSES: dict[SegmentCause, str] = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
+
+
+def segment_reason(series: Series, segment: Segment) -> str:
+    """Why a segment begins, in words."""
+    if segment.cause == "accepted":
+        return f"accepted{f' by {segment.by}' if segment.by else ''}: {segment.word}"
+    here = series.points[segment.first].machine
+    before = [p.machine for p in series.points[: segment.first] if p.valid]
+    return f"another machine: {short_machine(before[-1] if before else '')}, then {short_machine(here)}"
+
+
+def short_machine(machine: str) -> str:
+    """A fingerprint's id as people read it: enough of it to tell two apart."""
+    return machine[:12] if machine else "unknown"
 
 
 def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: str | None = None) -> Chart:
@@ -119,8 +133,9 @@ def _events(trend: Trend, at: Sequence[float]) -> Iterator[AnyMark]:
     unit = trend.series.unit
     events = [(c.index, "change", _step(c), _change(c, unit)) for c in trend.change_points]
     events += [
-        (e.first, "segment", f"◆ {_CAUSES[e.cause]}", f"new segment, {_CAUSES[e.cause]}: {e.reason}")
+        (e.first, "segment", f"◆ {_CAUSES[e.cause]}", f"new segment, {_CAUSES[e.cause]}: {why}")
         for e in trend.epochs
+        for why in (segment_reason(trend.series, e),)
     ]
     for index, style, word, words in events:
         if 0 < index < len(at):
@@ -161,5 +176,7 @@ def _description(trend: Trend) -> str:
     parts += [f"{hollow} of them decide nothing"] if hollow else []
     parts += [f"changed by {_change(change, unit)}" for change in trend.change_points[-5:]]
     begun = [segment for segment in trend.epochs if segment.first > 0]
-    parts += [f"new segment at night {e.first + 1} ({_CAUSES[e.cause]}): {e.reason}" for e in begun[-5:]]
+    for e in begun[-5:]:
+        why = segment_reason(trend.series, e)
+        parts.append(f"new segment at night {e.first + 1} ({_CAUSES[e.cause]}): {why}")
     return "; ".join(parts) + "."

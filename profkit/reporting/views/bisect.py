@@ -28,6 +28,7 @@ from profkit.reporting.view import (
     soft,
     table,
 )
+from profkit.reporting.views.comparison.words import fact_text
 from profkit.reporting.views.night.text import duration
 
 _SHORT = 10  # digits of a commit
@@ -185,7 +186,7 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
         if part.files:
             title = f"What changed in {part.commits[-1][:_SHORT]}"
             yield Section(title, (Items(tuple(code(name) for name in part.files), brief=8),))
-    yield from notes([*document.notes, *_method(document)])
+    yield from notes([*map(fact_text, document.notes), *_method(document)])
     if parts:
         yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))
 

@@ -16,7 +16,7 @@ from profkit.core.types import (
     Value,
 )
 from profkit.reporting.chart_blocks import Charts
-from profkit.reporting.charts.trend import trend_chart
+from profkit.reporting.charts.trend import segment_reason, trend_chart
 from profkit.reporting.view import (
     Block,
     Items,
@@ -32,7 +32,8 @@ from profkit.reporting.view import (
 )
 
 _MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
-_LOOKED_AT = 10  # values from which changes are looked for; below, a note of the detectors says so
+_LOOKED_AT = 10  # values from which changes are looked for
+_STRONG_CORRELATION = 0.5  # from here it is said what the correlation of neighbours costs
 
 
 def trends_view(trends: Sequence[Trend]) -> View:
@@ -73,13 +74,28 @@ def trend_blocks(trend: Trend) -> Iterator[Block]:
     yield Paragraph(soft(f"{plural(len(series.points), 'value')}, {_day(first)} to {_day(last)}"))
     for segment in trend.epochs[1:]:
         started = _day(series.points[segment.first].started)
-        yield Paragraph(f"┊ {started}: a new segment begins: {segment.reason}")
+        yield Paragraph(f"┊ {started}: a new segment begins: {segment_reason(series, segment)}")
     for change in trend.change_points:
         yield Paragraph(_change(series, change))
     if not trend.change_points and len(series.points) >= _LOOKED_AT:
         yield Paragraph("No change found.")
-    for note in trend.notes:
+    for note in _notes(trend):
         yield Paragraph(soft(note))
+
+
+def _notes(trend: Trend) -> Iterator[str]:
+    points, correlation = trend.series.points, trend.autocorrelation
+    left_out = sum(not point.valid for point in points)
+    if left_out:
+        yield f"{left_out} of {len(points)} values are not valid and decide nothing"
+    if len(points) - left_out < _LOOKED_AT:
+        yield f"{plural(len(points) - left_out, 'value')}: too few to look for a change, which takes {_LOOKED_AT}"
+    if correlation is not None and correlation >= _STRONG_CORRELATION:
+        worth = round(100 * (1 - correlation) / (1 + correlation))
+        yield (
+            f"neighbouring values follow each other (correlation {correlation:.2f}): a hundred of them say as much as "
+            f"{worth} independent ones, and a change must be larger to stand out"
+        )
 
 
 def _change(series: Series, change: ChangePoint) -> Text:

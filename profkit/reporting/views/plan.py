@@ -24,6 +24,7 @@ from profkit.reporting.view import (
     strong,
     table,
 )
+from profkit.reporting.views.night.reasons import no_pairs
 from profkit.reporting.views.night.text import duration
 
 _COUNTERS, _FEW = 24, 8  # more counters than that are not read; so many of them show what kind they are
@@ -145,10 +146,10 @@ def night_view(plan: NightPlan) -> View:
 
 
 def _workload(workload: PlannedWorkload) -> Section:
-    if workload.reason is not None:
+    if workload.message is not None:
         fix: tuple[Block, ...] = (Paragraph(joined(soft("fix: "), workload.fix)),) if workload.fix else ()
         return Section(
-            f"! {workload.name}", fix, joined(strong("cannot run: ", Status.FAIL), workload.reason)
+            f"! {workload.name}", fix, joined(strong("cannot run: ", Status.FAIL), workload.message)
         )
     usual = f"took {duration(workload.usual)} last time" if workload.usual is not None else "never ran"
     runs = f", about {format_figures(workload.runs, 2)} plain runs" if workload.runs is not None else ""
@@ -156,11 +157,11 @@ def _workload(workload: PlannedWorkload) -> Section:
         Paragraph(command(shlex.join(workload.command))),
         Paragraph(soft(f"in {workload.cwd}")),
     ]
-    if workload.base:
-        lines.append(Paragraph(f"in pairs with {workload.base[:12]}"))
-    elif workload.no_pairs:
-        mend = f" (fix: {workload.no_pairs_fix})" if workload.no_pairs_fix else ""
-        lines.append(Paragraph(f"no pairs: {workload.no_pairs}{mend}"))
+    if workload.pairs is not None and workload.pairs.code:
+        mend = f" (fix: {workload.pairs.fix})" if workload.pairs.fix else ""
+        lines.append(Paragraph(f"no pairs: {no_pairs(workload.pairs)}{mend}"))
+    elif workload.pairs is not None and workload.pairs.base:
+        lines.append(Paragraph(f"in pairs with {workload.pairs.base[:12]}"))
     return Section(
         f"+ {workload.name}",
         tuple(lines),

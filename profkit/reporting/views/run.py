@@ -8,6 +8,7 @@ from pathlib import Path
 
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.summaries.kernels import KernelRow
+from profkit.analysis.summaries.metal_readings import INTERVALS
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
@@ -188,7 +189,6 @@ def _blocks(
     yield nsight_section(document.insights)
     yield run_charts.roofline_section(document, texts, kernels)
     yield run_charts.occupancy_section(document, texts, kernels)
-    yield run_metal.encoders_section(document)
     yield run_metal.shaders_section(document)
     yield run_metal.counters_section(document)
     yield run_charts.levels_section(document, texts, kernels)
@@ -375,9 +375,10 @@ def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelR
         summary = texts.get(concern)
         if summary is not None:
             headline = summary.headline if concern != "gpu" else ""  # the head has it
-            body = Section(title_of(concern), tuple(_summary(summary)), headline, anchor=f"summary-{concern}")
-            # A page has encoders with the source of each number in a section of their own.
-            yield Sourced((), (body,)) if concern == "encoders" and document.metal is not None else body
+            metal = document.metal if concern == "encoders" else None
+            drawn = run_metal.work_chart("encoder", metal.encoders, INTERVALS) if metal is not None else ()
+            anchor = concern if concern == "encoders" else f"summary-{concern}"
+            yield Section(title_of(concern), (*drawn, *_summary(summary)), headline, anchor=anchor)
 
 
 def _all_numbers(document: RunDocument, texts: Texts) -> Section | None:

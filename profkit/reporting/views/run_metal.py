@@ -24,8 +24,8 @@ from profkit.core.types import (
 from profkit.reporting.chart_blocks import Bar, Bars, Mark, Piece, StackedBar
 from profkit.reporting.charts.marks import Chart
 from profkit.reporting.charts.of_run import over_time_chart
-from profkit.reporting.footnotes import footnote_of, reading_span
-from profkit.reporting.view import Block, DataTable, Fold, Section, Sourced, Text, table
+from profkit.reporting.footnotes import footnote_of
+from profkit.reporting.view import Block, Fold, Section, table
 from profkit.reporting.views.run_charts import chart_group, threshold_mark, without_chart
 from profkit.reporting.views.summaries.parts import Texts
 from profkit.reporting.views.summaries.time_bars import share_reading
@@ -36,11 +36,6 @@ _PROCESSES = 6  # that are named
 _ROWS = 200  # of a table
 _LABEL = 60  # characters of a name in a chart
 _PERFORMANCE, _THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
-
-
-def _sourced(*blocks: Block) -> Sourced:
-    """Tables that repeat those of the summaries, with the source of every number."""
-    return Sourced(blocks)
 
 
 def _capitalized(reason: str) -> str:
@@ -151,20 +146,23 @@ def _over_time(trace: MetalTrace) -> Iterator[Chart]:
 # ---------------------------------------------------------------- encoders and shaders
 
 
-def encoders_section(document: RunDocument) -> Section | None:
-    """Encoders by GPU time."""
-    trace = document.metal
-    if trace is None or not trace.encoders:
-        return None
-    total = sum(work.seconds for work in trace.encoders)
-    first = trace.encoders[0]
-    share = (
-        f"; {_name(first)} takes {format_percent(100 * first.seconds / total)} % of it" if total > 0 else ""
-    )
-    count = sum(work.count for work in trace.encoders)
-    labels = f"{plural(count, 'encoder')} of {plural(len(trace.encoders), 'label')}"
-    headline = f"{labels}, {format_quantity(total, 's')} on the GPU{share}."
-    return Section("Encoders", _work("encoder", trace.encoders, INTERVALS), headline, repeats=True)
+def work_chart(what: str, works: Sequence[MetalWork], origin: str) -> tuple[Block, ...]:
+    """What took most of the GPU's time, by encoder or shader; nothing of one alone."""
+    total = sum(work.seconds for work in works)
+    if total <= 0 or len(works) < 2:
+        return ()
+    source = footnote_of(share_reading("GPU time, share", 0.0, origin, "its time / the time of all of them"))
+    bars = []
+    for work in works[:_BARS]:
+        words = f"{format_quantity(work.seconds, 's')}, {format_percent(100 * work.seconds / total)} %"
+        description = f"{work.name}: {words}, {plural(work.count, 'time')}"
+        name = short_name(work.name, _LABEL)
+        bars.append(Bar(name, work.seconds, words, description, source=source))
+    more = len(works) - len(bars)
+    legend = f"{more} more in the table." if more > 0 else ""
+    description = ". ".join(bar.hover for bar in bars[:6])
+    chart = Bars("metal-work", f"GPU time, by {what}", f"{description}.", tuple(bars), None, legend)
+    return (chart_group([chart]),)
 
 
 def shaders_section(document: RunDocument) -> Section | None:
@@ -174,48 +172,11 @@ def shaders_section(document: RunDocument) -> Section | None:
         return None
     if trace.shaders:
         headline = f"{plural(len(trace.shaders), 'shader')} were timed."
-        return Section("Shaders", _work("shader", trace.shaders, SHADERS), headline, repeats=True)
+        return Section("Shaders", work_chart("shader", trace.shaders, SHADERS), headline, repeats=True)
     missing = next((absent for absent in trace.absent if absent.what == SHADERS), None)
     if missing is None:
         return None
     return without_chart("shaders", "Shaders", _capitalized(missing.reason), missing.fix)
-
-
-def _name(work: MetalWork) -> str:
-    return short_name(work.name, _LABEL)
-
-
-def _work(what: str, works: Sequence[MetalWork], origin: str) -> tuple[Block, ...]:
-    """A chart of what took most time, and a table of all."""
-    total = sum(work.seconds for work in works)
-    formula = "its time / the time of all of them"
-    reading = share_reading("GPU time, share", 0.0, origin, formula)
-    bars = []
-    for work in works[:_BARS] if total > 0 and len(works) > 1 else ():
-        share = 100 * work.seconds / total
-        words = f"{format_quantity(work.seconds, 's')}, {format_percent(share)} %"
-        description = f"{work.name}: {words}, {plural(work.count, 'time')}"
-        bars.append(Bar(_name(work), work.seconds, words, description, source=footnote_of(reading)))
-    more = len(works) - len(bars)
-    legend = f"{more} more in the table." if bars and more > 0 else ""
-    description = ". ".join(bar.hover for bar in bars[:6])
-    chart = Bars("metal-work", f"GPU time, by {what}", f"{description}.", tuple(bars), None, legend)
-    rows: list[tuple[Text, ...]] = []
-    for work in works[:_ROWS]:
-        part: Text = (
-            reading_span(reading, f"{format_percent(100 * work.seconds / total)} %") if total > 0 else "-"
-        )
-        times = (
-            format_quantity(work.seconds, "s"),
-            part,
-            format_quantity(work.median, "s"),
-            format_quantity(work.longest, "s"),
-        )
-        rows.append((work.name, str(work.count), *times))
-    columns = (what, "count", "GPU time", "share", "median", "longest")
-    left = len(works) - len(rows)
-    body = table(columns, rows, title=f"{what.capitalize()}s by GPU time", left=left)
-    return (*([chart_group([chart])] if bars else []), _sourced(body))
 
 
 # ---------------------------------------------------------------- counters
@@ -243,7 +204,6 @@ def counters_section(document: RunDocument) -> Section | None:
         blocks.append(chart_group(charts, "Counters speak of the whole GPU, whoever used it."))
     shown = f" of the set {trace.counter_set}" if trace.counter_set else ""
     headline = f"{plural(len(trace.counters), 'counter')}{shown}{_covered(trace.counters)}."
-    blocks.append(_sourced(_counter_table(trace.counters)))
     return Section("GPU counters", tuple(blocks), headline, repeats=True)
 
 
@@ -324,23 +284,6 @@ def _rates(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
     description = ". ".join(bar.hover for bar in bars[:6])
     legend = f"Light: the highest sample. {line}"
     yield Bars("gpu-rates", "Bandwidth", f"{description}.", tuple(bars), None, legend)
-
-
-def _counter_table(counters: Sequence[MetalCounter]) -> DataTable:
-    rows = [
-        (
-            f"{counter.name}: {counter.description}" if counter.description else counter.name,
-            reading_span(_counter_reading(counter)),
-            format_quantity(counter.mean, counter.unit),
-            format_quantity(counter.least, counter.unit),
-            format_quantity(counter.most, counter.unit),
-            str(counter.samples),
-        )
-        for counter in counters[:_ROWS]
-    ]
-    worked = any(counter.active is not None for counter in counters)
-    columns = ("counter", "while it worked" if worked else "value", "mean", "least", "most", "samples")
-    return table(columns, rows, title="Counters of the GPU", left=len(counters) - len(rows))
 
 
 # ---------------------------------------------------------------- states, and what is absent

@@ -8,10 +8,7 @@ from math import log
 
 import pytest
 
-from profkit.regression.bisect.plan import expected_tests
-from profkit.regression.bisect.posterior import Observation, Rules, stretches
-from profkit.regression.bisect.search import Found, Move, next_move
-from profkit.regression.bisect.worth import is_enough
+from profkit.regression.bisect.search import Found, Move, Observation, Rules, is_enough, next_move, stretches
 
 RULES = Rules()
 NOBODY: frozenset[int] = frozenset()
@@ -81,12 +78,12 @@ def test_the_probability_of_a_commit_is_how_often_it_was_that_one() -> None:
         _, seen = search(one_step(12, change), 1000 + seed, error=0.07)  # a test decides little
         for count in range(1, len(seen)):
             whole = stretches(12, NOBODY, seen[:count], RULES)
-            weights = [weight / (1 - whole[0].several) for weight in whole[0].weights]
+            weights = whole[0].weights
             if len(whole) == 1:
                 likeliest = max(range(12), key=weights.__getitem__)
                 tenth = int(10 * weights[likeliest])
                 told.setdefault(tenth, []).append((weights[likeliest], likeliest + 1 == change))
-    frequent = {tenth: rows for tenth, rows in told.items() if len(rows) >= 100}
+    frequent = {tenth: rows for tenth, rows in told.items() if len(rows) >= 70}
     assert frequent.keys() >= {1, 3, 5, 7, 9}
     for rows in frequent.values():
         stated = sum(p for p, _ in rows) / len(rows)
@@ -113,8 +110,8 @@ def test_the_second_of_two_changes_is_looked_for_where_the_noise_of_a_test_hides
         named = [one.high for one in found if not one.rest]
         both += named == [4, 12]
         alone += len(found) == 1 and named in ([4], [12])
-    assert both >= 10
-    assert alone <= 3
+    assert both >= 15
+    assert alone <= 4
 
 
 def test_a_slower_and_a_faster_commit_are_found_both() -> None:
@@ -175,7 +172,7 @@ def test_all_probabilities_are_one_together() -> None:
     _, seen = search(one_step(20, 13), 9, wrong=0.1)
     for count in range(1, len(seen) + 1):
         for stretch in stretches(20, NOBODY, seen[:count], RULES):
-            assert sum(stretch.weights) + stretch.several == pytest.approx(1)
+            assert sum(stretch.weights) == pytest.approx(1)
 
 
 def test_a_test_that_decides_nothing_still_moves_the_probability() -> None:
@@ -184,37 +181,24 @@ def test_a_test_that_decides_nothing_still_moves_the_probability() -> None:
     said = []
     for shift in (0.0, 0.4 * SLOWER, 0.5 * SLOWER, 0.6 * SLOWER, SLOWER):
         (one,) = stretches(20, NOBODY, [ends, Observation(0, 10, shift, 0.1)], RULES)
-        said.append(one.up_to(10) / (1 - one.several))
-    assert none.up_to(10) / (1 - none.several) == pytest.approx(0.5)
+        said.append(one.up_to(10))
+    assert none.up_to(10) == pytest.approx(0.5)
     assert said[2] == pytest.approx(0.5, abs=0.02)
     assert 0.1 < said[0] < said[1] < 0.5 < said[3] < said[4] < 0.9
     (precise,) = stretches(20, NOBODY, [ends, Observation(0, 10, SLOWER, 0.01)], RULES)
-    assert 0.97 < precise.up_to(10) / (1 - precise.several) < 0.999  # never without a doubt
+    assert 0.97 < precise.up_to(10) < 0.999  # never without a doubt
 
 
-def test_a_test_ends_when_another_commit_tells_more() -> None:
+def test_a_test_ends_when_it_is_clear_which_end_its_commit_is_like() -> None:
     ends = Observation(0, 20, SLOWER, 0.005)
 
-    def enough(shift: float, error: float, start: float = 1.0) -> bool:
-        return is_enough(
-            Move(0, 10), 20, NOBODY, [ends, Observation(0, 10, shift, error, 6, 4)], RULES, start
-        )
+    def enough(shift: float, error: float, asked: float | None = None) -> bool:
+        move = Move(0, 10, error=asked)
+        return is_enough(move, 20, NOBODY, [ends, Observation(0, 10, shift, error, 6)], RULES)
 
     assert enough(0.0, 0.02)
     assert enough(SLOWER, 0.02)
     assert not enough(SLOWER / 2, 0.1)
-    assert not enough(SLOWER / 3, 0.1, start=20)
-    assert enough(SLOWER / 5, 0.1, start=0)
-    assert not enough(
-        SLOWER / 5, 0.1, start=200
-    )  # a build of minutes: rather some more pairs of what is built
+    assert not enough(SLOWER / 3, 0.1)
     assert enough(SLOWER / 2, 0.01)  # clearly neither: more pairs would say the same
-
-
-@pytest.mark.parametrize("commits", [1, 2, 20, 500, 20_000])
-def test_a_plan_tells_tests_that_a_search_takes(commits: int) -> None:
-    usual, most = expected_tests(commits, RULES)
-    assert 1 <= usual <= most <= 60
-    if commits == 20:
-        made = [len(search(one_step(20, seed % 20 + 1), seed)[1]) for seed in range(20)]
-        assert usual == pytest.approx(sum(made) / 20, abs=1)
+    assert not enough(0.0, 0.02, asked=0.01)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.regression.change_points import partition
+from profkit.regression import change_points
 from tests.regression.change_points.series import noise, with_steps
 
 coarse = st.lists(st.integers(-5, 5).map(float), min_size=4, max_size=24)
@@ -17,8 +17,8 @@ def cheapest(values: np.ndarray, penalty: float) -> float:
     """The cost of the best fit, by trying every last piece of every beginning."""
     n = len(values)
     cost = [-penalty] + [np.inf] * n
-    for end in range(partition.SHORTEST, n + 1):
-        for begin in range(end - partition.SHORTEST + 1):
+    for end in range(change_points.SHORTEST, n + 1):
+        for begin in range(end - change_points.SHORTEST + 1):
             piece = values[begin:end]
             cost[end] = min(cost[end], cost[begin] + penalty + np.abs(piece - np.median(piece)).sum())
     return cost[n]
@@ -26,34 +26,34 @@ def cheapest(values: np.ndarray, penalty: float) -> float:
 
 def cost_of(values: np.ndarray, places: list[int], penalty: float) -> float:
     pieces = np.split(values, places)
-    assert min(map(len, pieces)) >= partition.SHORTEST or not places
+    assert min(map(len, pieces)) >= change_points.SHORTEST or not places
     return sum(np.abs(piece - np.median(piece)).sum() for piece in pieces) + penalty * len(places)
 
 
 @given(coarse, st.floats(0.1, 20))
 def test_no_fit_is_cheaper_than_the_one_found(values: list[float], penalty: float) -> None:
     series = np.array(values)
-    if len(series) >= 2 * partition.SHORTEST:
-        found = cost_of(series, partition.l1_partition(series, penalty), penalty)
+    if len(series) >= 2 * change_points.SHORTEST:
+        found = cost_of(series, change_points.best_fit(series, penalty), penalty)
         assert found == pytest.approx(cheapest(series, penalty), abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_fit_of_real_numbers_is_cheaper(seed: int) -> None:
     series = with_steps(noise("t3", 110, seed), (31, 3), (38, -3), (77, 2))
-    found = cost_of(series, partition.l1_partition(series, 9.0), 9.0)
+    found = cost_of(series, change_points.best_fit(series, 9.0), 9.0)
     assert found == pytest.approx(cheapest(series, 9.0), rel=1e-9)
 
 
 def test_pieces_longer_than_what_is_looked_at_in_one_go_are_found() -> None:
     series = with_steps(noise("gauss", 3000, 1), (1200, 3), (2400, -3))
-    assert partition.l1_partition(series, 24.0) == [1200, 2400]
+    assert change_points.best_fit(series, 24.0) == [1200, 2400]
 
 
 def test_a_spike_makes_no_piece() -> None:
-    assert partition.l1_partition(with_steps(noise("gauss", 60, 1), (30, 1e6), (31, -1e6)), 12.0) == []
+    assert change_points.best_fit(with_steps(noise("gauss", 60, 1), (30, 1e6), (31, -1e6)), 12.0) == []
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0], [1.0, 1.0, 2.0]])
 def test_too_few_values_have_no_change(values: list[float]) -> None:
-    assert partition.l1_partition(np.array(values), 1.0) == []
+    assert change_points.best_fit(np.array(values), 1.0) == []

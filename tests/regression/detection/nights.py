@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from profkit.core.types import AcceptedChange, Direction, MetricOutcome, Point, Series, SeriesKey
-from profkit.regression.detection.decide import _build_outcome
-from profkit.regression.detection.late import change_points_of, find_late_regression
+from profkit.regression.detection.decide import decide, outcome_of
 from profkit.regression.detection.nights import judge_nights
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.decide import ConfirmWord
 
+LATE = ("change-point", "drift")  # said every night until it is gone or accepted
 FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
 # noise of about 1 %, the same for every test, and no two neighbours alike
 NOISE = (
@@ -83,17 +84,27 @@ def every_night(
 ) -> tuple[MetricOutcome, ...]:
     """What `decide` says of each night, given the nights before it alone: in one pass, since a year of calls is slow.
 
-    An accepted change counts from the night that it was accepted for; a late regression from the night on in which it
-    could first be seen. A quiet night has no limits, and so another reason.
+    An accepted change counts from the night that it was accepted for. What is found late is asked for at the last night
+    only, and by halving from which night on it is said. A quiet night has no limits.
     """
     nights = judge_nights(series, rule, accepted, words)
-    late = (
-        find_late_regression(series, rule, nights, change_points_of(series, nights)) if rule.gates else None
-    )
-    outcomes = []
-    for index, result in enumerate(nights.results):
-        cut = replace(series, points=series.points[: index + 1])
-        known = late if late is not None and index >= late.seen and index in nights.past else None
-        word = (words or {}).get(series.points[index].entry)
-        outcomes.append(_build_outcome(cut, rule, nights, result, word, known))
-    return tuple(outcomes)
+
+    def cut(index: int) -> Series:
+        return replace(series, points=series.points[: index + 1])
+
+    found = [outcome_of(cut(index), rule, result) for index, result in enumerate(nights.results)]
+    last = decide(series, rule, accepted, words)
+    if last.code in LATE:
+        asked = [i for i, p in enumerate(series.points) if p.machine == series.points[-1].machine and p.valid]
+        seen = bisect_left(asked, True, key=lambda i: decide(cut(i), rule, accepted, words).code in LATE)
+        for index in asked[seen:]:
+            if found[index].outcome in ("pass", "new", "ambiguous"):
+                same = {
+                    "outcome": last.outcome,
+                    "code": last.code,
+                    "step": last.step,
+                    "expected": last.expected,
+                }
+                same |= {"since": last.since, "commit": last.commit, "good_commit": last.good_commit}
+                found[index] = replace(found[index], **same)
+    return tuple(found)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from profkit.regression.detection.nights import judge_nights
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.decide import ConfirmWord, confirm
-from tests.regression.detection.nights import every_night
+from tests.regression.detection.nights import LATE, every_night
 from tests.regression.detection.years import Truth, Year
 
 PATIENCE = 30  # nights after a step in which finding it is still finding it
@@ -82,7 +82,9 @@ def by_nights(year: Year, rule: NightRule) -> list[int]:
 
 def _alarms(year: Year, rule: NightRule, words: dict[str, ConfirmWord]) -> list[int]:
     told = every_night(year.series, rule, year.accepted, words)
-    return [i for i, one in enumerate(told) if one.code in ALARMS]
+    news = [i for i, one in enumerate(told) if one.code in ALARMS]
+    late = [i for i in news if told[i].code in LATE]
+    return [i for i in news if i not in late[1:]]  # that is said every night, and is news once
 
 
 def same_night(year: Year, rule: NightRule, most: int = 20) -> list[int]:

@@ -1,91 +1,99 @@
-"""The band of quiet nights, and what widens it."""
+"""The limits of quiet nights, what widens them, and nights in which others had the processor."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
-from profkit.regression.detection import rule_for
-from profkit.regression.detection.control_limits import autocorrelation, recent_limits, widened_limits
-from tests.regression.detection.test_decide import RULE
-from tests.regression.detection.years import clinging, gaussian
+from profkit.core.types import Disturbance, Series
+from profkit.regression.detection import decide, rule_for
+from profkit.regression.detection.nights import Night, control_limits
+from profkit.regression.history import entry_of, open_history
+from tests.documents import document
+from tests.regression.detection.nights import every_night, series_of
+from tests.regression.detection.years import gaussian
 
-RATE = rule_for("ipc", {"ipc": {"relative": 0}})  # no floor, so that the band alone is seen
+RULE = rule_for("time.median")
+BARE = rule_for("ipc", {"ipc": {"relative": 0}})  # no floor, so that the limits alone are seen
+# Five nights beside a busy neighbour, and nine within 3 %.
+BUSY = (1.31, 2.04, 1.62, 1.45, 1.88)
+CALM = (1.012, 0.996, 1.004, 1.014, 0.989, 1.001, 0.993, 1.008, 0.999)
 
 
-def values(r: float, n: int, seed: int = 1) -> list[float]:
-    return [1 + v for v in islice(clinging(r)(random.Random(seed), 0.01), n)]
+def level(values: Sequence[float]) -> list[Night]:
+    return [Night(place, value, 0.0) for place, value in enumerate(values)]
+
+
+def beside(values: Sequence[float], lost: Sequence[float]) -> Series:
+    """The series, with the share of each night that others had; the later ones had nothing taken away."""
+    series = series_of(values)
+    shares = [*lost, *[0.0] * (len(values) - len(lost))]
+    points = tuple(replace(p, lost=share) for p, share in zip(series.points, shares, strict=True))
+    return replace(series, points=points)
 
 
 def test_a_quiet_night_of_a_normal_series_is_outside_in_about_one_of_a_thousand() -> None:
-    draws = [1 + v for v in islice(gaussian(random.Random(5), 0.01), 20_000)]
-    outside = 0
-    for end in range(24, len(draws)):
-        band = recent_limits(draws[end - 24 : end], None, RATE)
-        outside += not band.low <= draws[end] <= band.high
+    draws = level([1 + v for v in islice(gaussian(random.Random(5), 0.01), 10_000)])
+    outside = sum(
+        bool(control_limits(draws[end - 24 : end], BARE).side(draws[end].value))
+        for end in range(24, len(draws))
+    )
     assert 0.0002 < outside / len(draws) < 0.004
 
 
-def test_a_short_level_has_wider_limits_and_less_so_where_its_noise_is_known() -> None:
-    level = [1 + v for v in islice(gaussian(random.Random(2), 0.01), 24)]
-    whole = recent_limits(level, None, RATE)
-    short = recent_limits(level[:7], None, RATE)
-    known = recent_limits(level[:7], 0.01, RATE)
-    assert (short.high - short.low) / short.sigma > (known.high - known.low) / known.sigma
-    assert (known.high - known.low) / known.sigma > (whole.high - whole.low) / whole.sigma
-    assert known.sigma == pytest.approx(0.01, rel=0.3)
-
-
-def test_one_night_in_a_level_of_three_is_judged_by_the_noise_that_was_known() -> None:
-    band = recent_limits([1.0, 1.0, 1.0], 0.01, RATE)
-    assert band.high - 1.0 > 0.03
-
-
-@pytest.mark.parametrize(("r", "low", "high"), [(0.0, -0.15, 0.15), (0.3, 0.15, 0.45), (0.6, 0.45, 0.75)])
-def test_autocorrelation_is_told_and_a_drift_does_not_pretend_to_it(
-    r: float, low: float, high: float
-) -> None:
-    found = [autocorrelation(values(r, 120, seed)) for seed in range(60)]
-    drifting = [
-        autocorrelation([v + 0.001 * i for i, v in enumerate(values(r, 120, seed))]) for seed in range(60)
-    ]
-    assert low < sum(found) / 60 < high
-    assert low < sum(drifting) / 60 < high
-
-
-def test_of_few_nights_autocorrelation_is_a_guess_and_a_constant_has_none() -> None:
-    assert autocorrelation(values(0.0, 19), 0.4) == 0.4
-    assert autocorrelation([2.0] * 50) == 0.0
-
-
-def test_correlated_neighbours_widen_the_limits() -> None:
-    wider = []
-    for seed in range(40):
-        level = values(0.6, 120, seed)
-        near = recent_limits(level, None, RATE)
-        far = widened_limits(near, level, RATE)
-        wider.append((far.high - far.low) / (near.high - near.low))
-    assert sum(wider) / 40 > 1.2
-    level = values(0.0, 120)
-    near = recent_limits(level, None, RATE)
-    far = widened_limits(near, level, RATE)
-    assert (far.high - far.low) / (near.high - near.low) < 1.15
-
-
-def test_the_night_after_a_candidate_need_not_be_as_far_out_unless_neighbours_are_correlated() -> None:
-    shares = []
-    for r in (0.0, 0.6):
-        level = values(r, 120, 3)
-        near = recent_limits(level, None, RATE)
-        alone, after = widened_limits(near, level, RATE), widened_limits(near, level, RATE, followed=True)
-        shares.append((after.high - after.low) / (alone.high - alone.low))
-    assert shares[0] == pytest.approx(2.5 / 4, abs=0.08)
-    assert shares[1] > 0.9
+def test_a_short_level_has_wider_limits_and_a_night_that_follows_one_outside_narrower_ones() -> None:
+    draws = level([1 + v for v in islice(gaussian(random.Random(2), 0.01), 24)])
+    whole, short = control_limits(draws, BARE), control_limits(draws[:7], BARE)
+    assert (short.high - short.low) / short.sigma > 1.4 * (whole.high - whole.low) / whole.sigma
+    following = control_limits(draws, BARE, following=True)
+    assert (following.high - following.low) / (whole.high - whole.low) == pytest.approx(2.5 / 4)
 
 
 def test_the_floor_holds_for_a_following_night_too() -> None:
-    level = [1.0 + 0.0001 * (i % 3) for i in range(60)]
-    near = recent_limits(level, None, RULE)
-    assert widened_limits(near, level, RULE, followed=True).high >= 1.02
+    steady = level([1.0 + 0.0001 * (i % 3) for i in range(60)])
+    assert control_limits(steady, RULE, following=True).high >= 1.02
+
+
+def test_disturbed_nights_are_forgotten_once_there_are_quiet_ones() -> None:
+    values, lost = [*BUSY, *CALM], [1 - 1 / value for value in BUSY]
+    blind, seeing = decide(series_of(values), RULE), decide(beside(values, lost), RULE)
+    assert blind.detectable is not None
+    assert seeing.detectable is not None
+    assert blind.detectable > 0.9
+    assert seeing.detectable <= 0.10
+    assert (seeing.outcome, seeing.code) == ("pass", "held")
+    stepped = [*values, 1.15]
+    assert decide(series_of(stepped), RULE).outcome == "pass"
+    assert decide(beside(stepped, lost), RULE).code == "suspect"
+
+
+@pytest.mark.parametrize("lost", [0.002, 0.3])
+def test_nights_that_were_all_disturbed_alike_count_as_if_none_was(lost: float) -> None:
+    draw = random.Random(3)
+    values = [draw.gauss(1, 0.01) for _ in range(150)]
+    outcomes = every_night(beside(values, [lost] * len(values)), RULE)
+    assert [o.outcome for o in outcomes] == [o.outcome for o in every_night(series_of(values), RULE)]
+
+
+def test_a_machine_that_is_hardly_ever_quiet_is_judged_all_the_same() -> None:
+    draw = random.Random(4)
+    lost = [0.0 if night % 12 == 0 else draw.uniform(0.3, 0.6) for night in range(60)]
+    values = [draw.gauss(1, 0.01) / (1 - share) for share in lost]
+    outcomes = every_night(beside(values, lost), RULE)
+    assert {o.outcome for o in outcomes[30:]} <= {"pass", "ambiguous", "improved"}
+    assert outcomes[-1].outcome == "pass"
+
+
+def test_a_history_keeps_which_share_of_its_time_a_run_lost(tmp_path: Path) -> None:
+    lost = (Disturbance(10.0, cpu=6.0, stolen=1.0, others=3.0, waited=2.0),)
+    run = replace(document(), disturbances=lost)
+    with open_history(tmp_path / "history.sqlite") as history:
+        history.add(entry_of(run))
+        (point, *_) = history.series()[0].points
+    assert point.lost == pytest.approx(0.3)
+    assert "time lost" not in entry_of(document()).facts

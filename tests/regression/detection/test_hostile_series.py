@@ -11,6 +11,7 @@ import pytest
 from profkit.core.codec import to_plain_data
 from profkit.core.types import AcceptedChange
 from profkit.regression.detection import decide, rule_for
+from profkit.reporting.views.night.reasons import reason_of
 from tests.regression.detection.nights import every_night, series_of
 
 POOLS = {
@@ -35,7 +36,7 @@ def test_every_value_has_an_outcome(pool: str, better: str) -> None:
         told = every_night(series, rule, [AcceptedChange("gated_mlp", "2026-02-01", "word")])
         assert len(told) == len(values)
         last = decide(series, rule)
-        assert last.reason
+        assert reason_of(last)
         json.dumps([to_plain_data(one) for one in (*told, replace(last, trend=None))], allow_nan=False)
 
 
@@ -44,5 +45,5 @@ def test_a_count_that_was_nothing_and_is_something_is_told_in_its_own_unit() -> 
     series = series_of([0.0] * 30 + [4096.0] * 3, metric="shared.bank_conflicts", unit="count")
     told = decide(series, rule)
     assert told.outcome == "regressed"
-    assert told.reason.startswith("4.10 k above 0 for 3 nights")
+    assert reason_of(told).startswith("4.10 k above 0 for 3 nights")
     assert told.detectable is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from profkit.core.types import AcceptedChange
+from profkit.core.types import AcceptedChange, Segment
 from profkit.regression.detection import segments_of
 from tests.regression.detection.nights import date, series_of
 
@@ -37,12 +37,7 @@ def test_a_machine_begins_a_segment_where_none_of_those_before_comes_again(
 def test_an_accepted_change_begins_a_segment_with_its_word_and_who_said_it() -> None:
     told = AcceptedChange("gated_mlp", date(2), "checks were added", by="mira")
     found = segments_of(series_of([1.0] * 4), [told])
-    assert [(e.first, e.last, e.cause, e.reason) for e in found][1] == (
-        2,
-        3,
-        "accepted",
-        "accepted by mira: checks were added",
-    )
+    assert found[1] == Segment(2, 3, "accepted", "checks were added", "mira")
 
 
 def test_of_other_workloads_and_metrics_nothing_is_accepted() -> None:

@@ -52,7 +52,6 @@ def test_every_line_of_the_example_that_is_commented_out_can_be_read(tmp_path: P
     assert config.workloads[0].passes == ("timing",)
     assert config.workloads[0].floors["time.p95"] == {"relative": "5 %", "nights": 5}
     assert config.pairs.checkout == ("./fetch.sh", "{commit}", "{folder}")
-    assert config.anchor.commit == "1a2b3c4d"
     assert config.accepted[0].word == "now checks its input"
 
 
@@ -134,9 +133,6 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "  - {name: b, command: ./b > out.txt}\n", 5, "holds >", '[sh, -c, "./b > out.txt"]'),
         (LEAST + "  - {name: b, command: A=1 ./b}\n", 5, "begins with a variable", 'env: {A: "1"}'),
         (LEAST + "calibrate: {workloads: 1}\n", 5, "no key 'calibrate'", "one of: version"),
-        (LEAST + "anchor: {}\n", 5, "a commit or a date", "anchor: {commit:"),
-        (LEAST + "anchor: {commit: 1234567}\n", 5, "not a commit", "in quotes"),
-        (LEAST + "anchor: {date: yesterday}\n", 5, "not a date", "date: 2026"),
         (
             LEAST + "accepted: [{workload: b, since: 2026-01-01, word: x}]\n",
             5,

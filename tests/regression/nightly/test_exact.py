@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workplace import InTurn, Profiled, commit, git, repository
+from workplace import InTurn, Profiled, commit, git, notes_of, repository, told
 
 from tests.cli_runner import profkit
 
@@ -61,13 +61,13 @@ def test_four_per_cent_more_instructions_than_the_base_fail_the_first_night(
     bad = counted(place, "1041")
     code, workload, instructions = night(place, "a")
     assert (code, instructions["outcome"], instructions["code"]) == (1, "regressed", "exact")
-    assert instructions["reason"] == f"+4.1 % beside {good[:7]}, exact"
+    assert told(workload, "instructions") == f"+4.1 % beside {good[:12]}, exact"
     assert (instructions["good_commit"], instructions["commit"]) == (good, bad)
-    assert workload["reason"].startswith("instructions: ")
+    assert told(workload).startswith("instructions: ")
     assert len(simulated) == 4  # tonight's and the base's, and as it fails the night each once more
-    code, _, again = night(place, "b")
+    code, workload, again = night(place, "b")
     assert (code, again["since"]) == (1, instructions["since"])
-    assert "since" in again["reason"]
+    assert "since" in told(workload)
 
 
 def test_a_base_that_was_counted_before_on_this_machine_is_not_counted_again(
@@ -107,7 +107,7 @@ def test_counts_that_differ_between_runs_of_one_commit_decide_nothing_and_are_no
     counted(place, "1041 1049 1030 1020")
     code, workload, instructions = night(place, "a")
     assert (code, instructions["outcome"]) == (0, "new")
-    assert any("of one commit lies" in note for note in workload["notes"])
+    assert any("of one commit lies" in note for note in notes_of(workload))
 
 
 def test_a_package_that_changed_between_nights_is_no_change_of_the_code(
@@ -121,7 +121,7 @@ def test_a_package_that_changed_between_nights_is_no_change_of_the_code(
     code, workload, instructions = night(place, "d")
     assert code == 0
     assert instructions["code"] != "exact"
-    assert any("of one commit lies 5.0 % apart" in note for note in workload["notes"])
+    assert any("of one commit lies 5.0 % apart" in note for note in notes_of(workload))
 
 
 def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
@@ -131,7 +131,7 @@ def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
     counted(place, "1041")
     code, workload, instructions = night(place, "a")
     assert (code, instructions["code"]) == (0, "new")
-    assert any("instructions of the base are not known" in note for note in workload["notes"])
+    assert any("instructions of the base are not known" in note for note in notes_of(workload))
 
 
 def lines_of(workload: dict[str, Any]) -> list[tuple[str, str, bool]]:
@@ -148,7 +148,7 @@ def test_more_cache_lines_than_the_base_fail_the_first_night(
     counted(place, "1000")
     code, workload, _ = night(place, "a")
     assert (code, lines_of(workload)) == (1, [("regressed", "exact", True)])
-    assert workload["reason"] == f"dram.bytes: +3.0 % beside {good[:7]}, exact"
+    assert told(workload) == f"dram.bytes: +3.0 % beside {good[:12]}, exact"
 
 
 def test_cache_lines_that_do_not_repeat_neither_gate_nor_are_shown(
@@ -189,10 +189,11 @@ def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) ->
     commit(place, 100)
     code, workload, instructions = night(place, "a")
     assert (code, instructions["outcome"], instructions["code"]) == (0, "improved", "exact"), workload[
-        "notes"
+        "pairs"
     ]
+
     assert instructions["change"]["ratio"] == pytest.approx(100 / 104, abs=0.005)
-    assert base[:7] in instructions["reason"]
+    assert base[:12] in told(workload, "instructions")
     codes = {m["metric"]: m["code"] for m in workload["metrics"]}
     assert {name: codes[name] for name in watched} == dict.fromkeys(watched, "exact")
 

@@ -19,7 +19,9 @@ from profkit.core.types import (
     Comparison,
     MetricOutcome,
     Night,
+    NightPairs,
     Outcome,
+    Pairing,
     PairsCommand,
     Sample,
     Scope,
@@ -29,6 +31,7 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.regression.nightly.night import build_night, exit_code, night_to_text
+from profkit.reporting.views.night.reasons import incident_lines, night_reason
 from tests.paired_documents import said
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
 
@@ -40,8 +43,7 @@ def metric(outcome: Outcome = "pass", **more: object) -> MetricOutcome:
     told: dict[str, object] = {
         "metric": "time.median",
         "outcome": outcome,
-        "code": outcome,
-        "reason": f"it is {outcome}",
+        "code": {"regressed": "nights", "ambiguous": "suspect", "pass": "held"}.get(outcome, outcome),
         "step": "nights",
         "unit": "s",
         "scope": REGION,
@@ -55,7 +57,7 @@ def metric(outcome: Outcome = "pass", **more: object) -> MetricOutcome:
 
 def workload(name: str, outcome: Outcome = "pass", **more: object) -> WorkloadOutcome:
     told: dict[str, object] = {"metrics": (metric(outcome),) if outcome != "missing" else ()}
-    made = WorkloadOutcome(name, "cpu", outcome, outcome, f"because {outcome}", seconds=3.0)
+    made = WorkloadOutcome(name, "cpu", outcome, outcome, seconds=3.0)
     return replace(made, **{**told, **more})  # type: ignore[arg-type]
 
 
@@ -83,7 +85,7 @@ def test_the_worst_stands_first_and_what_passed_last() -> None:
 def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> None:
     side = Sample(1e-3)
     again = Change(
-        "time.median", "s", "lower", side, side, "different", "worse", "it is", ratio=1.5, low=1.25, high=1.8
+        "time.median", "s", "lower", side, side, "different", "worse", ratio=1.5, low=1.25, high=1.8
     )
     told = metric("regressed", change=again, commit="b" * 40, good_commit="a" * 40)
     hot = Cause("neighbours", said("Other work disturbed the candidate."), evidence=(said("load 7.2"),))
@@ -106,23 +108,25 @@ def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> N
 def test_what_pairs_decided_is_said_once_and_the_next_commands_run_the_same_two_commits() -> None:
     side = Sample(1e-3)
     change = Change(
-        "time.median", "s", "lower", side, side, "different", "worse", "it is", ratio=1.5, low=1.25, high=1.8
+        "time.median", "s", "lower", side, side, "different", "worse", ratio=1.5, low=1.25, high=1.8
     )
-    reason = "+50 % [+25.0, +80.0] beside aaaaaaaaaaaa in 4 pairs"
     told = replace(
         metric("regressed", change=change, commit="b" * 40, good_commit="a" * 40),
         code="paired",
-        reason=reason,
     )
+    pairing = NightPairs("a" * 40, pairing=Pairing(4, 1.0, 2.0))
     how = PairsCommand(("python", "my bench.py"), ("make", "-j2"), ("PYTHONPATH=my src",))
-    one = night(workload("w", "regressed", metrics=(told,), in_pairs=how))
+    one = night(workload("w", "regressed", metrics=(told,), pairs=pairing, in_pairs=how))
     for text in (night_text(one), night_markdown(one), night_page(one)):
         words = " ".join(unescape(text).replace("\\", "").split())
         start, end = "PYTHONPATH='my src' profkit", "--setup 'make -j2' -- python 'my bench.py'"
         assert "side by side" not in words
+        assert "+50.0 % [+25.0, +80.0] beside aaaaaaaaaaaa in 4 pairs" in words
         assert f"{start} compare --base {'a' * 12} --head {'b' * 12} {end} # why" in words
         assert f"{start} bisect {'a' * 12} {'b' * 12} {end}" in words
-    both = night(*(workload(name, "regressed", metrics=(told,), in_pairs=how) for name in ("v", "w")))
+    both = night(
+        *(workload(name, "regressed", metrics=(told,), pairs=pairing, in_pairs=how) for name in ("v", "w"))
+    )
     words = " ".join(night_text(both).split())
     assert words.count(" bisect ") == 1  # the same two commits
     assert words.count(" compare --base ") == 2
@@ -138,7 +142,15 @@ def test_a_note_of_several_workloads_is_said_once() -> None:
 
 def test_the_first_line_of_a_workload_that_failed_names_its_error() -> None:
     said = "the workload exited with 1; it said:\n  File 'a.py', line 3\n    f()\nKeyError: 'x'\n"
-    one = night(replace(workload("w", "missing"), reason=said, ending="workload-failed", metrics=()))
+    one = night(
+        replace(
+            workload("w", "missing"),
+            message=said,
+            code="workload-failed",
+            ending="workload-failed",
+            metrics=(),
+        )
+    )
     first = night_text(one).splitlines()[0]
     assert first.endswith("w: the workload exited with 1: \"KeyError: 'x'\"")
     assert "a.py" in night_junit(one)  # its detail has all of it
@@ -164,7 +176,7 @@ def test_every_pass_says_how_small_a_change_it_could_have_seen() -> None:
     for text in (night_text(one), night_markdown(one), night_page(one)):
         assert "3.1" in text
     assert "could have shown a change of 3.1 %" in night_junit(one)
-    assert one.reason == "nothing regressed; a change of 3.1 % would have been seen everywhere"
+    assert night_reason(one) == "nothing regressed; a change of 3.1 % would have been seen everywhere"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +233,7 @@ def test_a_watched_metric_fails_nothing_and_is_told() -> None:
 
 
 def test_annotations_are_escaped_as_githubs_runner_reads_them() -> None:
-    one = night(workload("a: b, 100 %\r\n", "missing", reason="50 %\nof it", fix="do: this, now"))
+    one = night(workload("a: b, 100 %\r\n", "missing", message="50 %\nof it", fix="do: this, now"))
     assert night_annotations(one) == (
         "::error title=a%3A b%2C 100 %25  %3A missing::50 %25 of it%0Afix: do: this, now\n"
     )
@@ -240,7 +252,7 @@ def test_changes_of_one_commit_are_one_incident() -> None:
     one = night(workload("a", metrics=(slow,)), workload("b", metrics=(replace(slow, value=1.2e-3),)))
     (incident,) = one.incidents
     assert (
-        incident.headline
+        incident_lines(one, incident)[0]
         == "2 workloads regressed by +10 % to +20 % since 2026-11-18, with commit cccccccccccc"
     )
     assert "2 workloads regressed" in night_text(one)
@@ -251,17 +263,17 @@ def hostile() -> Night:
     comparison = Comparison(side, side, "regressed", said(HOSTILE), causes=(Cause("x", said(HOSTILE)),))
     bad = metric(
         "regressed",
-        reason=HOSTILE,
+        message=HOSTILE,
         scope=Scope("region", HOSTILE * 50),
         commit=HOSTILE,
         since=HOSTILE,
-        change_points=(ChangePoint(1, 1.0, 2.0, ("a", "b"), HOSTILE, HOSTILE),),
+        change_points=(ChangePoint(1, 1.0, 2.0, HOSTILE, HOSTILE),),
     )
     verdict = Verdict(
         HOSTILE, "ipc", "fail", HOSTILE, Threshold(">", 1, ""), None, "", Scope("run"), "measured"
     )
     one = workload(
-        HOSTILE, "regressed", metrics=(bad,), reason=HOSTILE, fix=HOSTILE, run=HOSTILE, log=HOSTILE, ending="died",
+        HOSTILE, "regressed", metrics=(bad,), message=HOSTILE, fix=HOSTILE, run=HOSTILE, log=HOSTILE, ending="died",
         verdicts=(verdict,), notes=(HOSTILE,), comparison=comparison,
     )  # fmt: skip
     return replace(night(one, notes=(HOSTILE,)), name=HOSTILE, id="n1")

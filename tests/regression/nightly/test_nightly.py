@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
-from workplace import aged, commit, git, repository
+from workplace import aged, commit, git, notes_of, repository, told
 
 from profkit.regression.history import open_history
 from tests import schemas
@@ -75,9 +75,11 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
         "tool": "machine",
         "good": "done",
     }
-    assert "SIGABRT" in found["crash"]["reason"]
-    assert found["raise"]["reason"].endswith("it said:\nModuleNotFoundError: No module named 'absent_module'")
-    assert "SIGKILL" in found["kill"]["reason"]
+    assert "SIGABRT" in found["crash"]["message"]
+    assert found["raise"]["message"].endswith(
+        "it said:\nModuleNotFoundError: No module named 'absent_module'"
+    )
+    assert "SIGKILL" in found["kill"]["message"]
     assert "on a Mac" in found["tool"]["fix"]
     assert "Traceback" not in said.err
     folder = tmp_path / "reports" / "nights" / said.json()["id"]
@@ -102,10 +104,10 @@ def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
     )
     found = by_name(night(tmp_path).json())
     for name in ("forges", "floods"):
-        assert found[name]["reason"].startswith("the workload exited with 1; it said:\n")
-        assert len(found[name]["reason"]) <= 2000
+        assert found[name]["message"].startswith("the workload exited with 1; it said:\n")
+        assert len(found[name]["message"]) <= 2000
         assert found[name]["fix"] is None
-    assert "ran past its time limit" in found["sleeps"]["reason"]
+    assert "ran past its time limit" in found["sleeps"]["message"]
     assert found["sleeps"]["fix"] == "timeout: SECONDS"
 
 
@@ -160,8 +162,8 @@ def test_an_interrupted_night_tells_what_was_finished_and_goes_on_later(
     assert "Traceback" not in err
     found = by_name(document)
     assert (found["good"]["outcome"], found["slow"]["outcome"]) == ("ambiguous", "missing")
-    assert "not compared: the night was interrupted" in found["good"]["reason"]
-    assert "interrupted" in found["last"]["reason"]
+    assert "not compared: the night was interrupted" in told(found["good"])
+    assert "interrupted before it was measured" in (tmp_path / "reports/nights/n1/report.md").read_text()
     assert (tmp_path / "reports" / "nights" / "n1" / "report.html").is_file()
     written(tmp_path, GOOD + "  - {name: slow, command: [python, -c, pass]}\n")
     again = by_name(night(tmp_path, "--night", "n1").json())
@@ -203,7 +205,7 @@ def test_what_cannot_be_confirmed_says_why_and_fails_nothing(tmp_path: Path, sim
     commit(place, 300)
     document = night(place, "--night", "b").json()
     assert (document["exit_code"], document["workloads"][0]["outcome"]) == (0, "ambiguous")
-    assert "setup command exited with 3" in document["workloads"][0]["notes"][0]
+    assert "setup command exited with 3" in notes_of(document["workloads"][0])[0]
     assert night(place, "--night", "b", "--strict").code == 5
 
 
@@ -216,7 +218,7 @@ def test_a_plan_runs_nothing_and_writes_nothing(tmp_path: Path) -> None:
     document = said.json()
     assert (said.code, document["schema"]) == (0, "profkit.night-plan/1")
     assert [w["passes"] for w in document["workloads"]] == [["timing"], []]
-    assert "is not there" in document["workloads"][1]["reason"]
+    assert "is not there" in document["workloads"][1]["message"]
     assert sorted(os.listdir(tmp_path)) == ["night.yaml"]
     shown = profkit("nightly", "night.yaml", "--plan", cwd=tmp_path, process=False)
     assert "Nothing was run" in shown.out
@@ -260,7 +262,7 @@ def test_a_plan_starts_no_program_that_the_file_names(tmp_path: Path, lines: str
         f"  - {{name: a, backend: cpu, {lines.replace('FOLDER', str(tmp_path))}}}\n"
     )
     said = night(tmp_path, "--plan")
-    assert (said.code, said.json()["workloads"][0]["reason"]) == (0, None)
+    assert (said.code, said.json()["workloads"][0]["message"]) == (0, None)
     assert not ran.exists()
 
 

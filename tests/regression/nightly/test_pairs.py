@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workplace import InTurn, commit, git, repository
+from workplace import InTurn, commit, git, notes_of, repository, told
 
 from profkit.core.types import AcceptedChange, SampleSet
 from profkit.regression import profile_process
@@ -57,7 +57,7 @@ def test_a_first_night_finds_a_commit_that_is_a_fifth_slower_than_the_one_before
     assert (code, workload["outcome"], time["code"], time["step"]) == (1, "regressed", "paired", "same-night")
     assert (time["commit"], base_of(time), time["nights"]) == (bad, good, 1)
     assert time["change"]["ratio"] == pytest.approx(1.2, abs=0.01)
-    assert f"+{100 * (time['change']['ratio'] - 1):.1f} %" in time["reason"]
+    assert f"+{100 * (time['change']['ratio'] - 1):.1f} %" in told(workload, "time.median")
     assert git(place, "worktree", "list").count("\n") == 0
     assert len(in_turn.runs) >= 8
 
@@ -80,10 +80,10 @@ def test_a_regression_stands_against_the_same_commit_until_it_is_mended(
     good = git(place, "rev-parse", "HEAD")
     bad = commit(place, 120)
     first = night(place, "a")[2]
-    code, _, again = night(place, "b")
+    code, workload, again = night(place, "b")
     assert (code, base_of(again), again["commit"], again["nights"]) == (1, good, bad, 2)
     assert again["since"] == first["since"]
-    assert "since" in again["reason"]
+    assert "since" in told(workload)
     (place / "other.txt").write_text("this change touches nothing")
     commit(place, 120)
     code, _, third = night(place, "c")
@@ -106,7 +106,7 @@ def test_what_was_accepted_is_what_later_nights_are_held_against(tmp_path: Path,
     assert said.code == 0, said.err
     code, workload, _ = night(place, "b")
     assert (code, workload["outcome"], workload["code"]) == (0, "pass", "same-code")
-    assert "nothing was committed" in workload["reason"]
+    assert "nothing was committed" in told(workload)
     commit(place, 150)
     code, _, time = night(place, "c")
     assert (code, base_of(time)) == (1, slower)
@@ -122,7 +122,7 @@ def test_a_change_that_is_accepted_in_the_file_from_tonight_on_is_no_regression(
         history.accept(AcceptedChange("work", datetime.now(timezone.utc).isoformat(), "checks its input"))
     code, workload, time = night(place, "b")
     assert (code, time["outcome"]) == (0, "pass"), workload["notes"]
-    assert "accepted" in workload["reason"]
+    assert "accepted" in told(workload)
     assert in_turn.runs == []
 
 
@@ -145,9 +145,9 @@ def test_what_could_not_be_decided_is_held_against_the_same_commit_again(
     assert night(place, "a")[0] == 0
     commit(place, 105)
     in_turn.swing = 0.7
-    code, _, time = night(place, "b")
+    code, workload, time = night(place, "b")
     assert (code, time["outcome"], base_of(time)) == (0, "ambiguous", good)
-    assert "whether it is more than 2.0 % cannot be told" in time["reason"]
+    assert "whether it is more than 2.0 % cannot be told" in told(workload, "time.median")
     in_turn.swing = 0.0
     (place / "other.txt").write_text("x")
     commit(place, 105)
@@ -162,8 +162,8 @@ def test_a_first_commit_is_new_and_what_the_next_night_is_held_against(
     first = git(place, "rev-parse", "HEAD")
     code, found, _ = night(place, "a")
     assert (code, found["outcome"], in_turn.runs) == (0, "new", [])
-    assert "there is no commit before this one: later nights are held against" in found["reason"]
-    assert found["notes"] == []
+    assert "there is no commit before this one: later nights are held against" in told(found)
+    assert notes_of(found) == []
     commit(place, 120)
     code, _, time = night(place, "b")
     assert (code, base_of(time)) == (1, first)
@@ -185,8 +185,8 @@ def test_a_night_whose_pairs_are_prevented_is_not_decided_and_says_why_first(
     code, found, _ = night(place, "a")
     assert in_turn.runs == []
     assert (code, found["outcome"], found["code"]) == (0, "ambiguous", "not-compared")
-    assert found["reason"].startswith("time.median of work: not compared: ")
-    assert says in found["reason"]
+    assert told(found).startswith("time.median of work: not compared: ")
+    assert says in told(found)
     assert fix in found["fix"]
     said = profkit("nightly", "night.yaml", "--strict", "--quiet", "--night", "b", cwd=place, process=False)
     assert said.code == 5
@@ -222,7 +222,7 @@ def test_too_few_pairs_decide_nothing_and_are_no_base_for_later_nights(
     in_turn.lasts = 0.02
     code, found, _ = night(place, "b")
     assert (code, found["outcome"], found["code"]) == (0, "ambiguous", "not-compared")
-    assert "1 pair in the budget of" in found["reason"]
+    assert "1 pair in the budget of" in told(found)
     assert found["fix"].startswith("pairs: {budget: ")
     (place / "night.yaml").write_text(
         (place / "night.yaml").read_text().replace("pairs: {budget: 0.001}\n", "")
@@ -293,10 +293,10 @@ def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_pa
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "night.yaml").write_text(HEAD + "workloads: [{name: work, command: [python, work.py]}]\n")
-    assert "in no git repository (fix: git init" in night(bare, "a")[1]["notes"][0]
+    assert "in no git repository (fix: git init" in notes_of(night(bare, "a")[1])[0]
     place = place_of(tmp_path, workload=", on: 'prefix:env'")
     commit(place, 120)
-    assert "it runs elsewhere (on:)" in night(place, "a")[1]["notes"][0]
+    assert "it runs elsewhere (on:)" in notes_of(night(place, "a")[1])[0]
     assert in_turn.runs == []
 
 
@@ -308,7 +308,7 @@ def test_a_clone_without_the_commits_before_says_how_to_get_them(tmp_path: Path,
     (shallow / "night.yaml").write_text((place / "night.yaml").read_text())
     code, workload, _ = night(shallow, "a")
     assert (code, workload["outcome"]) == (0, "ambiguous")
-    assert "this clone is shallow" in workload["reason"]
+    assert "this clone is shallow" in told(workload)
     assert "git fetch --unshallow" in workload["fix"]
 
 
@@ -329,7 +329,7 @@ def test_a_ctrl_c_in_the_pairs_keeps_the_night_and_the_next_call_makes_them(
     in_turn.interrupt_at = 5
     code, workload, _ = night(place, "a")
     assert (code, workload["outcome"], workload["code"]) == (130, "ambiguous", "not-compared")
-    assert "the night goes on with: profkit nightly night.yaml --night a" in (
+    assert "the night goes on with the same command and --night a" in (
         place / "reports" / "nights" / "a" / "report.md"
     ).read_text().replace("\\", "")
     assert git(place, "worktree", "list").count("\n") == 0
@@ -365,7 +365,7 @@ def test_the_commit_of_the_last_good_night_is_no_regression_however_slow_the_mac
     for number in range(5):
         code, workload, time = night(place, f"b{number}")
         assert (code, workload["outcome"], time["code"]) == (0, "pass", "same-code")
-        assert "the machine or a package changed" in time["reason"]
+        assert "the machine or a package changed" in told(workload, "time.median")
     assert in_turn.runs == []
 
 
@@ -379,7 +379,7 @@ def test_pairs_decide_a_night_of_which_the_run_itself_was_throttled(
     slower_machine(monkeypatch, 1.5, hot=True)
     got, workload, time = night(place, "b")
     assert (got, workload["outcome"], time["code"]) == (code, outcome, "paired")
-    assert "throttled" in workload["notes"][0]
+    assert "throttled" in notes_of(workload)[0]
     with open_history(place / "reports" / "history.sqlite") as history:
         assert not history.entries()[-1].valid  # and no later night is compared with its time
 
@@ -416,7 +416,7 @@ def test_without_pairs_a_candidate_is_told_and_fails_nothing_at_first(
     commit(place, 130)
     code, workload, time = night(place, "b")
     assert (code, time["outcome"], time["code"]) == (0, "ambiguous", "suspect")
-    assert workload["notes"] == []
+    assert notes_of(workload) == []
     assert in_turn.runs == []
 
 
@@ -433,8 +433,7 @@ def test_a_plan_names_the_commit_of_the_pairs_and_takes_the_time_of_whole_nights
     night(place, "9")  # later than the night 10, though its name comes after it
     plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
     (work,) = plan["workloads"]
-    assert work["base"] is None
-    assert "nothing was committed" in work["no_pairs"]
+    assert (work["pairs"]["code"], work["pairs"]["same"]) == ("same-code", True)
     states = [json.loads(path.read_text()) for path in place.rglob("state.json")]
     assert plan["usual"] == max(state["seconds"] for state in states)
     assert plan["usual"] > work["usual"]

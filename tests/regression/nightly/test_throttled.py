@@ -48,6 +48,4 @@ def test_a_mac_that_was_hot_while_it_was_traced_decides_nothing() -> None:
     cool = metal_documents.run()
     hot = metal_documents.metal(thermal=(MetalState("Nominal", 0.4), MetalState("Fair", 0.6)))
     assert throttling_reason(cool) is None
-    assert (
-        throttling_reason(metal_documents.run(hot)) == "throttled: thermal state Fair in 60.0 % of the trace"
-    )
+    assert throttling_reason(metal_documents.run(hot)) == "throttled: thermal state Fair in 60 % of the trace"

@@ -8,12 +8,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from math import exp
 from pathlib import Path
+from typing import Any
 
-from profkit.core.types import Scope
+from profkit.core.codec import from_plain_data
+from profkit.core.types import Scope, WorkloadOutcome
 from profkit.regression.history import open_history
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.paired.one_run import OneRun, RunOptions
 from profkit.regression.paired.version import PRESENT, Version
+from profkit.reporting.views.night.reasons import reason_of, workload_reason
+from profkit.reporting.views.night.text import workload_notes
 from tests.git_repository import commit as commit
 from tests.git_repository import git as git
 from tests.git_repository import repository as repository
@@ -32,6 +36,19 @@ def spec(folder: Path, **more: object) -> WorkloadSpec:
         "budget": 30.0,
     }
     return WorkloadSpec(**{**told, **more})  # type: ignore[arg-type]
+
+
+def told(workload: dict[str, Any], metric: str | None = None) -> str:
+    """The sentence that reports have on a workload of night.json, or on one of its metrics."""
+    one = from_plain_data(WorkloadOutcome, workload)
+    if metric is None:
+        return workload_reason(one)
+    return reason_of(next(m for m in one.metrics if m.metric == metric), one.pairs)
+
+
+def notes_of(workload: dict[str, Any]) -> list[str]:
+    """The notes that reports have on a workload of night.json."""
+    return workload_notes(from_plain_data(WorkloadOutcome, workload))
 
 
 def aged(history: Path, nights: int = 10) -> None:

@@ -49,7 +49,7 @@ def test_every_part_is_there_in_its_order() -> None:
         "23.0 ms of 578 ms",
         "the host had submitted nothing: 150 ms, 70.8 %",
         "Apple M1, 8 GPU cores, 68.3 GB/s peak",
-        "Compute Command 0 takes 53.3 % of it",
+        "Compute Command 0 takes 53.3 % of 7.74 ms",
         "The recording had Shader Timeline: Disabled.",
         "Dashed line: what the chip is specified with, 68.3 GB/s.",
         "While the process worked on the GPU: Minimum 8.00 ms, Maximum 200 µs.",

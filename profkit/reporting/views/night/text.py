@@ -7,13 +7,22 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
-from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
-from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
-from profkit.reporting.footnotes import threshold_text
+from profkit.core.formatting import format_figures, format_quantity, plural, signed
+from profkit.core.types import MetricOutcome, Night, NightPairs, Outcome, WorkloadOutcome
+from profkit.core.types.night import (
+    EXACTLY,
+    FIRST,
+    MISSED_TARGET,
+    NOT_COMPARED,
+    OUTCOME_ORDER,
+    PAIRED,
+    SAME_CODE,
+)
+from profkit.reporting.charts.trend import segment_reason
 from profkit.reporting.view import Span, Status, Text, strong
 from profkit.reporting.views.comparison import DISTURBANCES
-from profkit.reporting.views.comparison.words import cause_text, evidence_texts
+from profkit.reporting.views.comparison.words import cause_text, evidence_texts, fact_text
+from profkit.reporting.views.night.reasons import no_pairs, reason_of, uncounted
 
 OUTCOMES: dict[Outcome, Status] = {
     "regressed": Status.FAIL,
@@ -24,10 +33,9 @@ OUTCOMES: dict[Outcome, Status] = {
     "new": Status.NEW,
     "pass": Status.PASS,
 }
-BESIDE_BASE = ("paired", "exact")  # codes whose reason begins with the size of the change
-# Codes whose reason begins with the value, and with what it is compared with (`regression/detection/reasons.py`).
+BESIDE_BASE = (PAIRED, EXACTLY)  # codes whose reason begins with the size of the change
+# Codes whose reason begins with the value, and with what it is compared with.
 _WITH_VALUE = ("collapse", "held", "seen-before", "suspect", "same", "same-night", "perhaps-better")
-_SAID = 160  # characters of a program's last line
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
 
 
@@ -47,13 +55,6 @@ def counts(workloads: Sequence[WorkloadOutcome]) -> Text:
     return tuple(parts) or "no workload"
 
 
-def short_reason(reason: str) -> str:
-    """A reason in one line: of what a workload printed at its end the last line, which names the error, in quotes."""
-    head, said, printed = reason.partition("; it said:\n")
-    lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    return f'{head}: "{shorten(lines[-1], _SAID)}"' if said and lines else " ".join(reason.split())
-
-
 def change_of(metric: MetricOutcome) -> str:
     """`640 µs → 694 µs (+8.4 %)`; what there is of it."""
     if metric.value is None:
@@ -67,10 +68,10 @@ def change_of(metric: MetricOutcome) -> str:
     return f"{text} ({_signed(metric.value / metric.expected - 1)})"
 
 
-def why_of(metric: MetricOutcome) -> str:
+def why_of(metric: MetricOutcome, pairs: NightPairs | None) -> str:
     """Its change, and the reason of its outcome."""
-    change = change_of(metric)
-    return f"{change}: {metric.reason}" if change and metric.code not in _WITH_VALUE else metric.reason
+    change, reason = change_of(metric), reason_of(metric, pairs)
+    return f"{change}: {reason}" if change and metric.code not in _WITH_VALUE else reason
 
 
 def _signed(ratio: float) -> str:
@@ -85,24 +86,10 @@ def detectable(metric: MetricOutcome) -> str:
     return f"{format_figures(metric.detectable * 100, 2)} %"
 
 
-def name_of(metric: MetricOutcome) -> str:
-    """The metric, and where it was measured if that is not the run."""
-    return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric
-
-
 def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
     """The metrics that somebody must look at, the worst first; those that gate before those that are watched."""
     loud = [metric for metric in workload.metrics if metric.outcome not in QUIET]
     return sorted(loud, key=lambda metric: (not metric.gates, OUTCOME_ORDER.index(metric.outcome)))
-
-
-def missed_targets(workload: WorkloadOutcome) -> list[str]:
-    """Targets that failed, with the reason of each."""
-    return [
-        f"target {v.target} ({threshold_text(v)}): {v.reason}"
-        for v in workload.verdicts
-        if v.verdict == "fail"
-    ]
 
 
 def causes(workload: WorkloadOutcome) -> list[str]:
@@ -218,33 +205,47 @@ def new_segments(workload: WorkloadOutcome) -> list[str]:
         for segment in trend.epochs if trend is not None else ():
             if segment.cause != "begin" and trend is not None:
                 when = trend.series.points[segment.first].started[:10]
-                lines[f"new segment since {when}: {segment.reason}"] = None
+                lines[f"new segment since {when}: {segment_reason(trend.series, segment)}"] = None
     return sorted(lines, reverse=True)
 
 
 def trust_lines(night: Night) -> list[str]:
-    """How many metrics chance alone puts outside of their limits, and how the same code compared with itself."""
-    lines = []
-    if night.looked_at:
-        line = f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their control limits"
-        by_chance = night.expected_false
-        lines.append(
-            line + (f"; {format_figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
-        )
+    """How many metrics are outside of their limits."""
+    if not night.looked_at:
+        return []
+    return [f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their control limits"]
+
+
+def night_notes(night: Night) -> list[str]:
+    """The notes of the night and of its workloads, what several have once: `parse, small: ...`."""
+    lines = list(night.notes)
+    if night.left_out:
+        lines.append(f"{night.left_out} of the workloads were left out (--only)")
+    if night.interrupted:
+        lines.append(f"the night goes on with the same command and --night {shlex.quote(night.id)}")
+    names: dict[str, list[str]] = {}
+    for workload in night.workloads:
+        for note in workload_notes(workload):
+            names.setdefault(note, []).append(workload.name)
+    every = len(night.workloads)
+    for note, whose in names.items():
+        lines.append(f"{'all workloads' if 1 < len(whose) == every else ', '.join(whose)}: {note}")
     return lines
 
 
-def grouped_notes(workloads: Sequence[WorkloadOutcome]) -> list[str]:
-    """The notes of all workloads, what several have once: `parse, small: ...`, `all workloads: ...`."""
-    names: dict[str, list[str]] = {}
-    for workload in workloads:
-        for note in workload.notes:
-            names.setdefault(note, []).append(workload.name)
-    every = len(workloads)
-    return [
-        f"{'all workloads' if 1 < len(whose) == every else ', '.join(whose)}: {note}"
-        for note, whose in names.items()
-    ]
+def workload_notes(workload: WorkloadOutcome) -> list[str]:
+    """What is to be noted of one: why its run counts for little, and what of its pairs an outcome does not say."""
+    lines, pairs = list(workload.notes), workload.pairs
+    if workload.ending == "done" and workload.message and workload.outcome != "invalid":
+        lines.insert(0, f"{workload.message}: only what was run in pairs counts")
+    if pairs is None:
+        return lines
+    lines += [*map(fact_text, pairs.notes), *map(uncounted, pairs.uncounted)]
+    told = any(m.gates and m.code in (NOT_COMPARED, SAME_CODE, FIRST) for m in workload.metrics)
+    if pairs.code and not told:
+        fix = f" (fix: {pairs.fix})" if pairs.fix else ""
+        lines.append(f"not run in pairs: {no_pairs(pairs)}{fix}")
+    return lines
 
 
 def duration(seconds: float) -> str:

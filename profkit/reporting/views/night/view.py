@@ -36,6 +36,14 @@ from profkit.reporting.view import (
     strong,
     table,
 )
+from profkit.reporting.views.night.reasons import (
+    incident_lines,
+    missed_targets,
+    name_of,
+    night_reason,
+    short_reason,
+    workload_reason,
+)
 from profkit.reporting.views.night.text import (
     BESIDE_BASE,
     OUTCOMES,
@@ -49,15 +57,13 @@ from profkit.reporting.views.night.text import (
     disturbances,
     duration,
     evidence,
-    grouped_notes,
-    missed_targets,
-    name_of,
     new_segments,
     next_lines,
-    short_reason,
+    night_notes,
     trust_lines,
     why_of,
     word_of,
+    workload_notes,
 )
 
 _CASES: dict[Outcome, CaseState] = {
@@ -94,7 +100,7 @@ def view(night: Night, folder: Path | None = None) -> View:
         f"{night.name}: night {night.id}",
         tuple(_blocks(night, folder)),
         Label(OUTCOMES[night.outcome], night.outcome.upper()),
-        (night.reason,),
+        (night_reason(night),),
         tuple(facts),
         warning="This night was interrupted: what was finished is shown below." if night.interrupted else "",
     )
@@ -103,13 +109,14 @@ def view(night: Night, folder: Path | None = None) -> View:
 def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
     together = [incident for incident in night.incidents if len(incident.members) > 1]
     if together:
-        yield Section("Changes that belong together", (Items(tuple(map(_incident, together))),))
+        items = tuple(_incident(night, incident) for incident in together)
+        yield Section("Changes that belong together", (Items(items),))
     loud = [workload for workload in night.workloads if workload.outcome not in QUIET]
     calm = [workload for workload in night.workloads if workload.outcome in QUIET]
     for workload in loud:
         yield Section(
             (Label(OUTCOMES[workload.outcome], word_of(workload)).span, f": {workload.name}"),
-            tuple(_loud(workload)),
+            tuple(_loud(workload, night)),
         )
     if calm:
         title = "Passed, and the smallest change that each would have shown"
@@ -119,12 +126,12 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
             (Section(title, (_passed(calm, watched=True),), fold=Fold.FOLDED),),
             (Section(title, (_passed(calm, watched=False),)),),
         )
-    watched = tuple(_status(w.name, m) for w in calm for m in alarming(w))
+    watched = tuple(_status(w, m, w.name) for w in calm for m in alarming(w))
     if watched:
         yield Section("Watched metrics, which fail no night", (_statuses(watched),))
     yield from notes([f"{w.name}: {line}" for w in night.workloads for line in new_segments(w)], "Segments")
     yield from notes(trust_lines(night), "How far to trust it")
-    yield from notes([*night.notes, *grouped_notes(night.workloads)], "Notes")
+    yield from notes(night_notes(night), "Notes")
     charts = [chart for w in calm for m in w.metrics if m.gates for chart in _chart(m)]
     if charts:
         left = len(charts) - _CHARTS
@@ -141,24 +148,22 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
     yield Annotations(tuple(_annotations(night)))
 
 
-def _incident(incident: Incident) -> Item:
+def _incident(night: Night, incident: Incident) -> Item:
     status = OUTCOMES[incident.outcome]
-    return Item(
-        (Span(f"{status.sign} ", status=status), strong(incident.headline)),
-        tuple(map(soft, incident.members)),
-    )
+    headline, lines = incident_lines(night, incident)
+    return Item((Span(f"{status.sign} ", status=status), strong(headline)), tuple(map(soft, lines)))
 
 
 # ---------------------------------------------------------------- one workload
 
 
-def _loud(workload: WorkloadOutcome) -> Iterator[Block]:
+def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
     """A workload that needs attention: its reason, its metrics, why, what to type, its plots."""
     loud = alarming(workload)
     if not any(metric.gates for metric in loud):
-        yield Paragraph(short_reason(workload.reason))
+        yield Paragraph(short_reason(workload_reason(workload, interrupted=night.interrupted)))
     if loud:
-        yield _statuses([_status("", metric) for metric in loud])
+        yield _statuses([_status(workload, metric) for metric in loud])
     lines: list[Text] = [joined(Span("✗ ", status=Status.FAIL), line) for line in missed_targets(workload)]
     lines += [joined(strong("why: "), line) for line in causes(workload)]
     lines += [joined(strong("note: "), line) for line in disturbances(workload)]
@@ -180,16 +185,16 @@ def _loud(workload: WorkloadOutcome) -> Iterator[Block]:
         yield Detail((Section("Its other metrics", (body,), fold=Fold.FOLDED),))
 
 
-def _status(workload: str, metric: MetricOutcome) -> StatusRow:
+def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -> StatusRow:
     """The metric, its change and why; below it what a re-run showed and where its history changed."""
     word = metric.outcome.upper() + ("" if metric.gates else ", watched")
     return StatusRow(
         OUTCOMES[metric.outcome],
         word,
         (name_of(metric),),
-        why_of(metric),
+        why_of(metric, workload.pairs),
         limit=detectable(metric),
-        place=workload,
+        place=place,
         below=(*evidence(metric), *change_points(metric)[:2]),
     )
 
@@ -214,7 +219,7 @@ def _metrics_table(pairs: Sequence[tuple[WorkloadOutcome, MetricOutcome | None]]
         status = OUTCOMES[metric.outcome if metric is not None else workload.outcome]
         name = (Span(status.sign, status=status), f" {workload.name}")
         if metric is None:
-            rows.append((name, "-", "-", "-", workload.reason))
+            rows.append((name, "-", "-", "-", workload_reason(workload)))
             continue
         values = format_quantity(metric.value, metric.unit), format_quantity(metric.expected, metric.unit)
         rows.append((name, name_of(metric), *values, detectable(metric)))
@@ -236,28 +241,18 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
     A watched metric fails nothing, so it is skipped where it moved.
     """
     group = f"{night.name}.{workload.name}"
-    cases = [_metric_case(group, metric) for metric in workload.metrics]
+    reason = workload_reason(workload, interrupted=night.interrupted)
+    cases = [_metric_case(group, workload, metric) for metric in workload.metrics]
     cases += [_target_case(group, verdict) for verdict in workload.verdicts]
     state = _CASES[workload.outcome]
     if not any(case.state == state for case in cases):
-        fix = f"\nfix: {workload.fix}" if workload.fix else ""
-        detail = f"{workload.reason}{fix}"
-        cases.insert(
-            0,
-            Case(
-                group,
-                "workload",
-                state,
-                short_reason(workload.reason),
-                detail,
-                workload.seconds,
-                workload.code,
-            ),
-        )
+        detail = f"{reason}\nfix: {workload.fix}" if workload.fix else reason
+        words = (group, "workload", state, short_reason(reason), detail, workload.seconds, workload.code)
+        cases.insert(0, Case(*words))
     facts = {"night": night.id, "outcome": workload.outcome, "code": workload.code}
     facts |= {"commit": night.commit} if night.commit else {}
     facts |= {"run": workload.run} if workload.run else {}
-    lines = [workload.reason, *causes(workload), *new_segments(workload), *workload.notes]
+    lines = [reason, *causes(workload), *new_segments(workload), *workload_notes(workload)]
     lines += [
         f"{name_of(m)}: could have shown a change of {detectable(m)}"
         for m in workload.metrics
@@ -273,10 +268,10 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
     )
 
 
-def _metric_case(group: str, metric: MetricOutcome) -> Case:
+def _metric_case(group: str, workload: WorkloadOutcome, metric: MetricOutcome) -> Case:
     state = _CASES[metric.outcome]
     state = state if metric.gates or state == "passed" else "skipped"
-    message = why_of(metric)
+    message = why_of(metric, workload.pairs)
     detail = "\n".join([message, *change_points(metric)])
     return Case(group, name_of(metric), state, message, detail, kind=metric.code)
 
@@ -299,10 +294,11 @@ def _annotations(night: Night) -> Iterator[Annotation]:
         if level is None:
             continue
         loud = alarming(workload)
-        lines = [] if any(metric.gates for metric in loud) else [short_reason(workload.reason)]
+        reason = short_reason(workload_reason(workload, interrupted=night.interrupted))
+        lines = [] if any(metric.gates for metric in loud) else [reason]
         for metric in loud[:5]:
             separator = " " if change_of(metric) else ": "
-            lines.append(f"{name_of(metric)}{separator}{why_of(metric)}")
+            lines.append(f"{name_of(metric)}{separator}{why_of(metric, workload.pairs)}")
         lines += [*missed_targets(workload)[:5], *causes(workload)[:5]]
         lines += [f"fix: {workload.fix}"] if workload.fix else []
         yield Annotation(

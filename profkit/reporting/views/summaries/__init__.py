@@ -8,7 +8,7 @@ from dataclasses import replace
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.backends import Backend, backend_named
 from profkit.core.types import RunDocument
-from profkit.reporting.views.summaries import counted, cpu, gpu_time, kernels, metal, python, time
+from profkit.reporting.views.summaries import counted, cpu, gpu_time, kernels, metal, metal_work, python, time
 from profkit.reporting.views.summaries.parts import ConcernFacts, SummaryText
 
 _TextOf = Callable[[ConcernFacts], "SummaryText | None"]
@@ -40,8 +40,8 @@ _KERNELS: Mapping[str, _TextOf] = {
 }
 _ENCODERS: Mapping[str, _TextOf] = {
     "gpu": metal.metal_gpu_text,
-    "encoders": metal.encoders_text,
-    "shaders": metal.shaders_text,
+    "encoders": metal_work.encoders_text,
+    "shaders": metal_work.shaders_text,
     "occupancy": metal.metal_occupancy_text,
     "bandwidth": metal.metal_bandwidth_text,
     "state": metal.metal_state_text,

@@ -1,8 +1,7 @@
-"""An Apple GPU in words: where its time goes, encoders and shaders, occupancy, bandwidth, and what slowed it down."""
+"""An Apple GPU in words: where its time goes, occupancy, bandwidth, and what slowed it down."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from profkit.analysis.summaries.metal_counters import (
@@ -16,19 +15,17 @@ from profkit.analysis.summaries.metal_counters import (
     known_counters,
 )
 from profkit.analysis.summaries.metal_readings import (
-    ENCODERS,
-    INTERVALS,
-    SHADERS,
+    TOOL,
     IdleCause,
-    explain_absence,
     idle_causes,
     idle_of,
     percent_of,
     window_of,
 )
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
-from profkit.core.types import MetalState, MetalTrace, MetalWork, Reading, Spread
-from profkit.reporting.view import DataTable
+from profkit.core.types import RUN, MetalCounter, MetalState, MetalTrace, Reading, Source, Spread
+from profkit.reporting.footnotes import reading_span
+from profkit.reporting.view import DataTable, Text
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
     ConcernFacts,
@@ -37,7 +34,6 @@ from profkit.reporting.views.summaries.parts import (
     capitalized,
     metric_table,
     named_table,
-    share_text,
     summary_text,
     unknown_text,
 )
@@ -216,77 +212,6 @@ def _gpu_notes(metal: MetalTrace) -> Iterator[str]:
         )
 
 
-# ---------------------------------------------------------------- encoders and shaders
-
-TOP_WORK = 10  # more than anybody works on at once
-NAME = 34
-# What Instruments calls an encoder without a label.
-DEFAULT = re.compile(r"|(Compute|Render|Blit|Acceleration Structure) (Command|Encoder) \d+")
-_BY_TIME = "Encoders by GPU time"
-
-
-def encoders_text(facts: ConcernFacts) -> SummaryText | None:
-    """Time by encoder label, by channel where nothing has a label; None where the process had nothing on the GPU."""
-    metal = facts.document.metal
-    works = (metal.encoders or metal.channels) if metal is not None else ()
-    if metal is None or not works:
-        return None
-    kind = "encoder" if metal.encoders else "channel"
-    total = sum(work.seconds for work in works)
-    top = max(works, key=lambda work: work.seconds)
-    notes = []
-    if not metal.encoders:
-        reason, fix, _ = explain_absence(metal, (ENCODERS, INTERVALS), "the trace has no labels of encoders")
-        notes.append(f"Encoders cannot be distinguished: {reason}" + (f" ({fix})" if fix else "") + ".")
-    elif all(DEFAULT.fullmatch(work.name.strip()) for work in works):
-        notes.append(
-            "These are Metal's own names: MTLCommandEncoder.label gives each encoder one that tells it."
-        )
-    share = f"{share_text(top.seconds, total)} of {format_quantity(total, 's')}"
-    pieces = plural(sum(work.count for work in works), kind)
-    headline = f"{shorten(top.name, 48)} takes {share} in {pieces}."
-    return summary_text(
-        "encoders", headline, (), [_work_table(_BY_TIME, kind, works)], notes, brief=(_BY_TIME,)
-    )
-
-
-def shaders_text(facts: ConcernFacts) -> SummaryText | None:
-    """Time by shader; without any why, and how to get it."""
-    metal = facts.document.metal
-    if metal is None:
-        return None
-    if not metal.shaders:
-        reason, fix, _ = explain_absence(metal, (SHADERS,), "the recording has no time of single shaders")
-        line = f"Time by shader is not known: {reason}."
-        return summary_text("shaders", line, notes=(f"To have it: {fix}",) if fix else ())
-    total = sum(work.seconds for work in metal.shaders)
-    top = max(metal.shaders, key=lambda work: work.seconds)
-    headline = f"{shorten(top.name, 48)} takes {share_text(top.seconds, total)} of the time of all shaders."
-    return summary_text(
-        "shaders", headline, (), [_work_table("Shaders by GPU time", "shader", metal.shaders)]
-    )
-
-
-def _work_table(title: str, kind: str, works: Sequence[MetalWork]) -> DataTable:
-    ordered = sorted(works, key=lambda work: -work.seconds)
-    total = sum(work.seconds for work in works)
-    rows = [
-        (
-            shorten(work.name, NAME) or "(no label)",
-            str(work.count),
-            format_quantity(work.seconds, "s"),
-            share_text(work.seconds, total),
-            format_quantity(work.median, "s"),
-            format_quantity(work.longest, "s"),
-        )
-        for work in ordered[:TOP_WORK]
-    ]
-    rest = ordered[TOP_WORK:]
-    part = format_percent(100 * sum(work.seconds for work in rest) / total) if rest and total > 0 else "0"
-    note = f"and {plural(len(rest), f'further {kind}')}, {part} % of the time" if rest else None
-    return named_table(title, (kind, "count", "total", "share", "median", "longest"), rows, note)
-
-
 # ---------------------------------------------------------------- counters
 
 MOST_COUNTERS = 40  # in the table: an M1 has 32, later chips 86 and more
@@ -345,10 +270,11 @@ def _counter_table(metal: MetalTrace) -> DataTable | None:
     known = known_counters(metal)
     if not known:
         return None
-    rows = [
+    rows: list[tuple[Text, ...]] = [
         (
             shorten(counter.name, 32),
-            *(_number_cell(value, counter.unit) for value in (counter.active, counter.mean, counter.most)),
+            reading_span(_counted(counter), _number_cell(counter.active, counter.unit)),
+            *(_number_cell(value, counter.unit) for value in (counter.mean, counter.least, counter.most)),
             str(counter.samples),
         )
         for counter in known[:MOST_COUNTERS]
@@ -359,8 +285,16 @@ def _counter_table(metal: MetalTrace) -> DataTable | None:
     if covered:
         least, most = format_percent(100 * min(covered)), format_percent(100 * max(covered))
         notes.append(f"samples cover {least if least == most else f'{least} to {most}'} % of the time")
-    titles = ("counter", "at work", "mean", "most", "samples")
+    titles = ("counter", "at work", "mean", "least", "most", "samples")
     return named_table("All counters, of the whole device", titles, rows, "; ".join(notes))
+
+
+def _counted(counter: MetalCounter) -> Reading:
+    """The mean while the process had work on the GPU, with its source."""
+    source = Source(
+        TOOL, counter.name, formula="mean by sample duration, while the process worked on the GPU"
+    )
+    return Reading(counter.name, counter.active or 0.0, counter.unit, "measured", RUN, source)
 
 
 def _number_cell(value: float | None, unit: str) -> str:

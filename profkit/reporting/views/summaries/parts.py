@@ -10,7 +10,7 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import Hotspot, Profile, Reading, RunDocument
-from profkit.reporting.view import DataTable, TableColumn, Text
+from profkit.reporting.view import DataTable, TableColumn, Text, plain_text
 
 NAME_WIDTH = 44  # what an 80-column terminal leaves a name beside three columns of numbers
 TOP_FUNCTIONS = 10  # functions in a table: more than anybody works on at once, few enough to be seen at once
@@ -77,7 +77,11 @@ def named_table(
     words: Collection[str] = (),
 ) -> DataTable:
     """A table whose first column holds names and the others numbers, but for those in `words`; none of dashes alone."""
-    used = [n for n in range(len(columns)) if n == 0 or any(row[n] not in (NOTHING, "") for row in rows)]
+    used = [
+        n
+        for n in range(len(columns))
+        if n == 0 or any(plain_text(row[n]) not in (NOTHING, "") for row in rows)
+    ]
     titles = tuple(
         TableColumn(
             columns[n], numeric=n > 0 and columns[n] not in words, kernel=n == 0 and columns[0] != "range"
