@@ -18,6 +18,7 @@ from hypothesis import settings
 
 # Here and nowhere else: playwright runs once in a process, so all tests of a session share one browser.
 from tests.browser import browser as browser
+from tests.temporary import TEMPORARY
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -104,6 +105,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for tool in ("perf", "valgrind", "torch"):
         if item.get_closest_marker(tool) is not None and (reason := _why_not(tool)) is not None:
             pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_in_the_temporary_folder() -> Iterator[None]:
+    """No test leaves a folder or a file of profkit's there, nor does what it starts."""
+    yield
+    gc.collect()
+    left = sorted(path.name for path in Path(TEMPORARY.name).glob("profkit-*"))
+    assert not left, f"tests left these in the temporary folder: {left}"
 
 
 LEAVING_SECONDS = 10.0  # for threads that are just ending what they have started

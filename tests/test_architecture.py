@@ -28,17 +28,15 @@ HEAVY = {
 HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 # Only the processes that measure or judge load these: they are torch and Triton, from the first line on.
 BENCH = (
-    "evaluation/arguments",
     "evaluation/evaluator",
     "evaluation/judging",
-    "evaluation/llm_backend",
-    "evaluation/measures",
+    "evaluation/feedback",
+    "evaluation/functions",
     "kernels/operations/cuda/",
     "kernels/operations/in_float64.py",
     "kernels/operations/triton/",
     "kernels/sweep/bench",
     "kernels/sweep/device.py",
-    "kernels/sweep/settings",
     "kernels/evaluation/candidate/arguments.py",
     "kernels/evaluation/candidate/cuda_memory.py",
     "kernels/evaluation/candidate/memory.py",

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from profkit.analysis.evaluation import FastPoint, MeanSpeedup, least_speedup, mean_of_speedups
 from profkit.analysis.evaluation.feedback import NO_OWN_KERNEL
+from profkit.analysis.evaluation.scores import FastPoint
+from profkit.analysis.evaluation.speedups import MeanSpeedup, least_speedup, mean_of_speedups
 from profkit.core.types import (
     Attempt,
     AttemptStatus,

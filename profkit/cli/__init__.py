@@ -1,6 +1,6 @@
 """The command line: one file per verb. Only here are faults caught, printed and turned into exit codes."""
 
-import profkit.cli.library_first  # noqa: F401  # the first of all imports
+import profkit.core.library_first  # noqa: F401  # the first of all imports
 
 # isort: split
 import errno
@@ -22,8 +22,13 @@ MOST_COLUMNS = 1000  # of a terminal; every line is filled up to its width
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
 
 
-def main() -> None:
-    """Run `profkit` and leave the process with the contract's exit code."""
+def main(fault_file: str = "") -> None:
+    """Run `profkit` and leave the process with the contract's exit code.
+
+    A program of ours that started it reads why it failed from `fault_file`, as JSON: what is printed is for people.
+    """
+    global _fault_file
+    _fault_file = fault_file
     try:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where a shell has it ignored
             signal.signal(signal.SIGINT, _interrupt_once)
@@ -36,6 +41,7 @@ def main() -> None:
         raise SystemExit(Interrupted.exit_code) from None
 
 
+_fault_file = ""
 _last_interrupt = float("-inf")
 
 
@@ -122,6 +128,8 @@ def _run_app() -> None:
 def _exit_with(fault: ProfkitError, code: int) -> None:
     """Say the fault: on standard error, and as the one document where JSON was asked for."""
     try:
+        if _fault_file:
+            _hand_over(fault, code)
         print_fault(fault)
         options = sys.modules.get("profkit.cli.options")
         if options is not None and options.json_is_due():
@@ -130,6 +138,17 @@ def _exit_with(fault: ProfkitError, code: int) -> None:
     except OSError:
         _exit_quietly(code)
     raise SystemExit(code) from None
+
+
+def _hand_over(fault: ProfkitError, code: int) -> None:
+    import json
+
+    from profkit.core.errors import OptionFix
+    from profkit.core.whole_files import write_whole
+
+    option = fault.fix.option if isinstance(fault.fix, OptionFix) else None
+    body = {"message": fault.message, "fix": fault.fix, "option": option, "exit_code": code}
+    write_whole(Path(_fault_file), (json.dumps(body),))
 
 
 def _exit_quietly(code: int = 0) -> None:
@@ -157,6 +176,11 @@ def print_fault(fault: ProfkitError) -> None:
     """One sentence on standard error, and the line that fixes it."""
     from profkit.reporting.plain_text import disarm_commands, without_control_characters
 
-    lines = [f"error: {fault.message}", *([f"  fix: {fault.fix}"] if fault.fix else [])]
+    lines = [f"error: {fault.message}"]
+    if fault.run is not None and (fault.run / "run.json").is_file():
+        from profkit.core.run_folder import short_path
+
+        lines.append(f"(run: {short_path(fault.run)})")
+    lines += [f"  fix: {fault.fix}"] if fault.fix else []
     for line in "\n".join(lines).split("\n"):  # it may hold what a workload printed
         print(disarm_commands(without_control_characters(line)), file=sys.stderr)

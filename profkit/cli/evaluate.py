@@ -198,9 +198,8 @@ def evaluate(
     from profkit.execution.places.parse import hide_prefixes
     from profkit.generation.clients.keys import without_secrets
     from profkit.kernels.evaluation.journal import read_document, read_request, require_code
-    from profkit.kernels.evaluation.request import EvaluationOptions, PairOptions, make_request
+    from profkit.kernels.evaluation.request import CODE_FILE, EvaluationOptions, PairOptions, make_request
     from profkit.kernels.evaluation.sources.registry import make_source_request
-    from profkit.kernels.named_code import FILE as CODE_FILE
     from profkit.runtime.passes.secrets import mask_command
 
     if context.info_name == "run":

@@ -26,7 +26,7 @@ from profkit.core.codec import (
     to_plain_data,
     valid_text,
 )
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, OptionFix, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular, read_bounded_text
 from profkit.core.files.safe_folder import (
     chown_to_sudo_user,
@@ -70,7 +70,9 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
                 continue
             return folder
     except (FileExistsError, NotADirectoryError) as error:
-        raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
+        raise UsageError(
+            f"cannot write runs to {base}: it is not a folder", OptionFix("--output", "FOLDER")
+        ) from error
     except OSError as error:
         raise _cannot_write(base, error) from error
     raise MachineError(
@@ -89,10 +91,18 @@ def clean_name(name: str) -> str:
     return shortened.strip(".-") or "run"
 
 
+def short_path(path: Path) -> str:
+    """A path from the folder one is in, where it lies below that."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):  # elsewhere, or in a folder that is gone by now
+        return str(path)
+
+
 def _cannot_write(where: Path, error: OSError, remark: str = "") -> MachineError:
-    fix = "--output FOLDER"
+    fix = OptionFix("--output", "FOLDER")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        fix = f"df -h {where}; then --output FOLDER on a disk with space"
+        fix = OptionFix("--output", "FOLDER", f"df -h {where}; then --output FOLDER on a disk with space")
     return MachineError(f"cannot write to {where}: {error.strerror or error}{remark}", fix)
 
 

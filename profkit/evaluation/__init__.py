@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from profkit.core.types import EvaluationTest as EvaluationTest
-    from profkit.evaluation.arguments import deserialize_args as deserialize_args
-    from profkit.evaluation.arguments import deserialize_tensor as deserialize_tensor
-    from profkit.evaluation.arguments import serialize_args as serialize_args
     from profkit.evaluation.evaluator import MultiprocessingEvaluator as MultiprocessingEvaluator
-    from profkit.evaluation.feedback_info import FeedbackInfo as FeedbackInfo
+    from profkit.evaluation.feedback import FeedbackInfo as FeedbackInfo
+    from profkit.evaluation.feedback import LLMBackend as LLMBackend
+    from profkit.evaluation.functions import cleanup_memory_and_gpu as cleanup_memory_and_gpu
+    from profkit.evaluation.functions import compute_errors as compute_errors
+    from profkit.evaluation.functions import cpu_bench as cpu_bench
+    from profkit.evaluation.functions import deserialize_args as deserialize_args
+    from profkit.evaluation.functions import deserialize_tensor as deserialize_tensor
+    from profkit.evaluation.functions import serialize_args as serialize_args
+    from profkit.evaluation.functions import uses_cuda_stream as uses_cuda_stream
     from profkit.evaluation.judging import eval_correctness_test as eval_correctness_test
     from profkit.evaluation.judging import eval_one_op as eval_one_op
     from profkit.evaluation.judging import eval_performance as eval_performance
-    from profkit.evaluation.llm_backend import LLMBackend as LLMBackend
-    from profkit.evaluation.measures import cleanup_memory_and_gpu as cleanup_memory_and_gpu
-    from profkit.evaluation.measures import compute_errors as compute_errors
-    from profkit.evaluation.measures import cpu_bench as cpu_bench
     from profkit.evaluation.records import CorrectnessTestResult as CorrectnessTestResult
     from profkit.evaluation.records import EvalResult as EvalResult
     from profkit.evaluation.records import PerformanceTestResult as PerformanceTestResult
     from profkit.evaluation.records import prepare_results_data as prepare_results_data
-    from profkit.evaluation.streams import uses_cuda_stream as uses_cuda_stream
     from profkit.evaluation.suites import open_backend as open_backend
     from profkit.evaluation.suites import open_suite as open_suite
     from profkit.kernels.evaluation.sources.files import (
@@ -39,36 +39,20 @@ if TYPE_CHECKING:
     from profkit.kernels.evaluation.suites.suite import Suite as Suite
     from profkit.kernels.evaluation.suites.suite import make_test as make_test
 
-_PLACES = {
-    "EvaluationTest": "profkit.core.types",
-    "deserialize_args": "profkit.evaluation.arguments",
-    "serialize_args": "profkit.evaluation.arguments",
-    "FeedbackInfo": "profkit.evaluation.feedback_info",
-    "LLMBackend": "profkit.evaluation.llm_backend",
-    "MultiprocessingEvaluator": "profkit.evaluation.evaluator",
-    "eval_correctness_test": "profkit.evaluation.judging",
-    "eval_one_op": "profkit.evaluation.judging",
-    "eval_performance": "profkit.evaluation.judging",
-    "cleanup_memory_and_gpu": "profkit.evaluation.measures",
-    "compute_errors": "profkit.evaluation.measures",
-    "cpu_bench": "profkit.evaluation.measures",
-    "CorrectnessTestResult": "profkit.evaluation.records",
-    "EvalResult": "profkit.evaluation.records",
-    "PerformanceTestResult": "profkit.evaluation.records",
-    "uses_cuda_stream": "profkit.evaluation.streams",
-    "deserialize_tensor": "profkit.evaluation.arguments",
-    "prepare_results_data": "profkit.evaluation.records",
-    "open_backend": "profkit.evaluation.suites",
-    "open_suite": "profkit.evaluation.suites",
-    "kernel": "profkit.kernels.evaluation.sources.files",
-    "LoadError": "profkit.kernels.evaluation.sources.source",
-    "compile_kernel_from_string": "profkit.kernels.evaluation.sources.files",
-    "make_test": "profkit.kernels.evaluation.suites.suite",
-    "Arguments": "profkit.kernels.evaluation.suites.suite",
-    "Selection": "profkit.kernels.evaluation.suites.suite",
-    "Skip": "profkit.kernels.evaluation.suites.suite",
-    "Suite": "profkit.kernels.evaluation.suites.suite",
+_NAMES = {
+    "profkit.core.types": "EvaluationTest",
+    "profkit.evaluation.evaluator": "MultiprocessingEvaluator",
+    "profkit.evaluation.feedback": "FeedbackInfo LLMBackend",
+    "profkit.evaluation.functions": "cleanup_memory_and_gpu compute_errors cpu_bench deserialize_args "
+    "deserialize_tensor serialize_args uses_cuda_stream",
+    "profkit.evaluation.judging": "eval_correctness_test eval_one_op eval_performance",
+    "profkit.evaluation.records": "CorrectnessTestResult EvalResult PerformanceTestResult prepare_results_data",
+    "profkit.evaluation.suites": "open_backend open_suite",
+    "profkit.kernels.evaluation.sources.files": "compile_kernel_from_string kernel",
+    "profkit.kernels.evaluation.sources.source": "LoadError",
+    "profkit.kernels.evaluation.suites.suite": "Arguments Selection Skip Suite make_test",
 }
+_PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

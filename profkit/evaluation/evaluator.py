@@ -6,13 +6,13 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
 import torch
 
 from profkit.core.errors import ProfkitError, UsageError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Silent
 from profkit.core.types import TestResult
 from profkit.evaluation.judging import (
@@ -74,7 +74,7 @@ class MultiprocessingEvaluator:
         self._timing, self._timeout, self._workers = PairOptions(budget), timeout, num_workers
         self._tasks: list[Task] = []
         self._results: dict[int, EvalResult] = {}
-        self._folder = TemporaryDirectory(prefix="profkit-evaluator-")
+        self._folder = TemporaryFolder("evaluator")
 
     def __enter__(self) -> MultiprocessingEvaluator:
         return self

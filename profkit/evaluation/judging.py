@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 
 from profkit.core import codec
 from profkit.core.errors import UsageError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import TestResult
 from profkit.evaluation.records import (
@@ -206,13 +206,13 @@ class _KeptJudge:
         self.lock = threading.Lock()
         self._settings: JudgeSettings | None = None
         self._judge: Judge | None = None
-        self._logs: TemporaryDirectory[str] | None = None
+        self._logs: TemporaryFolder | None = None
 
     def judge_of(self, settings: JudgeSettings) -> Judge:
         """A judge with these settings; another one is closed."""
         if self._judge is None or self._settings != settings:
             self.close()
-            self._logs = TemporaryDirectory(prefix="profkit-judge-")
+            self._logs = TemporaryFolder("judge")
             logs = Path(self._logs.name, "logs")
             logs.mkdir()
             self._judge = Judge(str(logs))

@@ -19,7 +19,7 @@ EVENTS = ("loaded", "opened", "begin", "result", "error", "done", "fatal", "devi
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = (
     "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
-    "from profkit.execution.worker import start; start(sys.argv[2:])"
+    "import profkit.core.library_first; from profkit.execution.worker import start; start(sys.argv[2:])"
 )
 
 

@@ -24,7 +24,7 @@ from profkit.generation.request import (
     make_request,
 )
 from profkit.generation.run import run_generation
-from profkit.kernels.named_code import Code, require_named
+from profkit.kernels.campaign import Code, require_named
 from profkit.runtime.passes.secrets import mask_command
 
 ANSWERS = "answers"  # the folder that keeps them, in that of the generation

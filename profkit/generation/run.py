@@ -6,13 +6,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
 from profkit.analysis.generation import best_attempt
 from profkit.core import codec
 from profkit.core.errors import Interrupted, MachineError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import Attempt, GenerationDocument, MeasuredCeilings
@@ -59,7 +59,7 @@ def run_generation(
     with open_campaign(FORMAT, request.folder, header, progress, line, write) as campaign:
         if request.settings.device.startswith("cuda"):
             campaign.lock_gpus(request.gpus)
-        scratch = TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True)
+        scratch = TemporaryFolder()
         campaign.at_end(scratch.cleanup)
         devices = JudgedDevices(request, progress, scratch.name)
         campaign.at_end(devices.close)

@@ -8,13 +8,14 @@ the results of what there is, and says the line that goes on; a second one is no
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from profkit.core.errors import Interrupted, MachineError, ProfkitError
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -24,10 +25,11 @@ from profkit.execution.journal import Journal, JournalFormat, open_journal
 from profkit.execution.pool import StandbyWorker, WorkerPool
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.devices import worker_uuids
-from profkit.kernels.named_code import Code, code_options
 from profkit.kernels.places import PlaceSlots, SlotWork
 
 T = TypeVar("T")
+# The option, and the path behind it; what begins with no dash is an argument.
+Code: TypeAlias = tuple[str, str]
 REPORT_SECONDS = 1.0  # between two looks at how far it is
 
 
@@ -174,7 +176,7 @@ def open_campaign(
             with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
                 campaign.end_work()
                 write(journal)
-            kept = plural(len(journal.contents.outcomes), format.case)
+            kept = plural(len(journal.read().outcomes), format.case)
             progress.end(f"interrupted after {campaign.done}; they are kept")
             raise Interrupted(
                 f"interrupted; {kept} of the {format.subject} are in {folder}", resume_line
@@ -190,7 +192,7 @@ def _keep_after(
 ) -> None:
     """Say with a fault what is kept, and how to go on."""
     journal, format = campaign.journal, campaign.format
-    if journal.contents.outcomes:
+    if journal.contents.outcomes or campaign.settled:
         fault.run = folder
     if campaign.settled:
         with defer_interrupts(), contextlib.suppress(ProfkitError):
@@ -222,3 +224,31 @@ def update_outcome(
             write(journal)
         finally:
             journal.close()
+
+
+def require_named(wanted: Sequence[Code], named: Sequence[Code], line: str, *, needed: bool = True) -> None:
+    """Raise UsageError where code of the folder was not named again, and for what is no code of it.
+
+    `line` is what was typed so far; `needed`: something of it would run.
+    """
+    known = {(option, Path(path).resolve()): (option, path) for option, path in wanted}
+    given = {(option, Path(path).resolve()): (option, path) for option, path in named}
+    for key, (option, path) in given.items():
+        if key not in known:
+            what = f"{option} {path}" if option.startswith("-") else path
+            raise UsageError(f"{what} cannot be changed: its folder goes on by its own settings", line)
+    missing = [code for key, code in known.items() if key not in given]
+    if needed and missing:
+        paths = ", ".join(path for _, path in missing)
+        raise UsageError(
+            f"the folder names code that would run here: {paths}; it runs where you name it, too",
+            f"{line} {code_options(wanted)}",
+        )
+
+
+def code_options(codes: Sequence[Code]) -> str:
+    """The words by which code is named, for a line to type."""
+    return " ".join(
+        f"{option} {shlex.quote(path)}" if option.startswith("-") else shlex.quote(path)
+        for option, path in codes
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from profkit.analysis.evaluation import MeanSpeedup
+from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.analysis.generation import GenerationScores, generation_scores, within_attempts
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
 from profkit.core.errors import UnreadableReport

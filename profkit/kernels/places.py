@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,12 +13,13 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending, Tree, workload_tree
 from profkit.execution.places.place import ExecutionPlace
-from profkit.execution.places.slot import PlaceWorker
+from profkit.execution.places.slot import PlaceWorker, believe_all
 
 RELAY = "profkit.execution.places.relay:relay"
 SHOWN_WHOLE = {"local", "ssh", "srun", "modal", "ray"}  # kinds whose title is all that was typed
@@ -33,7 +34,7 @@ class SlotWork:
     """What each slot does: the factory of its handler, with its arguments; an environment for each slot of a place.
 
     `files` and folders are sent; `from_here` says what an argument calls one. `relay.OUT` is a folder there. `locks`:
-    each slot has its GPU to itself.
+    each slot has its GPU to itself. `check`: of PlaceWorker.
     """
 
     factory: str
@@ -41,6 +42,7 @@ class SlotWork:
     environments: tuple[Mapping[str, str], ...] = ({},)
     files: tuple[str, ...] = ()
     locks: bool = False
+    check: Callable[[Json, bool, str], Json] = believe_all
 
 
 @dataclass
@@ -69,13 +71,15 @@ class PlaceSlots:
     _tree: Tree | None = None
     _slots: list[_Slot] = field(default_factory=list)
     _opening: set[Connection | PlaceWorker] = field(default_factory=set)
-    _logs: list[Path] = field(default_factory=list)
+    _folder: TemporaryFolder = field(default_factory=lambda: TemporaryFolder("place"))  # for logs
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _closed: threading.Event = field(default_factory=threading.Event)
     _joining: threading.Lock = field(default_factory=threading.Lock)
     _gathering: bool = True  # who comes before the pool is made is in it from the beginning
     _may_join: threading.Event = field(default_factory=threading.Event)
     _add: Callable[[PlaceWorker], bool] = lambda _: False
     _note: Callable[[str], None] = lambda _: None
+    _check: Callable[[Json, bool, str], Json] = believe_all
 
     @property
     def options(self) -> str:
@@ -94,7 +98,7 @@ class PlaceSlots:
         paths = [*map(Path, work.files), *self.sending.paths]
         # Files of the user's own, with what git tracks beside them: they may import it.
         self._tree = workload_tree((), paths) if paths else None
-        self._note = progress.note
+        self._note, self._check = progress.note, work.check
         for place in self.places:
             if any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
                 place.refuse_devices()
@@ -171,8 +175,7 @@ class PlaceSlots:
             ends: list[PlaceWorker | Connection] = [*self.workers, *self._opening]
         for end in ends:
             end.close()
-        for log in self._logs:
-            log.unlink(missing_ok=True)
+        self._folder.cleanup()
 
     def _by_place(self) -> Iterator[tuple[ExecutionPlace, list[_Slot]]]:
         each = len(self._slots) // max(1, len(self.places))
@@ -220,13 +223,11 @@ class PlaceSlots:
         return True
 
     def _start(self, place: ExecutionPlace, data: Json, progress: Progress) -> PlaceWorker:
-        handle, name = tempfile.mkstemp(prefix="profkit-", suffix=".log")
-        os.close(handle)
-        self._logs.append(Path(name))
+        log = Path(self._folder.name, f"{next(self._numbers)}.log")
         python = self.sending.python
         if place.is_local:  # a worker like all others
             place, python = replace(place, start=("sh",), inherits=True), python or sys.executable
-        connection = Connection(place, Path(name), python)
+        connection = Connection(place, log, python)
         self._opening.add(connection)
         try:
             connection.open(progress)
@@ -237,7 +238,7 @@ class PlaceSlots:
             raise
         finally:
             self._opening.discard(connection)
-        return PlaceWorker(connection, lambda text: self._note(text))
+        return PlaceWorker(connection, lambda text: self._note(text), self._check)
 
 
 class _Notes(Silent):

@@ -197,11 +197,13 @@ def _profile_row(
         else:
             document, run = profile_elsewhere(options, elsewhere.places, elsewhere.sending, progress)
         if document.state == "interrupted":
-            raise Interrupted(
-                f"interrupted; the {table} is kept, and the profiles that were finished are linked\n(run: {run})",
+            fault = Interrupted(
+                f"interrupted; the {table} is kept, and the profiles that were finished are linked",
                 f"profkit {verb} --resume {folder} --profile "
                 f"{','.join(f'{name}:{count}' for name, count in choices)} --profile-depth {options.depth}{where}",
             )
+            fault.run = run
+            raise fault
     except ProfkitError as fault:
         if fault.exit_code == 130:
             raise

@@ -14,15 +14,10 @@ from typing import cast, get_args
 
 from profkit.analysis.targets import Target
 from profkit.backends import Backend, PlanState, RunContext, choose_backend
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
+from profkit.core.errors import Interrupted, MachineError, OptionFix, ProfkitError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.progress import Progress
-from profkit.core.run_folder import (
-    create_run_folder,
-    release_space,
-    reserve_space,
-    write_run,
-)
+from profkit.core.run_folder import create_run_folder, release_space, reserve_space, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.core.whole_files import write_whole
@@ -121,7 +116,6 @@ def profile_workload(
             release_space(folder)
             fault.message = hide_values(fault.message, context.hidden)
             _write_failure(collector, folder, targets, fault.message, page=page)
-            fault.message += f"\n(run: {short_path(folder)})"
             fault.run = folder
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
@@ -138,7 +132,7 @@ def profile_workload(
             if (why := write_reports(document, folder, page=page)) is not None:
                 progress.note(why)
     if hurry.is_set() and state == "complete":
-        late = Interrupted(f"interrupted when all was measured\n(run: {folder})")
+        late = Interrupted("interrupted when all was measured")
         late.run = folder
         raise late
     return document, folder
@@ -226,12 +220,6 @@ def _write_text(path: Path, text: str) -> None:
     try:
         write_whole(path, (text,))
     except OSError as error:
-        raise MachineError(f"cannot write {path}: {error.strerror}", "--output FOLDER") from error
-
-
-def short_path(path: Path) -> str:
-    """A path from the folder one is in, where it lies below that."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):  # elsewhere, or in a folder that is gone by now
-        return str(path)
+        raise MachineError(
+            f"cannot write {path}: {error.strerror}", OptionFix("--output", "FOLDER")
+        ) from error

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadError
 from profkit.core.files.safe_folder import caller_of_sudo, chown_to_sudo_user, is_shared, move_into
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.status import read_status
@@ -66,7 +66,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     with (
         raise_on_signals(),
         lock_gpus(uuids, progress),
-        tempfile.TemporaryDirectory(prefix="profkit-") as folder,
+        TemporaryFolder() as folder,
         input_file(options.stdin) as stdin,
     ):
         progress.begin(f"record with {tool}", " ".join(mask_command(options.command)[0]))

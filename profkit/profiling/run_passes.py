@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import (
+    MORE_TIME,
+    Fault,
+    MachineError,
+    ProfkitError,
+    UnreadableReport,
+    UsageError,
+    WorkloadError,
+)
 from profkit.core.process import ProcessOutcome
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
@@ -244,15 +252,11 @@ def _full_disk_text(recorded: StepOutcome) -> str:
 
 def _step_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
     outcome, step = recorded.outcome, recorded.step
+    if recorded.ran_out and step.cut:
+        return None
     if recorded.ran_out:
-        return (
-            None
-            if step.cut
-            else Fault(
-                f"{step.name} {recorded.ending()}; what it had written is kept",
-                "give it more time (--timeout SECONDS) or a smaller input",
-            )
-        )
+        ending = f"{step.name} {recorded.ending()}; what it had written is kept"
+        return Fault(ending, "give it more time (--timeout SECONDS) or a smaller input")
     status = read_status(step.workload_status) if step.workload_status is not None else None
     known = _tool_fault(recorded)
     if not recorded.workload_ok:
@@ -312,8 +316,7 @@ def _signal_of(status: int) -> int:
 
 
 def _shorter_limit(first: float | None, second: float | None) -> float | None:
-    limits = [limit for limit in (first, second) if limit is not None]
-    return min(limits) if limits else None
+    return min((limit for limit in (first, second) if limit is not None), default=None)
 
 
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
@@ -423,9 +426,7 @@ def _time_process(
     if recorded.workload_ok:
         return recorded
     if recorded.outcome.timed_out:
-        raise WorkloadError(
-            f"the workload {recorded.outcome.ending()}", "give it more time: --timeout SECONDS"
-        )
+        raise WorkloadError(f"the workload {recorded.outcome.ending()}", MORE_TIME)
     raise WorkloadError(_failure_text(recorded))
 
 

@@ -18,19 +18,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError, OptionFix, UsageError
 from profkit.core.files.safe_folder import ensure_folder, opened
 from profkit.core.status import read_status
 from profkit.core.types import Directive, Step
-from profkit.runtime.passes.secrets import LEAST_ANYWHERE
+from profkit.runtime.passes.secrets import LEAST_ANYWHERE, is_secret_variable
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_SESSION = re.compile(
     r"(?:_|SHLVL|PWD|OLDPWD|PS1|LINES|COLUMNS|BASH_FUNC_.*|XPC_.*|__CF.*|TERM_.*|SSH_.*)\Z"
 )
-_SECRET = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|AUTH|COOKIE|SESSION|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
-)
+_MAYBE_SECRET = re.compile(r"AUTH|SESSION", re.IGNORECASE)
 LEAST_SPACE = 64 << 20  # bytes
 FULL = 64 << 10  # bytes: with less than that a disk is full
 _LONGEST = 32 * 1024  # characters of a value: the command line has room for a megabyte
@@ -50,9 +48,9 @@ def argv_with_environment(step: Step, env: Mapping[str, str]) -> tuple[str, ...]
 
 
 def _may_be_passed_on(name: str, value: str) -> bool:
-    if _NAME.fullmatch(name) is None or _OF_SESSION.match(name) or _SECRET.search(name):
+    if _NAME.fullmatch(name) is None or _OF_SESSION.match(name) or _MAYBE_SECRET.search(name):
         return False
-    return len(value) <= _LONGEST
+    return len(value) <= _LONGEST and not is_secret_variable(name, value)
 
 
 DIRECTIVE = "PROFKIT_DIRECTIVE"
@@ -193,14 +191,16 @@ def require_space(folder: Path) -> None:
     if free < LEAST_SPACE:
         raise MachineError(
             f"only {free / 1e6:.0f} MB are free where the run would be written ({folder})",
-            "choose another place: --output DIR",
+            OptionFix("--output", "DIR", "choose another place: --output DIR"),
         )
 
 
 def full_disk_fix(folder: str) -> str:
     """The line to type where the disk of a run's folder, or of temporary files, is full."""
-    elsewhere = "TMPDIR=FOLDER" if folder == tempfile.gettempdir() else "--output FOLDER"
-    return f"df -h {shlex.quote(folder)}; then {elsewhere} on a disk with space"
+    option = "TMPDIR=" if folder == tempfile.gettempdir() else "--output "
+    return OptionFix(
+        option.strip(), "FOLDER", f"df -h {shlex.quote(folder)}; then {option}FOLDER on a disk with space"
+    )
 
 
 def _full_folder(folder: Path) -> str | None:
@@ -238,7 +238,8 @@ def _prepare_folder(step: Step, folder: Path) -> None:
     except OSError as error:
         _remove_pipes(step)
         raise MachineError(
-            f"the run's folder cannot be written: {error.strerror} ({folder})", "--output FOLDER"
+            f"the run's folder cannot be written: {error.strerror} ({folder})",
+            OptionFix("--output", "FOLDER"),
         ) from error
 
 

@@ -12,6 +12,7 @@ from profkit.analysis.metrics import derive, formula_table, has_formulas
 from profkit.backends import backend_of_report
 from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
 from profkit.core.files.regular import read_start
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.profilers.files import read_head
@@ -118,9 +119,8 @@ def converted_report(path: Path) -> Iterator[Path]:
     if form.conversion is None:
         yield path
         return
-    import tempfile  # here, as in _convert: most reports are read as they are
 
-    with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
+    with TemporaryFolder() as folder:
         output = Path(folder) / form.conversion.output
         _convert(form, form.conversion, path, output)
         yield output

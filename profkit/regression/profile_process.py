@@ -1,7 +1,7 @@
 """One workload profiled by a process of its own, so that nothing it does can cost the others.
 
-The child is `profkit profile`. Whatever it prints goes into a log of bounded size; what it measured is read from the
-run's folder, and so is what a child that died had finished.
+The child is `profkit profile`. Whatever it prints goes into a log of bounded size, for people; why it failed it hands
+over as JSON. What it measured is read from the run's folder, and so is what a child that died had finished.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,17 +21,23 @@ from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.run_folder import read_run
 from profkit.core.types import Depth, RunDocument
 from profkit.regression.nightly import config_values as values
 from profkit.runtime.passes.command import START_NOTHING
 
 # `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
-_START = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.cli import main; main()"
+_START = (
+    "import sys; sys.path[0] = sys.argv.pop(1); fault_file = sys.argv.pop(1); "
+    "from profkit.cli import main; main(fault_file)"
+)
 _ROOT = str(Path(__file__).resolve().parents[2])
 END_SECONDS = 30.0  # what a child may take for its last words beyond the budget of its measurements
 PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
-_SAID = 2000  # characters of a child's last words that are looked at
+_SAID = 2000  # characters of a child's fault that are shown
+# What the nightly's file calls the option that a fix names.
+_KEYS = {"--output": "output: FOLDER", "--timeout": "timeout: SECONDS"}
 _FRAMES = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
 
 # `absent`: not tried, the night ended before; `budget-spent`: not tried, its budget was used up; `not-stored`: the
@@ -98,7 +103,9 @@ def profile_once(
     Raises MachineError where `into` cannot be written, KeyboardInterrupt after the child was ended.
     """
     before = _list_or_create(into)
-    argv = [sys.executable, "-c", _START, _ROOT, *_options(spec, into), "--", *spec.command]
+    fault_file = into / "profkit.fault"
+    fault_file.unlink(missing_ok=True)
+    argv = [sys.executable, "-c", _START, _ROOT, str(fault_file), *_options(spec, into), "--", *spec.command]
     env = {**spec.env, "NO_COLOR": "1"}
     log = into / "profkit.log"
     try:
@@ -112,7 +119,7 @@ def profile_once(
     if folder is not None:
         with contextlib.suppress(ProfkitError):  # a disk that filled up, or a workload that wrote over it
             document = read_run(folder)
-    ending, reason, fix = _ending_of(outcome, spec.budget, document)
+    ending, reason, fix = _ending_of(outcome, spec.budget, document, fault_file)
     return ProfileResult(ending, reason, fix, folder, document, outcome.seconds)
 
 
@@ -121,14 +128,15 @@ def plan_once(spec: ProfileRequest) -> tuple[dict[str, Any], ProfileResult | Non
 
     Its `env` is left out: PYTHONPATH, PATH and LD_PRELOAD would run code of whoever wrote the file.
     """
-    with tempfile.TemporaryDirectory(prefix="profkit-plan-") as folder:
+    with TemporaryFolder("plan") as folder:
         log = Path(folder) / "plan.json"
         options = [*_options(spec, Path(folder)), "--plan", "--format", "json"]
-        argv = [sys.executable, "-c", _START, _ROOT, *options, "--", *spec.command]
+        fault_file = Path(folder) / "profkit.fault"
+        argv = [sys.executable, "-c", _START, _ROOT, str(fault_file), *options, "--", *spec.command]
         try:
             outcome = process.run(argv, env={START_NOTHING: "1"}, cwd=spec.cwd, log=log, timeout=PLAN_SECONDS)
             if not outcome.ok:
-                ending, reason, fix = _ending_of(outcome, PLAN_SECONDS, None)
+                ending, reason, fix = _ending_of(outcome, PLAN_SECONDS, None, fault_file)
                 return {}, ProfileResult(ending, reason, fix)
             document = json.loads(read_bounded_text(log))
         except UsageError as fault:
@@ -171,15 +179,14 @@ def _new_run(into: Path, before: set[str]) -> Path | None:
 
 
 def _ending_of(
-    outcome: process.ProcessOutcome, limit: float, document: RunDocument | None
+    outcome: process.ProcessOutcome, limit: float, document: RunDocument | None, fault_file: Path
 ) -> tuple[Ending, str, str | None]:
-    """What the child's end means, with the words it left."""
-    message, fix = _reported_fault(outcome.output_tail)
-    if (
-        document is not None and document.failure
-    ):  # the child's own record; its log holds what the workload said, too
+    """What the child's end means, with the fault that it handed over; the file is removed."""
+    message, fix = _take_fault(fault_file)
+    if document is not None and document.failure:  # the child's own record
         failure = document.failure.strip()
-        message, fix = failure[:_SAID], fix if failure == message else None
+        message, fix = failure, fix if failure == message else None
+    message = message[:_SAID]
     message = _FRAMES.sub(
         "", message
     )  # in one line of a report its last line says more; the log has it whole
@@ -204,17 +211,12 @@ def _ending_of(
     return "profkit-failed", message or f"profkit {process.describe_status(outcome.returncode)}", fix
 
 
-def _reported_fault(tail: str) -> tuple[str, str | None]:
-    """The fault and its fix that a child of profkit says last; what a workload printed before is not looked at."""
-    lines = tail[-_SAID:].splitlines()
-    start = next((n for n in range(len(lines) - 1, -1, -1) if lines[n].startswith("error: ")), None)
-    if start is None:
+def _take_fault(file: Path) -> tuple[str, str | None]:
+    """The fault that a child of profkit handed over, and what mends it in the nightly's file."""
+    try:
+        fault = json.loads(read_bounded_text(file))
+        file.unlink()
+        message, fix = str(fault["message"]).strip(), fault["fix"]
+        return message, _KEYS.get(fault["option"], str(fix) if fix else None)
+    except (OSError, ValueError, KeyError, TypeError, UsageError):
         return "", None
-    fix = next((line[7:] for line in lines[start:] if line.startswith("  fix: ")), None)
-    if fix is not None and "--output" in fix:  # here the nightly's file says where nights are written
-        fix = "output: FOLDER"
-    if fix is not None and "--timeout" in fix:
-        fix = "timeout: SECONDS"
-    end = next((n for n in range(start, len(lines)) if lines[n] == "{"), None)  # the same again as JSON
-    message = [line for line in lines[start:end] if not line.startswith(("  fix: ", "(run: "))]
-    return "\n".join(message)[7:].strip(), fix

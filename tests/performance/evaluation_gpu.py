@@ -112,7 +112,7 @@ def run_stage(name: str, seconds: float) -> None:
 def _moments(journal: Path) -> list[float]:
     """Seconds into the evaluation at which each result came."""
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    return sorted(line["at"] for line in lines if "result" in line)
+    return sorted(line["at"] for line in lines if "outcome" in line)
 
 
 def describe(document: Mapping[str, Any], wall: float, moments: Sequence[float]) -> None:

@@ -86,14 +86,24 @@ def test_profkit_is_the_one_that_was_sent_and_no_variable_goes_along_unnamed(
 def test_what_inherits_by_itself_gets_no_secret(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MY_API_TOKEN", "hunter2")
+    secret = {
+        "MY_API_TOKEN": "hunter2",
+        "PASS": "hunter2",
+        "X_AUTH": "hunter2",
+        "DATABASE_URL": "postgres://u:hunter2@h/db",
+        "SOMETHING": "ghp_" + "aB3dE9" * 6,
+    }
+    for name, text in secret.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/tmp/agent")
     monkeypatch.setenv("PROFKIT_CACHE", str(store / "store"))
     monkeypatch.setenv("PYTHONPATH", HERE)
     value, _, _ = ask(
         ExecutionPlace("prefix", "prefix:nice", ("nice", "sh"), inherits=True), tmp_path, {"do": "look"}
     )
     assert "PATH" in value["environ"]
-    assert "MY_API_TOKEN" not in value["environ"]
+    assert not {*secret} & {*value["environ"]}
+    assert value["environ"]["SSH_AUTH_SOCK"] == "/tmp/agent"
 
 
 def test_the_work_tree_is_laid_out_anew_for_each_run(
@@ -166,7 +176,7 @@ def test_what_cannot_be_started_or_says_nothing_is_told_with_its_last_words(tmp_
 def test_faults_there_are_the_same_faults_here(store: Path, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match="it failed") as failed:
         ask(place(store), tmp_path, {"do": "fail"})
-    assert (failed.value.exit_code, failed.value.fix) == (4, "try again")
+    assert (failed.value.exit_code, failed.value.fix) == (4, "try again   (said by prefix:env)")
     with pytest.raises(MachineError, match="nothing foresaw this"):
         ask(place(store), tmp_path, {"do": "break"})
 

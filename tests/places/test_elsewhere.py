@@ -113,7 +113,7 @@ def test_where_one_place_is_not_reached_or_lost_the_next_is_taken(sshd: Server, 
     gone = "prefix:sh -c 'echo no route to host >&2; exit 255'"
     said = on_ssh(sshd, "profile", "--on", gone, *ON, *QUICK, "--", "python", "bench.py", cwd=project)
     assert said.code == 0, said.err
-    assert "no route to host; the next place is tried" in said.err
+    assert "no route to host'; the next place is tried" in said.err
     said = on_ssh(sshd, "profile", "--on", gone, *QUICK, "--", "python", "bench.py", cwd=project)
     assert said.code == 3
     assert "prefix:sh cannot be reached" in said.err
@@ -167,7 +167,7 @@ def test_of_a_result_that_is_refused_no_run_is_left(project: Path, tmp_path: Pat
     on = ("--on", f"prefix:{tamper}", "--on-python", sys.executable)
     said = profkit("profile", *on, *QUICK, "--", "python", "bench.py", cwd=project)
     assert said.code == 2
-    assert "what the place sent back is refused" in said.err
+    assert "tamper sent back is refused" in said.err
     assert [*(project / "reports").iterdir()] == []
 
 

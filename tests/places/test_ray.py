@@ -160,10 +160,10 @@ def test_where_the_actor_dies_what_it_started_ends(stand_in: Path) -> None:
 
 def test_profkit_works_in_an_actor(stand_in: Path, tmp_path: Path) -> None:
     (place,) = parse_places(["ray:auto"])
-    value, connection, _ = ask(place, tmp_path, {"do": "look"}, env={"NAMED": "2"})
+    value, _, _ = ask(place, tmp_path, {"do": "look"}, env={"NAMED": "2"})
     assert value["environ"]["NAMED"] == "2"
     assert "RAY_AUTH_TOKEN" not in value["environ"]
-    assert connection.hello["store"].startswith(str(stand_in.parent))
+    assert value["path"][0].startswith(str(stand_in.parent))
 
 
 @pytest.fixture(scope="module")

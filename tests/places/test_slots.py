@@ -239,7 +239,7 @@ def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(
     assert "prefix:false cannot be reached" in said.err
     document = said.json()["sweep"]
     header = json.loads((tmp_path / said.json()["folder"] / "cases.jsonl").read_text().splitlines()[0])
-    assert header["rules"]["serial"] is True
+    assert header["request"]["serial"] is True
     assert document["complete"] is True
     assert {case["state"] for case in document["results"]} == {"measured"}
     assert document["overhead"] is None

@@ -136,7 +136,9 @@ class Boot:
             *(path for path in sys.path if path),
             *([str(libraries)] if libraries else []),
         ]
-        os.chdir(run / "work" / request["folder"])
+        folder = run / "work" / request["folder"]
+        folder.mkdir(parents=True, exist_ok=True)  # nothing that was sent may lie in it
+        os.chdir(folder)
         module, _, name = request["function"].partition(":")
         getattr(importlib.import_module(module), name)(self.requests, self.answers, run, request["data"])
         empty(run)

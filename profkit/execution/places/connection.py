@@ -5,23 +5,39 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import secrets
 import shlex
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
+from profkit.core.codec import from_plain_data
+from profkit.core.errors import (
+    Interrupted,
+    MachineError,
+    ProfkitError,
+    UnreadableReport,
+    UsageError,
+    WorkloadError,
+)
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress, Silent
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Json
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.execution.places.files import NEEDED, Tree, library_tree, missing_library_fix, profkit_tree
-from profkit.execution.places.place import ExecutionPlace
+from profkit.execution.places.files import (
+    NEEDED,
+    Hello,
+    Tree,
+    library_tree,
+    missing_library_fix,
+    profkit_tree,
+)
+from profkit.execution.places.place import ExecutionPlace, words_of
+from profkit.runtime.passes.secrets import is_secret_variable
 
 STAGE_SECONDS = 600.0  # a slow disk there lays out thousands of files
 SILENCE_SECONDS = 60.0  # it says every second that it lives
@@ -33,10 +49,9 @@ PIECE = 1 << 20  # bytes of a file in one message
 NOISE_LIMIT = 1 << 16  # bytes that a login shell may print before it begins
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 9, -1)), "python")
 BOOT = Path(__file__).with_name("boot.py")
-_SECRET = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|COOKIE|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
+FAULT = (
+    "PROFKIT_CLIENT_FAULT"  # the file into which a client of ours writes why it has no shell: reason and fix
 )
-_FIX = re.compile(r"(.*) \(fix: (.*)\)", re.DOTALL)  # how a client's last words may end
 _FAULTS: dict[int, type[ProfkitError]] = {
     fault.exit_code: fault for fault in (UsageError, MachineError, WorkloadError, Interrupted)
 }
@@ -59,15 +74,18 @@ class Connection:
 
     def __init__(self, place: ExecutionPlace, log: Path, python: str | None = None) -> None:
         self.place = place
-        self.hello: Mapping[str, Any] = {}
+        self.hello = Hello()
         self.sent = 0  # bytes that went through the pipe
         self.ended = False  # the connection, and not by this side
         self._python, self._told = python, False
-        hidden = [name for name in os.environ if place.inherits and _SECRET.search(name)]
+        hidden = [
+            name for name, value in os.environ.items() if place.inherits and is_secret_variable(name, value)
+        ]
         self._look: Callable[[], None] = _nothing
+        self._fault_file = log.with_name(f"{log.name}.fault")
         self._child = ChildProcess(
             place.start,
-            {},
+            {FAULT: str(self._fault_file)} if place.has_own_client else {},
             log,
             without=hidden,
             look_seconds=LOOK_SECONDS,
@@ -101,29 +119,35 @@ class Connection:
                 raise self._no_python(" ".join(words[1:]))
             source = BOOT.read_bytes() + f"\nBoot({nonce!r}).serve()\n".encode()
             self._send_bytes(b"%d\n" % len(source) + source)
-            self.hello = self._read(SILENCE_SECONDS)
+            hello = self._read(SILENCE_SECONDS)
         except WorkerEnded as ended:
             raise self._unreachable(ended) from ended
         except PlaceLost as lost:
             raise PlaceUnreachable(lost.message, lost.fix) from lost
-        if self.hello.get("event") != "hello" or self.hello.get("nonce") != nonce:
+        if hello["event"] != "hello" or hello.get("nonce") != nonce:
             raise PlaceUnreachable(f"{self.place.title} does not answer as profkit does")
+        try:
+            self.hello = from_plain_data(Hello, hello)
+        except UnreadableReport as error:
+            raise PlaceUnreachable(
+                f"{self.place.title} does not answer as profkit does: {error.message}"
+            ) from error
 
     def stage(self, work: Tree | None, progress: Progress | None = None) -> None:
         """Bring what is not there yet. Raises PlaceLost, and MachineError where it cannot be kept there."""
         report = progress or Silent()
         self._libraries, unfit = library_tree(self.hello)
         if needed := [name for name in unfit if name in NEEDED]:
-            fix = missing_library_fix(needed, self.hello["python"])
+            fix = missing_library_fix(needed, self.hello.python)
             raise PlaceUnreachable(f"{self.place.title} has no {' and no '.join(needed)}", f"{fix}   (there)")
         trees = {tree.id: tree for tree in (self._code, self._libraries, work) if tree is not None}
         with self._as_lost():
             self._send({"ask": "trees", "trees": list(trees)})
-            for name in self._expect("unknown")["trees"]:
+            for name in self._expect("unknown", "trees", trees):
                 self._send({"ask": "tree", "id": name, "files": trees[name].table()})
             self._send({"ask": "blobs"})
-            missing = set(self._expect("missing")["blobs"])
-            files = {file.sha: file for tree in trees.values() for file in tree.files if file.sha in missing}
+            files = {file.sha: file for tree in trees.values() for file in tree.files}
+            files = {sha: files[sha] for sha in dict.fromkeys(self._expect("missing", "blobs", files))}
             if files:
                 size = sum(file.size for file in files.values())
                 report.begin("send", f"{len(files)} files, {size / 1e6:.1f} MB to {self.place.title}")
@@ -149,7 +173,7 @@ class Connection:
                     "folder": work.folder if work is not None else ".",
                     "name": name,
                     "env": dict(env or {}),
-                    "python": self.hello["python"] if self._python else None,
+                    "python": self.hello.python if self._python else None,
                     "function": function,
                     "data": data,
                 }
@@ -187,7 +211,7 @@ class Connection:
     def ended_because(self) -> str:
         """Why the place ends the work: a queue asks for that at a time limit, and what was finished comes back."""
         words, reason_mark = self._child.last_words(), self.place.reason_mark
-        return f"{self.place.title}: {words}" if reason_mark and reason_mark in words else ""
+        return f"{self.place.title} printed {words!r}" if reason_mark and reason_mark in words else ""
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Ask what was started. Raises PlaceLost."""
@@ -213,6 +237,7 @@ class Connection:
         if self._told or self.place.rent is not None:
             self.finish()
         self._child.close()
+        self._fault_file.unlink(missing_ok=True)
 
     def _send(self, request: Mapping[str, Any]) -> None:
         self._send_bytes(json.dumps(request).encode() + b"\n")
@@ -242,11 +267,15 @@ class Connection:
             raise _fault_of(message, self.place)
         return message
 
-    def _expect(self, event: str) -> dict[str, Any]:
+    def _expect(self, event: str, field: str, known: Collection[str]) -> list[str]:
+        """What it lacks, of what it was told of."""
         message = self._read(STAGE_SECONDS)
         if message["event"] != event:
-            raise PlaceLost(f"{self.place.title} answered {message['event']!r}, and not {event!r}")
-        return message
+            raise PlaceLost(f"{self.place.title} answered {message['event'][:40]!r}, and not {event!r}")
+        names = message.get(field)
+        if not isinstance(names, list) or not all(isinstance(name, str) and name in known for name in names):
+            raise PlaceLost(f"{self.place.title} asks for what it was not told of")
+        return names
 
     def _find_marker(self, nonce: str) -> list[str]:
         """What stands behind the nonce, past all that a login shell prints."""
@@ -263,8 +292,20 @@ class Connection:
     def _unreachable(self, ended: WorkerEnded) -> PlaceUnreachable:
         if ended.status is JobStatus.timeout:
             return PlaceUnreachable(f"{self.place.title} did not answer: {ended}", self.place.try_it)
-        reason, fix = _split_fix(ended)
-        return PlaceUnreachable(f"{self.place.title} cannot be reached: {reason}", fix or self.place.try_it)
+        reason, fix = self.reason_of(ended)
+        return PlaceUnreachable(f"{self.place.title} cannot be reached: {reason}", fix)
+
+    def reason_of(self, ended: WorkerEnded) -> tuple[str, str | None]:
+        """Why it ended, and a line that may show more. What was printed is quoted: it is not ours.
+
+        Only a client of ours tells a fix, by a file that no place can reach.
+        """
+        try:
+            reason, fix = json.loads(read_bounded_text(self._fault_file, 1 << 16))
+            return str(reason), str(fix) if fix else self.place.try_it
+        except (OSError, ValueError, TypeError):
+            printed = f", and printed {ended.last_line!r}" if ended.last_line else ""
+            return ended.reason + printed, self.place.try_it
 
     def _no_python(self, versions: str) -> PlaceUnreachable:
         name = self._python or "python3"
@@ -290,14 +331,8 @@ class _AsLost:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, WorkerEnded):
             self._connection.ended = error.status is not JobStatus.cancelled
-            reason, fix = _split_fix(error)
-            raise PlaceLost(f"{self._place.title} was lost: {reason}", fix or self._place.try_it) from error
-
-
-def _split_fix(ended: WorkerEnded) -> tuple[str, str | None]:
-    """The reason, and the line that fixes it where the client's last words hold one."""
-    match = _FIX.fullmatch(str(ended))
-    return (match[1], match[2]) if match else (str(ended), None)
+            reason, fix = self._connection.reason_of(error)
+            raise PlaceLost(f"{self._place.title} was lost: {reason}", fix) from error
 
 
 def _nothing() -> None: ...
@@ -320,7 +355,8 @@ def _show_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
 def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:
     """One command of the shell: the first Python that is new enough takes its place, and reads on from its input."""
     boot = (
-        f'import sys; sys.stdout.write("\\n{nonce} ready\\n"); sys.stdout.flush(); source = sys.stdin.buffer; '
+        "import os, sys; sys.path.sort(key=lambda folder: folder != os.path.dirname(os.__file__)); "
+        f'sys.stdout.write("\\n{nonce} ready\\n"); sys.stdout.flush(); source = sys.stdin.buffer; '
         'exec(compile(source.read(int(source.readline())), "profkit", "exec"), {"__name__": "profkit_boot"})'
     )
     new_enough = "import sys; sys.exit(sys.version_info < (3, 10))"
@@ -336,9 +372,7 @@ def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:
 
 
 def _fault_of(message: Mapping[str, Any], place: ExecutionPlace) -> ProfkitError:
-    """The fault that a place tells of, by its exit code; one that nobody foresaw is told with the place."""
-    kind = _FAULTS.get(message.get("exit", 0), MachineError)
-    text, fix = str(message.get("message"))[:4000], message.get("fix")
-    if kind is MachineError:
-        text = f"{place.title}: {text}"
-    return kind(text, str(fix)[:2000] if fix else None)
+    """The fault that a place tells of, by its exit code, in its own words: they may hold what a workload printed."""
+    code = message.get("exit")
+    kind = _FAULTS.get(code, MachineError) if isinstance(code, int) else MachineError
+    return kind(*words_of(place.title, message.get("message"), message.get("fix")))

@@ -30,6 +30,18 @@ DISTRIBUTIONS = {"yaml": "PyYAML"}
 
 
 @dataclass(frozen=True)
+class Hello:
+    """What the Python at a place says of itself. `host` tells its machine from others."""
+
+    python: str = ""
+    version: tuple[int, ...] = ()
+    platform: str = ""
+    abi: str | None = None
+    libraries: Mapping[str, bool] = field(default_factory=dict)
+    host: str = ""
+
+
+@dataclass(frozen=True)
 class File:
     """One file of a tree: where its content is now, or the content itself; kind f: file, x: program, l: link."""
 
@@ -86,9 +98,9 @@ def profkit_tree() -> Tree:
     return Tree(tuple(_file(path, path.relative_to(PACKAGE.parent).as_posix()) for path in paths))
 
 
-def library_tree(hello: Mapping[str, Any]) -> tuple[Tree | None, tuple[str, ...]]:
+def library_tree(hello: Hello) -> tuple[Tree | None, tuple[str, ...]]:
     """The libraries that a place lacks, from what is installed here; and the names of those that do not fit there."""
-    missing = [name for name in SENDABLE if not hello["libraries"].get(name)]
+    missing = [name for name in SENDABLE if not hello.libraries.get(name)]
     files: list[File] = []
     unfit = []
     for name in missing:
@@ -100,14 +112,14 @@ def library_tree(hello: Mapping[str, Any]) -> tuple[Tree | None, tuple[str, ...]
     return (Tree(tuple(files)) if files else None), tuple(unfit)
 
 
-def _library_files(name: str, hello: Mapping[str, Any]) -> list[File] | None:
+def _library_files(name: str, hello: Hello) -> list[File] | None:
     """The files of one library; None where its machine code is for another system or another Python."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         return None
     folder = Path(spec.origin).parent
-    same_system = hello["platform"] == sysconfig.get_platform()
-    same_python = same_system and hello["abi"] == sysconfig.get_config_var("SOABI")
+    same_system = hello.platform == sysconfig.get_platform()
+    same_python = same_system and hello.abi == sysconfig.get_config_var("SOABI")
     files = []
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)

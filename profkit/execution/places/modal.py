@@ -65,6 +65,7 @@ def shell_in_container(words: Sequence[str]) -> ExecutionPlace:
         title,
         (sys.executable, "-m", SHELL, json.dumps(request), "sh"),
         START_SECONDS,
+        has_own_client=True,
         try_it=f"profkit doctor --on 'modal:{name}'",
         rent=Rent(count * PRICES[gpu] + cores * CORE_PRICE + memory * GIB_PRICE, limit, PRICE_SOURCE),
     )

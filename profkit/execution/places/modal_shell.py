@@ -9,7 +9,7 @@ costing money, so the container ends in each of these ways:
 - this program or its line dies: the container's own command hears no beat any more, and ends;
 - its time is over: Modal ends it, and counts idle time by itself, too.
 
-Its last words are the reason and, in brackets, the line that fixes it.
+Why there is no shell it writes to the file that PROFKIT_CLIENT_FAULT names, too: `[reason, fix]`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 BEAT_SECONDS, SILENCE_SECONDS = 15.0, 60
@@ -85,7 +86,9 @@ def main(words: Sequence[str]) -> int:
         except Exception as error:
             raise error if isinstance(error, _Fault) else _explain(error, request) from error
     except _Fault as fault:
-        print(f"{fault} (fix: {fault.fix})", file=sys.stderr, flush=True)
+        print(f"{fault} ({fault.fix})", file=sys.stderr, flush=True)
+        if file := os.environ.get("PROFKIT_CLIENT_FAULT"):
+            Path(file).write_text(json.dumps([str(fault), fault.fix]), encoding="utf-8")
         return 3
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -27,6 +27,7 @@ class ExecutionPlace:
     reached. `rent`: it costs money by the second, so its client is given the time to end it, and what it may cost is
     said before it is started. `queues`: others may be served first, for hours; it leaves the queue where it is asked
     to end, and not where it is killed. `reason_mark`: what stands in the line that says why it ended, if not the last.
+    `has_own_client`: its command is a program of ours, which writes its fault to a file.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class ExecutionPlace:
     rent: Rent | None = None
     queues: bool = False
     reason_mark: str = ""
+    has_own_client: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -60,3 +62,15 @@ class ExecutionPlace:
                 f"{self.title} is given its GPUs there, and --gpus can name none",
                 f"leave out --gpus, and name one place for each GPU: --on '{self.title},{self.title}'",
             )
+
+
+def words_of(title: str, message: object, fix: object) -> tuple[str, str | None]:
+    """A fault that a place tells of, and its fix, as words of that place."""
+    text = quote_lines(str(message)[:4000]) if message else "it failed, and said no reason"
+    line = " ".join(str(fix)[:2000].split()) if fix else ""
+    return f"{title}: {text}", f"{line}   (said by {title})" if line else None
+
+
+def quote_lines(text: str) -> str:
+    """A text of a place: no line of it stands where a line of ours could, as one that begins with `fix:`."""
+    return "\n  | ".join(text.splitlines() or [""])

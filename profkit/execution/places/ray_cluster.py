@@ -50,6 +50,7 @@ def shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
         f"ray:{' '.join(words)}",
         (python, str(SHELL), json.dumps(request), "sh"),
         START_SECONDS + (request["wait"] or WAIT_SECONDS),
+        has_own_client=True,
         gives_devices=True,
         try_it=f"{shlex.quote(python)} -c \"import ray; ray.init('{address}')\"",
     )

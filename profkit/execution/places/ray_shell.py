@@ -278,9 +278,11 @@ def _reason(error: BaseException) -> str:
 
 
 def _give_up(message: str, fix: str = "") -> NoReturn:
-    """The last line of what is printed is the reason, and the line that fixes it."""
+    """The reason is the last line of what is printed; with the line that fixes it it goes to a file of profkit's."""
     sys.stdout.flush()
-    os.write(2, f"\n{message[:200]}{f' (fix: {fix})' if fix else ''}\n".encode())
+    os.write(2, f"\n{message[:200]}{f' ({fix})' if fix else ''}\n".encode())
+    if file := os.environ.get("PROFKIT_CLIENT_FAULT"):
+        Path(file).write_text(json.dumps([message[:200], fix]), encoding="utf-8")
     os._exit(3)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
 import re
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,10 +36,16 @@ class ReceivedFiles:
     result is used.
     """
 
-    def __init__(self, folder: Path, parts: Collection[str], most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        parts: Collection[str],
+        title: str = "the place",
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
         self.names: list[str] = []
         self.total = 0  # bytes
-        self._folder, self._parts, self._most = folder, parts, most_bytes
+        self._folder, self._parts, self._title, self._most = folder, parts, title, most_bytes
         self._packed = self._unpacked = 0  # bytes
         self._file: IO[bytes] | None = None
         self._path = folder
@@ -46,15 +53,20 @@ class ReceivedFiles:
 
     def take(self, message: Mapping[str, Any]) -> None:
         """One message of a place."""
-        if message["event"] == "file":
-            self._begin(message.get("name"), message.get("size"), message.get("sha"))
-        else:
-            self._write(message.get("data"))
+        with refused_with(self._title):
+            if message["event"] == "file":
+                self._begin(message.get("name"), message.get("size"), message.get("sha"))
+            else:
+                self._write(message.get("data"))
 
     def finish(self) -> None:
         """No more files: each must be whole."""
+        with refused_with(self._title):
+            self._check_whole()
+
+    def _check_whole(self) -> None:
         if self._file is not None:
-            raise _refused(f"{self.names[-1]} is not whole")
+            raise UnreadableReport(f"{self.names[-1]} is not whole")
 
     def close(self) -> None:
         """Leave no file open, and none that is not whole."""
@@ -65,30 +77,30 @@ class ReceivedFiles:
                 self._path.unlink()
 
     def _begin(self, name: object, size: object, sha: object) -> None:
-        self.finish()
+        self._check_whole()
         if (
             not isinstance(name, str)
             or not isinstance(size, int)
             or isinstance(size, bool)
             or not isinstance(sha, str)
         ):
-            raise _refused("a file comes without its name, size or checksum")
+            raise UnreadableReport("a file comes without its name, size or checksum")
         parts = checked_parts(name)
         if not is_wanted(parts, self._parts):
-            raise _refused(f"{name!r} is no part of a result")
+            raise UnreadableReport(f"{name!r} is no part of a result")
         path = self._folder.joinpath(*parts)
         self.total += size
         if not 0 <= size <= MOST_OF_ONE or self.total > self._most:
-            raise _refused(f"more than {self._most >> 20} MiB come back")
+            raise UnreadableReport(f"more than {self._most >> 20} MiB come back")
         if len(self.names) >= MOST_FILES:
-            raise _refused(f"more than {MOST_FILES} files come back")
+            raise UnreadableReport(f"more than {MOST_FILES} files come back")
         self.names.append(name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.fdopen(os.open(path, flags, 0o644), "wb")
         except (FileExistsError, NotADirectoryError):
-            raise _refused(f"{name} comes twice") from None
+            raise UnreadableReport(f"{name} comes twice") from None
         except OSError as error:
             raise _not_kept(error) from error
         self._path, self._left, self._sha, self._digest = path, size, sha, hashlib.sha256()
@@ -97,17 +109,17 @@ class ReceivedFiles:
 
     def _write(self, text: object) -> None:
         if self._file is None or not isinstance(text, str):
-            raise _refused("data comes that belongs to no file")
+            raise UnreadableReport("data comes that belongs to no file")
         try:
             packed = base64.b64decode(text, validate=True)
             data = zlib.decompressobj().decompress(packed, min(self._left, PIECE) + 1)
         except (ValueError, zlib.error) as error:
-            raise _refused(f"{self.names[-1]} cannot be unpacked: {error}") from error
+            raise UnreadableReport(f"{self.names[-1]} cannot be unpacked: {error}") from error
         if not data or len(data) > min(self._left, PIECE):
-            raise _refused(f"{self.names[-1]} has another size than was told")
+            raise UnreadableReport(f"{self.names[-1]} has another size than was told")
         self._packed, self._unpacked = self._packed + len(packed), self._unpacked + len(data)
         if self._unpacked > FREE_BYTES + MOST_TIMES * self._packed:
-            raise _refused(f"it unpacks to more than {MOST_TIMES} times its size")
+            raise UnreadableReport(f"it unpacks to more than {MOST_TIMES} times its size")
         try:
             self._file.write(data)
         except OSError as error:
@@ -120,7 +132,7 @@ class ReceivedFiles:
     def _end(self) -> None:
         self.close()
         if self._digest.hexdigest() != self._sha:
-            raise _refused(f"{self.names[-1]} has another checksum than was told")
+            raise UnreadableReport(f"{self.names[-1]} has another checksum than was told")
 
 
 def is_wanted(parts: Sequence[str], top: Collection[str]) -> bool:
@@ -133,15 +145,20 @@ def checked_parts(name: str) -> list[str]:
     """The parts of a relative path that leads down only. Raises UnreadableReport for any other."""
     parts = name.split("/")
     if len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME or len(parts) > DEEPEST:
-        raise _refused("a file comes back with a name that is too long")
+        raise UnreadableReport("a file comes back with a name that is too long")
     if any(part in (".", "..") or not _PART.fullmatch(part) for part in parts):
-        raise _refused(f"a file comes back with the name {name!r}")
+        raise UnreadableReport(f"a file comes back with the name {name!r}")
     return parts
 
 
-def _refused(reason: str) -> UnreadableReport:
-    return UnreadableReport(f"what the place sent back is refused: {reason}")
+@contextlib.contextmanager
+def refused_with(title: str) -> Iterator[None]:
+    """What is refused inside of the block is said with its place."""
+    try:
+        yield
+    except UnreadableReport as error:
+        raise UnreadableReport(f"what {title} sent back is refused: {error.message}", error.fix) from error
 
 
 def _not_kept(error: OSError) -> MachineError:
-    return MachineError(f"what the place sent back cannot be kept: {error.strerror or error}", "df -h .")
+    return MachineError(f"what a place sent back cannot be kept: {error.strerror or error}", "df -h .")

@@ -35,7 +35,8 @@ def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None
     out = run / "out"
     (out / "logs").mkdir()
     words = (word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"])
-    env = _environment(run, data["env"])
+    (out / "tmp").mkdir()  # what a worker leaves that is killed goes with the run's folder
+    env = _environment(run, {"TMPDIR": str(out / "tmp"), **data["env"]})
     client = WorkerClient(WorkerCommand(data["factory"], tuple(words), env=env, log=out / "log"))
     gpus = contextlib.ExitStack()
     asked: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()

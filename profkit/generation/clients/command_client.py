@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from profkit.core.errors import Interrupted, UsageError
 from profkit.core.files.regular import read_start
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import format_quantity, shorten
 from profkit.core.process import ProcessOutcome, run
 from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed
@@ -58,7 +58,7 @@ class CommandClient:
 
     def ask(self, messages: Sequence[Message], report: Callable[[str], None] = lambda _: None) -> Answer:
         """What it writes; see `ModelClient`. A program that fails may do better with another conversation."""
-        with tempfile.TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True) as folder:
+        with TemporaryFolder() as folder:
             prompt, output, printed = (Path(folder, name) for name in ("prompt.md", "kernel.py", "printed"))
             prompt.write_text(conversation_text(messages), encoding="utf-8")
             places = {"{prompt}": str(prompt), "{output}": str(output)}

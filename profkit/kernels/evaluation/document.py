@@ -8,14 +8,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from profkit.analysis.evaluation import (
-    EvaluationScores,
-    MeanSpeedup,
-    OperationResult,
-    combined_score,
-    operation_results,
-    scores_of,
-)
+from profkit.analysis.evaluation.scores import EvaluationScores, OperationResult, operation_results, scores_of
+from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular, read_bounded_text

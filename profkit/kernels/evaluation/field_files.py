@@ -17,16 +17,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
-from profkit.analysis.evaluation import (
+from profkit.analysis.evaluation.scores import (
     EvaluationScores,
-    MeanSpeedup,
     OperationResult,
-    combined_score,
     counts,
     fast_p,
     operation_results,
     scores_of,
 )
+from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import to_plain_data
 from profkit.core.formatting import table_cell
 from profkit.core.statistics import geometric_mean

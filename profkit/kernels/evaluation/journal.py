@@ -12,9 +12,8 @@ from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult
 from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
-from profkit.kernels.evaluation.request import EvaluationRequest
-from profkit.kernels.named_code import FILE as CODE_FILE
-from profkit.kernels.named_code import Code, require_named
+from profkit.kernels.campaign import Code, require_named
+from profkit.kernels.evaluation.request import CODE_FILE, EvaluationRequest
 
 FILE = "tests.jsonl"
 FORMAT = JournalFormat(

@@ -10,15 +10,15 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from profkit.analysis.evaluation import (
+from profkit.analysis.evaluation.scores import (
     FAILED,
     EvaluationScores,
-    MeanSpeedup,
     OperationResult,
     fast_p,
     operation_results,
     scores_of,
 )
+from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.errors import MachineError
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from profkit.analysis.evaluation.scores import elements_of
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.kernels.evaluation.request import EvaluationRequest
@@ -25,7 +25,7 @@ TIMED_SHARE = 1.3  # of the budget: arguments are written and outputs verified b
 
 def plan_evaluation(request: EvaluationRequest, progress: Progress) -> dict[str, Any]:
     """The plan as plain data; `seconds` is an estimate. No kernel is run: the judge alone lists the tests."""
-    with TemporaryDirectory(prefix="profkit-") as logs:
+    with TemporaryFolder() as logs:
         tests, about = list_tests(request, Path(logs), progress)
     settings = request.settings
     timed = 0 if settings.correctness_only else sum(test.timed for test in tests)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from profkit.core.errors import UsageError, WorkloadError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.process import run
 from profkit.core.whole_files import write_whole
 from profkit.kernels.evaluation.suites.notation import read_traces, write_trace
@@ -27,7 +27,7 @@ def record_operations(
     `log` takes what it prints. Raises UsageError where the command starts no Python that can be followed, or calls no
     operation; WorkloadError where it fails or runs past `timeout` seconds.
     """
-    with TemporaryDirectory(prefix="profkit-calls-") as folder:
+    with TemporaryFolder("calls") as folder:
         environment, reason = counting_environment(command, Path(folder))
         if environment is None:
             raise UsageError(f"the program's operations cannot be seen: {reason}", "-- python train.py")

@@ -9,14 +9,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.run_folder import create_run_folder
 from profkit.kernels.devices import choose_device, choose_device_elsewhere
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.kernels.named_code import FILE, Code
 
+if TYPE_CHECKING:  # a judge has no use for it
+    from profkit.kernels.campaign import Code
+
+CODE_FILE = "FILE.py"  # an argument, and no option
 WAIT_POLICY = "OMP_WAIT_POLICY"  # how OpenMP's threads wait for each other: busily, or asleep
 SEED_BITS = 63
 ARGUMENT_SEED_BITS = 31
@@ -55,7 +59,7 @@ class JudgeSettings:
     seed: int = 0
     timing: PairOptions = field(default_factory=PairOptions)
 
-    def code(self, file_option: str = FILE) -> tuple[Code, ...]:
+    def code(self, file_option: str = CODE_FILE) -> tuple[Code, ...]:
         """Code of users that this runs, by the options that name it on the command line."""
         options = {"file": file_option, "directory": "--kernels"}
         option = options.get(self.source.kind)
@@ -169,7 +173,7 @@ def _check(options: EvaluationOptions) -> None:
     if sys.platform != "linux":
         raise MachineError(
             "kernels can be evaluated on Linux alone: elsewhere no process reads the memory of another",
-            "profkit sweep --with FILE.py compares kernels of your own here",
+            "profkit sweep --with CODE_FILE.py compares kernels of your own here",
         )
     if options.device == "mps":
         raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")

@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
 from profkit.core import codec
 from profkit.core.errors import UsageError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import UNDECIDED, EvaluationDocument, EvaluationTest, TestResult
@@ -24,7 +24,7 @@ from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
 from profkit.execution.journal import Journal
 from profkit.execution.places.relay import OUT
 from profkit.execution.pool import WorkerPool
-from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
+from profkit.kernels.campaign import Campaign, Code, open_campaign, resume_line, update_outcome
 from profkit.kernels.devices import device_names
 from profkit.kernels.evaluation.journal import (
     FORMAT,
@@ -37,6 +37,7 @@ from profkit.kernels.evaluation.journal import (
 )
 from profkit.kernels.evaluation.judging.judge_process import (
     JUDGE,
+    check_about,
     check_judge,
     check_tests,
     judge_command,
@@ -45,7 +46,6 @@ from profkit.kernels.evaluation.judging.judge_process import (
     test_result,
 )
 from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, JudgeSettings, was_asked
-from profkit.kernels.named_code import Code
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.plan import format_duration
 
@@ -92,7 +92,7 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
             counts.add(result)
 
     # What kernels leave in this folder goes, too, where the judge is killed.
-    scratch = TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True)
+    scratch = TemporaryFolder()
     campaign.at_end(scratch.cleanup)
     pool = campaign.open_pool(
         settle,
@@ -152,7 +152,7 @@ def replay_test(
             f"--replay with one of {some} ...",
         )
     settings = replace(request.settings, operations=(known[0].operation,), only=(known[0].id,))
-    with TemporaryDirectory(prefix="profkit-replay-") as own:
+    with TemporaryFolder("replay") as own:
         return run_evaluation(replace(request, settings=settings, folder=Path(own)), progress)
 
 
@@ -193,7 +193,8 @@ def _slot_work(request: EvaluationRequest) -> SlotWork:
     files = (*chosen.source.paths, *filter(None, [chosen.suite_path]))
     patient = {WAIT_POLICY: "passive"}
     judges = tuple({**patient, "CUDA_VISIBLE_DEVICES": gpu} for gpu in request.gpus) or (patient,)
-    return SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files, locks=chosen.device.startswith("cuda"))
+    locks = chosen.device.startswith("cuda")
+    return SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files, locks, check_about)
 
 
 def _settings_there(settings: JudgeSettings) -> JudgeSettings:

@@ -31,10 +31,9 @@ from profkit.kernels.operations.check import (
 )
 from profkit.kernels.operations.operation import Call, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call
-from profkit.kernels.sweep.device import call_memory, free_memory, wait_for
+from profkit.kernels.sweep.device import TorchState, call_memory, free_memory, wait_for
 from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
-from profkit.kernels.sweep.settings import TorchState
 from profkit.runtime.passes.device_timing import EventTimingError
 
 MOST_SAMPLES = 100  # of a case that are stored: a thousand cases with all of them would be 10 MB and more

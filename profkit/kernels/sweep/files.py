@@ -11,10 +11,10 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import DOCUMENT_BYTES, check_regular
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.types import Json
 from profkit.execution.child import WorkerEnded
 from profkit.execution.client import WorkerClient, WorkerCommand
@@ -95,7 +95,7 @@ def _list_registrations(file: str) -> Json:
 
 def _registrations(file: Path, timeout: float) -> list[tuple[str, str]]:
     """(operation, name) of what a process says that ran the file. Raises UsageError for how else it ended."""
-    with TemporaryDirectory() as folder:
+    with TemporaryFolder() as folder:
         worker = WorkerClient(WorkerCommand(f"{__name__}:run_and_list", log=Path(folder, "log")))
         try:
             worker.open({}, START_SECONDS)

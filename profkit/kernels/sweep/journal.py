@@ -15,13 +15,15 @@ from profkit.core.run_folder import clean_name
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
-from profkit.kernels.named_code import require_named
+from profkit.kernels.campaign import require_named
 from profkit.kernels.operations.registry import has_implementation, register_names
 from profkit.kernels.sweep.files import inspect_files
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, with_options
 
 FILE = "cases.jsonl"
-FORMAT = JournalFormat("profkit.sweep-journal/2", "sweep", "profkit sweep", FILE, "case", CaseResult)
+FORMAT = JournalFormat(
+    "profkit.sweep-journal/2", "sweep", "profkit sweep", FILE, "case", CaseResult, in_memory=False
+)
 
 
 def case_id(point: GridPoint, implementation: str) -> str:

@@ -100,7 +100,7 @@ def _measure(
         precompile.begin()  # not before: dozens of processes that load torch would hold the workers up
     else:
         _compile(campaign, precompile)
-    known = len(campaign.journal.contents.outcomes)
+    known = len(campaign.journal.contents.outcomes)  # in earlier sessions
     before = f", {known} known already" if known else ""
     detail = f"{plural(cases, 'case')} to measure, {left()}{before}"
     campaign.begin("sweep", detail, cases, lambda: f"{campaign.settled} of {cases} cases, {left()}")
@@ -203,7 +203,7 @@ def _left(request: SweepRequest, journal: Journal[CaseResult]) -> list[Work]:
 
 def _write_all(request: SweepRequest, journal: Journal[CaseResult], progress: Progress) -> SweepDocument:
     """Write the results beside the journal. Raises MachineError where the disk takes no more."""
-    document = sweep_document(request, journal.contents, journal.seconds)
+    document = sweep_document(request, journal.read(), journal.seconds)
     for why in write_results(request.folder, document, request.grid, request.timing.precision, request.name):
         progress.note(why)
     return document

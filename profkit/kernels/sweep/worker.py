@@ -25,7 +25,7 @@ class MeasuringWorker:
     """Measures implementations on `device`, after it has run the `files` of users."""
 
     def __init__(self, device: str, *files: str) -> None:
-        from profkit.kernels.sweep.settings import TorchState
+        from profkit.kernels.sweep.device import TorchState
 
         settings = TorchState()  # before anybody's file has run: what one replaces is put back
         for file in files:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from profkit.core.codec import from_plain_data
+from profkit.core.types import Json, MeasuredCeilings
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.pool import StandbyWorker
 from profkit.hardware.container import available_memory, read_limits
@@ -83,7 +85,27 @@ def slot_work(request: SweepRequest) -> SlotWork:
         environments: tuple[Mapping[str, str], ...] = ({"CUDA_VISIBLE_DEVICES": ""},)
     else:
         environments = tuple({"CUDA_VISIBLE_DEVICES": gpu} for gpu in request.gpus) or ({},)
-    return SlotWork(MEASURES, arguments, environments, request.files, locks=request.device == "cuda")
+    locks = request.device == "cuda"
+    return SlotWork(MEASURES, arguments, environments, request.files, locks, _check_about)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _About:
+    """What a worker says of itself."""
+
+    device: str
+    versions: Mapping[str, str]
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FirstAbout(_About):
+    roofs: MeasuredCeilings
+
+
+def _check_about(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
+    from_plain_data(_FirstAbout if first else _About, about)
+    return about
 
 
 def is_traced(env: Mapping[str, str]) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check
 from profkit.profilers.nsys.command import SUFFIX, explain, nsys_argv
@@ -53,7 +53,7 @@ def probe_nsys(*, trial: bool = True) -> ToolAbility:
     nsys = ask_version(find_nsys() or absent, _VERSION, explain, INSTALL_FIX)
     if not nsys.works or not trial:
         return nsys
-    with tempfile.TemporaryDirectory(prefix="profkit-probe-") as folder:
+    with TemporaryFolder("probe") as folder:
         report = Path(folder) / f"probe{SUFFIX}"
         true = shutil.which("true") or "/bin/true"
         returncode, text = ask_tool(nsys_argv((true,), report, marked=False, nsys=str(nsys.path)), _SECONDS)

@@ -8,13 +8,13 @@ import platform
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Counter, Switch
 from profkit.hardware import tree
@@ -112,7 +112,7 @@ def probe_perf() -> PerfAbility:
         fault = Fault(found.reason or "", found.fix)
         return PerfAbility(None, None, paranoid=paranoid, fault=fault, record_fault=fault)
     perf = str(found.path)
-    with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
+    with TemporaryFolder("perf") as name:
         folder = Path(name)
         clock, trial = _count_events(perf, folder, ("task-clock", "page-faults"))
         if all(counter.value is None for counter in clock):
@@ -153,7 +153,7 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
     An event that was on no counter this time (another kind of core) is not refused.
     """
     refused: dict[str, Counter] = {}
-    with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
+    with TemporaryFolder("perf") as name:
         folder = Path(name)
         for group in groups:
             counters, _ = _count_events(perf, folder, group)
@@ -281,7 +281,7 @@ def perf_checks() -> Iterator[Check]:
 
 def perf_region(perf: str) -> Iterator[Check]:
     """Switch `perf stat` on and off from inside a workload, through its control pipes."""
-    with tempfile.TemporaryDirectory(prefix="profkit-") as name:
+    with TemporaryFolder() as name:
         folder = Path(name)
         control, ack, output = folder / "control", folder / "ack", folder / "counts"
         for pipe in (control, ack):

@@ -6,13 +6,13 @@ import platform
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault, UnreadableReport
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check, Report, Switch
 from profkit.hardware.machine import read_machine
@@ -66,7 +66,7 @@ def probe_valgrind() -> ValgrindAbility:
 def _simulate_nothing(valgrind: ValgrindAbility) -> Fault | None:
     """Why a simulation of `true` leaves no counts; None where it does."""
     true = shutil.which("true") or "/bin/true"
-    with tempfile.TemporaryDirectory(prefix="profkit-probe-") as folder:
+    with TemporaryFolder("probe") as folder:
         out = Path(folder) / "probe"
         argv = callgrind_argv(
             [true],
@@ -110,7 +110,7 @@ def valgrind_region(valgrind: str) -> Iterator[Check]:
     """Switch callgrind on and off from inside a workload, by valgrind's client requests."""
     rounds, machine = 2_000, read_machine()
     first = data_cache(machine, 1) or _TINY
-    with tempfile.TemporaryDirectory(prefix="profkit-") as name:
+    with TemporaryFolder() as name:
         out = Path(name) / "callgrind"
         trial = try_region(
             "callgrind",

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import Fault, ProfkitError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check
 from profkit.hardware.system import ProgramAnswer, ask_program, superuser_command
@@ -34,7 +34,7 @@ _SCHEMAS = ("time-profile", "time-sample")
 def recording_check(xctrace: str) -> Iterator[Check]:
     """Record with the xctrace at this path, some ten seconds, and read what it left."""
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="profkit-") as name:
+    with TemporaryFolder() as name:
         saved, rows, fault = _record_and_count(xctrace, Path(name))
     found = {"path": xctrace, "saved": saved, "rows": rows, "took": time.monotonic() - start}
     return judge_rows(_TABLE, "recording", fault or Fault(""), found)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import shlex
+import shutil
+import sys
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 from profkit.core.codec import from_plain_data, to_plain_data
-from profkit.core.errors import ProfkitError
+from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Json
 from profkit.execution.places.received import RUN_PARTS
@@ -23,11 +26,11 @@ def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> No
     options = replace(from_plain_data(ProfileOptions, data), output=run / "out")
 
     def work(home: Home) -> Json:
+        _check_python(options.command)
         try:
             _, folder = profile_workload(options, home, page=False)
         except ProfkitError as fault:
             if fault.run is not None:
-                fault.message = fault.message.rpartition("\n(run: ")[0] or fault.message
                 _send(home, fault.run, RUN_PARTS)
             raise
         _send(home, folder, RUN_PARTS)
@@ -47,6 +50,7 @@ def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> Non
     options = from_plain_data(RecordOptions, {**data, "report": run / "out" / data["report"]})
 
     def work(home: Home) -> Json:
+        _check_python(options.command)
         try:
             record_report(options, home)
         finally:
@@ -60,6 +64,16 @@ def doctor(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> Non
     """`data` is the backend's name; the result are the checks."""
     del run
     serve(requests, answers, lambda home: to_plain_data(diagnose(data, home)))
+
+
+def _check_python(command: Sequence[str]) -> None:
+    """Raises UsageError where the workload is for a `python` that this machine calls otherwise."""
+    name = command[0] if command else ""
+    if name in ("python", "python3") and shutil.which(name) is None:
+        raise UsageError(
+            f"there is no {name} on PATH; profkit was started by {sys.executable}",
+            f"--on-python {shlex.quote(sys.executable)}, which is `python` for the workload, too",
+        )
 
 
 def _send(home: Home, folder: Path, parts: Collection[str]) -> None:

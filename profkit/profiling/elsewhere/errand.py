@@ -6,13 +6,15 @@ and only once: what makes two machines go away is more likely the work.
 
 from __future__ import annotations
 
-import tempfile
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from profkit.core.codec import is_finite_number
 from profkit.core.errors import UsageError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
@@ -22,6 +24,7 @@ from profkit.execution.places.received import ReceivedFiles
 
 _T = TypeVar("_T")
 _CALLS = {"begin": (str, str), "tick": (float,), "move": (str,), "end": (str,), "note": (str,)}
+_LIKE_OURS = re.compile(r"\s*(?:error|fix)\b", re.IGNORECASE)  # how our own last words begin
 _ROOM = 1000  # characters of a line of progress
 
 
@@ -59,9 +62,9 @@ def try_places(
 
 def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None) -> Json:
     """Carry out the errand; files that come back go into `arrived`. The result."""
-    with tempfile.NamedTemporaryFile(prefix="profkit-", suffix=".log") as log:
-        connection = Connection(place, Path(log.name), errand.sending.python)
-        files = ReceivedFiles(arrived, errand.parts) if arrived is not None else None
+    with TemporaryFolder("place") as folder:
+        connection = Connection(place, Path(folder, "log"), errand.sending.python)
+        files = ReceivedFiles(arrived, errand.parts, place.title) if arrived is not None else None
         try:
             _connect(connection, errand, progress)
             connection.start(
@@ -73,7 +76,7 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
             )
             for event in connection.events():
                 if event["event"] == "progress":
-                    _show(event, progress)
+                    _show(event, place.title, progress)
                 elif event["event"] in ("file", "data") and files is not None:
                     files.take(event)
                 elif event["event"] == "result":
@@ -83,7 +86,7 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
                         progress.note(connection.ended_because)
                     return event.get("value")
                 else:
-                    raise PlaceLost(f"{place.title} said {event['event']!r}, which was not asked")
+                    raise PlaceLost(f"{place.title} said {event['event'][:40]!r}, which was not asked")
             raise PlaceLost(f"{place.title} said no result")
         finally:
             if files is not None:
@@ -96,18 +99,24 @@ def _connect(connection: Connection, errand: Errand, progress: Progress) -> None
         progress.note(connection.place.cost)
     progress.begin("connect", connection.place.title)
     connection.open(progress)
-    version = ".".join(map(str, connection.hello["version"]))
+    version = ".".join(map(str, connection.hello.version))
     progress.end(f"{connection.place.title}: Python {version}")
     connection.stage(errand.work, progress)
 
 
-def _show(event: Mapping[str, Any], progress: Progress) -> None:
+def _show(event: Mapping[str, Any], title: str, progress: Progress) -> None:
     """Progress there is progress here; anything else that calls itself so is passed over."""
-    kinds, words = _CALLS.get(event.get("call", "")), event.get("words")
+    call, words = event.get("call"), event.get("words")
+    kinds = _CALLS.get(call) if isinstance(call, str) else None
     if kinds is None or not isinstance(words, list) or len(words) != len(kinds):
         return
-    if all(
-        isinstance(word, (int, float) if kind is float else kind)
+    if not all(
+        is_finite_number(word) if kind is float else isinstance(word, str)
         for word, kind in zip(words, kinds, strict=True)
     ):
-        getattr(progress, event["call"])(*(word[:_ROOM] if isinstance(word, str) else word for word in words))
+        return
+    shown = (
+        f"{title}: {word[:_ROOM]}" if isinstance(word, str) and _LIKE_OURS.match(word) else word
+        for word in words
+    )
+    getattr(progress, str(call))(*(word[:_ROOM] if isinstance(word, str) else word for word in shown))

@@ -24,6 +24,7 @@ from profkit.core.run_folder import (
     clean_name,
     create_run_folder,
     read_run,
+    short_path,
     write_run,
 )
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -31,7 +32,7 @@ from profkit.core.types import Check, Plan, RunDocument, Workload
 from profkit.execution.places.connection import PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending, workload_tree
 from profkit.execution.places.place import ExecutionPlace
-from profkit.execution.places.received import RUN_PARTS
+from profkit.execution.places.received import RUN_PARTS, refused_with
 from profkit.profiling.elsewhere.errand import Errand, do_errand, try_places
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import (
@@ -39,7 +40,6 @@ from profkit.profiling.profile import (
     check_options,
     make_plan,
     profile_workload,
-    short_path,
     write_reports,
 )
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
@@ -66,7 +66,6 @@ def profile_elsewhere(
             except ProfkitError as fault:
                 if (arrived / FILE_NAME).is_file():
                     fault.run = _keep(arrived, options, place, begun, progress)[1]
-                    fault.message += f"\n(run: {fault.run})"
                 raise
             return _keep(arrived, options, place, begun, progress)
 
@@ -82,7 +81,9 @@ def plan_elsewhere(
     errand = _errand_of("plan", options, sending)
 
     def ask(place: ExecutionPlace) -> Plan:
-        plan = from_plain_data(Plan, do_errand(errand, place, progress, None))
+        answer = do_errand(errand, place, progress, None)
+        with refused_with(place.title):
+            plan = from_plain_data(Plan, answer, "the plan")
         return replace(plan, notes=(*plan.notes, *_costs(plan, place)))
 
     return try_places(places, ask, lambda: make_plan(options), progress)
@@ -137,9 +138,8 @@ def diagnose_elsewhere(
         raise UsageError("doctor looks at one place at a time", f"--on {places[0].title}")
     errand = Errand("doctor", backend, None, "doctor", sending)
     checks = do_errand(errand, places[0], progress, None)
-    if not isinstance(checks, list):
-        raise PlaceLost(f"{places[0].title} said no result")
-    return tuple(from_plain_data(Check, check, f"[{at}]") for at, check in enumerate(checks))
+    with refused_with(places[0].title):
+        return from_plain_data(tuple[Check, ...], checks, "the list of checks")
 
 
 def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: Sending) -> Errand:
@@ -166,11 +166,19 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     return Errand(function, plain, work, name, sending, parts)
 
 
+def _read_arrived(arrived: Path, place: ExecutionPlace) -> RunDocument:
+    try:
+        return read_run(arrived)
+    except UnreadableReport as error:  # by its name in the result: it lies in a folder that is gone by then
+        said = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
+        raise UnreadableReport(f"what {place.title} sent back is no run: {said}") from error
+
+
 def _keep(
     arrived: Path, options: ProfileOptions, place: ExecutionPlace, begun: datetime, progress: Progress
 ) -> tuple[RunDocument, Path]:
     """Make a run of what arrived: with this side's commit, judged by this side's targets, with its reports."""
-    document = read_run(arrived)
+    document = _read_arrived(arrived, place)
     here = Workload(options.command, document.name, str(Path.cwd()))
     with defer_interrupts():
         document = replace(document, revision=read_revision(here), place=place.title)

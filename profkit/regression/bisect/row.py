@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.git import git_command, git_environment
 from profkit.regression.paired.git import ANSWER_SECONDS, git_line
 
@@ -82,7 +82,7 @@ def changed_in(root: Path, before: str, commit: str) -> tuple[str, ...]:
 
 def _parents_between(root: Path, good: str, bad: str) -> dict[str, tuple[str, ...]]:
     """The parents of each commit on a way between the two, by its hash."""
-    with tempfile.TemporaryDirectory(prefix="profkit-commits-", ignore_cleanup_errors=True) as name:
+    with TemporaryFolder("commits") as name:
         log = Path(name, "commits")
         words = git_command(root, "rev-list", "--parents", "--ancestry-path", f"{good}..{bad}")
         done = process.run(words, env=git_environment(root), timeout=ANSWER_SECONDS, log=log)

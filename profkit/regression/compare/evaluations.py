@@ -12,7 +12,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log
 
-from profkit.analysis.evaluation import FAILED, log_interval, summed_interval
+from profkit.analysis.evaluation.scores import FAILED
+from profkit.analysis.evaluation.speedups import log_interval, summed_interval
 from profkit.core.inference import Ratio
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import (

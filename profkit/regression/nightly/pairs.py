@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import shlex
 import shutil
 import time
@@ -19,7 +18,7 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
-from profkit.core.errors import ProfkitError
+from profkit.core.errors import OptionFix, ProfkitError
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.formatting import format_figures
 from profkit.core.run_folder import clean_name
@@ -47,9 +46,6 @@ from profkit.regression.times import microseconds
 
 TONIGHT = "HEAD"
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
-# The options of `profkit compare` that the fixes of pairs name; here the nightly's file has them.
-_SETUP = re.compile(r"--setup (?P<words>'[^']*'|\S+)")
-_MODULES = re.compile(r"PYTHONPATH=(?P<folder>.+) profkit compare \.\.\.")
 
 MetricScope = tuple[str, Scope]
 
@@ -229,14 +225,14 @@ def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> st
 
 def _key_for(fix: str | None) -> str | None:
     """What mends it in the nightly's file, where the fix names an option of `profkit compare`."""
-    if fix is None:
-        return None
-    if match := _SETUP.match(fix):
-        words = match["words"]
-        return f"pairs: {{setup: [{words if ' ' not in words else f'sh, -c, {words}'}]}}"
-    if match := _MODULES.fullmatch(fix):
-        return f"env: {{PYTHONPATH: {match['folder']}}}"
-    return fix.replace("--timeout SECONDS", "timeout: SECONDS")
+    if not isinstance(fix, OptionFix):
+        return fix
+    if fix.option == "--setup":
+        words = f"sh, -c, {shlex.quote(fix.value)}" if " " in fix.value else fix.value or "..."
+        return f"pairs: {{setup: [{words}]}}"
+    if fix.option == "PYTHONPATH":
+        return f"env: {{PYTHONPATH: {shlex.quote(fix.value)}}}"
+    return "timeout: SECONDS" if fix.option == "--timeout" else fix
 
 
 # ---------------------------------------------------------------- what it decides

@@ -14,7 +14,6 @@ import os
 import re
 import shlex
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.git import QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
 from profkit.core.whole_files import user_cache, write_whole
@@ -34,7 +34,6 @@ from profkit.regression.paired.git import git_line
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
 _ERROR = re.compile(r"\b(?:error|fatal)\b *[:\[]|Error:", re.IGNORECASE)  # of compilers, git, pip and Python
-_PREFIX = "profkit-checkout-"
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 
 
@@ -157,7 +156,7 @@ def checked_out(
                     build.mark_ready()
                 yield Checkout(root, build.folder, commit)
                 return
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name:
+    with TemporaryFolder("checkout") as name:
         target = Path(name).resolve() / root.name
         try:
             if spec.checkout:

@@ -6,7 +6,6 @@ import contextlib
 import math
 import re
 import shlex
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.types import Change, Comparison, Fact, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
@@ -74,7 +74,7 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
     Raises UsageError where a version cannot be had or runs the other's code, WorkloadError where one fails.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="profkit-versions-", ignore_cleanup_errors=True) as name,
+        TemporaryFolder("versions") as name,
         contextlib.ExitStack() as stack,
     ):
         folder = Path(name).resolve()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.core.errors import ProfkitError, UsageError, WorkloadError
+from profkit.core.errors import OptionFix, ProfkitError, UsageError, WorkloadError
 from profkit.core.progress import Progress
 from profkit.core.types import Fact
 from profkit.regression.paired.changed_lines import IN_BRACES
@@ -21,7 +21,8 @@ from profkit.regression.paired.version import Version
 from profkit.reporting.views.comparison.words import fact_text
 from profkit.runtime.passes.command import find_interpreter, is_machine_code, loaded_files_environment
 
-SETUP = "--setup 'python -m venv .venv && .venv/bin/pip install -e .' -- .venv/bin/python ..."
+_INSTALLS = "python -m venv .venv && .venv/bin/pip install -e ."
+SETUP = OptionFix("--setup", _INSTALLS, f"--setup '{_INSTALLS}' -- .venv/bin/python ...")
 SPARE = 1.5  # times the four pairs that decide nothing but a large change
 
 
@@ -110,9 +111,11 @@ def _refuse_one_program(first: Version, second: Version, setup: Sequence[str]) -
             why += f", and the setup command ({shlex.join(setup)}) built none in the checkout of {first.name}"
         raise UsageError(
             f"both versions would run the same program, {programs[0]}: {why}, so nothing is compared",
-            "--setup make"
+            OptionFix("--setup", "make")
             if not setup
-            else "--setup with what builds it, as it is typed in the repository's folder",
+            else OptionFix(
+                "--setup", text="--setup with what builds it, as it is typed in the repository's folder"
+            ),
         )
 
 
@@ -191,7 +194,7 @@ def _fix_of(file: Path, root: Path, version: Version) -> str:
     found = os.path.relpath(version.root / inside, version.cwd)
     if Path(version.environment().get("PYTHONPATH", "").split(os.pathsep)[0]) == version.root / inside:
         return SETUP  # that is there already, and the program puts another folder before it
-    return f"PYTHONPATH={shlex.quote(found)} profkit compare ..."
+    return OptionFix("PYTHONPATH", found, f"PYTHONPATH={shlex.quote(found)} profkit compare ...")
 
 
 def _cannot_be_asked(version: Version) -> Fact | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_start
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.git import CHANGES, git_command, git_environment
 
 ANSWER_SECONDS = 300.0
@@ -24,7 +24,7 @@ def git_line(folder: Path, *words: str) -> str | None:
 
 
 def _printed(folder: Path, *words: str) -> str | None:
-    with tempfile.TemporaryDirectory(prefix="profkit-git-") as name:
+    with TemporaryFolder("git") as name:
         printed = Path(name) / "printed"
         try:
             done = process.run(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import MORE_TIME, UnreadableReport, UsageError, WorkloadError
 from profkit.core.process import ProcessOutcome
 from profkit.core.statistics import median, percentile
 from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
@@ -170,7 +170,7 @@ def _start(
     if not outcome.ok:
         said = "\n".join(outcome.output_tail.strip().splitlines()[-12:])
         printed = f"; it said:\n{said}" if said else "; it printed nothing"
-        fix = "give it more time: --timeout SECONDS" if outcome.timed_out else None
+        fix = MORE_TIME if outcome.timed_out else None
         code = NOT_INSTALLED if _NO_MODULE.search(outcome.output_tail) else None
         raise WorkloadError(f"{version.name} {outcome.ending()}{printed}", fix, code)
     return outcome

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from profkit.analysis.stacks.files import write_speedscope
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import open_regular_text
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.types import Frame, Profile, RunDocument, Stacks
 from profkit.reporting.exports.sources import Sources
@@ -32,7 +32,7 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
 
 def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
     """By way of a file: the writer writes one, and a large profile is not held as a text."""
-    with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
+    with TemporaryFolder() as folder:
         path = Path(folder, "out.json")
         write_speedscope(stacks, path, name)
         with open_regular_text(path, encoding="ascii") as file:

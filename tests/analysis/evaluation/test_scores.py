@@ -7,16 +7,15 @@ from math import exp, log, prod, sqrt
 
 import pytest
 
-from profkit.analysis.evaluation import (
+from profkit.analysis.evaluation.scores import (
     fast_p,
     fast_p_curve,
     gap_closed,
-    mean_speedup,
     model_speedup,
     operation_results,
     scores_of,
-    speed_word,
 )
+from profkit.analysis.evaluation.speedups import mean_speedup, speed_word
 from profkit.core.types import Speedup
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from profkit.analysis.evaluation import scores_of
+from profkit.analysis.evaluation.scores import scores_of
 from profkit.core.errors import UnreadableReport
 from profkit.core.run_folder import read_run
 from profkit.core.types import Speedup

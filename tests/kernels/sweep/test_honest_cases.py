@@ -24,8 +24,8 @@ from profkit.kernels.operations.check import (
 from profkit.kernels.operations.operation import Call, Problem
 from profkit.kernels.operations.registry import OPERATIONS, build_call, implementation
 from profkit.kernels.sweep.bench import Bench, make_problem
+from profkit.kernels.sweep.device import TorchState
 from profkit.kernels.sweep.request import TimingOptions
-from profkit.kernels.sweep.settings import TorchState
 
 gelu = torch.nn.functional.gelu
 CPU = torch.device("cpu")

@@ -208,3 +208,30 @@ def test_a_repository_of_another_user_is_said_to_be_one_with_the_line_that_trust
     assert "belongs to another user" in fault.reason
     assert fault.fix == f"git config --global --add safe.directory '{place}'"
     assert no_repository(tmp_path, "x").reason == f"{tmp_path} is in no git repository"
+
+
+def test_a_checkout_of_a_process_that_was_killed_is_taken_away_and_one_in_use_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    place = repository(tmp_path / "repo")
+    program = (
+        "import sys, os, signal, pathlib\n"
+        "from profkit.regression.paired.checkout import CheckoutSpec, checked_out, commit_of\n"
+        "here = pathlib.Path(sys.argv[1])\n"
+        "with checked_out(here, commit_of(here), CheckoutSpec(), here / 'log') as checkout:\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program, str(place)], env=environment, check=False)
+    (left,) = tmp_path.glob("profkit-checkout~*")
+    (tmp_path / "profkit-checkout-foreign").mkdir()  # a name that somebody may have chosen
+    commit = git(place, "rev-parse", "HEAD")
+    with checked_out(place, commit, CheckoutSpec(), tmp_path / "log") as used:
+        assert left.exists()  # too young to tell
+        for folder in tmp_path.glob("profkit-checkout~*"):
+            os.utime(folder, (1, 1))
+        with checked_out(place, commit, CheckoutSpec(), tmp_path / "log"):
+            assert not left.exists()
+            assert used.folder.is_dir()
+            assert (tmp_path / "profkit-checkout-foreign").is_dir()

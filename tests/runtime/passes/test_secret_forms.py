@@ -114,6 +114,105 @@ HARMLESS = [line.format(word) for word in _LOOK_ALIKE for line in _LINES] + [
 ]
 
 
+# Commands word by word, `|` between two, each with the secret S.
+COMMANDS = f"""
+curl|-H|X-Api-Key:|{S}|http://x
+curl|-H|X-Api-Key: {S}|http://x
+curl|--header|Authorization:|Bearer|{S}
+curl|-H|Authorization:|{S}
+curl|-H|Authorization: Bearer {S}
+http|GET|h|X-Auth-Token:|{S}
+http|GET|h|X-Auth-Token:{S}
+curl|-H|PRIVATE-TOKEN:|{S}
+curl|-H|Ocp-Apim-Subscription-Key:|{S}
+curl|-H|Proxy-Authorization:|Basic|{S}
+curl|-H|Cookie:|session={S}
+tool|--pw|{S}
+tool|-pw|{S}
+tool|--bearer|{S}
+tool|--password|{S}
+tool|--db-password|{S}
+tool|--pass|{S}
+tool|--secret={S}
+tool|password:|{S}
+redis-cli|-h|h|AUTH|{S}
+redis-cli|auth|default|{S}
+rabbitmqctl|add_user|me|{S}
+rabbitmqctl|change_password|me|{S}
+htpasswd|-b|file|me|{S}
+htpasswd|-nb|me|{S}
+smbclient|//h/share|{S}
+smbclient|-U|me%{S}|//h/share
+wandb|login|{S}{S}
+vault|login|{S}{S}
+aws|configure|set|aws_secret_access_key|{S}
+nmcli|dev|wifi|connect|net|password|{S}
+npm|config|set|//registry.npmjs.org/:_authToken|{S}
+rclone|obscure|{S}
+sqlplus|me/{S}@db
+sqlplus|-S|me/{S}@//h:1521/db
+plink|-pw|{S}|me@h
+pscp|-pw|{S}|a|me@h:b
+lftp|-u|me,{S}|h
+ncftpget|-u|me|-p|{S}|h|.|a
+cqlsh|-u|me|-p|{S}
+twine|upload|-p|{S}|dist/a.whl
+keytool|-list|-storepass|{S}
+ssh-keygen|-N|{S}|-f|a
+ipmitool|-H|h|-P|{S}|power
+mosquitto_pub|-u|me|-P|{S}|-t|a
+snmpget|-A|{S}|-X|other|h
+xfreerdp|/u:me|/p:{S}|/v:h
+sudo|-n|env|A=1|redis-cli|AUTH|{S}
+""".strip().splitlines()
+HARMLESS_COMMANDS = """
+python|train.py|pass:|timing
+tool|key:|value
+tool|--header|Accept:|text/html
+tool|X-Request-Id:|3f2a
+wandb|login|--relogin
+wandb|sync|run-20261127
+redis-cli|GET|auth
+redis-cli|-p|6379|PING
+smbclient|-L|h
+sqlplus|/nolog
+nmcli|con|show|password
+rclone|copy|a|b
+npm|config|set|loglevel|warn
+htpasswd|-v|file|me
+lftp|-u|me|h
+keytool|-list|-keystore|a.jks
+ssh-keygen|-t|ed25519|-f|a
+plink|-P|22|me@h
+aws|configure|set|region|us-east-1
+rabbitmqctl|list_users|name|tags
+python|train.py|--max-token|512
+python|train.py|--author|jane
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_secret_of_a_command_is_hidden_by_its_place_and_the_same_in_a_text(line: str) -> None:
+    words = line.split("|")
+    masked, values = mask_command(words)
+    assert S not in " ".join(masked)
+    assert any(S in value for value in values)
+    assert S not in hide_secrets(f"it ran {' '.join(words)}", lambda _: HIDDEN)
+
+
+@pytest.mark.parametrize("line", HARMLESS_COMMANDS)
+def test_a_command_that_looks_alike_stays_as_it_is(line: str) -> None:
+    words = tuple(line.split("|"))
+    assert mask_command(words) == (words, ())
+    text = f"it ran {' '.join(words)}"
+    assert hide_secrets(text, lambda _: HIDDEN) == text
+
+
+def test_the_tables_are_as_long_as_they_are_meant_to_be() -> None:
+    assert len({*NAMED, *TOKENS, *COMMANDS}) >= 60
+    assert len({*HARMLESS, *HARMLESS_COMMANDS}) >= 200
+
+
 @pytest.mark.parametrize("line", NAMED)
 def test_a_secret_behind_a_name_is_hidden_in_a_text_and_in_a_prefix(line: str) -> None:
     assert S not in hide_secrets(line, lambda _: HIDDEN)

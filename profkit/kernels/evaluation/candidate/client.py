@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import sys
 import tempfile
 from array import array
@@ -22,6 +21,7 @@ from time import perf_counter, sleep
 from typing import Any, NoReturn
 
 from profkit.core.errors import MachineError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.whole_files import user_cache
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
@@ -53,6 +53,7 @@ SPREAD_BYTES, SPREAD_GRAIN = 1 << 20, 512  # where arguments begin, at random
 _ROOT = str(Path(__file__).resolve().parents[4])
 _BOOT = (
     "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
+    "import profkit.core.library_first; "
     "from profkit.kernels.evaluation.candidate.process import main; main(sys.argv[2:])"
 )
 
@@ -85,10 +86,10 @@ class KernelProcess:
         folders = [str(folder) for folder in (*kept, *own)] if kept else []
         arguments = json.dumps([asdict(source), memory.describe(), threads, folders])
         argv = [sys.executable, "-c", _BOOT, _ROOT, str(os.getpid()), arguments]
-        self._scratch = tempfile.mkdtemp(prefix="profkit-kernels-") if kept else ""
+        self._scratch = TemporaryFolder("kernels") if kept else None
         env = {
             "PYTHONHASHSEED": "0",
-            "TMPDIR": self._scratch or tempfile.gettempdir(),
+            "TMPDIR": self._scratch.name if self._scratch else tempfile.gettempdir(),
             **{name: "" for name in ALLOCATORS if name in os.environ},
         }  # the layout of both is alike
         if patient and WAIT_POLICY not in os.environ:
@@ -371,7 +372,7 @@ class KernelProcess:
         self._child.close()
         self.memory.close()
         if self._scratch:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch.cleanup()
 
     def _choose_offsets(self, recipe: Recipe, count: int, order: Sequence[int] = ()) -> list[int]:
         step = recipe.slot_bytes

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.types import EvaluationTest, TestResult
+from profkit.core.types import EvaluationTest, Json, MeasuredCeilings, TestResult
 from profkit.execution.client import WorkerCommand
 from profkit.execution.job import JobOutcome, JobStatus
+from profkit.execution.places.place import words_of
 from profkit.kernels.devices import check_device
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings
 
@@ -51,6 +52,29 @@ def check_judge(slot: int, about: Mapping[str, Any], first: Mapping[str, Any]) -
         check_device(slot, about, first)
 
 
+@dataclass(frozen=True)
+class _About:
+    """What a judge says of itself, as far as it is read here."""
+
+    device: str
+    versions: Mapping[str, str]
+    tests: tuple[EvaluationTest, ...] = ()
+    without_kernel: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    ceilings: Mapping[str, MeasuredCeilings] = field(default_factory=dict)
+
+
+def check_about(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
+    """What a judge at another place says of itself. Raises UnreadableReport for what no judge would."""
+    if not isinstance(about, dict) or "usage" not in about:
+        codec.from_plain_data(_About, about)
+        return about
+    usage = codec.from_plain_data(tuple[str | None, ...], about["usage"], "usage")
+    if len(usage) != 2:
+        raise UnreadableReport("usage is no message with its fix")
+    return {"usage": list(words_of(title, *usage))}
+
+
 def check_tests(settings: JudgeSettings, about: Mapping[str, Any]) -> tuple[EvaluationTest, ...]:
     """The tests that the judge lists. Raises UsageError where there are none, or where it cannot make any."""
     if "usage" in about:
@@ -85,6 +109,8 @@ def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
             answer = codec.from_plain_data(TestResult, outcome.value, "answer")
         except UnreadableReport as error:
             return replace(result, reason=f"the judge gave a wrong answer: {error.message}")
+        if answer.test.id != test.id:
+            return replace(result, reason="the judge answered what it was not asked")
         return replace(answer, slot=outcome.slot)
     if asked and outcome.status is not JobStatus.lost:
         result = replace(result, reason=f"the judge ended while the kernel was tested: {outcome.reason}")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import exp, log
 from time import perf_counter
 
-from profkit.analysis.evaluation import doubted, speed_word
+from profkit.analysis.evaluation.speedups import doubted, speed_word
 from profkit.core.inference import signed_rank_interval
 from profkit.core.statistics import median
 from profkit.core.types import Speedup

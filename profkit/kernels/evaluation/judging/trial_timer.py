@@ -17,7 +17,7 @@ from time import perf_counter
 
 import torch
 
-from profkit.analysis.evaluation import doubted
+from profkit.analysis.evaluation.speedups import doubted
 from profkit.core.statistics import median
 from profkit.core.types import Speedup
 from profkit.execution.child import WorkerEnded

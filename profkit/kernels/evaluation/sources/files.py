@@ -19,12 +19,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, TypeVar
 
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.kernels.evaluation.sources.names import (
     Named,
@@ -353,7 +353,7 @@ class StringSource(ListedSource):
         self._stem = next((stem for stem in stems if stem + SUFFIX in there), stems[-1])
         signature = parsed.signatures.get(self._stem + SUFFIX) if parsed is not None else None
         if path is None:
-            self._folder = TemporaryDirectory(prefix="profkit-kernel-")
+            self._folder = TemporaryFolder("kernel")
             path = Path(self._folder.name, f"{self._stem}.py")
         super().__init__(dict.fromkeys(overloads_of(meaning, signature), str(path)))
         self._text = text

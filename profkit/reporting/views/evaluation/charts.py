@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from math import floor, log10
 
-from profkit.analysis.evaluation import (
+from profkit.analysis.evaluation.scores import (
     FAILED,
     OperationResult,
     counts,
@@ -14,9 +14,9 @@ from profkit.analysis.evaluation import (
     fast_p,
     fast_p_curve,
     is_timed_well,
-    mean_speedup,
     surely_faster_than,
 )
+from profkit.analysis.evaluation.speedups import mean_speedup
 from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import EvaluationDocument, TestResult
 from profkit.reporting.chart_blocks import WinnerCell, WinnerMap

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.analysis.evaluation import FAILED, MeanSpeedup, OperationResult
+from profkit.analysis.evaluation.scores import FAILED, OperationResult
+from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import UNDECIDED, EvaluationDocument, TestStatus, Verdict, VerdictWord
 from profkit.reporting.chart_blocks import CellValue, SortableColumn, SortableTable

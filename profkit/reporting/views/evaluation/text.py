@@ -9,16 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.analysis.evaluation import (
-    FAILED,
-    EvaluationScores,
-    MeanSpeedup,
-    ModelSpeedup,
-    OperationResult,
-    combined_score,
-    fast_p,
-)
 from profkit.analysis.evaluation.feedback import FAR, describe_excess
+from profkit.analysis.evaluation.scores import FAILED, EvaluationScores, ModelSpeedup, OperationResult, fast_p
+from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.formatting import (
     format_figures,
     format_percent,

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from profkit.analysis.evaluation import (
+from profkit.analysis.evaluation.scores import (
     FAILED,
     EvaluationScores,
     OperationResult,

@@ -1,4 +1,4 @@
-"""Imported before all else: a `copy.py` of the workload may lie where PYTHONPATH or `python -m` looks first."""
+"""Imported before all else by each of our processes: a `copy.py` may lie where PYTHONPATH or `-m` looks first."""
 
 import os
 import sys

