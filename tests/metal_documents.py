@@ -67,14 +67,12 @@ def metal(**changes: object) -> MetalTrace:
         queue_most=4,
         performance=STATES,
         thermal=NOMINAL,
-        memory_peak=3 << 30,
         absent=(NO_COUNTERS, NO_SHADERS),
         marked=True,
         entries=300,
         window=2.0,
         unsubmitted=0.45,
         blocked=0.05,
-        memory_recommended=16 << 30,
         low_power=False,
     )
     return replace(told, **changes)  # type: ignore[arg-type]

@@ -97,7 +97,7 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: mps.judge_mps_torch(TORCH),
     lambda: mps.switch_checks({}),
     lambda: mps.mps_checks() if sys.platform != "darwin" else judge_rows(mps._TABLE, "elsewhere"),
-    lambda: xctrace.judge_xcode(xctrace.Xcode(None, None, None), xctrace.XctraceAbility(*ABLE)),
+    lambda: xctrace.judge_xctrace(xctrace.XctraceAbility(*ABLE)),
     lambda: xctrace.recording_check("/nowhere/xctrace"),
     machine.storage_checks,
     machine.machine_checks,

@@ -19,11 +19,10 @@ REASONS = [
     RESTRICTED,
     *(
         known.reason
-        for tool in (ncu, nsys, perf, valgrind)
+        for tool in (ncu, nsys, perf, valgrind, xctrace)
         for known in tool.known_faults()
         if not known.exits
     ),
-    *(known.reason for known in xctrace.FAULTS),
 ]
 
 

@@ -163,12 +163,10 @@ def test_the_headline_names_what_the_gpu_waited_for(trace: MetalTrace, words: st
 
 
 def test_notes_tell_what_must_be_known_of_the_numbers() -> None:
-    trace = metal.metal(marked=False, failed=2, compiled=0.3, device="Apple M4 Pro")
+    trace = metal.metal(marked=False, device="Apple M4 Pro")
     found = texts_of(metal.report(trace))["gpu"]
     assert any("The device's utilization is not the program's: 70.0 of its 75.0 %" in n for n in found.notes)
     assert any(n.startswith("No region is marked") for n in found.notes)
-    assert any(n.startswith("2 command buffers ended with an error") for n in found.notes)
-    assert ("Compiling", "300 ms of Metal's compiler for the process") in rows_of(found, "Timeline")
 
 
 def test_a_queue_without_completions_is_one_until_the_end_on_the_gpu() -> None:

@@ -15,10 +15,8 @@ _ADDED = (
     "shaders",
     "performance",
     "thermal",
-    "memory_recommended",
     "low_power",
     "device",
-    "devices",
     "counter_set",
 )
 _COUNTER, _SHADER = "counter", "shader"  # in the names of the tables that tell them

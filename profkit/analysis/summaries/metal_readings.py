@@ -25,10 +25,9 @@ TOOL = "xctrace"
 # The tables of Instruments, by the names that `xctrace export` knows.
 STATES, INTERVALS = "metal-gpu-state-intervals", "metal-gpu-intervals"
 ENCODERS, SHADERS = "metal-application-encoders-list", "metal-shader-profiler-intervals"
-SUBMITTED, COMPLETED = "metal-application-command-buffer-submissions", "metal-command-buffer-completed"
+COMPLETED = "metal-command-buffer-completed"
 COUNTERS, SAMPLES = "metal-gpu-counter-intervals", "gpu-counter-value"
 PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
-ALLOCATED = "metal-current-allocated-size"
 NOT_IN_TRACE = "the trace does not say it"
 
 
@@ -187,9 +186,7 @@ def metal_trace_readings(
     return (
         *_add_warnings(metal, [*_busy_readings(metal, trace), longest_work_reading(metal)]),
         *_queue_readings(metal),
-        *_frame_readings(metal),
         slowed_reading(metal, moments),
-        *_memory_readings(metal),
     )
 
 
@@ -212,7 +209,7 @@ def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
         ("gpu.window", window, own, where),
         ("time.gpu", encoders, (ENCODERS, INTERVALS), "sum of all encoders' times"),
         ("time.gpu.idle", idle, own, "window - union of the process"),
-        ("gpu.starved", starved, (SUBMITTED, INTERVALS),
+        ("gpu.starved", starved, (INTERVALS,),
          "100 * idle time in which the host had submitted nothing / idle time"),
         ("gpu.gap", metal.longest_gap, own, "longest time without an interval of the process"),
     ]  # fmt: skip
@@ -260,7 +257,7 @@ def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
 
 def _queue_readings(metal: MetalTrace) -> list[Reading]:
     buffers, most = metal.command_buffers, metal.queue_most
-    submitted, own = (SUBMITTED, COMPLETED), (INTERVALS,)
+    submitted, own = (INTERVALS, COMPLETED), (INTERVALS,)
     # Where no completion is told each counts until it ended on the GPU, which is 0.1 ms or so earlier.
     whole = metal.completion is not None
     until = "completed" if whole else "ended on the GPU"
@@ -288,15 +285,6 @@ def _spread_median(spread: Spread | None) -> float | None:
     return spread.median if spread is not None and spread.count else None
 
 
-def _frame_readings(metal: MetalTrace) -> list[Reading]:
-    """Only where there are frames: compute work has none, and nobody misses them."""
-    if metal.frames is None or not metal.frames.count:
-        return []
-    return [
-        metal_reading(metal, "frame.time", metal.frames.median, (INTERVALS,), "median from frame to frame")
-    ]
-
-
 def longest_work_reading(metal: MetalTrace) -> Reading:
     """gpu.longest: the share of the GPU time in one shader (else encoder); which one stands in its remark."""
     works = metal.shaders or metal.encoders
@@ -311,16 +299,3 @@ def longest_work_reading(metal: MetalTrace) -> Reading:
         remark=f"{top.kind} {top.name}" if top is not None else None,
         otherwise=NOTHING_RAN,
     )
-
-
-def _memory_readings(metal: MetalTrace) -> list[Reading]:
-    readings = []
-    peak, most = metal.memory_peak, metal.memory_recommended
-    if peak is not None or any(absent.what == ALLOCATED for absent in metal.absent):
-        value = None if peak is None else float(peak)
-        formula = "largest size allocated by Metal"
-        readings.append(metal_reading(metal, "memory.device_peak", value, (ALLOCATED,), formula))
-    if most is not None:
-        source = ("metal-gpu-info",), "recommendedMaxWorkingSetSize"
-        readings.append(metal_reading(metal, "memory.device_recommended", float(most), *source))
-    return readings

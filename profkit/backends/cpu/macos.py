@@ -5,7 +5,6 @@ Built from Instruments' exports and help texts, and against a stand-in: it has n
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -26,8 +25,8 @@ from profkit.backends.passes import PlannedRun
 from profkit.core.types import Counter, PassName, PassPlan, PassResult
 from profkit.profilers.perf.counter_groups import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS, TIME_PROFILER
-from profkit.profilers.xctrace.cpu_report import GUIDED
-from profkit.profilers.xctrace.find import XctraceAbility, leftover_note, probe_xctrace
+from profkit.profilers.xctrace.cpu import GUIDED
+from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 
 _WHOLE = "of the whole process: the region could not be found in the recording"
 
@@ -151,11 +150,9 @@ class MacRun(PlannedRun):
             return [plan_trace(self.context, self._xctrace, state)]
         return [plan_counting(self.context, self._xctrace, state)] if name == "counters" else []
 
-    def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        """What xctrace left, and a note on the files that it leaves in the temporary folder."""
-        findings = (read_trace if plan.name == "trace" else read_counting)(self.context, plan)
-        note = leftover_note(time.time() - result.seconds)
-        return findings if note is None else replace(findings, notes=(*findings.notes, note))
+    def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
+        """What xctrace left."""
+        return (read_trace if plan.name == "trace" else read_counting)(self.context, plan)
 
     @cached_property
     def _xctrace(self) -> XctraceAbility:

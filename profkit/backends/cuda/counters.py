@@ -14,13 +14,9 @@ from profkit.backends.cuda.kernels import (
     ChosenKernels,
     CountedLaunches,
     choose_kernels,
+    count_in_benchmark,
+    count_in_program,
     entries_needed,
-    find_windows,
-    group_launches,
-    iterations_needed,
-    launches_in_benchmark,
-    launches_in_entries,
-    launches_in_program,
 )
 from profkit.backends.cuda.trace import (
     AGAIN,
@@ -57,8 +53,6 @@ Pass = Literal["counters", "explain"]
 _BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of its GPU time, once each"
 # What ncu says (tools/ncu/faults.py) where it is the set that does not work here.
 _OF_THE_SET = re.compile(r"metric|section|memory|replayed", re.IGNORECASE)
-MOST_RUNS = 3  # of the workload for one pass; what needs more is left out
-WORTH_A_RUN = 0.2  # of the GPU time: another run for kernels with less is done at full depth only
 LEAST_COUNTING = 5.0  # wall seconds for launches that the shortest program gets
 # Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends, and
 # saving what a kernel may write takes seconds where the program holds most of the device's memory. What was counted
@@ -68,12 +62,12 @@ LEAST_LIMIT, PATIENCE, FINISH = 60.0, 3.0, 20.0
 
 @dataclass(frozen=True)
 class CountingTask:
-    """What a pass looks at: kernels in the runs that serve them, how often a benchmark runs, which entries of a region
-    it sees, what is left out.
+    """What a pass looks at: the launches of `counted` by the names of `chosen`, how often a benchmark runs, which
+    entries of a region it sees, what is left out.
     """
 
     chosen: ChosenKernels
-    groups: tuple[CountedLaunches, ...]
+    counted: CountedLaunches
     iterations: int
     entries: tuple[int, int] | None
     notes: tuple[str, ...]
@@ -91,57 +85,39 @@ def choose_task(
     """The launches to count of what the trace showed, in `replays` passes each; with `only` those of some
     configurations.
 
-    `thorough`: also with runs of the workload that show few more of them, and with launches that take longer than a
-    plain run of it.
-    `done` is what the regions' records of the traced run say.
+    `thorough`: also launches that take longer than a plain run of the workload. `done` is what the regions' records of
+    the traced run say.
     """
     chosen = choose_kernels(trace)
-    kernels = [k for k in chosen.kernels if only is None or k.kernel in only]
-    counted = traced = traced_iterations(state)
+    if only is not None:
+        chosen = replace(chosen, kernels=tuple(k for k in chosen.kernels if k.kernel in only))
+    iterations = traced_iterations(state)
     entries: tuple[int, int] | None = None
     if trace.marked and state.benchmark:
-        counted = iterations_needed(kernels, traced)
-        groups = group_launches([launches_in_benchmark(kernel, traced, counted) for kernel in kernels])
-    elif trace.marked and state.marked and done.entries:
-        entries = entries_needed(kernels, done.entries, done.processes)
-        groups = group_launches(
-            [launches_in_entries(k, done.entries * done.processes, entries[1]) for k in kernels]
-        )
+        counted, iterations = count_in_benchmark(chosen.kernels, iterations)
+    elif (
+        trace.marked and state.marked and done.entries
+    ):  # those looked at are warm, so the first launch there will do
+        entries = entries_needed(chosen.kernels, done.entries, done.processes)
+        counted = CountedLaunches(chosen.kernels)
     else:
         unlimited = thorough or state.plain_seconds is None
         most_seconds = inf if unlimited else max(LEAST_COUNTING, state.plain_seconds or 0.0)
-        groups = _in_program(trace, kernels, replays, most_seconds)
+        counted = _in_program(trace, chosen.kernels, replays, most_seconds)
     notes = list(chosen.notes)
-    runs = _runs_worth(chosen, groups, thorough)
-    if len(groups) > runs:
-        lost = sum(chosen.share(k) for g in groups[runs:] for k in g.kernels)
+    if lost := sum(chosen.share(k) for k in chosen.kernels if k not in counted.kernels):
         notes.append(
             f"{format_percent(100 * lost)} % of the GPU time is in kernels that are launched at other times of "
-            f"the run; "
-            f"counting them would take {plural(len(groups) - runs, 'more run')} of it"
+            "the run: mark them with profkit.region to count them"
         )
-    while len(groups) > runs:
-        groups, left = groups[:runs], [kernel for group in groups[:runs] for kernel in group.kernels]
-        if groups[0].window is not None:
-            # ncu counts launches by the names that it is given: without the others' names a window begins elsewhere.
-            groups = _in_program(trace, left, replays, most_seconds)
-            runs = _runs_worth(chosen, groups, thorough)
-    return CountingTask(chosen, groups, counted, entries, tuple(notes))
-
-
-def _runs_worth(chosen: ChosenKernels, groups: Sequence[CountedLaunches], thorough: bool) -> int:
-    """How many runs of the workload the counting may take: the first, and each that shows enough more."""
-    shares = [sum(chosen.share(kernel) for kernel in group.kernels) for group in groups[1:MOST_RUNS]]
-    worth = [thorough or share >= WORTH_A_RUN for share in shares]
-    return 1 + (worth.index(False) if False in worth else len(worth))
+    return CountingTask(chosen, counted, iterations, entries, tuple(notes))
 
 
 def _in_program(
     trace: GpuTrace, kernels: Sequence[KernelTime], replays: int, most_seconds: float
-) -> tuple[CountedLaunches, ...]:
-    """In a program that runs as it ran under the trace: a window of launches, or where none is state, late ones."""
+) -> CountedLaunches:
     if not kernels:
-        return ()
+        return CountedLaunches(())
     base, names = name_filter([KernelPlan(k.kernel, 0.0) for k in kernels])
     pattern = re.compile(names.removeprefix("regex:"))
 
@@ -149,16 +125,7 @@ def _in_program(
         name = kernel.mangled if base == "mangled" else kernel.name
         return pattern.search(name or "") is not None
 
-    windows = find_windows(
-        trace, kernels, matches, from_start=not trace.marked, replays=replays, most_seconds=most_seconds
-    )
-    if windows:
-        return windows
-    all_launches = sum(k.launches + k.setup_launches for k in trace.kernels if matches(k.kernel))
-    late = group_launches(
-        [launches_in_program(k, before=0 if trace.marked else k.setup_launches) for k in kernels]
-    )
-    return tuple(replace(group, passed=all_launches) for group in late)
+    return count_in_program(trace, kernels, matches, replays=replays, most_seconds=most_seconds)
 
 
 def plan_counters(
@@ -184,7 +151,7 @@ def plan_counters(
     task = choose_task(
         state, trace, _traced_region_work(context), thorough=thorough, replays=wanted.replays or 1
     )
-    if not task.groups:
+    if not task.counted.kernels:
         return PassPlan("counters", "ncu", skipped="; ".join(task.notes) or "no kernel is worth counting")
     return _plan_task(
         context, ncu, state, "counters", wanted, task, trace, "counters-gate" if again else "counters"
@@ -271,37 +238,26 @@ def _plan_task(
     trace: GpuTrace,
     step: str,
 ) -> PassPlan:
-    runs = [_kernel_plans(task.chosen, group, wanted.replays) for group in task.groups]
-    kernels = tuple(sorted((k for run in runs for k in run), key=lambda k: -k.share))
-    steps = tuple(
-        _counting_step(
-            context,
-            ncu,
-            state,
-            step if number == 0 else f"{step}-{number + 1}",
-            wanted,
-            run if group.window is None else kernels,  # a window is counted over the names of all
-            task,
-            group.window,
-            marked=trace.marked,
-        )
-        for number, (group, run) in enumerate(zip(task.groups, runs, strict=True))
-    )
-    counting = sum(group_seconds(group, wanted.replays) for group in task.groups)
+    counted, window = task.counted, task.counted.window
+    kernels = _kernel_plans(task.chosen, counted.kernels, counted, wanted.replays)
+    # A window is counted over the names of all that were chosen.
+    named = kernels if window is None else _kernel_plans(task.chosen, task.chosen.kernels, counted, None)
+    planned = _counting_step(context, ncu, state, step, wanted, named, task, window, marked=trace.marked)
+    counting = group_seconds(counted, wanted.replays)
     once = start_seconds(state) + region_seconds(state, task.iterations) + NCU_SECONDS
-    seconds = once * len(steps) + counting
+    seconds = once + counting
     return PassPlan(
         name,
         "ncu",
-        steps,
+        (planned,),
         wanted.metrics,
         cost=plain_runs(seconds, state),
         seconds=seconds if state.plain_seconds is not None else None,
         cost_note=(
-            f"{once:.1f} s for each run of the workload under ncu and {counting:.2f} s for launches, "
+            f"{once:.1f} s for a run of the workload under ncu and {counting:.2f} s for launches, "
             f"{SOURCE}; {_set_note(wanted)}"
         ),
-        limit=max(LEAST_LIMIT, PATIENCE * seconds / len(steps)),
+        limit=max(LEAST_LIMIT, PATIENCE * seconds),
         kernels=kernels,
         notes=(*task.notes, *ncu.notes),
     )
@@ -311,7 +267,7 @@ def _plan_without_trace(
     context: RunContext, ncu: NcuAbility, state: PlanState, wanted: CounterSet
 ) -> PassPlan:
     """Without a trace: every launch configuration once, in the region where one is marked."""
-    task = CountingTask(ChosenKernels((), 0.0), (), WARMUP, None, ())
+    task = CountingTask(ChosenKernels((), 0.0), CountedLaunches(()), WARMUP, None, ())
     step = _counting_step(context, ncu, state, "counters", wanted, (), task, None, marked=state.marked)
     return PassPlan(
         "counters",
@@ -328,17 +284,14 @@ def _plan_without_trace(
 
 
 def _kernel_plans(
-    chosen: ChosenKernels, group: CountedLaunches, replays: int | None
+    chosen: ChosenKernels, kernels: Sequence[KernelTime], counted: CountedLaunches, replays: int | None
 ) -> tuple[KernelPlan, ...]:
+    launch = counted.launch if counted.window is None else None
     return tuple(
         KernelPlan(
-            k.kernel,
-            chosen.share(k),
-            replays=replays,
-            launch=group.launch if group.window is None else None,
-            seconds=kernel_seconds(k, replays),
+            k.kernel, chosen.share(k), replays=replays, launch=launch, seconds=kernel_seconds(k, replays)
         )
-        for k in group.kernels
+        for k in sorted(kernels, key=lambda k: -chosen.share(k))
     )
 
 

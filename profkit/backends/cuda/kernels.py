@@ -1,18 +1,18 @@
-"""Which kernels are counted (the fewest configurations that make up the region's GPU time), and which launch of each.
+"""Which kernels are counted (the fewest configurations that make up the region's GPU time): their first warm launches.
 
 ncu has two ways to pick launches, and each matched launch that it does not count costs 10 ms (H200, ncu 2025.3):
 
 - of each configuration one, by a number that is the same for all (`per-launch-config`). The count of none is ever full,
   so launches cost to the end of the program: for regions, in which the profiler is on for few launches.
 - so many in a row, from one on (`global`). When they are done, the program runs on freely: for programs that mark
-  nothing, where a window of launches is looked for that has each configuration in it.
+  nothing, where the first stretch of launches is taken that has each configuration in it.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -92,50 +92,27 @@ WIDEST = 100  # launches of a window
 
 
 @dataclass(frozen=True)
-class WarmLaunches:
-    """The launches of a configuration that may be counted, by number from 0: `low` to `high`, best from `best` on."""
-
-    kernel: KernelTime
-    low: int
-    high: int
-    best: int
-
-
-@dataclass(frozen=True)
 class CountedLaunches:
-    """Configurations that are counted in one run of the workload: each at its launch number `launch`, or all that are
-    in `window`: launches to pass over, and to count, of those that match their names. `passed`: launches that cost.
+    """What a run of the workload under ncu counts: each of `kernels` at its launch number `launch`, or all launches in
+    `window`: how many to pass over, and to count, of those that match the names of what was chosen. `passed`: launches
+    that cost.
     """
 
     kernels: tuple[KernelTime, ...]
-    launch: int
+    launch: int = 0
     window: tuple[int, int] | None = None
     passed: int = 0
 
 
-def launches_in_benchmark(kernel: KernelTime, traced: int, counted: int) -> WarmLaunches:
-    """In a benchmark's region that ran `traced` iterations under the trace and runs `counted` under the counters."""
-    there = max(1, kernel.launches * counted // max(1, traced))
-    return WarmLaunches(kernel, 0, there - 1, min(WARMED, there - 1))
+def count_in_benchmark(kernels: Sequence[KernelTime], traced: int) -> tuple[CountedLaunches, int]:
+    """In a benchmark's region that ran `traced` iterations under the trace; and how often it has to run.
 
-
-def launches_in_entries(kernel: KernelTime, entries: int, looked: int) -> WarmLaunches:
-    """In `looked` of the `entries` of a region: those are warm, so its first launch there will do."""
-    return WarmLaunches(kernel, 0, max(0, kernel.launches * looked // max(1, entries) - 1), 0)
-
-
-def launches_in_program(kernel: KernelTime, *, before: int) -> WarmLaunches:
-    """In a program that runs as it ran under the trace; `before` launches of this configuration were set-up.
-
-    Rather late than early: what is compiled, tuned or loaded at the first call comes before.
+    That is until each configuration was launched often enough, where it can be.
     """
-    return WarmLaunches(kernel, before, before + kernel.launches - 1, before + kernel.launches // 2)
-
-
-def iterations_needed(kernels: Sequence[KernelTime], traced: int) -> int:
-    """How often a benchmark must run until each configuration was launched often enough."""
     rarest = min((kernel.launches for kernel in kernels), default=traced)
-    return max(1, min(traced, -(-traced * (WARMED + 1) // max(1, rarest))))
+    iterations = max(1, min(traced, -(-traced * (WARMED + 1) // max(1, rarest))))
+    there = max(1, rarest * iterations // max(1, traced))
+    return CountedLaunches(tuple(kernels), min(WARMED, there - 1)), iterations
 
 
 def entries_needed(kernels: Sequence[KernelTime], entries: int, processes: int) -> tuple[int, int]:
@@ -146,62 +123,55 @@ def entries_needed(kernels: Sequence[KernelTime], entries: int, processes: int) 
     return min(SEEN, max(0, entries - looked)), looked
 
 
-def group_launches(steady: Sequence[WarmLaunches]) -> tuple[CountedLaunches, ...]:
-    """As few groups as the steady parts allow, each with a launch number that lies in all of its parts."""
-    late = _group_by_number([(s.best, s.high, s) for s in steady])
-    whole = _group_by_number([(s.low, s.high, s) for s in steady])
-    return late if len(late) <= len(whole) else whole
-
-
-def _group_by_number(parts: Sequence[tuple[int, int, WarmLaunches]]) -> tuple[CountedLaunches, ...]:
-    """The fewest numbers that hit every part: always the next one that ends (interval stabbing)."""
-    waiting = sorted(parts, key=lambda part: part[1])
-    groups: list[CountedLaunches] = []
-    while waiting:
-        end = waiting[0][1]
-        hit = [part for part in waiting if part[0] <= end]
-        waiting = [part for part in waiting if part[0] > end]
-        first = max(part[0] for part in hit)
-        hit.sort(key=lambda part: -part[2].kernel.total)
-        groups.append(CountedLaunches(tuple(part[2].kernel for part in hit), first + (end - first) // 2))
-    return tuple(sorted(groups, key=lambda group: -sum(kernel.total for kernel in group.kernels)))
-
-
-def find_windows(
+def count_in_program(
     trace: GpuTrace,
     kernels: Sequence[KernelTime],
     matches: Callable[[Kernel], bool],
     *,
-    from_start: bool,
     replays: int = 1,
     most_seconds: float = inf,
-) -> tuple[CountedLaunches, ...]:
-    """The shortest stretch of launches that has each of `kernels` in it after two launches of each; several stretches,
-    in several runs, where one does not have them all. Empty where the trace tells no order, or not of all of them.
+) -> CountedLaunches:
+    """In a program that runs as it ran under the trace: the first stretch of warm launches that has each of `kernels`.
 
-    `matches`: whether ncu's name filter takes a kernel. `from_start`: ncu counts from the program's begin and not from
-    that of the marked part. A stretch that takes longer than `most_seconds` is cut to what has most GPU time.
+    Where none has, or it takes longer than `most_seconds`, that with most GPU time. `matches`: whether ncu's name
+    filter takes a kernel. Where the trace tells no order, the launch number that most of their time is warm at.
     """
-    taken = [matches(k.kernel) for k in trace.kernels]
     wanted = {number for number, k in enumerate(trace.kernels) if k in kernels}
-    order = [number for number in trace.order if taken[number]]
-    if not wanted or not wanted <= set(order):
-        return ()
-    before = 0
-    if from_start:
-        before = sum(k.setup_launches for k in (*trace.kernels, *trace.setup) if matches(k.kernel))
+    order = [number for number in trace.order if matches(trace.kernels[number].kernel)]
+    if not wanted <= set(order):
+        return _count_by_number(trace, kernels, matches)
+    # ncu counts from the begin of the marked part, else of the program
+    set_up = () if trace.marked else (*trace.kernels, *trace.setup)
+    before = sum(k.setup_launches for k in set_up if matches(k.kernel))
 
     def seconds(begin: int, end: int) -> float:
         return MATCHED_SECONDS * (before + begin) + COUNTED_SECONDS * replays * (end - begin)
 
     places = _warm_places(order, wanted)
-    windows: list[CountedLaunches] = []
-    while wanted:
-        begin, end, there = _cheapest_window(places, wanted, trace, seconds, most_seconds)
-        counted = tuple(sorted((trace.kernels[n] for n in there), key=lambda k: -k.total))
-        windows.append(CountedLaunches(counted, 0, (before + begin, end - begin), before + begin))
-        wanted = wanted - there
-    return tuple(sorted(windows, key=lambda window: -sum(kernel.total for kernel in window.kernels)))
+    best: dict[int, int] = {}
+    for first, (begin, _) in enumerate(places):
+        if best and (len(best) == len(wanted) or seconds(begin, begin + 1) > most_seconds):
+            break
+        there: dict[int, int] = {}  # number -> where it was last
+        whole: dict[int, int] = {}  # the same when the last of them had come
+        for at, number in places[first : first + WIDEST]:
+            too_far = at - begin >= WIDEST or seconds(begin, at + 1) > most_seconds
+            if len(there) == len(wanted) or (there and too_far):
+                break
+            is_new = number not in there
+            there[number] = at
+            whole = dict(there) if is_new else whole
+        if _gpu_seconds(trace, whole) > _gpu_seconds(trace, best):
+            best = whole
+    if not best:
+        return CountedLaunches(())
+    begin, end = min(best.values()), max(best.values()) + 1
+    counted = tuple(sorted((trace.kernels[number] for number in best), key=lambda k: -k.total))
+    return CountedLaunches(counted, 0, (before + begin, end - begin), before + begin)
+
+
+def _gpu_seconds(trace: GpuTrace, numbers: Iterable[int]) -> float:
+    return sum(trace.kernels[number].total for number in sorted(numbers))
 
 
 def _warm_places(order: Sequence[int], wanted: set[int]) -> list[tuple[int, int]]:
@@ -218,31 +188,19 @@ def _warm_places(order: Sequence[int], wanted: set[int]) -> list[tuple[int, int]
     return places
 
 
-def _cheapest_window(
-    places: Sequence[tuple[int, int]],
-    wanted: set[int],
-    trace: GpuTrace,
-    seconds: Callable[[int, int], float],
-    most_seconds: float,
-) -> tuple[int, int, set[int]]:
-    """The cheapest stretch that has all of `wanted`; where none of the allowed width and cost has, that with most GPU
-    time. `seconds`: what a stretch costs.
-    """
-    mine = [place for place in places if place[1] in wanted]
-    best: tuple[float, float, float, int, int, set[int]] | None = None
-    for first, (begin, _) in enumerate(mine):
-        there: dict[int, int] = {}
-        for at, number in mine[first:]:
-            if at - begin >= WIDEST or len(there) == len(wanted):
-                break
-            if there and number not in there and seconds(begin, at + 1) > most_seconds:
-                break
-            there.setdefault(number, at)
-        end = max(there.values()) + 1
-        time = sum(trace.kernels[number].total for number in sorted(there))
-        cost = seconds(begin, end)
-        key = (max(0.0, cost - most_seconds), -time, cost)
-        if best is None or key < best[:3]:
-            best = (*key, begin, end, set(there))
-    assert best is not None  # each of `wanted` has a place
-    return best[3:]
+def _count_by_number(
+    trace: GpuTrace, kernels: Sequence[KernelTime], matches: Callable[[Kernel], bool]
+) -> CountedLaunches:
+    best: tuple[KernelTime, ...] = ()
+    launch = 0
+    for kernel in kernels:
+        number = _launches_before(trace, kernel) + min(SEEN, kernel.launches - 1)
+        there = tuple(k for k in kernels if 0 <= number - _launches_before(trace, k) < k.launches)
+        if sum(k.total for k in there) > sum(k.total for k in best):
+            best, launch = there, number
+    passed = sum(k.launches + k.setup_launches for k in trace.kernels if matches(k.kernel))
+    return CountedLaunches(best, launch, passed=passed)
+
+
+def _launches_before(trace: GpuTrace, kernel: KernelTime) -> int:
+    return 0 if trace.marked else kernel.setup_launches

@@ -15,8 +15,7 @@ from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple_gpu import explain_missing_specification, read_apple_gpus
 from profkit.hardware.macos import is_translated
-from profkit.profilers.xctrace.checks import GPU_COUNTERS
-from profkit.profilers.xctrace.command import COUNTERS_FIX
+from profkit.profilers.xctrace.command import COUNTERS_FIX, GPU_COUNTERS
 from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 
 _TABLE = Path(__file__).with_name("checks.yaml")

@@ -106,7 +106,6 @@ if TYPE_CHECKING:
     from profkit.core.types.machine import RunSpread as RunSpread
     from profkit.core.types.metal import MetalAbsent as MetalAbsent
     from profkit.core.types.metal import MetalCounter as MetalCounter
-    from profkit.core.types.metal import MetalDevice as MetalDevice
     from profkit.core.types.metal import MetalOverTime as MetalOverTime
     from profkit.core.types.metal import MetalProcess as MetalProcess
     from profkit.core.types.metal import MetalState as MetalState
@@ -200,10 +199,7 @@ _NAMES = {
     ),
     "insights": "Gain Insight Place TimeSplit",
     "machine": "Cache Check DeviceMoment Disturbance Machine Moment Peaks RunSpread",
-    "metal": (
-        "MetalAbsent MetalCounter MetalDevice MetalOverTime MetalProcess MetalState MetalTrace MetalWork "
-        "Spread"
-    ),
+    "metal": ("MetalAbsent MetalCounter MetalOverTime MetalProcess MetalState MetalTrace MetalWork Spread"),
     "night": (
         "DecisionStep Incident IncidentMember MetricOutcome Night NightPairs NightPlan Outcome PairsCommand "
         "PlannedWorkload Uncounted WorkloadOutcome"

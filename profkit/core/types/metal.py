@@ -47,15 +47,6 @@ class MetalProcess:
 
 
 @dataclass(frozen=True)
-class MetalDevice:
-    """One of several GPUs: how long it was active, and worked for the process that counts. Times in seconds."""
-
-    name: str
-    busy: float | None
-    process_busy: float
-
-
-@dataclass(frozen=True)
 class MetalState:
     """How long the GPU (or the machine) was in one state: "Minimum", "Nominal".
 
@@ -84,7 +75,6 @@ class MetalCounter:
     most: float
     samples: int
     covered: float | None = None
-    description: str | None = None
     active: float | None = None
     filled: float | None = None
 
@@ -139,27 +129,20 @@ class MetalTrace:
     latency: Spread | None = None  # from the host's submission to the begin on the GPU: a queue, no stall
     queue_depth: float | None = None  # command buffers submitted and not yet completed, mean over the window
     queue_most: int | None = None
-    frames: Spread | None = None  # from one frame to the next
     performance: tuple[MetalState, ...] = ()  # performance states of the GPU, longest first
     thermal: tuple[MetalState, ...] = ()  # thermal states of the device, longest first
     induced: str | None = None  # the performance state that the recording asked for; None: the default
     counters: tuple[MetalCounter, ...] = ()
-    # Bytes that Metal had allocated for the process, at most (unmarked: in all of the recording)
-    memory_peak: int | None = None
     absent: tuple[MetalAbsent, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted
     entries: int = 0  # of the region
     window: float | None = None
     unsubmitted: float | None = None
     blocked: float | None = None
-    memory_recommended: int | None = None  # bytes: Metal's recommendedMaxWorkingSetSize
     low_power: bool | None = None  # low power mode was on
     over_time: MetalOverTime | None = None
     device: str | None = None  # the GPU that all of this speaks of: the one that the process used most
-    devices: tuple[MetalDevice, ...] = ()  # where several were seen, each of them
     window_busy: float | None = None  # part of `device_busy` in the window
-    failed: int | None = None  # command buffers that ended with an error, whoever submitted them
-    compiled: float | None = None  # Metal's compiler worked for the process in the part that counts
     # As the recording was set: "Performance Limiters"; None: none, or not told
     counter_set: str | None = None
     guessed: str | None = None  # why the process that counts may be another than was profiled

@@ -121,6 +121,61 @@ class CallgrindFunction(NamedTuple):
     name: str
 
 
+class _Names:
+    """What the lines belong to: `function`, its object, and the `file` that they were written in."""
+
+    def __init__(self) -> None:
+        self._objects, self._files, self._functions = NameTable(), NameTable(), NameTable()
+        self._known: dict[tuple[str, str, str], CallgrindFunction] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Another dump begins; numbers keep their names."""
+        self._library = self.file = self._called = ""
+        self._called_library: str | None = None
+        self._called_file: str | None = None
+        self.function = self._intern("", "", "")
+
+    def take(self, line: bytes) -> bool:
+        """Take a line that names something; False where it does not."""
+        key, equals, value = line.partition(b"=")
+        if not equals:
+            return False
+        if key == b"fn":
+            self.function = self._intern(self._library, self.file, self._functions.resolve(value))
+        elif key == b"cfn":
+            self._called = self._functions.resolve(value)
+        elif key in (b"fl", b"fi", b"fe"):
+            self.file = self._files.resolve(value)
+        elif key == b"ob":
+            self._library = self._objects.resolve(value)
+        elif key in (b"cfi", b"cfl"):
+            self._called_file = self._files.resolve(value)
+        elif key == b"cob":
+            self._called_library = self._objects.resolve(value)
+        elif key == b"jfi":  # where a jump goes; may give a number its name
+            self._files.resolve(value)
+        elif key == b"jfn":
+            self._functions.resolve(value)
+        else:  # the position line behind a jump has no costs and adds nothing
+            return key in (b"jump", b"jcnd", b"rec", b"frfn")
+        return True
+
+    def called(self) -> CallgrindFunction:
+        """What the next line of costs was spent in; object and file are the caller's where none was named."""
+        library = self._library if self._called_library is None else self._called_library
+        file = self.file if self._called_file is None else self._called_file
+        self._called_file = self._called_library = None
+        return self._intern(library, file, self._called)
+
+    def _intern(self, library: str, file: str, name: str) -> CallgrindFunction:
+        key = (library, file, name)
+        function = self._known.get(key)
+        if function is None:
+            function = self._known[key] = CallgrindFunction(library, file, without_level(name))
+        return function
+
+
 @dataclass
 class CallgrindDump:
     """One dump (part) of a file. Costs are in the order of `events`."""
@@ -154,26 +209,20 @@ class _Parser:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._dumps: list[CallgrindDump] = []
-        self._objects, self._files, self._functions = NameTable(), NameTable(), NameTable()
-        self._known: dict[tuple[str, str, str], CallgrindFunction] = {}
-        self._library = self._file = ""
+        self._names = _Names()
         self._begin()
 
     def _begin(self) -> None:
         self._dump = CallgrindDump()
         self._in_body = False
-        self._library = self._file = ""
-        self._called_library: str | None = None
-        self._called_file: str | None = None
-        self._called: str = ""
-        self._function = self._intern("", "", "")
+        self._names.reset()
         self._own: list[bytes] = []
-        self._pending = {self._function: self._own}
+        self._pending = {self._names.function: self._own}
         self._calls: list[int] | None = None  # takes the one line behind `calls=`
 
     def take(self, lines: list[bytes]) -> None:
         """Take one chunk of lines. Kept in one loop: a large file has tens of millions of them."""
-        own, calls, skip = self._own, self._calls, self._dump.positions
+        own, calls, skip, names = self._own, self._calls, self._dump.positions, self._names
         for line in lines:
             if not line:
                 continue
@@ -184,33 +233,17 @@ class _Parser:
                 else:
                     calls[1] += self._inclusive(line, skip)
                     calls = None
-            elif first == 99:  # c: what is called
-                if line.startswith(b"cfn="):
-                    self._called = self._functions.resolve(line[4:])
-                elif line.startswith(b"calls="):
-                    calls = self._call(line)
-                else:
-                    self._position(line)
-            elif line.startswith(b"fn="):
-                self._start_function(line)
-                own = self._own
+            elif line.startswith(b"calls="):
+                calls = self._call(line)
             elif first != 35:  # not a comment
-                self._position(line)
-                own, skip = self._own, self._dump.positions
+                if not names.take(line):
+                    self._header(line)
+                    own, skip = self._own, self._dump.positions
+                elif line.startswith(b"fn="):
+                    self._in_body = True
+                    own = self._own = self._pending.setdefault(names.function, [])
         self._own, self._calls = own, calls
         self._sum()
-
-    def _intern(self, library: str, file: str, name: str) -> CallgrindFunction:
-        key = (library, file, name)
-        function = self._known.get(key)
-        if function is None:
-            function = self._known[key] = CallgrindFunction(library, file, without_level(name))
-        return function
-
-    def _start_function(self, line: bytes) -> None:
-        self._in_body = True
-        self._function = self._intern(self._library, self._file, self._functions.resolve(line[3:]))
-        self._own = self._pending.setdefault(self._function, [])
 
     def _inclusive(self, line: bytes, skip: int) -> int:
         """The first event's inclusive cost; the other events' are in nobody's use."""
@@ -221,40 +254,13 @@ class _Parser:
             raise self._broken(line) from error
 
     def _call(self, line: bytes) -> list[int]:
-        file = self._file if self._called_file is None else self._called_file
-        library = self._library if self._called_library is None else self._called_library
-        self._called_file = self._called_library = None
-        called = self._intern(library, file, self._called)
-        pair = (self._function, called)
-        count = line[6:].split(None, 1)
-        calls = self._dump.calls.get(pair)
-        if calls is None:
-            calls = self._dump.calls[pair] = [0, 0]
+        pair = (self._names.function, self._names.called())
+        calls = self._dump.calls.setdefault(pair, [0, 0])
         try:
-            calls[0] += int(count[0])
+            calls[0] += int(line[6:].split(None, 1)[0])
         except (ValueError, IndexError) as error:
             raise self._broken(line) from error
         return calls
-
-    def _position(self, line: bytes) -> None:
-        """A line that is neither a cost, a call nor a function's start."""
-        key, equals, value = line.partition(b"=")
-        if equals and key in (b"fl", b"fi", b"fe"):
-            self._file = self._files.resolve(value)
-        elif equals and key == b"ob":
-            self._library = self._objects.resolve(value)
-        elif equals and key in (b"cfi", b"cfl"):
-            self._called_file = self._files.resolve(value)
-        elif equals and key == b"cob":
-            self._called_library = self._objects.resolve(value)
-        elif equals and key == b"jfi":  # where a jump goes; may give a number its name
-            self._files.resolve(value)
-        elif equals and key == b"jfn":
-            self._functions.resolve(value)
-        elif equals and key in (b"jump", b"jcnd", b"rec", b"frfn"):
-            pass  # the position line behind a jump has no costs and adds nothing
-        else:
-            self._header(line)
 
     def _header(self, line: bytes) -> None:
         matched = _HEADER.match(line)
@@ -288,13 +294,14 @@ class _Parser:
         try:
             for function, lines in self._pending.items():
                 if lines:
-                    add_columns(_function_sums(dump.own, function, dump), lines, dump.positions)
+                    sums = dump.own.setdefault(function, [0] * len(dump.events))
+                    add_columns(sums, lines, dump.positions)
                     lines.clear()
         except ValueError as error:
             raise UnreadableReport(
                 f"{self._path} is no sound callgrind file: costs expected, found {error}"
             ) from error
-        self._pending = {self._function: self._own}
+        self._pending = {self._names.function: self._own}
 
     def _end(self) -> None:
         self._sum()
@@ -316,20 +323,56 @@ class _Parser:
         return UnreadableReport(f"{self._path} is no sound callgrind file: cannot read {shown!r}")
 
 
-def _function_sums(
-    table: dict[CallgrindFunction, list[int]], function: CallgrindFunction, dump: CallgrindDump
-) -> list[int]:
-    sums = table.get(function)
-    if sums is None:
-        sums = table[function] = [0] * len(dump.events)
-    return sums
-
-
 def _numbers(text: str) -> tuple[int, ...] | None:
     try:
         return tuple(int(word) for word in text.split())
     except ValueError:
         return None
+
+
+class CostLine(NamedTuple):
+    """One line of own costs: the costs in the order of `events`, where they were spent."""
+
+    function: CallgrindFunction
+    file: str
+    position: int  # an address or a source line
+    costs: list[bytes]
+    events: tuple[str, ...]
+
+
+def walk_costs(path: Path, kind: str) -> Iterator[CostLine]:
+    """Every line of own costs with its position of a kind, "instr" or "line"; none of dumps without such positions.
+
+    Positions are followed: each is relative to the one before it, also on the lines of calls.
+    Raises UnreadableReport where the file breaks the grammar.
+    """
+    names, positions = _Names(), ["line"]
+    events: tuple[str, ...] = ()
+    column: int | None = None
+    place, called = 0, False
+    for lines in chunks_of_lines(path):
+        for line in lines:
+            if not line:
+                continue
+            if 42 <= line[0] <= 57:
+                if column is not None:
+                    try:
+                        tokens = line.split()
+                        place = move_position(place, tokens[column])
+                    except (ValueError, IndexError) as error:
+                        raise UnreadableReport(f"{path} is no sound callgrind file: {error}") from error
+                    if not called:
+                        yield CostLine(names.function, names.file, place, tokens[len(positions) :], events)
+                called = False
+            elif line.startswith(b"calls="):
+                called = True
+            elif line.startswith(b"positions:"):
+                positions = line[10:].decode("utf-8", "replace").split() or ["line"]
+                column = positions.index(kind) if kind in positions else None
+            elif line.startswith(b"events:"):
+                events = tuple(line[7:].decode("utf-8", "replace").split())
+            else:
+                names.take(line)
 
 
 Executed = dict[int, int]  # link-time address -> how often
@@ -338,70 +381,26 @@ Executed = dict[int, int]  # link-time address -> how often
 def read_executions(path: Path) -> dict[tuple[str, str], Executed] | None:
     """Per (object file, function), how often each of its addresses was executed, over all dumps of the file.
 
-    None where the file has no instruction addresses or does not count instructions (`Ir`). Here positions are
-    followed, other than in the profile: each is relative to the one before it, also on the lines of calls.
+    None where the file has no instruction addresses or does not count instructions (`Ir`).
     Raises UnreadableReport where the file breaks the grammar.
     """
-    reader = _ExecutionReader(path)
-    for lines in chunks_of_lines(path):
-        reader.take(lines)
-    return reader.executed if reader.has_addresses else None
-
-
-class _ExecutionReader:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._objects, self._functions = NameTable(), NameTable()
-        self.executed: dict[tuple[str, str], Executed] = {}
-        self.has_addresses = False
-        self._column: int | None = None
-        self._object = ""
-        self._current: Executed = {}
-        self._address = 0
-        self._called = False
-
-    def take(self, lines: list[bytes]) -> None:
-        """Take one chunk of lines."""
-        address, column, current, called = self._address, self._column, self._current, self._called
-        for line in lines:
-            if not line:
-                continue
-            first = line[0]
-            if 42 <= first <= 57:
-                if column is None:
-                    continue
-                try:
-                    tokens = line.split(None, column + 1)
-                    address = move_position(address, tokens[0])
-                    if not called and len(tokens) > column:
-                        current[address] = current.get(address, 0) + int(tokens[column])
-                except ValueError as error:
-                    raise UnreadableReport(f"{self._path} is no sound callgrind file: {error}") from error
-                called = False
-            elif line.startswith(b"calls="):
-                called = True
-            elif line.startswith(b"fn="):
-                key = (self._object, without_level(self._functions.resolve(line[3:])))
-                current = self.executed.setdefault(key, {})
-            elif line.startswith((b"cfn=", b"jfn=")):
-                self._functions.resolve(line[4:])  # may give a number its name
-            elif line.startswith(b"ob="):
-                self._object = self._objects.resolve(line[3:])
-            elif line.startswith(b"cob="):
-                self._objects.resolve(line[4:])
-            elif line.startswith(b"positions:"):
-                self._positions = line.partition(b":")[2].split()
-            elif line.startswith(b"events:"):
-                column = self._find_column(line.partition(b":")[2].split())
-        self._address, self._column, self._current, self._called = address, column, current, called
-
-    _positions: tuple[bytes, ...] | list[bytes] = ()
-
-    def _find_column(self, events: list[bytes]) -> int | None:
-        if not self._positions or self._positions[0] != b"instr" or b"Ir" not in events:
-            return None
-        self.has_addresses = True
-        return len(self._positions) + events.index(b"Ir")
+    executed: dict[tuple[str, str], Executed] = {}
+    function: CallgrindFunction | None = None
+    of_function: Executed = {}
+    for line in walk_costs(path, "instr"):
+        if "Ir" not in line.events:
+            continue
+        if line.function is not function:
+            function = line.function
+            of_function = executed.setdefault((function.library, function.name), {})
+        column = line.events.index("Ir")
+        if column < len(line.costs):
+            try:
+                count = int(line.costs[column])
+            except ValueError as error:
+                raise UnreadableReport(f"{path} is no sound callgrind file: {error}") from error
+            of_function[line.position] = of_function.get(line.position, 0) + count
+    return executed or None
 
 
 def move_position(address: int, position: bytes) -> int:

@@ -1,18 +1,13 @@
 """Where the marked region lies in a trace: its entries, noted on the host's clock, as windows in the time of the trace.
 
-A trace counts nanoseconds from its begin. Its table `time-info` ties that to the clock of the host ("raw data needed to
-transform a mach-absolute-time to a trace relative timestamp", says Instruments of it): `mabs-epoch` is mach absolute
-time at the begin, in ticks, `timebase-info` ("125/3") the nanoseconds of a tick. So
+A trace counts nanoseconds from its begin. Its table `time-info` ties that to the clock of the host: `mabs-epoch` is
+mach absolute time at the begin, in ticks, `timebase-info` ("125/3") the nanoseconds of a tick. So
 
     host ns = mabs-epoch * numerator / denominator + trace ns
 
-and `profkit.region` notes host ns. Rows of the table as the only real ones that are known have
-them: an M3 Ultra of Instruments 27 (2897656234073, 125/3), and readers of others' tools. mach absolute time stops with
-the trace's, so a sleep shifts nothing.
-
-Of the templates Metal System Trace has that table (79 of 79 recordings of an M1 by Instruments 26), Time Profiler and
-a recording of the GPU counters alone lack it (0 of 13, 0 of 22): there the signposts of the region decide, which
-Time Profiler records by itself, and other recordings with the instrument Points of Interest.
+and `profkit.region` notes host ns. Metal System Trace has that table; Time Profiler and a recording of the GPU counters
+alone lack it, so there the signposts of the region decide: Time Profiler records them by itself, other recordings with
+the instrument Points of Interest.
 
 Where an entry does not lie in the trace, or the clock is not known, the signposts of the region decide if the trace has
 them, else the whole trace counts; each is said in a note.
@@ -24,13 +19,11 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 from profkit.analysis.timeline.windows import merge_intervals
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Report
 from profkit.profilers.xctrace.cells import Process
-from profkit.profilers.xctrace.tables import ExportTable
 from profkit.profilers.xctrace.toc import TraceRun
 from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord
@@ -244,20 +237,3 @@ class TraceRecording:
             return not windows
         place = bisect_right(windows, (time, LARGEST)) - 1
         return place >= 0 and time < windows[place][1]
-
-
-class TableReader(Protocol):
-    """Reads tables of one kind, and says at the end what they come to.
-
-    `schemas` are those that it reads, in the order in which it wants them.
-    """
-
-    @property
-    def schemas(self) -> tuple[str, ...]:
-        """Names of tables."""
-
-    def read(self, table: ExportTable) -> None:
-        """Take the rows of one table; of a schema there may be several, or none."""
-
-    def finish(self, report: Report) -> Report:
-        """The report with what the tables came to. Called once, after the last table; also where none came."""

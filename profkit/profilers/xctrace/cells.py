@@ -5,12 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 from xml.etree.ElementTree import Element
 
 from profkit.core.errors import UnreadableReport
 
-MOST_DEPTH = 64  # elements in one another; a frame of a stack in a narrative of a row lies at 9
+EXPORT_AGAIN = "export it again from its .trace: xctrace export --input X.trace --xpath ... --output X.xml"
+
+
+class DamagedExport(UnreadableReport):
+    """An export that is cut off, or no well-formed XML: unlike for what is hostile, the others may be read without it.
+
+    `reason` is the message without the name of the file at `path`.
+    """
+
+    def __init__(self, message: str, fix: str | None = EXPORT_AGAIN, path: Path | None = None) -> None:
+        super().__init__(message if path is None else f"{path}: {message}", fix)
+        self.path = path
+        self.reason = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +44,11 @@ class Thread:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
-    """A program or a library as it lay in memory."""
-
-    name: str
-    path: str | None = None
-    uuid: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class StackFrame:
-    """One function of a stack. Of one without symbols `name` is its address as text ("0x1050a4f40")."""
+    """One function of a stack, in a binary by name or path. Of one without symbols `name` is its address ("0x105")."""
 
     name: str
-    address: int | None = None
-    binary: Binary | None = None
-    file: str | None = None
-    line: int | None = None
-    inlined: bool = False
+    binary: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +56,10 @@ class Backtrace:
     """A stack, innermost frame first, as xctrace writes it. A raw one (`kperf-bt`) has addresses for names."""
 
     frames: tuple[StackFrame, ...]
-    process: Process | None = None  # of a raw one
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLine:
-    """Where a frame lies in the source."""
-
-    file: str | None
-    line: int | None
 
 
 # What a cell holds: numbers for times (ns), ids, sizes (bytes) and counts, text elsewhere; None for no value.
-Value: TypeAlias = (
-    int
-    | float
-    | str
-    | Process
-    | Thread
-    | Binary
-    | StackFrame
-    | Backtrace
-    | SourceLine
-    | tuple[int, ...]
-    | None
-)
+Value: TypeAlias = "int | float | str | Process | Thread | StackFrame | Backtrace | tuple[int, ...] | None"
 
 # Tags whose text is a whole number: times and durations in ns, sizes in bytes, addresses, ids, counts, enumerations
 # (of those the name is in `fmt`). Gathered from exports of Instruments 14 to 27; an unknown tag stays text.
@@ -96,7 +75,16 @@ INTEGERS = frozenset((
     "time-since-epoch", "uint16", "uint32", "uint64", "uint8", "vnode", "weight",
 ))  # fmt: skip
 DECIMALS = frozenset(("fixed-decimal", "percent", "double", "float", "decimal"))
-LISTS = frozenset(("pmc-events", "text-addresses"))  # whole numbers with blanks between them
+LIST = "text-addresses"  # whole numbers with blanks between them
+# What is said in an element of a tag, and may be referred to from another.
+PARTS = {
+    "thread": ("tid", "process"),
+    "process": ("pid",),
+    "backtrace": ("frame",),
+    "text-backtrace": ("frame",),
+    "frame": ("binary",),
+    "kperf-bt": ("text-address", "text-addresses"),
+}
 
 _NOTHING = frozenset(("", "n/a", "nan", "-nan", "inf", "-inf", "+inf", "infinity", "-infinity", "(null)"))
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
@@ -149,46 +137,43 @@ Parts: TypeAlias = "Sequence[tuple[str, Value]]"  # tag and value of each elemen
 
 
 class CellDecoder:
-    """Makes values of elements. Equal structures (a process, a frame) become one object.
+    """Makes values of elements; equal structures (a process, a frame) become one object.
 
-    `look` gives the value of an id, for the tag of the element that refers to it; `keep` gets every id within a
-    structure.
+    `values` are those of the ids that were said so far; what stands within a structure is put there.
     """
 
-    def __init__(self, look: Callable[[str, str], Value], keep: Callable[[str, Value], None]) -> None:
-        self._look, self._keep = look, keep
+    def __init__(self, values: dict[str | None, object]) -> None:
+        self._values = values
         self._known: dict[object, object] = {}
         self._structures: Mapping[str, Callable[[Element, Parts], Value]] = {
             "process": self._process,
             "thread": self._thread,
-            "binary": self._binary,
+            "binary": lambda element, _: element.get("name") or element.get("path"),
             "frame": self._frame,
             "backtrace": _backtrace,
             "text-backtrace": _backtrace,
             "kperf-bt": self._raw_backtrace,
-            "source": _source,
         }
 
-    def value(self, element: Element, depth: int = 0) -> Value:
+    def value(self, element: Element) -> Value:
         """What an element says. Raises UnreadableReport where it does not hold what its tag says."""
         structure = self._structures.get(element.tag)
         if structure is None:
             return scalar_value(element)
-        if depth > MOST_DEPTH:
-            raise UnreadableReport(
-                f"not an export of xctrace: more than {MOST_DEPTH} elements in one another"
-            )
-        return structure(element, [(part.tag, self.part(part, depth + 1)) for part in element])
+        used = PARTS.get(element.tag, ())
+        return structure(element, [(part.tag, self.part(part)) for part in element if part.tag in used])
 
-    def part(self, part: Element, depth: int = 0) -> Value:
+    def part(self, part: Element) -> Value:
         """What an element says, or what it refers to; None for a sentinel."""
         if (reference := part.get("ref")) is not None:
-            return self._look(reference, part.tag)
+            if reference not in self._values:
+                raise unknown_id(reference, part.tag)
+            return self._values[reference]  # type: ignore[return-value]
         if part.tag == "sentinel":
             return None
-        value = self.value(part, depth)
+        value = self.value(part)
         if (number := part.get("id")) is not None:
-            self._keep(number, value)
+            self._values[number] = value
         return value
 
     def _shared(self, value: T) -> T:
@@ -213,45 +198,28 @@ class CellDecoder:
         name = match[1] if match else shown
         return self._shared(Thread(name, tid if isinstance(tid, int) else None, process))
 
-    def _binary(self, element: Element, _: Parts) -> Binary:
-        get = element.get
-        return self._shared(Binary(get("name", ""), get("path"), get("UUID")))
-
     def _frame(self, element: Element, parts: Parts) -> StackFrame:
-        name, address = element.get("name"), _address(element.get("addr"))
-        if name is None:
-            name = hex(address) if address is not None else "(unknown)"
-        binary, source = _first_value(parts, "binary"), _first_value(parts, "source")
-        file, line = (source.file, source.line) if isinstance(source, SourceLine) else (None, None)
-        inlined = element.get("inlined", "").lower() in ("1", "true", "yes")
-        return self._shared(
-            StackFrame(name, address, binary if isinstance(binary, Binary) else None, file, line, inlined)
-        )
+        binary = _first_value(parts, "binary")
+        name = element.get("name") or element.get("addr") or "(unknown)"
+        return self._shared(StackFrame(name, binary if isinstance(binary, str) else None))
 
     def _raw_backtrace(self, _: Element, parts: Parts) -> Backtrace:
-        first, rest, process = (
-            _first_value(parts, tag) for tag in ("text-address", "text-addresses", "process")
-        )
-        addresses = (
-            [address for address in rest if isinstance(address, int)] if isinstance(rest, tuple) else []
-        )
+        first, rest = _first_value(parts, "text-address"), _first_value(parts, LIST)
+        addresses = list(rest) if isinstance(rest, tuple) else []
         if isinstance(first, int) and first not in addresses[:1]:
             addresses.insert(0, first)
-        frames = tuple(
-            self._shared(StackFrame(hex(address), address)) for address in addresses if address > 0
+        return Backtrace(
+            tuple(self._shared(StackFrame(hex(address))) for address in addresses if address > 0)
         )
-        return Backtrace(frames, process if isinstance(process, Process) else None)
+
+
+def unknown_id(number: str, tag: str) -> DamagedExport:
+    """The error of a reference to nothing."""
+    return DamagedExport(f"damaged: <{tag[:40]}> refers to id {number[:40]}, which was not said before")
 
 
 def _backtrace(_: Element, parts: Parts) -> Backtrace:
     return Backtrace(tuple(value for _, value in parts if isinstance(value, StackFrame)))
-
-
-def _source(element: Element, parts: Parts) -> SourceLine:
-    path, line = _first_value(parts, "path"), parse_integer(element.get("line", ""), "source")
-    return SourceLine(
-        path if isinstance(path, str) else None, line if line is not None and line > 0 else None
-    )
 
 
 def scalar_value(element: Element) -> Value:
@@ -265,17 +233,10 @@ def scalar_value(element: Element) -> Value:
         return parse_integer(text, tag)
     if tag in DECIMALS:
         return parse_decimal(text, tag)
-    if tag in LISTS:
+    if tag == LIST:
         return tuple(n for word in text.split() if (n := parse_integer(word, tag)) is not None)
     return text if shown is None or text.strip() else shown
 
 
 def _first_value(parts: Parts, wanted: str) -> Value:
     return next((value for tag, value in parts if tag == wanted), None)
-
-
-def _address(text: str | None) -> int | None:
-    try:
-        return int(text, 16) if text and len(text) <= 18 else None
-    except ValueError:
-        return None

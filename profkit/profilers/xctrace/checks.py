@@ -1,27 +1,24 @@
-"""Xcode as the doctor tells it: is it a whole one, may it be used, what can its Instruments record, and do they.
+"""xctrace as the doctor tells it: is it there, what can it record, and does it.
 
-Both the mps backend and the cpu backend on macOS record through it. Developer mode, a session away from the screen, a
-program that macOS protects: none of them shows before a recording, so half a second of a Python program is recorded
-under Time Profiler. Metal System Trace is not tried, whose document takes up to a minute to be saved.
+Both the mps backend and the cpu backend on macOS record through it. A licence, developer mode, a session away from the
+screen, a program that macOS protects: none of them shows before a recording, so half a second of a Python program is
+recorded under Time Profiler. Metal System Trace is not tried, whose document takes up to a minute to be saved.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import Fault, ProfkitError
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check
-from profkit.hardware.system import ProgramAnswer, ask_program, superuser_command
 from profkit.profilers.programs import try_command
 from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, explain_fault, record_argv, table_argv
-from profkit.profilers.xctrace.find import INSTALL_FIX, XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 
 _TABLE = Path(__file__).with_name("checks.yaml")
 _BUSY = "import time; end = time.perf_counter() + 0.5\nwhile time.perf_counter() < end: sum(range(1000))"
@@ -75,60 +72,18 @@ TEMPLATES = {
     "Time Profiler": "where the CPU's time goes",
     "CPU Counters": "cycles, instructions and cache misses",
 }
-GPU_COUNTERS = "Metal GPU Counters"
-_VERSION = re.compile(r"^Xcode (\d+(?:\.\d+)*)", re.MULTILINE)
-_ANSWER_SECONDS = 60.0  # the first call after an update of Xcode
-
-
-@dataclass(frozen=True)
-class Xcode:
-    """What the system says of its developer tools. None: the program is not there, or did not answer."""
-
-    selected: ProgramAnswer | None  # xcode-select -p
-    version: ProgramAnswer | None  # xcodebuild -version
-    developer_mode: ProgramAnswer | None  # DevToolsSecurity -status
-
-
-def probe_xcode() -> Xcode:
-    """Ask the three programs; a second or so, and longer right after an update of Xcode."""
-    return Xcode(
-        ask_program("xcode-select", "-p"),
-        ask_program("xcodebuild", "-version", seconds=_ANSWER_SECONDS),
-        ask_program("DevToolsSecurity", "-status"),
-    )
 
 
 def instruments_checks() -> Iterator[Check]:
     """Everything that a recording by Instruments needs on this Mac."""
     xctrace = probe_xctrace()
-    yield from judge_xcode(probe_xcode(), xctrace)
+    yield from judge_xctrace(xctrace)
     if xctrace.works and xctrace.lacks(template="Time Profiler") is None:
         yield from recording_check(str(xctrace.path))
 
 
-def judge_xcode(xcode: Xcode, xctrace: XctraceAbility) -> Iterator[Check]:
-    """What those answers mean, check by check."""
-    selected, answer = xcode.selected, "" if xcode.version is None else xcode.version.text
-    path = selected.output.decode("utf-8", "replace").strip() if selected and selected.status == 0 else ""
-    version = _VERSION.search(answer)
-    select = {
-        "path": path,
-        "bare": "CommandLineTools" in path,
-        "version": version and version[1],
-        "said": answer.splitlines()[-1][:160] if answer else "nothing",
-        "fix": (xctrace.path is None and xctrace.fix) or INSTALL_FIX,
-        "first_launch": superuser_command("xcodebuild -runFirstLaunch"),
-    }
-    yield from judge_rows(_TABLE, "Xcode", select)
+def judge_xctrace(xctrace: XctraceAbility) -> Iterator[Check]:
+    """What it answered, check by check."""
     missing = [f"{name} ({what})" for name, what in TEMPLATES.items() if name not in xctrace.templates]
-    yield from judge_rows(
-        _TABLE, "xctrace", xctrace, {"missing": ", ".join(missing), "all": ", ".join(TEMPLATES)}
-    )
-    text = "" if xcode.developer_mode is None else xcode.developer_mode.text
-    mode = {
-        "enabled": "enabled" in text,
-        "disabled": "disabled" in text,
-        "said": f": {text.splitlines()[0][:120]}" if text else "",
-        "enable": superuser_command("DevToolsSecurity -enable"),
-    }
-    yield from judge_rows(_TABLE, "developer mode", mode)
+    listed = {"missing": ", ".join(missing), "all": ", ".join(TEMPLATES)}
+    return judge_rows(_TABLE, "xctrace", xctrace, listed)

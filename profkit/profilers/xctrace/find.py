@@ -6,14 +6,11 @@ import os
 import re
 import shlex
 import shutil
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault
-from profkit.core.formatting import format_quantity, plural
 from profkit.profilers.programs import (
     ToolAbility,
     ask_tool,
@@ -129,22 +126,3 @@ def parse_names(text: str) -> tuple[str, ...]:
     """The names in what `xctrace list` prints: one a line, below headings like `== Standard Templates ==`."""
     lines = (line.strip() for line in text.splitlines())
     return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("==")))
-
-
-RAW_TRACES = "instruments*.ktrace"
-WORTH = 50_000_000  # bytes, less than which nobody misses
-
-
-def leftover_note(since: float) -> str | None:
-    """A sentence about raw traces that were written after `since` (seconds since 1970); None where there are none."""
-    folder = Path(tempfile.gettempdir())
-    sizes = []
-    for path in folder.glob(RAW_TRACES):
-        with suppress(OSError):
-            status = path.stat()
-            if status.st_mtime >= since:
-                sizes.append(status.st_size)
-    if sum(sizes) < WORTH:
-        return None
-    what = f"{plural(len(sizes), 'raw trace')} of {format_quantity(sum(sizes), 'B')}"
-    return f"xctrace left {what} behind; once none records: rm {shlex.quote(str(folder))}/{RAW_TRACES}"

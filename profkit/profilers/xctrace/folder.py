@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import copy_regular, open_regular, open_regular_text, read_bounded_text
+from profkit.core.files.regular import copy_regular, open_regular, read_bounded_text
 from profkit.core.formatting import plural
 from profkit.profilers.files import read_head
-from profkit.profilers.xctrace.cpu_report import GUIDED
-from profkit.profilers.xctrace.metal.counters import COUNTERS
-from profkit.profilers.xctrace.metal.tables import INTERVALS, STATES
-from profkit.profilers.xctrace.profiler import (
-    head_of,
-    is_detail,
-    is_pointer,
-    looks_like_table,
-    looks_like_toc,
-)
+from profkit.profilers.xctrace.cells import DamagedExport
+from profkit.profilers.xctrace.profiler import head_of, is_detail, looks_like_table, looks_like_toc
 from profkit.profilers.xctrace.tables import ExportTable, read_tables
-from profkit.profilers.xctrace.toc import DamagedExport, TraceRun, read_toc
+from profkit.profilers.xctrace.toc import TraceRun, read_toc
 from profkit.runtime.region.record import MOST_BYTES, RegionRecord, decode_record
 
 UNEXPORTED = "left-out.json"
-_MOST_BYTES = 1 << 20
+NOTE_FILES = "region.*.json"
+# How busy the GPU was is made of these two: without one that was recorded, what is left would say something else.
+NEEDED = frozenset(("metal-gpu-intervals", "metal-gpu-state-intervals"))
+MOST_FILES = 10_000
+_NAMED = 5  # files in a sentence
+_SCHEMA = re.compile(rb"""<schema\s+name=["']([\w.-]{1,100})["']""")
+NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
+APART_FIX = "put the exports of each recording into a folder of its own"
+_CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and no table is beside it"
+_TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,7 @@ def write_unexported(folder: Path, left_out: Sequence[UnexportedTable]) -> None:
 def read_unexported(folder: Path) -> tuple[UnexportedTable, ...]:
     """What an export into `folder` left out; nothing where there is no such note, or none that can be read."""
     try:
-        with open_regular_text(folder / UNEXPORTED, encoding="utf-8") as file:
-            content = json.loads(file.read(_MOST_BYTES))
+        content = json.loads(read_bounded_text(folder / UNEXPORTED))
         return tuple(
             UnexportedTable(
                 str(entry["schema"]), str(entry["reason"]), str(entry["fix"]) if entry.get("fix") else None
@@ -62,9 +60,6 @@ def read_unexported(folder: Path) -> tuple[UnexportedTable, ...]:
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return ()
-
-
-NOTE_FILES = "region.*.json"
 
 
 def copy_notes(scratch: Path, folder: Path) -> None:
@@ -86,62 +81,15 @@ def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
     return tuple(records)
 
 
-# How busy the GPU was is made of these two: without one that was recorded, what is left would say something else.
-NEEDED = frozenset((INTERVALS, STATES))
-# One of these at least is what a recording was made for.
-MAIN = NEEDED | {
-    COUNTERS,
-    GUIDED,
-    "time-profile",
-    "time-sample",
-    "cpu-profile",
-    "counters-profile",
-}
-_SCHEMA = re.compile(rb"""<schema\s+name=["']([\w.-]{1,100})["']""")
-
-
-@dataclass(frozen=True)
-class DamagedTable:
-    """A file that is not read, with the table in it."""
-
-    path: Path
-    schema: str
-    error: DamagedExport
-
-    def describe(self) -> str:
-        """One sentence."""
-        return f"{self.path.name} ({self.schema}) is damaged and not read: {self.error.reason}"
-
-
-def is_complete_without(schemas: Collection[str], left: Collection[str]) -> bool:
-    """Whether a report without the tables `schemas`, of those that are `left`, still says what it would have said."""
-    return not NEEDED.intersection(schemas) and bool(MAIN.intersection(left))
-
-
-def _find_schema(path: Path, head: bytes) -> str | None:
-    """The table in a file that breaks off before its first row: by what it says, else by its name."""
-    match = _SCHEMA.search(head)
-    if match is not None:
-        return match[1].decode("ascii", "replace")
-    return path.stem if re.fullmatch(r"[\w.-]{1,100}", path.stem) else None
-
-
-MOST_FILES = 10_000
-_NAMED = 5  # of a kind, in a sentence
-NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
-_CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and no table is beside it"
-_TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
-APART_FIX = "put the exports of each recording into a folder of its own"
-
-
 @dataclass(frozen=True)
 class TableFile:
-    """One table in one file."""
+    """One table in one file; `error`: the file is damaged, and not read."""
 
     path: Path
     schema: str
-    run: int | None
-    position: int | None
+    run: int | None = None
+    position: int | None = None
+    error: DamagedExport | None = None
 
 
 @dataclass(frozen=True)
@@ -155,17 +103,16 @@ class RecordingExports:
     entries: tuple[TableFile, ...]
     run: int | None
     notes: tuple[str, ...]
-    broken: tuple[DamagedTable, ...] = ()
+    broken: tuple[TableFile, ...] = ()
     alone: bool = False  # one file, and not the folder of all of them
 
     def without_file(self, error: DamagedExport) -> RecordingExports:
         """The same without the file of `error`. Raises that where the rest would not say what the whole did."""
-        lost = [entry for entry in self.entries if entry.path == error.path]
-        rest = replace(self, entries=tuple(entry for entry in self.entries if entry.path != error.path))
-        broken = tuple(DamagedTable(entry.path, entry.schema, error) for entry in lost)
-        if not broken or not is_complete_without({table.schema for table in broken}, rest.schemas):
+        lost = tuple(replace(entry, error=error) for entry in self.entries if entry.path == error.path)
+        rest = tuple(entry for entry in self.entries if entry.path != error.path)
+        if not lost or not rest or NEEDED & {entry.schema for entry in lost}:
             raise error
-        return replace(rest, broken=(*self.broken, *broken))
+        return replace(self, entries=rest, broken=(*self.broken, *lost))
 
     @property
     def schemas(self) -> frozenset[str]:
@@ -185,7 +132,7 @@ class RecordingExports:
 def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
     """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read.
 
-    Of several runs of a recording that one counts which has most of the tables that are `wanted`.
+    Of several runs of a recording the last counts that has one of the tables that are `wanted`.
     """
     try:
         return _read_folder(path, wanted) if path.is_dir() else _read_file(path, wanted)
@@ -195,98 +142,78 @@ def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
 
 def _read_file(path: Path, wanted: Collection[str]) -> RecordingExports:
     head = read_head(path)
-    if is_detail(head):
-        raise UnreadableReport(
-            f"{path} is what a track of Instruments lists, not a table: profkit reads tables", NOTHING_FIX
-        )
     if looks_like_toc(head):
         runs = read_toc(path)
         return RecordingExports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,), alone=True)
-    entries = tuple(_list_tables(path))
+    entries = [] if is_detail(head) else list(_list_tables(path))
     if not entries:
         raise UnreadableReport(
             f"{path} is an export without a table: nothing in the recording matched what was asked for",
             NOTHING_FIX,
         )
-    return replace(_select_run((), list(entries), [_TABLE_ALONE], wanted), alone=True)
+    return replace(_select_run((), entries, [_TABLE_ALONE], wanted), alone=True)
 
 
 def _read_folder(folder: Path, wanted: Collection[str]) -> RecordingExports:
     names = sorted(entry for entry in folder.iterdir() if entry.is_file())
     if len(names) > MOST_FILES:
         raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
-    contents: dict[str, Path] = {}
+    contents: list[Path] = []
     entries: list[TableFile] = []
+    broken: list[DamagedExport] = []
     tableless: list[str] = []  # nothing matched what was asked for, or it is what a track lists
-    pointers: list[str] = []
-    broken: list[DamagedTable] = []
     for file in names:
         head = head_of(file)
         if looks_like_toc(head):
-            contents.setdefault(_digest(file), file)
-        elif is_pointer(head):
-            pointers.append(file.name)
+            contents.append(file)
         elif looks_like_table(head):
             try:
                 tables = [] if is_detail(head) else list(_list_tables(file))
             except DamagedExport as error:
-                if (schema := _find_schema(file, head)) is None:
-                    raise
-                broken.append(DamagedTable(file, schema, error))
-                continue
+                match = _SCHEMA.search(head)
+                tables = [TableFile(file, match[1].decode() if match else file.stem)]
+                broken.append(error)
             entries += tables
             if not tables:
                 tableless.append(file.name)
     if len(contents) > 1:
-        named = _name_some([file.name for file in contents.values()])
+        named = ", ".join(file.name for file in contents[:_NAMED])
         raise UnreadableReport(f"{folder} has exports of {len(contents)} recordings: {named}", APART_FIX)
-    if broken and not is_complete_without(
-        {table.schema for table in broken}, {entry.schema for entry in entries}
-    ):
-        raise broken[0].error
-    runs = tuple(run for file in contents.values() for run in read_toc(file))
+    runs = tuple(run for file in contents for run in read_toc(file))
     if not entries and not runs:
-        if not tableless:
-            raise UnreadableReport(f"{folder} has no export of xctrace that is all there", NOTHING_FIX)
-        many = plural(len(tableless), "export")
-        reason = f"{many} in {folder}, none with a table: nothing in the recording matched what was asked for"
-        raise UnreadableReport(reason, NOTHING_FIX)
+        raise UnreadableReport(
+            f"{folder} has no table: nothing in the recording matched what was asked for", NOTHING_FIX
+        )
     notes = [] if entries else [_CONTENTS_ALONE]
     if tableless:
-        notes.append(f"{plural(len(tableless), 'export')} without a table: {_name_some(tableless)}")
-    if pointers:
-        many = plural(len(pointers), "file")
-        notes.append(f"{many} not there, only pointers of Git LFS: {_name_some(pointers)}")
-    return replace(_select_run(runs, entries, notes, wanted), broken=tuple(broken))
+        notes.append(f"{plural(len(tableless), 'export')} without a table: {', '.join(tableless[:_NAMED])}")
+    exports = _select_run(runs, entries, notes, wanted)
+    for damage in broken:
+        exports = exports.without_file(damage)
+    return exports
 
 
 def _select_run(
     runs: tuple[TraceRun, ...], entries: list[TableFile], notes: list[str], wanted: Collection[str]
 ) -> RecordingExports:
-    """One run, each of its tables once. Raises UnreadableReport where one is there twice, and not the same."""
-    tables_of = Counter(entry.run for entry in entries if entry.run is not None)
-    wanted_of = Counter(entry.run for entry in entries if entry.schema in wanted)
-    number = runs[-1].number if runs else None
-    if tables_of:
-        number = max(tables_of, key=lambda run: (wanted_of[run], tables_of[run], run))
-    if len(tables_of) > 1:
+    """One run, each of its tables once. Raises UnreadableReport where one is in two files."""
+    exported = {entry.run for entry in entries if entry.run is not None}
+    useful = {entry.run for entry in entries if entry.run is not None and entry.schema in wanted}
+    number = max(useful or exported, default=runs[-1].number if runs else None)
+    if len(exported) > 1:
+        listed = ", ".join(map(str, sorted(exported)))
         notes.append(
-            f"of the runs {', '.join(map(str, sorted(tables_of)))} of this recording, {number} is read: the last of"
-            " those with most tables that profkit reads"
+            f"of the runs {listed} of this recording, {number} is read: the last with tables for profkit"
         )
-    first: dict[tuple[str, int | None, int | None], TableFile] = {}
-    selected: list[TableFile] = []
+    first: dict[tuple[str, int | None, int | None], Path] = {}
     for entry in entries:
-        before = first.setdefault((entry.schema, entry.run, entry.position), entry).path
-        if before == entry.path:
-            selected.append(entry)
-        elif _digest(before) != _digest(entry.path):
+        before = first.setdefault((entry.schema, entry.run, entry.position), entry.path)
+        if before != entry.path:
             raise UnreadableReport(
-                f"{before} and {entry.path.name} are both the table {entry.schema}, and differ: "
-                "exports of several recordings",
+                f"{before} and {entry.path.name} are both the table {entry.schema}: exports of several recordings",
                 APART_FIX,
             )
-    return RecordingExports(runs, tuple(selected), number, tuple(notes))
+    return RecordingExports(runs, tuple(entries), number, tuple(notes))
 
 
 def _list_tables(path: Path) -> Iterator[TableFile]:
@@ -309,16 +236,3 @@ def _has_several_nodes(path: Path) -> bool:
                 return True
             tail = chunk[-4:]
     return False
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open_regular(path) as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _name_some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -15,7 +15,6 @@ from profkit.profilers.profiler import Conversion, Format, Recorder, lazy_functi
 _ROOT = re.compile(r"<(trace-query-result|trace-toc)[\s/>]")
 _LEAD = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->|<!DOCTYPE)*<", re.DOTALL)
 _DETAIL = re.compile(rb"""<node xpath=["'][^<>]{0,400}/tracks\[""")
-_POINTER = b"version https://git-lfs.github.com/spec/"
 _RUN = re.compile(r"Trace\d+\.run")
 _DOCUMENT = ("form.template", "corespace", "instrument_data", "open.creq", "shared_data")
 
@@ -33,11 +32,6 @@ def looks_like_toc(head: bytes) -> bool:
 def is_detail(head: bytes) -> bool:
     """True for an export of what a track of Instruments lists (Leaks, Allocations): rows of attributes, no table."""
     return _DETAIL.search(head[:8192]) is not None
-
-
-def is_pointer(head: bytes) -> bool:
-    """True for what Git LFS leaves in place of a large file."""
-    return head.startswith(_POINTER)
 
 
 def is_document(path: Path) -> bool:
@@ -78,7 +72,6 @@ TABLES = (
     "metal-gpu-intervals",
     "metal-gpu-state-intervals",
     "metal-application-encoders-list",
-    "metal-application-command-buffer-submissions",
     "metal-command-buffer-completed",
     "gpu-performance-state-intervals",
     "device-thermal-state-intervals",
@@ -86,7 +79,6 @@ TABLES = (
     "metal-gpu-counter-intervals",
     "time-info",
     "time-profile",
-    "counters-profile",
 )
 _BY_HAND = (
     "mkdir exports; xctrace export --input {name} --toc --output exports/toc.xml; "

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.formatting import plural
 from profkit.core.types import Report
-from profkit.profilers.profiler import lazy_function
 from profkit.profilers.xctrace import alignment
-from profkit.profilers.xctrace.alignment import Alignment, TableReader, TraceRecording
+from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
+from profkit.profilers.xctrace.cells import DamagedExport
 from profkit.profilers.xctrace.command import export_line
+from profkit.profilers.xctrace.cpu import CpuTableReader
 from profkit.profilers.xctrace.folder import RecordingExports, find_exports, read_notes, read_unexported
-from profkit.profilers.xctrace.toc import DamagedExport, TraceRun
+from profkit.profilers.xctrace.metal.report import MetalTableReader
+from profkit.profilers.xctrace.toc import TraceRun
 from profkit.runtime.region.record import RegionRecord
 
-# What makes the reader of each kind of table; a piece sees every table that it names.
-PIECES: tuple[Callable[[TraceRecording], TableReader], ...] = (
-    lazy_function("profkit.profilers.xctrace.metal.report.MetalTableReader"),
-    lazy_function("profkit.profilers.xctrace.cpu_report.CpuTableReader"),
-)
 # What a region is found by: a clock, or signposts.
 REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, alignment.RAW_SIGNPOST_TABLE)
 _FACTS = (
@@ -64,26 +61,28 @@ def _build_report(path: Path, exports: RecordingExports, records: tuple[RegionRe
         exports.schemas,
         {table.schema: table.reason for table in read_unexported(path)} if path.is_dir() else {},
         frozenset(record.pid for record in records),
-        {table.schema: table.error.reason for table in exports.broken},
+        {table.schema: table.error.reason for table in exports.broken if table.error is not None},
     )
     version = run.summary.get("instruments-version") if run is not None else None
     report = Report("xctrace", "xctrace-export", version or None, _list_facts(run))
-    for make in PIECES:
-        piece = make(recording)
-        for table in exports.tables(piece.schemas):
-            piece.read(table)
-        report = piece.finish(report)
+    for reader in (MetalTableReader(recording), CpuTableReader(recording)):
+        for table in exports.tables(reader.schemas):
+            reader.read(table)
+        report = reader.finish(report)
     if exports.alone and report.metal is not None:
         report = replace(report, metal=replace(report.metal, alone=True))
-    damaged = (f"{table.describe()}; again: {export_line(table.schema, number)}" for table in exports.broken)
+    damaged = (
+        f"{table.path.name} ({table.schema}) is damaged and not read: {table.error and table.error.reason}; "
+        f"again: {export_line(table.schema, number)}"
+        for table in exports.broken
+    )
     notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
     return replace(report, warnings=(*damaged, *report.warnings, *notes))
 
 
 def wanted_schemas() -> tuple[str, ...]:
     """Every table that a report is made of: what is worth exporting."""
-    named = [schema for make in PIECES for schema in make(TraceRecording()).schemas]
-    return tuple(dict.fromkeys((*named, *REGION_TABLES)))
+    return (*MetalTableReader.schemas, *CpuTableReader.schemas, *REGION_TABLES)
 
 
 def find_alignment(

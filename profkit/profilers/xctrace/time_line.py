@@ -18,7 +18,6 @@ from profkit.profilers.xctrace.metal.tables import (
     INTERVALS,
     PERFORMANCE,
     STATES,
-    SUBMISSIONS,
     THERMAL,
     cell_text,
     encoder_name,
@@ -34,9 +33,8 @@ SAMPLE = 1_000_000  # ns that a sample stands for where its table does not say
 
 DRIVER = "metal-driver-intervals"
 SIGNPOSTS = ("OSSignpostIntervals", "os-signpost-interval", "kdebug-signpost-interval")
-# The first that is there: they hold the same samples. Weights of the first two are times, those of others counts.
-SAMPLED = ("time-profile", "time-sample", "cpu-profile", "counters-profile")
-TIMED = SAMPLED[:2]
+# The first that is there: they hold the same samples.
+SAMPLED = ("time-profile", "time-sample")
 MACHINE = "the machine"
 _SPAN = ("start", "duration")
 _Rows: TypeAlias = "Iterable[tuple[Any, ...]]"
@@ -44,20 +42,19 @@ _Reader: TypeAlias = "Callable[[_Rows], Iterator[TraceMark]]"
 
 
 class TimeLine:
-    """The exports at a path as marks. What is read first (labels, submissions) is looked up by what comes later."""
+    """The exports at a path as marks. What is read first (labels) is looked up by what comes later."""
 
     def __init__(self, exports: RecordingExports, records: Iterable[RegionRecord] = ()) -> None:
         self._exports = exports
         self._records = tuple(records)
         self._labels: dict[int, str] = {}  # of encoders, by their ids
-        self._buffers: dict[int, tuple[int, str, str]] = {}  # begin, process, how the begin is known
+        self._buffers: dict[int, tuple[int, str]] = {}  # begin of the first encoder, process
 
     @property
     def readers(self) -> Mapping[str, tuple[tuple[str, ...], _Reader]]:
         """By schema the columns that are wanted, and who makes marks of them; in the order to be read in."""
         sampled = next((schema for schema in SAMPLED if schema in self._exports.schemas), SAMPLED[0])
         return {
-            SUBMISSIONS: ((*_SPAN, "process", "cmdbuffer-id"), self._read_submissions),
             ENCODERS: (
                 (*_SPAN, "process", "thread", "cmdbuffer-label", "encoder-label", "cmdbuffer-id", "encoder-id"),
                 self._encoder_marks,
@@ -65,7 +62,7 @@ class TimeLine:
             COMPLETED: (("timestamp", "cmdbuffer-id"), self._buffer_marks),
             INTERVALS: (
                 (*_SPAN, "process", "gpu", "channel-name", "event-label/@fmt", "state", "start-latency",
-                 "frame-number", "cmdbuffer-id", "encoder-id"),
+                 "cmdbuffer-id", "encoder-id"),
                 self._work_marks,
             ),
             STATES: ((*_SPAN, "gpu", "state", "label/@fmt"), _active_marks),
@@ -73,7 +70,7 @@ class TimeLine:
             THERMAL: ((*_SPAN, "thermal-state", "track-label"), _state_marks("thermal state")),
             DRIVER: ((*_SPAN, "process", "thread", "event-type", "event-label/@fmt"), _driver_marks),
             **dict.fromkeys(SIGNPOSTS, ((*_SPAN, "process", "subsystem", "name"), _signpost_marks)),
-            sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _sample_marks),
+            sampled: (("time", "thread", "weight", "stack"), _sample_marks),
         }  # fmt: skip
 
     def marks(self) -> Iterator[TraceMark]:
@@ -85,11 +82,6 @@ class TimeLine:
             for table in self._exports.tables((schema,)):
                 yield from make_marks(table.rows(columns))
 
-    def _read_submissions(self, rows: _Rows) -> Iterator[TraceMark]:
-        for start, _, process, buffer in rows:
-            self._remember(buffer, start, _process_group(process), "from its submission")
-        return iter(())
-
     def _encoder_marks(self, rows: _Rows) -> Iterator[TraceMark]:
         """When the host encoded: what each encoder is called, and when a command buffer was begun."""
         for start, duration, process, thread, of, label, buffer, encoder in rows:
@@ -97,36 +89,31 @@ class TimeLine:
             if isinstance(encoder, int) and len(self._labels) < KEPT:
                 self._labels.setdefault(encoder, name)
             group, track = _process_group(process), f"encoding, {_thread_label(thread)}"
-            self._remember(buffer, start, group, "from its first encoder")
+            if isinstance(buffer, int) and buffer and isinstance(start, int):
+                known = self._buffers.get(buffer)
+                if known is not None or len(self._buffers) < KEPT:
+                    self._buffers[buffer] = (start, group) if known is None else min(known, (start, known[1]))
             details = {"command buffer": of, "encoder id": _hex_number(encoder)}
             yield from _make_mark(start, duration, group, track, name, "encoder", details)
-
-    def _remember(self, buffer: object, start: object, group: str, how: str) -> None:
-        if not isinstance(start, int) or not isinstance(buffer, int) or not buffer:
-            return
-        known = self._buffers.get(buffer)
-        if len(self._buffers) < KEPT if known is None else known[2] == how and start < known[0]:
-            self._buffers[buffer] = (start, group, how)
 
     def _buffer_marks(self, rows: _Rows) -> Iterator[TraceMark]:
         """Command buffers that the host is known to have begun, until they were completed."""
         for at, buffer in rows:
             known = self._buffers.get(buffer)
             if known is not None and isinstance(at, int):
-                start, group, how = known
-                details = {"begins": how, "id": _hex_number(buffer)}
+                start, group = known
+                details = {"begins": "from its first encoder", "id": _hex_number(buffer)}
                 yield from _make_mark(
                     start, at - start, group, "command buffers", "command buffer", "buffer", details
                 )
 
     def _work_marks(self, rows: _Rows) -> Iterator[TraceMark]:
-        for start, duration, process, gpu, channel, label, state, latency, frame, buffer, encoder in rows:
+        for start, duration, process, gpu, channel, label, state, latency, buffer, encoder in rows:
             owner = process if isinstance(process, Process) else None
             name = self._labels.get(encoder) or label_of(cell_text(label), owner) or "GPU execution"
             details = {
                 "state": state,
                 "submission to begin, ns": latency,
-                "frame": frame or None,
                 "command buffer id": _hex_number(buffer),
                 "encoder id": _hex_number(encoder),
             }
@@ -142,7 +129,7 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
     """
     exports = find_exports(path, wanted_schemas())  # so that the run is that of the report
     if exports.broken:
-        raise exports.broken[0].error
+        raise exports.broken[0].error or UnreadableReport(f"{path} is damaged")
     line = TimeLine(exports, records)
     if not exports.schemas & set(line.readers):
         raise UnreadableReport(

@@ -5,36 +5,19 @@ from __future__ import annotations
 import shlex
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from pyexpat import ExpatError, ParserCreate, errors
-from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.profilers.xctrace.cells import Process
+from profkit.profilers.files import HEAD_BYTES
+from profkit.profilers.xctrace.cells import EXPORT_AGAIN, DamagedExport, Process
 
-if TYPE_CHECKING:
-    from pyexpat import XMLParserType
-
-
-EXPORT_AGAIN = "export it again from its .trace: xctrace export --input X.trace --xpath ... --output X.xml"
 _CUT = frozenset((errors.XML_ERROR_NO_ELEMENTS, errors.XML_ERROR_UNCLOSED_TOKEN, errors.XML_ERROR_PARTIAL_CHAR,
                   errors.XML_ERROR_UNCLOSED_CDATA_SECTION))  # fmt: skip
-
-
-class DamagedExport(UnreadableReport):
-    """An export that is cut off, or no well-formed XML: unlike for what is hostile, the others may be read without it.
-
-    `reason` is the message without the name of the file at `path`.
-    """
-
-    def __init__(self, message: str, fix: str | None = EXPORT_AGAIN, path: Path | None = None) -> None:
-        super().__init__(message if path is None else f"{path}: {message}", fix)
-        self.path = path
-        self.reason = message
 
 
 @contextmanager
@@ -52,26 +35,34 @@ def name_file(path: Path) -> Iterator[None]:
         ) from error
 
 
-def new_parser() -> XMLParserType:
-    """An expat parser that refuses every DOCTYPE: an export has none, and entities are what bombs are made of."""
+def check_prolog(head: bytes, root: str) -> None:
+    """Raise UnreadableReport unless an export begins with the element `root`, and has no DOCTYPE before it.
+
+    `head` are its first HEAD_BYTES. An export has no DOCTYPE, and entities are what bombs are made of.
+    """
     parser = ParserCreate()
-    parser.buffer_text = True
+    begun: list[str] = []
     parser.StartDoctypeDeclHandler = _refuse_doctype
-    return parser
+    parser.StartElementHandler = lambda tag, _: begun.append(tag)
+    with suppress(ExpatError):  # whoever reads the whole meets it, too
+        parser.Parse(head, False)
+    if begun and begun[0] != root:
+        raise UnreadableReport(f"not an export of xctrace with <{root}>: it begins with <{begun[0][:40]}>")
+    if not begun and len(head) >= HEAD_BYTES:
+        raise UnreadableReport("not an export of xctrace: no element is in its first 64 KiB")
 
 
 def _refuse_doctype(*_: object) -> None:
     raise UnreadableReport("hostile or no export of xctrace: it has a DOCTYPE, which exports never have")
 
 
-def damage_error(error: ExpatError | ParseError, rows: int, *, at_end: bool) -> DamagedExport:
+def damage_error(error: ParseError, rows: int, *, at_end: bool) -> DamagedExport:
     """What an error of the parser means, with how many rows were whole before it."""
     whole = f"after {rows:,} whole row{'' if rows == 1 else 's'}"
     text = errors.messages.get(error.code, "not well-formed")
     if at_end and text in _CUT:
         return DamagedExport(f"cut off {whole}: the export ends in its middle")
-    line = error.lineno if isinstance(error, ExpatError) else error.position[0]
-    return DamagedExport(f"no well-formed XML at line {line} {whole}: {text}")
+    return DamagedExport(f"no well-formed XML at line {error.position[0]} {whole}: {text}")
 
 
 MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand runs 10 MB
@@ -141,16 +132,11 @@ def read_toc(path: Path) -> tuple[TraceRun, ...]:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise UnreadableReport(f"no table of contents of xctrace has more than {MOST_BYTES >> 20} MB")
-        try:
-            new_parser().Parse(data, True)  # refuses what must not be there before anything is built of it
-        except ExpatError as error:
-            raise damage_error(error, 0, at_end=True) from error
+        check_prolog(data[:HEAD_BYTES], "trace-toc")
         try:
             root = fromstring(data)
-        except ParseError as error:  # it takes other encodings, and namespaces, otherwise than the first look
-            raise UnreadableReport(f"no sound table of contents of xctrace: {error}") from error
-        if root.tag != "trace-toc":
-            raise UnreadableReport(f"not a table of contents of xctrace: it begins with <{root.tag[:40]}>")
+        except ParseError as error:
+            raise damage_error(error, 0, at_end=True) from error
         return tuple(_parse_run(element, n) for n, element in enumerate(root.findall("run"), 1))
 
 

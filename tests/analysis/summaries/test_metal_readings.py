@@ -20,7 +20,6 @@ from profkit.core.types import (
     Moment,
     Reading,
     RunDocument,
-    Spread,
 )
 from profkit.hardware.apple_gpu import core_configurations, find_chip, list_chip_names
 from profkit.profiling.evaluate_targets import enrich_document as enrich
@@ -111,19 +110,6 @@ def test_a_run_that_was_not_asked_to_count_says_that_and_not_how_to_set_up_a_tra
         "the counters pass was not asked for, and the workload declares no bytes"
     )
     assert told(whole)["gpu.occupancy"].reason == reason
-
-
-def test_frames_are_told_only_where_there_are_some() -> None:
-    assert "frame.time" not in values(metal.metal())
-    frames = Spread(120, 16.7e-3, 17e-3, 33e-3, 2.0)
-    assert values(metal.metal(frames=frames))["frame.time"] == 16.7e-3
-
-
-def test_memory_of_metal_is_device_memory() -> None:
-    found = values(metal.metal())
-    assert found["memory.device_peak"] == 3 << 30
-    assert found["memory.device_recommended"] == 16 << 30
-    assert "memory.device_peak" not in values(metal.metal(memory_peak=None))
 
 
 def test_the_longest_is_a_shader_where_shaders_are_told_and_an_encoder_else() -> None:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from profkit.backends.cuda.kernels import (
-    choose_kernels,
-    entries_needed,
-    find_windows,
-    group_launches,
-    iterations_needed,
-    launches_in_benchmark,
-    launches_in_program,
-)
+from profkit.backends.cuda.kernels import choose_kernels, count_in_benchmark, count_in_program, entries_needed
 from profkit.backends.cuda.results import match_kernels
 from profkit.core.types import GpuTrace, Kernel, KernelTime
 
@@ -82,41 +76,6 @@ def test_a_workload_that_only_draws_random_numbers_is_one() -> None:
     assert [k.kernel.name for k in choose_kernels(trace(took(RANDOM, 1.0), marked=False)).kernels] == [RANDOM]
 
 
-def test_a_benchmark_runs_as_often_as_its_rarest_kernel_needs_and_the_first_launch_is_passed_over() -> None:
-    often, once, rare = took("often", 1.0, 100), took("once", 1.0, 50), took("rare", 1.0, 5)
-    assert iterations_needed([often, once], 50) == 2
-    assert iterations_needed([often, once, rare], 50) == 20
-    assert iterations_needed([took("single", 1.0, 1)], 50) == 50
-    assert iterations_needed([], 50) == 2
-    assert [g.launch for g in group_launches([launches_in_benchmark(k, 50, 2) for k in (often, once)])] == [1]
-
-
-@pytest.mark.parametrize(
-    ("launches", "setups", "groups"),
-    [
-        ([10, 20, 30], [0, 0, 0], 1),
-        ([30, 30], [1, 400], 2),  # no number is steady in both
-        ([30, 1], [0, 0], 1),
-        ([1, 1, 1], [0, 0, 0], 1),
-        ([30, 30, 30], [7, 20, 400], 2),
-    ],
-)
-def test_configurations_share_a_run_where_one_launch_number_is_steady_in_all_of_them(
-    launches: list[int], setups: list[int], groups: int
-) -> None:
-    kernels = [took(f"k{i}", 1.0, n, setup=s) for i, (n, s) in enumerate(zip(launches, setups, strict=True))]
-    made = group_launches([launches_in_program(k, before=k.setup_launches) for k in kernels])
-    assert len(made) == groups
-    assert sorted(k.kernel.name for g in made for k in g.kernels) == [k.kernel.name for k in kernels]
-    for one in made:
-        for k in one.kernels:
-            assert k.setup_launches <= one.launch < k.setup_launches + k.launches
-
-
-def test_in_a_program_a_late_launch_is_counted_since_the_first_ones_compile_and_tune() -> None:
-    assert group_launches([launches_in_program(took("k", 1.0, 100), before=0)])[0].launch >= 50
-
-
 NSYS = (
     "void (anonymous namespace)::softmax_warp_forward<float, float, float, (int)10, (bool)0>"
     "(T2 *, const T1 *, int)"
@@ -164,7 +123,9 @@ def in_order(words: str, *, setup: dict[str, int] | None = None) -> GpuTrace:
         took(n, 100.0 - i, words.count(n), setup=(setup or {}).get(n, 0)) for i, n in enumerate(names)
     )
     only_before = tuple(took(n, 0.0, 0, setup=c) for n, c in (setup or {}).items() if n not in names)
-    return GpuTrace("nsys", kernels, order=tuple(names.index(w) for w in words), setup=only_before)
+    return GpuTrace(
+        "nsys", kernels, marked=False, order=tuple(names.index(w) for w in words), setup=only_before
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,65 +139,60 @@ def in_order(words: str, *, setup: dict[str, int] | None = None) -> GpuTrace:
         ("ab", "ab", (0, 2)),  # launched once each: there is no other
     ],
 )
-def test_the_cheapest_stretch_of_warm_launches_with_each_kernel_is_counted(
+def test_the_first_stretch_of_warm_launches_with_each_kernel_is_counted(
     words: str, wanted: str, window: tuple[int, int]
 ) -> None:
     trace = in_order(words)
-    kernels = [k for k in trace.kernels if k.kernel.name in wanted]
-    (found,) = find_windows(trace, kernels, lambda _: True, from_start=True)
-    skip, count = found.window or (0, 0)
-    there = words[skip : skip + count]
-    assert set(wanted) <= set(there)
-    for name in wanted:
-        assert words[: skip + count].count(name) > min(2, words.count(name) - 1)
+    found = count_in_program(trace, [k for k in trace.kernels if k.kernel.name in wanted], lambda _: True)
     assert found.window == window
+    assert {k.kernel.name for k in found.kernels} == set(wanted)
 
 
 def test_launches_that_the_filter_does_not_match_are_not_counted_and_those_of_the_set_up_are() -> None:
     trace = in_order("axb" * 10, setup={"a": 5, "tuning a": 700, "x": 9})
     kernels = [k for k in trace.kernels if k.kernel.name in "ab"]
-    (found,) = find_windows(trace, kernels, lambda k: k.name != "x", from_start=True)
-    assert found.window == (5 + 700 + 4, 2)
-    (found,) = find_windows(
-        trace, kernels, lambda k: k.name != "x", from_start=False
-    )  # the profiler was off before
-    assert found.window == (4, 2)
+    assert count_in_program(trace, kernels, lambda k: k.name != "x").window == (5 + 700 + 4, 2)
+    marked = replace(trace, marked=True)  # the profiler was off before
+    assert count_in_program(marked, kernels, lambda k: k.name != "x").window == (4, 2)
 
 
-def test_phases_far_apart_take_a_run_each_the_one_with_most_time_first() -> None:
+def test_of_phases_far_apart_that_with_most_time_is_counted() -> None:
     trace = in_order("b" * 500 + "c" * 500 + "a" * 500)
-    ends = [k for k in trace.kernels if k.kernel.name in "ab"]
-    found = find_windows(trace, ends, lambda _: True, from_start=True)
-    assert [([k.kernel.name for k in one.kernels], one.window) for one in found] == [
-        (["a"], (1002, 1)),
-        (["b"], (2, 1)),
-    ]
+    found = count_in_program(trace, [k for k in trace.kernels if k.kernel.name in "ab"], lambda _: True)
+    assert ([k.kernel.name for k in found.kernels], found.window) == (["a"], (1002, 1))
 
 
 def test_a_stretch_that_takes_too_long_is_cut_to_what_has_most_time() -> None:
     trace = in_order(("ab" + "x" * 40 + "c" + "x" * 40) * 4)
     kernels = [k for k in trace.kernels if k.kernel.name in "abc"]
 
-    def windows(most_seconds: float) -> list[tuple[str, tuple[int, int] | None]]:
-        found = find_windows(
-            trace, kernels, lambda _: True, from_start=True, replays=5, most_seconds=most_seconds
-        )
-        return [("".join(sorted(k.kernel.name for k in one.kernels)), one.window) for one in found]
+    def window(most_seconds: float) -> tuple[str, tuple[int, int] | None]:
+        found = count_in_program(trace, kernels, lambda _: True, replays=5, most_seconds=most_seconds)
+        return "".join(sorted(k.kernel.name for k in found.kernels)), found.window
 
     # A launch that is counted takes 0.25 s, one that is passed over 0.01 s.
-    assert windows(20.0) == [("abc", (166, 43))]
-    assert windows(10.0) == [("ab", (166, 2)), ("c", (208, 1))]
-    assert windows(1.0) == [("a", (166, 1)), ("b", (167, 1)), ("c", (208, 1))]
+    assert window(20.0) == ("abc", (166, 43))
+    assert window(10.0) == ("ab", (166, 2))
+    assert window(1.0) == ("a", (166, 1))
 
 
-def test_without_an_order_or_with_kernels_beyond_it_there_is_no_window() -> None:
-    trace = in_order("ab" * 9)
-    late = took("late", 1.0, 5)
-    for odd in (
-        GpuTrace("torch", trace.kernels),
-        GpuTrace("nsys", (*trace.kernels, late), order=trace.order),
-    ):
-        assert find_windows(odd, odd.kernels, lambda _: True, from_start=True) == ()
+def test_without_an_order_a_launch_number_is_counted_that_is_warm_for_most() -> None:
+    early, late = took("early", 2.0, 10), took("late", 1.0, 10, setup=400)
+    found = count_in_program(trace(early, late, marked=False), (early, late), lambda _: True)
+    assert (found.kernels, found.launch, found.window) == ((early,), 2, None)
+    both = count_in_program(trace(early, late), (early, late), lambda _: True)
+    assert (both.kernels, both.launch) == ((early, late), 2)
+
+
+@pytest.mark.parametrize(
+    ("launches", "traced", "iterations", "launch"),
+    [((100, 50), 50, 2, 1), ((100, 50, 5), 50, 20, 1), ((1,), 50, 50, 0), ((), 50, 2, 1)],
+)
+def test_a_benchmark_runs_as_often_as_its_rarest_kernel_needs_and_the_first_launch_is_passed_over(
+    launches: tuple[int, ...], traced: int, iterations: int, launch: int
+) -> None:
+    counted, needed = count_in_benchmark([took(f"k{n}", 1.0, n) for n in launches], traced)
+    assert (needed, counted.launch) == (iterations, launch)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Counter, Report
-from profkit.profilers.ncu.csv_report import decimal_sign, parse_number, read_ncu_csv, unit_factor
+from profkit.profilers.ncu.csv_report import decimal_sign, read_ncu_csv, unit_factor
 from profkit.profilers.ncu.launches import unit_of
-from profkit.profilers.ncu.sets import chip_name
 from profkit.profilers.registry import recognise_format
 from tests.conftest import ROOT
 
@@ -130,11 +129,6 @@ def test_what_is_no_number_is_not_counted(tmp_path: Path, cell: str, reason: str
     report = read(tmp_path, f'{RAW},"{TIME}"', ",".join(['""'] * 12), f'{OF.format(id=0)},"{cell}"')
     (counter,) = (c for c in report.counters if c.name == TIME)
     assert (counter.value, counter.state, counter.reason) == (None, "not-counted", reason)
-
-
-def test_an_empty_cell_is_a_metric_that_this_kernel_does_not_have(tmp_path: Path) -> None:
-    report = read(tmp_path, f'{RAW},"{TIME}"', ",".join(['""'] * 12), f'{OF.format(id=0)},""')
-    assert TIME not in values(report)
 
 
 def test_what_the_workload_prints_between_the_rows_is_not_the_tools(tmp_path: Path) -> None:
@@ -302,19 +296,3 @@ def test_a_printed_unit_comes_back_to_its_base(printed: str, factor: float) -> N
 )
 def test_the_decimal_sign_is_told_by_a_cell_that_can_mean_but_one(cells: list[str], sign: str | None) -> None:
     assert decimal_sign(cells) == sign
-
-
-@pytest.mark.parametrize(
-    ("cell", "value"),
-    [("1,234.5", 1234.5), ("-3", -3.0), ("1e3", 1000.0), ("1_000", None), ("No-CC", None), ("", None)],
-)
-def test_a_cell_is_a_number_or_text(cell: str, value: float | None) -> None:
-    assert parse_number(cell) == value
-
-
-@pytest.mark.parametrize(
-    ("number_", "name"),
-    [(384, "GH100"), (370, "GA102"), (360, "TU116"), (0x1B2, "GB202"), (1, None), (None, None)],
-)
-def test_a_chips_number_is_its_name(number_: int | None, name: str | None) -> None:
-    assert chip_name(number_) == name

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from profkit.core.types import Kernel, KernelPlan
-from profkit.profilers.ncu.command import function_name, name_filter, ncu_argv, version_numbers
+from profkit.profilers.ncu.command import function_name, name_filter, ncu_argv
 
 WORKLOAD = ("python", "bench.py", "a b", "$x")
 
@@ -183,13 +181,6 @@ def test_a_demangled_filter_takes_no_function_that_only_begins_or_ends_like_it(n
     assert not matches(expression, f"void {function}2(int)")
 
 
-def test_plans_of_both_kinds_are_matched_by_what_all_have():
-    base, expression = name_filter([plan("a(int)", "_Z1ai"), plan("b(int)")])
-    assert base == "demangled"
-    assert matches(expression, "a(int)")
-    assert matches(expression, "b(int)")
-
-
 def test_names_too_long_for_one_argument_are_matched_by_the_function_alone():
     long = [plan(f"void ns::kernel<{'x' * 2000}>(int)", f"_Z{n}{'x' * 20_000}") for n in range(10)]
     base, expression = name_filter(long)
@@ -221,22 +212,3 @@ def test_a_kernel_named_by_hand_is_a_part_of_what_is_printed_or_an_expression(on
     assert option(line, "--kernel-name-base") == "demangled"
     assert all(matches(expression, name) for name in taken)
     assert not any(matches(expression, name) for name in left)
-
-
-@given(st.text(min_size=1, max_size=200))
-def test_any_name_becomes_an_expression_that_finds_it(name):
-    _, expression = name_filter([plan("f", name)])
-    assert re.fullmatch(expression.removeprefix("regex:"), name, re.DOTALL)
-
-
-@given(st.text(alphabet="ab<>(): ,*[]", max_size=60))
-def test_any_signature_has_a_function_name(name):
-    assert isinstance(function_name(name), str)
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("2025.3.1.0", (2025, 3, 1, 0)), ("580.159.04", (580, 159, 4)), ("", None), (None, None), ("x1", None)],
-)
-def test_a_version_is_numbers_or_nothing(text, numbers):
-    assert version_numbers(text) == numbers

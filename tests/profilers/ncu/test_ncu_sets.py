@@ -11,10 +11,7 @@ from profkit.profilers.ncu.sets import (
     find_chip,
     has_metric,
     lacking_metrics,
-    metric_alternatives,
-    other_name,
     planned_passes,
-    set_names,
     why_lacking,
 )
 
@@ -162,18 +159,9 @@ def test_a_name_that_a_chip_lacks_is_explained_with_the_one_it_has(chip, metric,
     assert why_lacking(chip, metric) == why
 
 
-def test_a_name_that_other_chips_changed_is_told_with_them():
-    assert other_name("dram__bytes_read.sum").startswith("dram__bytes_op_read on GB202, ")
-    assert other_name("gpu__time_duration.sum") is None
-
-
 @pytest.mark.parametrize("chip", CHIPS)
 def test_only_a_chip_without_memory_of_its_own_lacks_what_every_kernel_is_asked_for(chip):
     assert bool(lacking_metrics(chip, set())) == (chip in SOC)
-
-
-def test_what_a_report_has_all_the_same_is_not_lacking():
-    assert "dram__bytes.sum.per_second" not in lacking_metrics("GB20B", {"dram__bytes.sum.per_second"})
 
 
 @pytest.mark.parametrize(
@@ -183,24 +171,3 @@ def test_an_older_ncu_is_not_asked_for_what_came_later(version, asked):
     metrics = counter_set("explain", "GH100", version).metrics
     assert sum(metric.startswith("sm__ops_path_tensor") for metric in metrics) == asked
     assert counter_set("gate", "GH100", "2022.4.0").metrics == counter_set("gate", "GH100").metrics
-
-
-def test_a_set_that_there_is_not_is_refused():
-    with pytest.raises(KeyError):
-        counter_set("everything", "GH100")
-
-
-@pytest.mark.parametrize("chip", ["TU102", "GH100", None])
-def test_a_note_says_what_a_set_is_for_and_where_its_cost_comes_from(chip):
-    for name in set_names():
-        note = counter_set(name, chip).note
-        assert "pass" in note
-        assert ("NVIDIA's tables" in note) == (chip is not None)
-
-
-def test_what_is_left_out_on_a_chip_for_its_cost_is_only_left_out_there():
-    spared = set(metric_alternatives("standard", "GH100")) - {*metric_alternatives("standard", "GA100")}
-    assert {names[0].partition(".")[0] for names in spared} == {
-        "lts__d_sectors",
-        "lts__lts2xbar_cycles_active",
-    }

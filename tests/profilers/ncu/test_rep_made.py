@@ -101,25 +101,6 @@ def test_unknown_fields_of_every_wire_type_are_stepped_over(tmp_path: Path) -> N
     assert read_ncu_rep(path).version == "2025.3.1"
 
 
-def test_a_metric_is_found_by_an_id_of_any_length(tmp_path: Path) -> None:
-    names = w.Names(
-        {f"filler__{n}.sum": n for n in range(20_000)}, [f"filler__{n}.sum" for n in range(20_000)]
-    )
-    path = w.write(
-        tmp_path / "made.ncu-rep",
-        w.report(w.block([w.KernelResult("k", {"filler__5.sum": 1, "filler__300.sum": 2, TIME: 3})], names)),
-    )
-    assert everything(path) == {"filler__5.sum": 1, "filler__300.sum": 2, TIME: 3}
-
-
-def test_a_kernel_without_metrics_is_a_launch_without_values(tmp_path: Path) -> None:
-    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {})]))
-    report = read_ncu_rep(path)
-    assert (report.counters, report.trace) == ((), None)
-    assert report.facts["results"] == "1 kernel launch"
-    assert "1 launch configurations have no duration" in report.warnings[0]
-
-
 def test_a_launch_that_ncu_could_not_finish_is_no_kernel_without_values(tmp_path: Path) -> None:
     left = {"device__attribute_multiprocessor_count": 22, "profiler__replayer_passes": 3}
     results = [
@@ -192,14 +173,6 @@ def test_the_nvtx_ranges_of_a_launch_are_told_with_their_domains(tmp_path: Path,
     trace = read_ncu_rep(path).trace
     assert trace is not None
     assert trace.kernels[0].ranges == ("epoch", "mlp")
-
-
-def test_another_threads_ranges_are_not_this_launchs(tmp_path: Path) -> None:
-    state = w.nvtx_state([("mine", None)], thread=7) + w.lump(
-        2, w.number(1, 8) + w.lump(2, w.number(1, 0) + w.lump(3, w.lump(1, "theirs")))
-    )
-    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {}, nvtx=state, thread=7)]))
-    assert read_launches(path)[0].ranges == (NvtxRange("mine"),)
 
 
 def test_ranges_and_graphs_are_regions_and_not_kernels(tmp_path: Path) -> None:
@@ -298,12 +271,6 @@ def test_what_tells_launches_apart_comes_whatever_is_asked_for(tmp_path: Path) -
     assert launch.values["a__b.sum"] == 1
 
 
-def test_without_a_command_line_nothing_is_said_of_caches(tmp_path: Path) -> None:
-    content = w.report(w.block([w.KernelResult("k", {})], details=w.session(command=None)))
-    facts = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", content)).facts
-    assert not {"cache control", "replay", "command"} & facts.keys()
-
-
 def test_several_processes_and_devices_are_told(tmp_path: Path) -> None:
     names = w.Names()
     device = {"launch__device_id": w.Uint32(1), TIME: 1.0}
@@ -323,9 +290,3 @@ def test_several_processes_and_devices_are_told(tmp_path: Path) -> None:
     assert [(gpu.index, gpu.name) for gpu in report.gpus] == [(0, "NVIDIA H200"), (1, "NVIDIA A100")]
     assert report.facts["processes"] == "python3 (4711), one (10), two.exe (11)"
     assert any("several devices" in warning for warning in report.warnings)
-
-
-def test_names_are_kept_whole_whatever_is_in_them(tmp_path: Path) -> None:
-    name = 'void f<"a\'b", <script>alert(1)</script>>(float\u202e*) ' + "x" * 5000
-    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult(name, {TIME: 1.0})]))
-    assert read_launches(path)[0].kernel.name == name

@@ -42,14 +42,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / 'a report\'s "name" <script>.sqlite'
 
 
-@pytest.mark.parametrize("table", ["META_DATA_EXPORT", "EXPORT_META_DATA"])
-def test_the_version_is_read_from_the_table_of_either_name(file: Path, table: str) -> None:
-    said = [("EXPORT_PRODUCT_VERSION", "2022.4.1.21"), ("EXPORT_SCHEMA_VERSION", "3.0.0")]
-    meta = (("name", "value"), [{"name": name, "value": value} for name, value in said])
-    report = read_sqlite(export(file, {**ordinary(), table: meta}, STRINGS))
-    assert (report.version, report.facts["schema"]) == ("2022.4.1.21", "3.0.0")
-
-
 def test_the_command_is_what_was_typed_without_the_shell_around_it(file: Path) -> None:
     words = status_wrapper(("profkit", "sweep", "--name", "a b"), "/tmp/x/status")
     said = {"PROCESS_0:COMMAND": words[0]} | {f"PROCESS_0:ARGUMENT_{n}": w for n, w in enumerate(words[1:])}
@@ -111,13 +103,6 @@ def test_without_the_calls_there_is_no_latency_and_nothing_is_judged_as_starved(
     trace = read_sqlite(file).trace
     assert trace is not None
     assert (trace.launches, trace.launch_latency, trace.launch_call, trace.starved) == (3, None, None, None)
-
-
-def test_without_string_ids_a_kernel_keeps_its_number(file: Path) -> None:
-    export(file, ordinary(), None)
-    trace = read_sqlite(file).trace
-    assert trace is not None
-    assert trace.kernels[0].kernel.name == "[kernel 1]"
 
 
 def test_an_export_without_any_kernel_says_why(file: Path) -> None:
@@ -209,14 +194,6 @@ def test_what_is_marked_without_a_domain_is_a_region_by_its_prefix_and_called_wi
     assert trace is not None
     assert (trace.marked, trace.launches) == (True, 1)
     assert [(r.name, r.domain, r.kernels) for r in trace.ranges] == [(label, "profkit", 1)]
-
-
-def test_a_range_of_another_thread_holds_nothing_of_this_one(file: Path) -> None:
-    event = {"start": 900, "end": 2500, "eventType": 59, "text": "x", "globalTid": TID + 1}
-    export(file, {**ordinary(), N: (NVTX, [event])}, STRINGS)
-    trace = read_sqlite(file).trace
-    assert trace is not None
-    assert (trace.kernels[0].ranges, trace.ranges[0].kernels) == ((), 0)
 
 
 def test_a_whole_trace_is_restricted_to_where_the_profiler_was_on(file: Path) -> None:
@@ -318,20 +295,6 @@ def test_the_memory_on_the_hosts_side_of_a_copy_is_told(
     assert [(one.kind, one.count, one.bytes, one.seconds) for one in transfer.memory] == expected
 
 
-def test_copies_of_one_kind_stay_together_whatever_the_memory(file: Path) -> None:
-    copies = [
-        {"start": n, "end": n + length, "globalPid": PID, "correlationId": n, "bytes": 4,
-         "copyKind": 1, "srcKind": source, "dstKind": 2}
-        for n, length, source in ((10, 1, 0), (20, 5, 1), (30, 1, 0))
-    ]  # fmt: skip
-    export(file, {"CUPTI_ACTIVITY_KIND_MEMCPY": ([*COPY, "srcKind", "dstKind"], copies)}, STRINGS)
-    trace = read_sqlite(file).trace
-    assert trace is not None
-    (transfer,) = trace.transfers
-    assert (transfer.count, transfer.bytes, transfer.seconds) == (3, 12, pytest.approx(7 * NS))
-    assert [(one.kind, one.count) for one in transfer.memory] == [("pinned", 1), ("pageable", 2)]
-
-
 def test_times_that_make_no_sense_are_left_out_and_counted(file: Path) -> None:
     tables = ordinary()
     odd = [kernel(9000, 8000, key=9), kernel(-(1 << 62), 5, key=8), kernel(5, 1 << 62, key=7)]
@@ -360,13 +323,6 @@ def test_a_table_of_wrong_types_is_read_as_far_as_it_makes_sense(file: Path) -> 
     tables[K] = (KERNEL, [*tables[K][1], wrong, {"start": None, "end": "?"}, {}])
     export(file, tables, STRINGS)
     assert read_sqlite(file).trace is not None
-
-
-def test_a_name_of_a_million_characters_is_cut(file: Path) -> None:
-    export(file, ordinary(), ("x" * 1_000_000, *STRINGS[1:]))
-    trace = read_sqlite(file).trace
-    assert trace is not None
-    assert len(trace.kernels[0].kernel.name) == 65536
 
 
 def test_a_view_in_the_place_of_a_table_is_not_run(file: Path) -> None:

@@ -124,13 +124,6 @@ def test_a_row_that_makes_no_sense_is_left_out(tmp_path: Path, row: str) -> None
     assert [k.kernel.name for k in trace.kernels] == ["good"]
 
 
-def test_a_field_of_a_million_characters_is_left_out(tmp_path: Path) -> None:
-    rows = f"1,1,1,1,1,1,1,1,{'x' * 1_000_000}\n100.0,1000,4,250.0,240.0,200,320,5.0,good\n"
-    trace, warnings = read(tmp_path, SUM.format(unit="ns") + rows)
-    assert [k.kernel.name for k in trace.kernels] == ["good"]
-    assert "1 rows were not understood" in warnings[-1]
-
-
 def test_a_table_of_something_else_is_not_taken_for_one(tmp_path: Path) -> None:
     file = tmp_path / "other.csv"
     file.write_text("Time,Total,Name\n0,1,k\n")

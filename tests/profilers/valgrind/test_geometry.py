@@ -31,10 +31,6 @@ def test_nearest_legal_geometry(what: str, cache: Cache, option: str) -> None:
     assert fit_geometry(cache).option() == option
 
 
-def test_a_legal_geometry_is_left_alone_and_nothing_is_said() -> None:
-    assert fit_geometry(Cache(1, 48 * KIB, 12)).note is None
-
-
 def test_a_change_is_said_with_both_geometries() -> None:
     note = fit_geometry(Cache(3, 36 * MIB, 12)).note
     assert note is not None

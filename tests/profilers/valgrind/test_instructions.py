@@ -76,10 +76,6 @@ def test_positions_are_followed(tmp_path: Path, what: str, lines: str, expected:
     assert executions["lib.so", "kernel"] == expected
 
 
-def test_a_report_by_line_has_no_mix() -> None:
-    assert instruction_mix(DATA / "kernels.l2.callgrind") is None
-
-
 def test_code_that_is_not_here_is_undecoded_and_counts_are_withheld() -> None:
     mix = instruction_mix(DATA / "kernels.l3.callgrind")
     assert mix is not None
@@ -96,13 +92,6 @@ def test_a_little_undecoded_code_is_said_and_tolerated(tmp_path: Path) -> None:
     assert mix is not None
     assert {c.name: c.value for c in mix.whole.counters()}["FLOP"] == 400
     assert "1.96% of the instructions were not decoded" in mix.notes[0]
-
-
-def test_an_address_outside_of_the_file_is_undecoded(tmp_path: Path) -> None:
-    elf = write_elf(tmp_path / "lib.so", X86)
-    mix = instruction_mix(written(tmp_path, report(elf, f"{ADDRESS + 4096:#x} 1 9\n")))
-    assert mix is not None
-    assert mix.whole.undecoded == 9
 
 
 def test_an_impossible_count_is_refused(tmp_path: Path) -> None:
@@ -133,12 +122,6 @@ def test_broken_positions_are_refused(tmp_path: Path) -> None:
 def test_a_lying_elf_header_gives_nothing(tmp_path: Path, what: str, wrong: dict[str, int]) -> None:
     elf = read_elf(write_elf(tmp_path / "lib.so", X86, **wrong))
     assert elf is None or elf.read(ADDRESS, 4) == b""
-
-
-def test_what_is_no_elf_file_gives_nothing(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("hello" * 100)
-    for path in (tmp_path / "text", tmp_path / "absent", tmp_path, Path("/dev/zero")):
-        assert read_elf(path) is None
 
 
 def test_the_running_interpreter_is_an_elf_file_with_its_machine() -> None:

@@ -57,11 +57,6 @@ def test_the_run_its_regions_and_its_hottest_functions_have_counters() -> None:
     assert list(scopes) == expected
 
 
-def test_a_functions_levels_add_up_to_its_own() -> None:
-    add = of(combine_levels(L2, L3), Scope("function", "add", "kernels"))
-    assert (add["D1mr"].value, add["D2mr"].value, add["D3mr"].value) == (65_538, 65_538, 0)
-
-
 def test_without_a_third_level_its_counters_say_so() -> None:
     counters = of(combine_levels(L2, None), ADD)
     assert counters["D2mr"].value == 65_538

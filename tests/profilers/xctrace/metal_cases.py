@@ -29,7 +29,6 @@ def work(start, duration, process=ME, *, label="Command Buffer 0:Compute Command
         "event-label": f"{label}      ( {whose} )  0xaeffafed",
         "state": "Active",
         "start-latency": None if latency is None else latency * _NS,
-        "frame-number": 0,
         **{name.replace("_", "-"): value for name, value in more.items()},
     }
 
@@ -50,11 +49,6 @@ def encoder(number, label, buffer=0, start=0, duration=1, process=ME, buffer_lab
         "cmdbuffer-id": buffer,
         "encoder-id": number,
     }
-
-
-def submission(buffer, start, duration, process=ME):
-    """A row of metal-application-command-buffer-submissions: made at `start`, committed `duration` later."""
-    return {"start": start * _NS, "duration": duration * _NS, "process": process, "cmdbuffer-id": buffer}
 
 
 def completion(buffer, at):

@@ -7,8 +7,8 @@ import pytest
 from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
-from profkit.profilers.xctrace.cells import Backtrace, Binary, Process, StackFrame, Thread
-from profkit.profilers.xctrace.cpu_report import GUIDED, CpuTableReader
+from profkit.profilers.xctrace.cells import Backtrace, Process, StackFrame, Thread
+from profkit.profilers.xctrace.cpu import GUIDED, CpuTableReader
 from profkit.profilers.xctrace.tables import ExportColumn, ExportTable
 
 ME = Process("python3.12", 812)
@@ -19,7 +19,7 @@ MS = 1_000_000
 
 
 def frame(name, library=None):
-    return StackFrame(name, None, Binary(library) if library else None)
+    return StackFrame(name, library)
 
 
 def stack(*frames):
@@ -27,28 +27,15 @@ def stack(*frames):
     return Backtrace(tuple(frame(*f) if isinstance(f, tuple) else frame(f) for f in frames))
 
 
-def sample(
-    time=0,
-    weight=MS,
-    calls=None,
-    thread=MAIN,
-    process=ME,
-    state="Running",
-    counts=None,
-    shown=None,
-    core=None,
-):
+def sample(time=0, weight=MS, calls=None, thread=MAIN, process=ME, state="Running"):
     return {
         "time": time,
         "thread": thread,
         "process": process,
         "thread-state": state,
         "weight": weight,
-        "weight/@fmt": shown,
         "stack": calls,
         "cp-user-callstack": calls,
-        "counters-array": counts,
-        "core/@fmt": core,
     }
 
 
@@ -87,15 +74,10 @@ def test_weights_are_seconds_of_cpu_time_by_function_and_library():
     assert own(parts, " by library") == {"libBLAS.dylib": 0.002, "mlp.so": 0.001}
 
 
-def test_stacks_go_from_the_outermost_frame_to_the_innermost():
-    (stacks,) = read(table([sample(calls=HOT)])).stacks
-    ((frames, weight),) = stacks.weights.items()
-    assert [f.function for f in frames] == ["main", "mlp", "cblas_sgemm"]
-    assert (weight, stacks.unit) == (0.001, "s")
-
-
 def test_only_the_profiled_process_counts_and_the_rest_is_told():
-    parts = read(table([sample(calls=HOT), sample(calls=stack("draw"), process=OTHER, weight=7 * MS)]))
+    parts = read(
+        table([sample(calls=HOT), sample(calls=stack("draw"), thread=None, process=OTHER, weight=7 * MS)])
+    )
     assert parts.profiles[0].total == 0.001
     assert "draw" not in own(parts)
     assert parts.warnings[0] == "time-profile: not counted: 1 sample of other processes (WindowServer (401))"
@@ -103,18 +85,13 @@ def test_only_the_profiled_process_counts_and_the_rest_is_told():
 
 
 def test_a_table_of_one_process_counts_whatever_that_is_called():
-    parts = read(table([sample(calls=HOT, process=OTHER)], target_pid="SINGLE"))
+    parts = read(table([sample(calls=HOT, thread=None, process=OTHER)], target_pid="SINGLE"))
     assert parts.profiles[0].total == 0.001
     assert "the table of contents names python3.12 (812)" in parts.warnings[0]
 
 
-def test_a_process_of_the_same_name_is_another_one():
-    twin = type(ME)(ME.name, 813)
-    assert read(table([sample(calls=HOT), sample(calls=HOT, process=twin)])).profiles[0].total == 0.001
-
-
 def test_without_a_target_all_count_and_the_reader_says_that_it_does_not_know_which_was_profiled():
-    parts = read(table([sample(calls=HOT), sample(calls=HOT, process=OTHER)]), target=None)
+    parts = read(table([sample(calls=HOT), sample(calls=HOT, thread=None, process=OTHER)]), target=None)
     assert parts.profiles[0].total == 0.002
     assert "samples of 2 processes are counted together" in parts.warnings[0]
 
@@ -141,11 +118,6 @@ def test_recursion_is_counted_once_in_what_a_function_takes_with_its_callees():
         ("fib", 0.001, 0.001),
         ("main", 0, 0.001),
     ]
-
-
-def test_names_of_cplusplus_stay_whole():
-    name = "dyld4::Loader::dependent(dyld4::RuntimeState const&, unsigned int, dyld4::Kind*) const"
-    assert own(read(table([sample(calls=stack((name, "dyld")))]))) == {name: 0.001}
 
 
 def test_python_frames_and_the_kernel_are_told_apart():
@@ -178,104 +150,13 @@ def test_threads_are_told_where_there_are_several():
     assert not any(p.title.endswith("by thread") for p in read(table([sample(calls=HOT)])).profiles)
 
 
-def test_the_cpu_profiler_weighs_in_cycles():
-    (functions, _) = read(table([sample(calls=HOT, weight=1_000_377)], "cpu-profile")).profiles
-    assert (functions.title, functions.unit, functions.total) == (
-        "CPU cycles by function",
-        "cycles",
-        1_000_377,
-    )
-
-
-COUNTED = {"pmc_events": '"FIXED_CYCLES" "FIXED_INSTRUCTIONS"', "trigger": "time"}
-
-
-def test_counts_are_summed_over_samples_and_charged_to_the_function_that_was_met():
-    samples = [sample(calls=HOT, counts=(500, 3000)), sample(calls=HOT, counts=(400, 600))]
-    samples.append(sample(calls=stack("other"), counts=(100, 50)))
-    parts = read(table(samples, "counters-profile", **COUNTED))
-    assert {c.name: c.value for c in parts.counters} == {"FIXED_CYCLES": 1000, "FIXED_INSTRUCTIONS": 3650}
-    top = parts.profiles[0].hotspots[0]
-    assert top.counters == {"FIXED_CYCLES": 900, "FIXED_INSTRUCTIONS": 3600}
-    assert parts.profiles[0].unit == "s"
-
-
-def test_kinds_of_cores_are_counted_apart():
-    on = [("CPU 4 (P Core)", (900, 3600)), ("CPU 7 (P Core)", (100, 400)), ("CPU 0 (E Core)", (50, 60))]
-    samples = [sample(calls=HOT, core=core, counts=counts) for core, counts in on]
-    counters = read(table(samples, "counters-profile", **COUNTED)).counters
-    assert {(c.name, c.pmu): c.value for c in counters} == {
-        ("FIXED_CYCLES", "P Core"): 1000,
-        ("FIXED_INSTRUCTIONS", "P Core"): 4000,
-        ("FIXED_CYCLES", "E Core"): 50,
-        ("FIXED_INSTRUCTIONS", "E Core"): 60,
-    }
-
-
-@pytest.mark.parametrize(
-    "cores", [("CPU 4 (P Core)", "CPU 5 (P Core)"), ("CPU 2", "CPU 3 (SMT Core)"), (None, None)]
-)
-def test_cores_of_one_kind_are_counted_together(cores):
-    samples = [sample(calls=HOT, core=core, counts=(1, 2)) for core in cores]
-    counters = read(table(samples, "counters-profile", **COUNTED)).counters
-    assert {(c.name, c.pmu): c.value for c in counters} == {
-        ("FIXED_CYCLES", None): 2,
-        ("FIXED_INSTRUCTIONS", None): 4,
-    }
-
-
-def test_samples_that_an_event_took_weigh_in_that_event():
-    attributes = {"pmc_events": '"L1D_CACHE_MISS_LD"', "trigger": "pmi", "pmi_event": '"INST_ALL"'}
-    parts = read(table([sample(calls=HOT, counts=(7,))] * 2, "counters-profile", **attributes))
-    assert parts.profiles[0].title == "INST_ALL by function"
-    assert {c.name: c.value for c in parts.counters} == {"L1D_CACHE_MISS_LD": 14, "INST_ALL": 2 * MS}
-
-
-@pytest.mark.parametrize(
-    ("shown", "unit"), [("1.00 ms", "s"), ("917.29 µs", "s"), ("1.00 M", "events"), (None, "s")]
-)
-def test_without_a_table_of_contents_the_weight_is_what_instruments_shows(shown, unit):
-    parts = read(table([sample(calls=HOT, shown=shown, counts=(1,))], "counters-profile"))
-    assert parts.profiles[0].unit == unit
-
-
-def test_counts_that_do_not_fit_the_names_are_not_told():
-    parts = read(table([sample(calls=HOT, counts=(1, 2, 3))], "counters-profile", **COUNTED))
-    assert parts.counters == ()
-    assert "do not fit the events" in parts.warnings[0]
-
-
-def test_less_than_nothing_was_never_counted():
-    assert read(table([sample(calls=HOT, counts=(-1, 3))], "counters-profile", **COUNTED)).counters == ()
-
-
-def test_counts_without_names_say_where_the_names_are():
-    parts = read(table([sample(calls=HOT, counts=(1, 2))], "counters-profile"))
-    assert parts.counters == ()
-    assert "--toc" in parts.warnings[0]
-
-
-def test_no_cycles_in_a_program_that_ran_is_a_counter_that_was_off():
-    parts = read(table([sample(calls=HOT, counts=(0, 5))], "counters-profile", **COUNTED))
-    cycles, instructions = parts.counters
-    assert (cycles.value, cycles.state) == (None, "hard-zero")
-    assert instructions.value == 5
-
-
-def test_of_a_process_without_samples_nothing_was_counted():
-    parts = read(table([sample(calls=HOT, counts=(1, 2), process=OTHER)], "counters-profile", **COUNTED))
-    assert {c.state for c in parts.counters} == {"not-counted"}
-    assert parts.profiles == ()
-    assert any("no sample of python3.12 (812)" in line for line in parts.warnings)
-
-
 def test_only_samples_within_the_region_count():
     samples = [sample(time, calls=stack(f"f{time}")) for time in (0, 10, 19, 20, 35)]
     parts = read(table(samples), windows=[(10, 20), (30, 40)])
     assert set(own(parts)) == {"f10", "f19", "f35"}
     assert parts.facts == {"samples": "3", "region": "counted in 2 entries"}
     assert "no sample of python3.12 (812) in the marked region" in "".join(
-        read(table([sample(50), sample(51, process=OTHER)]), windows=[(10, 20)]).warnings
+        read(table([sample(50), sample(51, thread=None, process=OTHER)]), windows=[(10, 20)]).warnings
     )
 
 
@@ -287,15 +168,9 @@ def test_raw_samples_count_for_want_of_named_ones_only():
     assert {p.unit for p in both.profiles} == {"s"}
 
 
-def test_a_shot_of_all_threads_is_no_sample_of_time():
-    raw = [sample(calls=stack("0x1")), sample(calls=stack("0x2"), state="Blocked")]
-    assert read(table(raw, "time-sample")).profiles[0].total == 1
-
-
 def test_the_same_samples_twice_are_not_twice_the_time():
     parts = read(table([sample(calls=HOT)] * 2), table([sample(calls=HOT)]))
     assert parts.profiles[0].total == 0.002
-    assert "2 tables of time-profile" in "".join(parts.warnings)
 
 
 def test_a_table_without_rows_says_so():
@@ -309,12 +184,6 @@ def test_a_sample_without_a_weight_is_not_invented():
     parts = read(table([sample(calls=HOT, weight=None), sample(calls=HOT)]))
     assert parts.profiles[0].total == 0.001
     assert "1 sample without a weight" in parts.warnings[0]
-
-
-def test_equal_frames_of_two_objects_are_one_function():
-    one, two = stack(("f", "a")), stack(("f", "a"))
-    assert frame("f", "a") == one.frames[0]
-    assert own(read(table([sample(calls=one), sample(calls=two, thread=MAIN)]))) == {"f": 0.002}
 
 
 TYPES = ("start-time", "duration", "thread", "process", "uint64", "fixed-decimal", "string", "boolean")
@@ -365,10 +234,6 @@ def test_another_process_does_not_count():
 )
 def test_of_a_stretch_that_lies_half_in_the_region_half_counts(windows, cycles):
     assert read_guided([guided_row("cycle", 300)], windows) == {"cycle": pytest.approx(cycles)}
-
-
-def test_nothing_in_the_region_is_no_zero():
-    assert read_guided([guided_row("cycle", 300)], [(50 * MS, 60 * MS)]) == {}
 
 
 def test_what_is_no_row_of_a_metric_is_left_out():

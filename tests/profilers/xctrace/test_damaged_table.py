@@ -125,8 +125,8 @@ def test_a_table_that_the_numbers_are_made_of_is_refused(folder: Path, schema: s
 
 
 @pytest.mark.parametrize("share", [0.5, 0.012])
-def test_the_only_table_that_says_something_is_refused(folder: Path, share: float) -> None:
-    for schema in (INTERVALS, STATES):
+def test_the_only_table_is_refused(folder: Path, share: float) -> None:
+    for schema in (INTERVALS, STATES, THERMAL):
         (folder / f"{schema}.xml").unlink()
     cut(folder, COUNTERS, share=share)
     with pytest.raises(UnreadableReport, match="cut off"):

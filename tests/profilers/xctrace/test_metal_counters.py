@@ -83,17 +83,6 @@ def test_a_counter_is_in_per_cent_where_the_table_says_so_and_has_no_unit_else()
     assert only(read({INTERVALS: [work(0, 20)], COUNTERS: rows})).mean == 3.0
 
 
-def test_the_top_limiter_is_named_with_its_share_of_the_time():
-    name = "Top Performance Limiter"
-    rows = [
-        sample(0, 30, 5.0, name, "5.0000% (9.Texture Write Limiter)"),
-        sample(30, 10, 7.0, name, "7.0000% (1.ALU Limiter)"),
-    ]
-    counter = only(read({INTERVALS: [work(0, 40)], COUNTERS: rows}))
-    assert counter.description == "Texture Write Limiter 75 %, ALU Limiter 25 %"
-    assert counter.mean == pytest.approx(5.5)
-
-
 def test_the_ray_tracing_unit_at_rest_is_no_counter():
     rows = [sample(n, 1, 0.0, "RT Unit Active") for n in range(5)]
     report = read({INTERVALS: [work(0, 40)], COUNTERS: rows})

@@ -9,10 +9,8 @@ import pytest
 
 from profkit.core.types import Spread
 from profkit.profilers.xctrace.alignment import Alignment
-from profkit.profilers.xctrace.cells import Process
 from tests.profilers.xctrace.metal_cases import (
     BROWSER,
-    ME,
     SCREEN,
     SEC,
     completion,
@@ -20,13 +18,12 @@ from tests.profilers.xctrace.metal_cases import (
     read,
     run,
     state,
-    submission,
     work,
 )
 
 INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
 ENCODERS = "metal-application-encoders-list"
-SUBMISSIONS, COMPLETED = "metal-application-command-buffer-submissions", "metal-command-buffer-completed"
+COMPLETED = "metal-command-buffer-completed"
 
 
 def us(value):
@@ -88,11 +85,6 @@ def test_without_a_region_the_window_goes_from_the_first_work_of_the_process_to_
     assert "250 µs lie between" in note
 
 
-def test_the_window_begins_with_the_commit_of_the_first_work():
-    tables = {**TWO, SUBMISSIONS: [submission(1, 160, 20), submission(2, 310, 10)]}
-    assert read(tables).metal.window == us(270)
-
-
 def test_a_region_cuts_what_lies_across_its_edges():
     report = read(TWO, windows=[(250, 410), (440, 480)])
     metal = report.metal
@@ -117,9 +109,12 @@ def test_a_region_without_gpu_work_is_a_busy_time_of_zero_and_one_gap():
 
 def test_a_gap_waits_for_the_host_until_something_is_committed():
     tables = {
-        INTERVALS: [work(100, 100, cmdbuffer_id=1), work(300, 100, cmdbuffer_id=2), work(240, 20, SCREEN)],
+        INTERVALS: [  # committed at 70 and 230
+            work(100, 100, cmdbuffer_id=1, latency=30),
+            work(300, 100, cmdbuffer_id=2, latency=70),
+            work(240, 20, SCREEN),
+        ],
         STATES: [state(100, 100), state(240, 20), state(300, 100)],
-        SUBMISSIONS: [submission(1, 40, 30), submission(2, 200, 30)],  # committed at 70 and 230
         COMPLETED: [completion(1, 215), completion(2, 450)],
     }
     report = read(tables)
@@ -147,25 +142,13 @@ def test_others_take_the_gpu_from_the_process_only_while_it_waits_for_it():
     assert metal.unsubmitted == us(100)
 
 
-def test_a_command_buffer_ends_with_the_last_of_its_parts_to_end():
-    rows = [work(100, 100, cmdbuffer_id=1, latency=10), work(110, 20, cmdbuffer_id=1, latency=20)]
-    metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
-    assert metal.notice.median == us(60)
-    assert metal.command_buffers.total == us(100)
-
-
-def test_without_a_table_of_submissions_the_latency_tells_when_work_was_committed():
+def test_the_latency_tells_when_work_was_committed():
     rows = [work(100, 100, cmdbuffer_id=1, latency=30), work(150, 70, cmdbuffer_id=1, latency=80)]
     metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
     assert metal.latency == Spread(1, us(30), us(30), us(30), us(30))
     assert metal.completion.median == us(190)
-    assert SUBMISSIONS not in [one.what for one in metal.absent]
-
-
-def test_where_nothing_tells_of_commits_the_queue_is_not_known():
-    metal = read({INTERVALS: [work(100, 100, cmdbuffer_id=1)]}).metal
-    assert (metal.queue_depth, metal.unsubmitted, metal.blocked, metal.latency) == (None, None, None, None)
-    assert SUBMISSIONS in [one.what for one in metal.absent]
+    unknown = read({INTERVALS: [work(100, 100, cmdbuffer_id=1)]}).metal
+    assert (unknown.queue_depth, unknown.unsubmitted, unknown.blocked, unknown.latency) == (None,) * 4
 
 
 def test_encoders_have_the_labels_of_the_list_and_else_their_own():
@@ -197,20 +180,9 @@ def test_a_named_command_buffer_names_its_unnamed_encoders():
     assert names == ["attention", "decode: Compute Command 0"]
 
 
-def test_labels_may_hold_what_separates_them():
-    label = "Command Buffer 0:f(x): a (b) ( python3.12 (812) )"
-    (one,) = read({INTERVALS: [work(0, 10, label=label)]}).metal.encoders
-    assert one.name == "f(x): a (b) ( python3.12 (812) )"
-
-
-def test_too_many_names_are_folded_and_lose_no_time():
-    rows = [work(10 * n, 1 + n % 3, label=f"Command Buffer 0:step {n}", encoder_id=n + 1) for n in range(600)]
-    metal = read({INTERVALS: rows}).metal
-    assert [(one.name, one.count) for one in metal.encoders] == [("step #", 600)]
-    letters = [f"Command Buffer 0:{chr(97 + n % 26) * (1 + n // 26)}" for n in range(600)]
-    many = read(
-        {INTERVALS: [work(10 * n, 1 + n % 7, label=name) for n, name in enumerate(letters)]}
-    ).metal.encoders
+def test_of_too_many_names_the_smallest_are_one_and_no_time_is_lost():
+    rows = [work(10 * n, 1 + n % 7, label=f"Command Buffer 0:step {n}", encoder_id=n + 1) for n in range(600)]
+    many = read({INTERVALS: rows}).metal.encoders
     assert len(many) == 512
     assert sum(one.seconds for one in many) == us(sum(1 + n % 7 for n in range(600)))
     assert max(many, key=lambda one: one.seconds).name == "[more]"
@@ -231,15 +203,6 @@ def test_copies_are_told_apart_where_they_are_called_so():
     rows = [work(0, 30, encoder_id=1), work(20, 30, encoder_id=2, label="Command Buffer 0:Blit Command 0")]
     assert read({INTERVALS: rows}).trace.copying == us(20)
     assert read(TWO).trace.copying is None
-
-
-def test_numbered_command_buffers_of_what_only_computes_are_no_frames():
-    rows = [work(100 * n, 10, frame_number=n, cmdbuffer_id=n) for n in range(1, 5)]
-    assert read({INTERVALS: rows}).metal.frames is None
-    drawn = [{**row, "channel-name": "Fragment"} for row in rows]
-    assert read({INTERVALS: drawn}).metal.frames == Spread(3, us(100), us(100), us(100), us(300))
-    apart = read({INTERVALS: drawn}, windows=[(50, 250), (280, 450)]).metal.frames
-    assert apart == Spread(2, us(100), us(100), us(100), us(200))  # none from one entry to the next
 
 
 def test_another_process_than_the_launched_one_counts_only_with_a_reason():
@@ -268,50 +231,6 @@ def test_without_a_table_of_contents_the_busiest_counts_but_never_the_compositor
     assert read({INTERVALS: [work(0, 9, BROWSER)], ENCODERS: encoders}, contents=()).metal.guessed is None
     assert read({INTERVALS: [work(0, 9)]}).metal.guessed is None
     assert read({INTERVALS: [work(0, 500, SCREEN)]}, contents=()).metal.process_busy == us(500)
-
-
-def test_of_several_gpus_the_one_that_the_process_used_counts_and_each_is_told():
-    tables = {
-        INTERVALS: [
-            work(0, 10, gpu="Intel UHD 630"),
-            work(0, 60, gpu="AMD 5300M"),
-            work(0, 90, SCREEN, gpu="Intel UHD 630"),
-        ],
-        STATES: [
-            state(0, 90, gpu="Intel UHD 630"),
-            state(0, 60, gpu="AMD 5300M"),
-            state(60, 40, "Idle", gpu="AMD 5300M"),
-        ],
-    }
-    report = read(tables)
-    metal = report.metal
-    assert (metal.device, metal.span, metal.device_busy, metal.process_busy) == (
-        "AMD 5300M",
-        us(100),
-        us(60),
-        us(60),
-    )
-    assert [(d.name, d.busy, d.process_busy) for d in metal.devices] == [
-        ("Intel UHD 630", us(90), us(10)),
-        ("AMD 5300M", us(60), us(60)),
-    ]
-    assert [gpu.name for gpu in report.gpus] == ["Intel UHD 630", "AMD 5300M"]
-    assert "of 2 GPUs AMD 5300M counts" in report.warnings[1]
-
-
-def test_the_gpu_is_called_as_the_machine_calls_it():
-    info = [
-        {
-            "device-name": "M3 Ultra",
-            "vendor-name": "Apple",
-            "recommended-max-working-set-size": 83_494_600_000,
-        }
-    ]
-    rows = [work(0, 10, gpu="M3 Ultra")]
-    report = read({INTERVALS: rows, "device-gpu-info": info})
-    assert [gpu.name for gpu in report.gpus] == ["Apple M3 Ultra"]
-    assert report.metal.device == "Apple M3 Ultra"
-    assert report.metal.memory_recommended == 83_494_600_000
 
 
 def test_clocks_and_heat_are_told_in_the_part_that_counts_and_while_the_process_worked():
@@ -346,43 +265,6 @@ def test_an_induced_state_is_told_and_the_default_is_none():
     assert (read(TWO).metal.induced, read(TWO).metal.counter_set) == (None, None)
 
 
-def test_memory_is_the_most_that_metal_had_allocated_for_the_process():
-    def level(start, duration, size, process=ME):
-        return {
-            "start": start * 1000,
-            "duration": duration * 1000,
-            "process": process,
-            "current-allocated-size": size,
-        }
-
-    rows = [level(10, 200, 5000), level(210, 10, 9000), level(220, 200, 4000), level(0, 900, 10**9, SCREEN)]
-    tables = {**TWO, "metal-current-allocated-size": rows}
-    assert read(tables).metal.memory_peak == 9000
-    assert read(tables, windows=[(300, 400)]).metal.memory_peak == 4000
-    assert read(tables, windows=[(600, 700)]).metal.memory_peak is None
-    assert read(TWO).metal.memory_peak is None
-
-
-def test_compiling_before_the_first_work_is_set_up():
-    rows = [
-        {"start": 50_000, "duration": 100_000, "process": ME},
-        {"start": 320_000, "duration": 10_000, "process": ME},
-    ]
-    report = read({**TWO, "graphics-compiler-activity-intervals": rows})
-    assert report.trace.compile_seconds == us(100)
-    assert report.metal.compiled == us(60)  # of the first what lies in the part that counts
-    assert read(TWO).metal.compiled is None
-
-
-def test_a_command_buffer_that_failed_is_warned_of():
-    failed = [{"timestamp": 300_000, "cmdbuffer-id": 2, "error-code": 9}]
-    report = read({**TWO, "metal-command-buffer-error": failed})
-    assert report.metal.failed == 1
-    assert any("1 command buffer ended with an error (code 9)" in one for one in report.warnings)
-    assert read({**TWO, "metal-command-buffer-error": []}).metal.failed == 0
-    assert read(TWO).metal.failed is None
-
-
 def test_rows_that_make_no_sense_are_left_out_and_counted():
     rows = [
         work(0, 10),
@@ -408,12 +290,7 @@ def test_the_same_table_of_two_instruments_counts_once():
     assert any("2 tables" in one for one in report.warnings)
 
 
-def test_rows_out_of_order_give_the_same():
-    backwards = {schema: rows[::-1] for schema, rows in TWO.items()}
-    assert read(backwards).metal == read(TWO).metal
-
-
-PERFORMANCE, MEMORY = "gpu-performance-state-intervals", "metal-current-allocated-size"
+PERFORMANCE = "gpu-performance-state-intervals"
 
 
 def test_a_region_that_was_not_found_is_told():
@@ -424,54 +301,13 @@ def test_a_region_that_was_not_found_is_told():
     assert read(tables, windows=[(0, 5)]).metal.lost is None
 
 
-def test_another_process_of_the_same_name_is_not_the_one_that_was_launched():
-    rows = [work(0, 10), work(20, 50, Process(ME.name, 999))]
-    metal = read({INTERVALS: rows}).metal
-    assert metal.process_busy == us(10)
-    assert [p.pid for p in metal.processes if p.target] == [ME.pid]
-
-
-def test_a_commit_of_what_never_came_to_the_gpu_is_no_begin_of_the_window():
-    tables = {
-        INTERVALS: [work(100, 50, cmdbuffer_id=1)],
-        SUBMISSIONS: [submission(7, 0, 5), submission(1, 80, 10)],
-    }
-    assert read(tables).metal.window == us(60)
-
-
-def test_of_parts_that_tell_several_commits_the_latest_is_that_of_their_command_buffer():
-    rows = [
-        work(100, 10, cmdbuffer_id=1, encoder_id=1, latency=50),
-        work(120, 10, cmdbuffer_id=1, encoder_id=2, latency=60),
-    ]
-    assert read({INTERVALS: rows}).metal.latency.median == us(40)
-
-
 def test_what_began_outside_of_the_region_is_no_notice_in_it():
     tables = {
         INTERVALS: [work(100, 10, cmdbuffer_id=1), work(300, 10, cmdbuffer_id=2)],
-        SUBMISSIONS: [submission(1, 80, 10), submission(2, 280, 10)],
         COMPLETED: [completion(1, 150), completion(2, 330)],
     }
     told = read(tables, windows=[(250, 400)]).metal.notice
     assert (told.count, told.median) == (1, us(20))
-
-
-def test_the_work_of_a_state_is_that_in_the_region():
-    states = [{"start": 0, "duration": 400_000, "gpu-performance-state": "Minimum", "track-label": "M1"}]
-    tables = {INTERVALS: [work(100, 50), work(200, 30)], PERFORMANCE: states}
-    (state,) = read(tables, windows=[(180, 300)]).metal.performance
-    assert (state.seconds, state.busy) == (us(120), us(30))
-
-
-def test_memory_counts_from_the_begin_of_a_recording_that_has_no_region():
-    rows = [
-        {"start": at * 1000, "duration": 10_000, "process": ME, "current-allocated-size": size}
-        for at, size in ((0, 900), (100, 500))
-    ]
-    tables = {INTERVALS: [work(100, 50)], MEMORY: rows}
-    assert read(tables).metal.memory_peak == 900  # allocated before the first work
-    assert read(tables, windows=[(90, 160)]).metal.memory_peak == 500
 
 
 def test_the_union_of_an_encoder_is_cut_as_its_sum_is():

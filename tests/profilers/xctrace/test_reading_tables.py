@@ -13,16 +13,12 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace import tables
-from profkit.profilers.xctrace.cells import Backtrace, Binary, CellDecoder, Process, StackFrame, Thread
+from profkit.profilers.xctrace.cells import Backtrace, CellDecoder, Process, StackFrame, Thread
 from profkit.profilers.xctrace.tables import read_tables
 from profkit.profilers.xctrace.toc import read_toc
 from tests.xctrace_tables import (
-    COUNTER_COLUMNS,
-    COUNTERS,
     EMPTY,
-    Numbering,
     Spec,
-    counter_rows,
     duration,
     export,
     grow,
@@ -78,10 +74,9 @@ def read_plainly(path: Path) -> list[list[tuple[str | None, str | None]]]:
 
 
 @pytest.fixture
-def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces, blocks and memories so small that a file of half a megabyte has many of them."""
-    for name, size in (("CHUNK", 3000), ("BLOCK", 900), ("KEPT", 40)):
-        monkeypatch.setattr(tables, name, size)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces so small that a file has many of them."""
+    monkeypatch.setattr(tables, "CHUNK", 3000)
 
 
 # ---------------------------------------------------------------- values
@@ -121,7 +116,7 @@ def test_equal_processes_and_threads_are_one_object(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_thread_is_read_as_each_version_shows_it(shown: str, value: Thread) -> None:
-    decoder = CellDecoder(lambda *_: None, lambda *_: None)
+    decoder = CellDecoder({})
     assert decoder.value(ElementTree.Element("thread", {"fmt": shown})) == value
 
 
@@ -129,13 +124,11 @@ def test_a_stack_is_its_frames_innermost_first(tmp_path: Path) -> None:
     binary = Spec(
         "binary", attributes=(("name", "a.out"), ("UUID", "F3"), ("load-addr", "0x1000"), ("path", "/tmp/a"))
     )
-    source = Spec("source", parts=(Spec("path", "/tmp/t.c"),), attributes=(("line", "7"),))
-    inner = Spec("frame", parts=(binary, source), attributes=(("name", "f<int>()"), ("addr", "0x1010")))
+    inner = Spec("frame", parts=(binary,), attributes=(("name", "f<int>()"), ("addr", "0x1010")))
     outer = Spec("frame", attributes=(("name", "0x99"), ("addr", "0x99")))
     stacks = [[Spec("backtrace", parts=(inner, outer))], [None], [Spec("backtrace", parts=(outer, inner))]]
     found = read(written(tmp_path, node("time-profile", (("stack", "backtrace"),), stacks)), "stack")
-    first = StackFrame("f<int>()", 0x1010, Binary("a.out", "/tmp/a", "F3"), "/tmp/t.c", 7)
-    other = StackFrame("0x99", 0x99)
+    first, other = StackFrame("f<int>()", "a.out"), StackFrame("0x99")
     assert found == [(Backtrace((first, other)),), (None,), (Backtrace((other, first)),)]
 
 
@@ -146,8 +139,8 @@ def test_a_cell_of_any_type_is_read_by_its_own_tag(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_none_are_no_values_and_counts_stay_whole(tmp_path: Path) -> None:
-    columns = (("a", "percent"), ("b", "uint64"), ("c", "pmc-events"), ("d", "made-up-in-2030"))
-    counts, unknown = Spec("pmc-events", "40 4770", "(40), (4,770)"), text("made-up-in-2030", "5")
+    columns = (("a", "percent"), ("b", "uint64"), ("c", "text-addresses"), ("d", "made-up-in-2030"))
+    counts, unknown = Spec("text-addresses", "40 4770", "x"), text("made-up-in-2030", "5")
     shares: tuple[object, ...] = (0.5, "nan", "n/a", "inf", "", "1e-3")
     rows = [[number("percent", share), number("uint64", 2**64 - 1), counts, unknown] for share in shares]  # type: ignore[arg-type]
     found = read(written(tmp_path, node("t", columns, rows)), "a", "b", "c", "d")
@@ -184,44 +177,17 @@ def test_rows_in_comments_are_none(hidden: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- several tables
 
 
-def test_several_tables_of_one_file_and_a_later_one_without_schema(tmp_path: Path) -> None:
-    numbering, start = Numbering(), SPAN[:1]
-    first = node("tick", start, [[time(1)]], numbering=numbering, position=4)
-    second = node(None, (), [[time(1)], [time(3)]], numbering=numbering, position=9)
-    third = node("other", (("n", "uint32"), *start), [[number("uint32", 8), time(3)]], numbering=numbering)
+def test_several_tables_of_one_file_each_count_from_1(tmp_path: Path) -> None:
+    first = node("tick", SPAN[:1], [[time(n)] for n in range(300)], position=4)
+    second = node("other", (("n", "uint32"), *SPAN[:1]), [[number("uint32", 8), time(3)]])
     nothing = node("empty", (("n", "uint32"),), [], run=3, position=7)
-    path = written(tmp_path, first, second, third, nothing)
-    assert [(t.schema, t.run, t.position, list(t.rows(["start"]))) for t in read_tables(path)] == [
-        ("tick", 1, 4, [(1,)]),
-        ("tick", 1, 9, [(1,), (3,)]),
-        ("other", 1, 1, [(3,)]),
-        ("empty", 3, 7, []),
-    ]
-
-
-def test_a_later_table_without_schema_that_is_another_is_refused(tmp_path: Path) -> None:
-    first = node("tick", (("start", "start-time"), ("n", "uint32")), [[time(1), number("uint32", 1)]])
-    for row in ([number("uint32", 1), time(1)], [time(1)]):
-        path = written(tmp_path, first, node(None, (), [row]))
-        with pytest.raises(UnreadableReport, match=r"without a schema|a row with 1 cells in a table of 2"):
-            read(path, "start")
+    path = written(tmp_path, first, second, nothing)
+    assert [(t.schema, t.run, t.position) for t in read_tables(path)] == [
+        ("tick", 1, 4), ("other", 1, 1), ("empty", 3, 7)
+    ]  # fmt: skip
+    assert [list(t.rows(["start"])) for t in read_tables(path) if t.schema != "tick"] == [[(3,)], []]
     with pytest.raises(UnreadableReport, match="no schema"):
         read(written(tmp_path, node(None, (), [[time(1)]])), "start")
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_rows_that_nobody_took_are_passed_over(shared: bool, tmp_path: Path) -> None:
-    """A later table begins to count again, or refers to what stands in rows that nobody took."""
-    numbering = Numbering() if shared else None
-    rows = [[time(n % 100), duration(n % 7)] for n in range(300)]
-    nodes = [node(f"t{n}", SPAN, rows[n : n + 100], numbering=numbering) for n in (0, 100, 200)]
-    taken = []
-    for table in read_tables(written(tmp_path, *nodes)):
-        if table.schema == "t100":
-            taken.append(next(table.rows(["start", "duration"])))
-        elif table.schema == "t200":
-            taken += table.rows(["start", "duration"])
-    assert taken == [(0, 100 % 7), *((n % 100, n % 7) for n in range(200, 300))]
 
 
 @pytest.mark.parametrize(
@@ -266,14 +232,6 @@ def test_a_grown_table_has_the_recorded_rows_again_and_again(fixtures: Path, tmp
     assert grown == recorded * (rows // len(recorded))
 
 
-def test_a_table_of_counters_is_what_was_written(tmp_path: Path) -> None:
-    rows = list(counter_rows(200))
-    path = written(tmp_path, node("metal-gpu-counter-intervals", COUNTER_COLUMNS, rows))
-    found = read(path, "name", "percent-value", "value", "percent-value/@fmt", "duration")
-    assert found == [(r[3].text, float(r[6].text), float(r[5].text), r[6].fmt, int(r[1].text)) for r in rows]  # type: ignore[union-attr]
-    assert len(found) == 200 * len(COUNTERS)
-
-
 def _random_cell(chance: random.Random, tag: str) -> Spec | None:
     if chance.random() < 0.15:
         return None
@@ -307,7 +265,7 @@ _STRANGE = [b"<!-- <row> -->", b"<![CDATA[</row>]]>", b"<?x?>", b"<row/>", b"<ro
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_read_of_a_damaged_file_is_what_stands_in_it(
-    seed: int, tmp_path: Path, small_memory: None
+    seed: int, tmp_path: Path, small_pieces: None
 ) -> None:
     chance, path, whole = random.Random(seed), tmp_path / "x.xml", 0
     for _ in range(60):
@@ -334,37 +292,6 @@ def test_what_is_read_of_a_damaged_file_is_what_stands_in_it(
 # ---------------------------------------------------------------- ids
 
 
-def test_a_text_that_looks_like_an_id_is_none(tmp_path: Path, small_memory: None) -> None:
-    said = Spec("string", 'not id="3" here', "x")
-    rows = [[said, label(number("uint32", 8)), None], [text("string", "a"), None, number("uint32", 8)]]
-    columns = (("a", "string"), ("l", "formatted-label"), ("n", "uint32"))
-    path = written(tmp_path, node("t", columns, rows))
-    assert b'id="3" here' in path.read_bytes()
-    assert b'<uint32 ref="3"/>' in path.read_bytes()
-    assert read(path, "n") == [(None,), (8,)]
-
-
-def test_values_that_were_forgotten_are_found_again_in_the_file(tmp_path: Path, small_memory: None) -> None:
-    chance = random.Random(3)
-    rows = [
-        [
-            time(n),
-            duration(chance.randrange(400)),
-            process(f"p{chance.randrange(90)}", 5),
-            label(text("string", f"{n % 70}"), duration(n)),
-        ]
-        for n in range(1500)
-    ]
-    path = written(tmp_path, node("t", GPU, rows))
-    found = read(path, "start", "duration", "duration/@fmt", "process", "label", "label/*")
-    assert [(row[0], row[1], row[3].name, row[5][1]) for row in found] == [  # type: ignore[attr-defined, index]
-        (int(s.text), int(d.text), p.fmt.rpartition(" ")[0], n) for n, (s, d, p, _) in enumerate(rows)
-    ]
-    assert [row[0] for row in read(path, "process")] == [
-        row[3] for row in found
-    ]  # of columns nobody looked at
-
-
 MANY = [
     [time(n), process(f"p{n % 300}", n % 300), label(text("string", f"{n % 500}"), duration(n))]
     for n in range(3000)
@@ -373,23 +300,7 @@ NUMBERED = export(node("metal-gpu-intervals", COLUMNS, MANY))
 ID = re.compile(rb' (id|ref)="(\d+)"')
 
 
-@pytest.mark.parametrize("step", [1, 3])
-@pytest.mark.parametrize("apart", [40, 1_000_000])
-def test_ids_in_another_order_are_followed(step: int, apart: int, tmp_path: Path) -> None:
-    """Out of order by up to `apart`, and with numbers left out where `step` is over 1."""
-    (tmp_path / "plain.xml").write_bytes(NUMBERED)
-    ids = [int(said) for said in re.findall(rb' id="(\d+)"', NUMBERED)]
-    chance = random.Random(7)
-    order = sorted(range(len(ids)), key=lambda place: place + chance.uniform(0, apart))
-    names = {ids[place]: 1 + step * number for number, place in enumerate(order)}
-    renamed = ID.sub(lambda said: b' %s="%d"' % (said[1], names[int(said[2])]), NUMBERED)
-    (tmp_path / "x.xml").write_bytes(renamed)
-    wanted = ("start", "process", "label")
-    assert len(read(tmp_path / "plain.xml", *wanted)) == 3000
-    assert read(tmp_path / "x.xml", *wanted) == read(tmp_path / "plain.xml", *wanted)
-
-
-def test_an_id_that_was_damaged_is_never_another_value(tmp_path: Path, small_memory: None) -> None:
+def test_an_id_that_was_damaged_is_never_another_value(tmp_path: Path, small_pieces: None) -> None:
     """One digit of one id is another: each value is as it was, or the file is refused."""
     path = tmp_path / "x.xml"
     path.write_bytes(NUMBERED)
@@ -416,8 +327,6 @@ def test_references_to_what_was_not_said_are_refused(tmp_path: Path) -> None:
         row = f'</row><row><process ref="{reference}"/><uint32 ref="4"/></row>'
         said = refused(path, whole.replace(b"</row>", row.encode()))
         assert said == f": damaged: <process> refers to id {reference}, which was not said before"
-    circle = b'</row><row><process id="9" fmt="a"><process ref="9"/></process><uint32 ref="4"/></row>'
-    assert "id 9" in refused(path, whole.replace(b"</row>", circle))
 
 
 # ---------------------------------------------------------------- cut off, damaged, hostile
@@ -463,7 +372,8 @@ def test_elements_in_one_another_without_end_are_refused(tmp_path: Path) -> None
     path = tmp_path / "x.xml"
     one = export(node("t", (("process", "process"),), [[HOST]]))
     deep = b"<thread>" * 300 + b"</thread>" * 300
-    assert "in one another" in refused(path, re.sub(rb"<process id.*</process>", deep, one))
+    path.write_bytes(re.sub(rb"<process id.*</process>", deep, one))
+    assert read(path, "process") == [(Thread(""),)]
     refused(path, b"<trace-query-result>" * 200_000)
     refused(path, b"<trace-query-result><node>" + b"<a>" * 200_000)
     refused(path, WHOLE.replace(b"<row>", b"<row>" * 100_000, 1))
@@ -517,11 +427,6 @@ def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
 )
 def test_what_is_no_export_is_refused(content: bytes, tmp_path: Path) -> None:
     refused(tmp_path / "x.xml", content)
-
-
-def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableReport, match="cannot be read"):
-        list(read_tables(tmp_path / "nowhere.xml"))
 
 
 @pytest.mark.parametrize(

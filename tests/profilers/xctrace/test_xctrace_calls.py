@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,9 @@ from profkit.profilers.xctrace.command import (
     explain_fault,
     is_finished,
     record_argv,
-    table_xpath,
     time_limit,
 )
-from profkit.profilers.xctrace.find import leftover_note
-from profkit.profilers.xctrace.toc import TraceRun, exit_status, reached_time_limit
+from profkit.profilers.xctrace.toc import TraceRun, exit_status
 from tests.xctrace_stand_in import STAND_INS, XCTRACE, instruments
 
 
@@ -48,12 +45,6 @@ def test_a_time_limit_is_never_0(seconds: float, text: str) -> None:
     assert time_limit(seconds) == text
 
 
-@pytest.mark.parametrize("schema", ["", 'a"]', "a<b", "x'y"])
-def test_a_schema_that_is_no_name_asks_for_nothing(schema: str) -> None:
-    with pytest.raises(ValueError, match="no name of a schema"):
-        table_xpath(schema)
-
-
 def test_xctrace_is_the_one_that_xcrun_names_and_never_the_stub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,13 +68,6 @@ def test_an_xcode_that_is_here_and_not_selected_is_named_in_the_fix(
     fault = find.locate_xctrace(tmp_path)
     assert isinstance(fault, Fault)
     assert str(fault.fix).endswith("Applications/Xcode-27.app/Contents/Developer")
-
-
-def test_where_there_is_no_xcrun_there_is_no_xctrace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    ability = find.probe_xctrace()
-    assert not ability.works
-    assert "runs on macOS only" in str(ability.reason)
 
 
 def test_what_xctrace_lists_is_what_can_be_recorded_with(
@@ -154,12 +138,6 @@ def test_how_the_program_ended_stands_in_the_table_of_contents(
     assert exit_status(TraceRun(1, process=process)) == status
 
 
-def test_a_recording_that_its_limit_ended_says_so() -> None:
-    assert reached_time_limit(TraceRun(1, summary={"end-reason": "Time limit reached"}))
-    assert not reached_time_limit(TraceRun(1, summary={"end-reason": "Target app exited"}))
-    assert not reached_time_limit(TraceRun(1))
-
-
 def test_a_program_is_named_by_its_whole_path_and_links_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,34 +157,3 @@ def test_a_document_without_its_last_file_is_not_finished(tmp_path: Path) -> Non
     assert not is_finished(document)
     (document / "form.template").touch()
     assert is_finished(document)
-
-
-@pytest.fixture
-def temporary_folder(tmp_path, monkeypatch):
-    place = tmp_path / "a folder"
-    place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    return place
-
-
-def raw_trace(folder, name, size, when):
-    with open(folder / name, "wb") as file:
-        file.truncate(size)
-    os.utime(folder / name, (when, when))
-
-
-def test_raw_traces_of_this_recording_are_named_with_the_line_that_removes_them(temporary_folder):
-    raw_trace(temporary_folder, "instruments_1.ktrace", 60_000_000, 1000)
-    raw_trace(temporary_folder, "instruments_2.ktrace", 40_000_000, 1001)
-    raw_trace(temporary_folder, "instruments_0.ktrace", 900_000_000, 500)
-    raw_trace(temporary_folder, "mine.ktrace", 900_000_000, 1001)
-    note = leftover_note(1000)
-    assert "2 raw traces" in note
-    assert f"rm '{temporary_folder}'/instruments*.ktrace" in note
-    assert len(list(temporary_folder.iterdir())) == 4
-
-
-def test_little_and_nothing_are_no_news(temporary_folder):
-    assert leftover_note(0) is None
-    raw_trace(temporary_folder, "instruments_1.ktrace", 1_000_000, 1000)
-    assert leftover_note(0) is None

@@ -56,8 +56,8 @@ def trace(labels: tuple[str, ...] = LABELS) -> MetalTrace:
         performance=(MetalState("Minimum", 0.4, 0.008), MetalState("Maximum", 0.1782, 0.0002)),
         thermal=(MetalState("Nominal", SPAN),),
         counters=(
-            MetalCounter("GPU Read Bandwidth", "B/s", 21e9, 0.0, 51e9, 600, 0.4, None, 31e9),
-            MetalCounter("ALU Utilization", "%", 31.0, 0.0, 88.0, 600, 0.4, "Of the peak.", 42.5),
+            MetalCounter("GPU Read Bandwidth", "B/s", 21e9, 0.0, 51e9, 600, 0.4, 31e9),
+            MetalCounter("ALU Utilization", "%", 31.0, 0.0, 88.0, 600, 0.4, 42.5),
         ),
         absent=(
             MetalAbsent(
@@ -102,9 +102,7 @@ def hostile() -> RunDocument:
         performance=tuple(MetalState(name, 0.1) for name in HOSTILE),
         thermal=tuple(MetalState(name, 0.1) for name in HOSTILE),
         counters=tuple(
-            MetalCounter(name, unit, 5.0, 1.0, 9.0, 4, None, name)
-            for name in HOSTILE
-            for unit in ("%", "B/s", name)
+            MetalCounter(name, unit, 5.0, 1.0, 9.0, 4) for name in HOSTILE for unit in ("%", "B/s", name)
         ),
         absent=tuple(MetalAbsent(name, name, name) for name in HOSTILE),
         over_time=MetalOverTime(1.0, (0.5,) * len(HOSTILE), (), HOSTILE),

@@ -22,14 +22,13 @@ from profkit.profilers.xctrace.metal.tables import (
     INTERVALS,
     NO_ID,
     STATES,
-    SUBMISSIONS,
     UNKNOWN_LATENCY,
     MetalTables,
 )
 
 # They draw what others made, so they are never what was profiled unless the recording says so.
 COMPOSITORS = frozenset(("WindowServer", "backboardd"))
-_BEFORE = -(1 << 60)
+UNKNOWN = -1  # a time
 _MIDDLE, _NEARLY_ALL = 50, 95
 
 
@@ -157,13 +156,8 @@ def _spread_between(first: Any, second: Any, chosen: Any) -> Spread | None:
     return time_spread((second - first)[known])
 
 
-def buffers_of(
-    work: Mapping[str, Any], tables: MetalTables, processes: Collection[Process | None]
-) -> CommandBuffers:
-    """The command buffers of some processes: `work` are their columns of the intervals.
-
-    Committed: as the table of submissions says; else at the begin of its GPU work less `start-latency`.
-    """
+def buffers_of(work: Mapping[str, Any], tables: MetalTables) -> CommandBuffers:
+    """The command buffers of some work on the GPU: committed at the begin of the first of it less `start-latency`."""
     import numpy as np
 
     known = work["buffer"] != NO_ID
@@ -173,20 +167,10 @@ def buffers_of(
     cuts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]][: len(ids)])
     keys, begin = ids[cuts], start[cuts]
     last = np.maximum.reduceat(end, cuts) if len(cuts) else end
-    estimate = np.where(latency == UNKNOWN_LATENCY, _BEFORE, start - latency)
-    estimate = np.maximum.reduceat(estimate, cuts) if len(cuts) else estimate
-    submissions = tables[SUBMISSIONS]
-    own = submissions.where("process", processes) & (submissions["buffer"] != NO_ID)
-    sent, at = submissions["buffer"][own], submissions["end"][own]
-    more = np.setdiff1d(sent, keys)  # committed, and nothing seen of them on the GPU
-    none = np.full(len(more), -1)
-    keys, begin, last = np.r_[keys, more], np.r_[begin, none], np.r_[last, none]
-    estimate, busy = np.r_[estimate, none], np.r_[_busy_times(start, end, cuts), np.zeros_like(more)]
-    commit = look_up(keys, sent, at)
+    commit = np.where(latency == UNKNOWN_LATENCY, UNKNOWN, start - latency)
+    commit = np.maximum.reduceat(commit, cuts) if len(cuts) else commit
     completed = look_up(keys, tables[COMPLETED]["buffer"], tables[COMPLETED]["start"])
-    return CommandBuffers(
-        begin, last, busy, np.where((commit < 0) & (estimate > _BEFORE), estimate, commit), completed
-    )
+    return CommandBuffers(begin, last, _busy_times(start, end, cuts), commit, completed)
 
 
 def _busy_times(start: Any, end: Any, cuts: Any) -> Any:
@@ -248,7 +232,7 @@ def part_that_counts(
     """The part, of what was read; `sampled` is from the first to the last sample of the counters."""
     table, states = tables[INTERVALS], tables[STATES]
     work = table.arrays()
-    recorded = {*tables[ENCODERS].names["process"].all, *tables[SUBMISSIONS].names["process"].all}
+    recorded = tables[ENCODERS].names["process"].all
     target = choose_target(_busy_by_name(work, "process", table.names["process"].all), recorded, recording)
     own = table.where("process", target.processes)
     gpus: tuple[str, ...] = tuple(dict.fromkeys((*states.names["gpu"].all, *table.names["gpu"].all)))
@@ -259,7 +243,7 @@ def part_that_counts(
         there = table.where("gpu", (gpu,))
         work, own = {name: column[there] for name, column in work.items()}, own[there]
     own_work = {name: column[own] for name, column in work.items()}
-    buffers = buffers_of(own_work, tables, target.processes)
+    buffers = buffers_of(own_work, tables)
     of_gpu = states.where("gpu", (gpu,))
     active = active_times(tables, gpu) if of_gpu.any() else None
     busy = union(own_work["start"], own_work["end"])

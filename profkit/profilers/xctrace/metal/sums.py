@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 from profkit.analysis.timeline.spans import Spans, overlap_lengths, union
-from profkit.core.types import Kernel, KernelTime, MetalProcess, MetalState, MetalWork, Spread
+from profkit.core.types import Kernel, KernelTime, MetalProcess, MetalState, MetalWork
 from profkit.profilers.xctrace.cells import process_label
-from profkit.profilers.xctrace.metal.part import CountedPart, look_up, time_spread
+from profkit.profilers.xctrace.metal.part import CountedPart, look_up
 from profkit.profilers.xctrace.metal.tables import (
     ENCODERS,
     INTERVALS,
@@ -25,8 +24,6 @@ from profkit.profilers.xctrace.metal.tables import (
 MOST_NAMES = 512  # names of one kind that are kept apart in a result
 REST = "[more]"
 NO_LABEL = "(no label)"
-_DIGITS = re.compile(r"\d+")
-_DRAWS = "Fragment"
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,6 @@ def sum_by_name(
     """Work by name, largest first: `which` is the number of each interval's name.
 
     `by_encoder`: intervals of one name and one encoder are one (several pieces, or a vertex and a fragment part).
-    Numbers in names are folded where there are more names than anybody reads.
     """
     import numpy as np
 
@@ -103,23 +99,15 @@ def sum_by_name(
 
 
 def _fold_names(names: Sequence[str], which: Any, inside: Any) -> tuple[Sequence[str], Any]:
-    """Names as they are; of too many those that differ in numbers alone are one, and of still too many the largest."""
+    """Names as they are; of more than anybody reads the largest, and the rest as one."""
     import numpy as np
 
-    used = np.flatnonzero(np.bincount(which))
-    if len(used) <= MOST_NAMES:
+    spent = np.bincount(which, inside, len(names))
+    if np.count_nonzero(spent) <= MOST_NAMES:
         return names, which
-    table: dict[str, int] = {}
-    place = np.zeros(len(names), dtype=np.int64)
-    for number in used.tolist():
-        place[number] = table.setdefault(_DIGITS.sub("#", names[number]), len(table))
-    which = place[which]
-    if len(table) <= MOST_NAMES:
-        return list(table), which
-    largest_first = np.argsort(-np.bincount(which, inside, len(table)), kind="stable")
+    largest_first = np.argsort(-spent, kind="stable")
     rank = np.argsort(largest_first)
-    folded = list(table)
-    largest = [folded[number] for number in largest_first[: MOST_NAMES - 1]]
+    largest = [names[number] for number in largest_first[: MOST_NAMES - 1]]
     return [*largest, REST], np.minimum(rank[which], MOST_NAMES - 1)
 
 
@@ -198,26 +186,6 @@ def _list_processes(tables: MetalTables, part: CountedPart) -> Iterator[MetalPro
             yield MetalProcess(name, None if process is None else process.pid, busy / 1e9, count, target)
 
 
-def frames_in(tables: MetalTables, part: CountedPart) -> Spread | None:
-    """From the begin of one frame on the GPU to that of the next, both in one stretch of the part that counts.
-
-    Only of a process that had work on the fragment channel: one that only computes draws nothing.
-    """
-    import numpy as np
-
-    work, channels = part.own_work, tables[INTERVALS].names["channel"].all
-    if _DRAWS not in channels or not (work["channel"] == channels.index(_DRAWS)).any():
-        return None
-    numbered = work["frame"] > 0
-    frame, start = work["frame"][numbered], work["start"][numbered]
-    order = np.lexsort((start, frame))
-    frame, start = frame[order], start[order]
-    begins = np.sort(start[np.flatnonzero(np.r_[True, frame[1:] != frame[:-1]][: len(frame)])])
-    begins = begins[part.counted.holds(begins)]
-    stretch = np.searchsorted(part.counted.begins, begins, side="right")
-    return time_spread(np.diff(begins)[stretch[1:] == stretch[:-1]])
-
-
 def state_times(table: MetalTable, track: str | None) -> dict[str, Spans]:
     """When each state held; of several tracks on that one, where it is there."""
     tracks = table.names["track"].all
@@ -238,11 +206,3 @@ def states_in(times: Mapping[str, Spans], part: Spans, busy: Spans | None) -> tu
         for name, spans in times.items()
     ]
     return tuple(sorted((state for state in states if state.seconds > 0), key=lambda s: (-s.seconds, s.name)))
-
-
-def peak_memory(table: MetalTable, processes: Collection[object], part: Spans | None) -> int | None:
-    """The most bytes of one of the processes in a part (None: ever); None where nothing is told of them then."""
-    rows = table.where("process", processes) & (table["size"] >= 0)
-    if part is not None:
-        rows &= overlap_lengths(table["start"], table["end"], part) > 0
-    return int(table["size"][rows].max()) if rows.any() else None

@@ -1,10 +1,10 @@
 """The tables of Metal System Trace as columns: which cells of each are read, and as what.
 
 Times are ns from the begin of the recording. A row of `metal-gpu-intervals` is a part of one encoder on one channel (a
-render encoder has a vertex and a fragment part), of every process of the machine. A command buffer is committed at the
-end of its row in `metal-application-command-buffer-submissions`, which is also what `start-latency` of
-`metal-gpu-intervals` counts from: seen so in recordings of an M1 and an M3 Ultra. The column `is-induced` of the
-performance states says yes in recordings that induced nothing (M3 Ultra, A16), so it is not read.
+render encoder has a vertex and a fragment part), of every process of the machine. Its `start-latency` counts from when
+the command buffer was committed: seen so in recordings of an M1 and an M3 Ultra.
+
+To read one more table: its layout in `LAYOUTS`, from which it follows that the table is exported.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from profkit.analysis.timeline.spans import Spans, union
-from profkit.profilers.xctrace.cells import Process, Value
+from profkit.profilers.xctrace.cells import DamagedExport, Process, Value
 from profkit.profilers.xctrace.tables import ExportTable
-from profkit.profilers.xctrace.toc import DamagedExport
 
 INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
 ENCODERS, SHADERS = "metal-application-encoders-list", "metal-shader-profiler-intervals"
-SUBMISSIONS, COMPLETED = "metal-application-command-buffer-submissions", "metal-command-buffer-completed"
-ERRORS, COMPILER = "metal-command-buffer-error", "graphics-compiler-activity-intervals"
+COMPLETED = "metal-command-buffer-completed"
 PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
-MEMORY, GPU_INFO = "metal-current-allocated-size", "device-gpu-info"
 
 NO_ID = 0
 UNKNOWN_LATENCY = -1
@@ -137,10 +134,10 @@ _AT = ("timestamp", "-")  # a moment has no duration
 # In the order to be read in.
 LAYOUTS = {
     INTERVALS: TableLayout(
-        (*_SPAN, "process", "gpu", "channel-name", "event-label/@fmt", "state", "start-latency", "frame-number",
+        (*_SPAN, "process", "gpu", "channel-name", "event-label/@fmt", "state", "start-latency",
          "cmdbuffer-id", "encoder-id"),
         {"process": "process", "gpu": "name", "channel": "name", "label": "name", "latency": "number",
-         "frame": "number", "buffer": "id", "encoder": "id"},
+         "buffer": "id", "encoder": "id"},
         _select_active_work,
     ),
     STATES: TableLayout((*_SPAN, "state", "gpu"), {"state": "name", "gpu": "name"}),
@@ -149,22 +146,15 @@ LAYOUTS = {
         {"label": "name", "process": "process", "encoder": "id"},
         _name_encoders,
     ),
-    SUBMISSIONS: TableLayout((*_SPAN, "process", "cmdbuffer-id"), {"process": "process", "buffer": "id"}),
     COMPLETED: TableLayout((*_AT, "cmdbuffer-id"), {"buffer": "id"}),
-    ERRORS: TableLayout((*_AT, "error-code"), {"code": "number"}),
     PERFORMANCE: TableLayout(
         (*_SPAN, "gpu-performance-state", "track-label"), {"state": "name", "track": "name"}
     ),
     THERMAL: TableLayout((*_SPAN, "thermal-state", "track-label"), {"state": "name", "track": "name"}),
-    MEMORY: TableLayout(
-        (*_SPAN, "process", "current-allocated-size"), {"process": "process", "size": "number"}
-    ),
-    COMPILER: TableLayout((*_SPAN, "process"), {"process": "process"}),
     SHADERS: TableLayout(
         (*_SPAN, "name", "label", "process"), {"name": "name", "process": "process"}, _name_shaders
     ),
 }  # fmt: skip
-_INFO = ("device-name", "vendor-name", "recommended-max-working-set-size")
 
 
 class MetalTable:
@@ -238,7 +228,6 @@ class MetalTables:
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
-        self.infos: dict[str, tuple[str, int | None]] = {}  # GPU -> vendor, recommended bytes
         self.repeated = 0  # tables of the schema of which there were most
         self._tables = {schema: MetalTable(layout) for schema, layout in LAYOUTS.items()}
         self._count: dict[str, int] = {}
@@ -254,37 +243,16 @@ class MetalTables:
     def read(self, table: ExportTable) -> None:
         """The rows of one table. Raises DamagedExport where too many of them tell no time."""
         schema = table.schema
-        if schema == GPU_INFO:
-            rows = list(table.rows(_INFO))
-            for name, vendor, size in rows:
-                if isinstance(name, str) and name.strip():
-                    most = size if isinstance(size, int) and size > 0 else None
-                    self.infos[name.strip()] = (vendor.strip() if isinstance(vendor, str) else "", most)
-            self.rows[schema] = len(rows)
-            return
         layout = LAYOUTS[schema]
-        counted = RowCount(table.rows(layout.cells))  # type: ignore[arg-type]
-        source: Rows = ((at, 0, *rest) for at, _, *rest in counted) if layout.cells[:2] == _AT else counted
+        rows: Any = table.rows(layout.cells)
+        if layout.cells[:2] == _AT:
+            rows = ((at, 0, *rest) for at, _, *rest in rows)
         fresh = MetalTable(layout)
-        fresh.add(layout.prepare(source) if layout.prepare else source)
-        if fresh.skipped > _MOST_SKIPPED * counted.rows:
-            raise DamagedExport(
-                f"{fresh.skipped:,} of its {counted.rows:,} rows tell no time", path=table.path
-            )
+        fresh.add(layout.prepare(rows) if layout.prepare else rows)
+        count = len(fresh) + fresh.skipped
+        if fresh.skipped > _MOST_SKIPPED * count:
+            raise DamagedExport(f"{fresh.skipped:,} of its {count:,} rows tell no time", path=table.path)
         self._count[schema] = self._count.get(schema, 0) + 1
         self.repeated = max(self._count.values())
-        if counted.rows > self.rows.get(schema, -1):
-            self._tables[schema], self.rows[schema] = fresh, counted.rows
-
-
-class RowCount:
-    """Rows, and how many there were."""
-
-    def __init__(self, source: Rows) -> None:
-        self.rows = 0
-        self._source = source
-
-    def __iter__(self) -> Iterator[Sequence[Value]]:
-        for row in self._source:
-            self.rows += 1
-            yield row
+        if count > self.rows.get(schema, -1):
+            self._tables[schema], self.rows[schema] = fresh, count

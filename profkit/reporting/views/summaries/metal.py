@@ -141,8 +141,6 @@ def _timeline_rows(metal: MetalTrace) -> Iterator[tuple[str, str]]:
         most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
         until = "" if metal.completion is not None else ", until done on the GPU"
         yield "Queue", f"{format_figures(metal.queue_depth)} command buffers (mean){most}{until}"
-    if metal.compiled:
-        yield "Compiling", f"{format_quantity(metal.compiled, 's')} of Metal's compiler for the process"
 
 
 def _share_cell(part: float, what: str, whole: float | None) -> str:
@@ -158,7 +156,6 @@ def _buffer_table(metal: MetalTrace) -> DataTable:
         ("Submission to start", metal.latency),
         ("Submission to completion", metal.completion),
         ("Completion until the host is notified", metal.notice),
-        ("Frame to frame", metal.frames),
     )
     rows = [
         (what, str(s.count), *(format_quantity(value, "s") for value in (s.median, s.p95, s.longest)))
@@ -198,11 +195,6 @@ def _gpu_notes(metal: MetalTrace) -> Iterator[str]:
             f"{format_percent(own)} of its {format_percent(whole)} % of the traced time are of the process"
         )
         yield f"The device's utilization is not the program's: {parts}, the rest is the screen's and other programs'."
-    if metal.failed:
-        yield f"{plural(metal.failed, 'command buffer')} ended with an error, whoever submitted them."
-    if len(metal.devices) > 1 and metal.device is not None:
-        further = ", ".join(device.name for device in metal.devices if device.name != metal.device)
-        yield f"All of this is of {metal.device}, which the process used most; seen besides: {further}."
     if metal.marked:
         yield "Only what happened in the marked region is counted."
     elif metal.process_busy:

@@ -10,7 +10,6 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.metal_readings import (
     INTERVALS,
     STATES,
-    SUBMITTED,
     TOOL,
     idle_causes,
     idle_of,
@@ -139,8 +138,7 @@ def _process_bar(trace: MetalTrace) -> Iterator[StackedBar]:
     own = "union of its intervals / it all"
     rows = [("the process works on the GPU", trace.process_busy, INTERVALS, own)]
     for cause, seconds in idle_causes(trace):
-        table = SUBMITTED if cause in ("unsubmitted", "queued") else INTERVALS
-        rows.append((IDLE_OF_PROCESS[cause], seconds, table, "gaps of which that is known / it all"))
+        rows.append((IDLE_OF_PROCESS[cause], seconds, INTERVALS, "gaps of which that is known / it all"))
     rest = idle - sum(seconds for _, seconds, _, _ in rows[1:])
     nobody = "nobody works on the GPU" if trace.others is not None else "the process does not"
     rows.append((nobody, rest, STATES, "the rest / it all"))

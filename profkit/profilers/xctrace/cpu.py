@@ -1,0 +1,312 @@
+"""The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
+
+Samples are those of Time Profiler: `time-profile`, or raw `time-sample`, whose frames are addresses. CPU Counters
+leaves `MetricAggregationForThread`: for each thread, in stretches of some milliseconds, a row for each metric. It is
+known from what others read of it (Xcode 16 to 26, M1 to M4), so its columns are found by their types. Every stretch is
+there twice, exact (`is-precise`) and in steps of 10 ms, with the same sums; the exact ones count where there are any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from profkit.analysis.stacks import merge
+from profkit.analysis.stacks.merge import KERNEL, PYTHON, UNKNOWN, FrameTable, StackMerger, keep_python_frames
+from profkit.analysis.timeline.spans import overlap_lengths, spans_of
+from profkit.core.formatting import format_percent, plural
+from profkit.core.types import Counter, Frame, Hotspot, Profile, Report, Stacks
+from profkit.profilers.xctrace.alignment import TraceRecording
+from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, is_same_process, process_label
+from profkit.profilers.xctrace.tables import ExportTable
+
+NAMED, RAW = "time-profile", "time-sample"
+GUIDED = "MetricAggregationForThread"
+RUNNING = "Running"
+SHARES = ("useful", "delivery", "processing", "discarded")
+# A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
+ENOUGH_SAMPLES = 100
+_SHOWN = 3  # other processes that a sentence names
+_OWNER = ("time", "thread", "process", "thread-state")
+_GUIDED_TYPES = ("start-time", "duration", "thread", "string", "uint64", "fixed-decimal", "boolean")
+_HEX = re.compile(r"0x[0-9a-fA-F]+")
+# The kernel's own image ("kernel", "kernel.release.t8103") and its extensions, as Instruments names binaries.
+_KERNEL_IMAGE = re.compile(r"kernel(\.(release|development|kasan)\S*)?|mach_kernel")
+
+
+def frame_of(name: str | None, binary: str | None) -> Frame:
+    """The frame of one function of a backtrace; `binary` is the image it is in, by name or path.
+
+    A function that Instruments could not name is called by its address there. That differs from run to run and
+    would only keep equal things apart, so it is `[unknown]` here, with its library where that is known.
+    `py::FUNCTION:FILE` is how CPython 3.12 and later name the trampolines of Python functions.
+    """
+    if name is not None and name.startswith("py::"):
+        function, _, file = name[4:].partition(":")
+        return Frame(function or UNKNOWN, PYTHON, file or None)
+    if not name or _HEX.fullmatch(name):
+        name = UNKNOWN
+    return Frame(name, library_of(binary))
+
+
+def library_of(binary: str | None) -> str | None:
+    """The library's name without its folder; None where Instruments does not know the image."""
+    name = (binary or "").rstrip("/").rpartition("/")[2]
+    if not name or _HEX.fullmatch(name):
+        return None
+    if _KERNEL_IMAGE.fullmatch(name):
+        return KERNEL
+    return f"[{name.removesuffix('.kext')}]" if name.endswith(".kext") else name
+
+
+class SampledTable:
+    """The samples of one table: those of the profiled process that lie in what counts, and what became of the others.
+
+    Samples of a running thread are work, those of any other state are time spent waiting and kept apart. Raw ones
+    have no weight, and each stands for itself.
+    """
+
+    def __init__(self, table: ExportTable, recording: TraceRecording, frames: FrameTable) -> None:
+        self.schema = table.schema
+        self._recording, self._target, self._frames = recording, recording.target, frames
+        # Such a table holds samples of what was profiled only, whatever name that had when the recording ended.
+        self._single = table.attributes.get("target-pid") == "SINGLE"
+        self._others: dict[str, int] = {}  # samples by process: not the target's, or all where none is named
+        self._running, self._waiting = StackMerger(frames), StackMerger(frames)
+        self._threads: dict[str, float] = {}
+        self._weightless = self._without_stack = 0
+        # Of a stack that comes again the table gives the same object: what is in the value keeps it alive.
+        self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
+        self._unit = ("samples", "samples", 1.0) if table.schema == RAW else ("CPU time", "s", 1e9)
+        read = self._read_raw if table.schema == RAW else self._read_named
+        read(table)
+
+    @property
+    def samples(self) -> int:
+        """Samples of running threads."""
+        return self._running.samples
+
+    def _read_named(self, table: ExportTable) -> None:
+        for time, thread, process, state, weight, stack in table.rows((*_OWNER, "weight", "stack")):
+            self._add(time, thread, process, state, weight, stack)
+
+    def _read_raw(self, table: ExportTable) -> None:
+        """Samples as the kernel took them. Other states are of a stack shot taken of all threads, no sample of time."""
+        wanted = (*_OWNER, "cp-kernel-callstack", "cp-user-callstack")
+        for time, thread, process, state, *parts in table.rows(wanted):
+            if state is None or state == RUNNING:
+                frames = [frame for part in parts if isinstance(part, Backtrace) for frame in part.frames]
+                self._add(time, thread, process, state, 1, Backtrace(tuple(frames)) if frames else None)
+
+    def _add(
+        self, time: object, thread: object, process: object, state: object, weight: object, stack: object
+    ) -> None:
+        owner = thread.process if isinstance(thread, Thread) else process
+        owner = owner if isinstance(owner, Process) else None
+        if not self._counts(owner) or not self._recording.includes(time if isinstance(time, int) else None):
+            return
+        known = isinstance(weight, int) and weight >= 0
+        amount = weight if isinstance(weight, int) and known else 0
+        self._weightless += not known
+        ids = self._numbers(stack) if isinstance(stack, Backtrace) else ()
+        self._without_stack += not ids
+        if state is not None and state != RUNNING:
+            self._waiting.add(ids, amount)
+            return
+        self._running.add(ids, amount)
+        label = self._thread_label(thread if isinstance(thread, Thread) else None, owner)
+        self._threads[label] = self._threads.get(label, 0) + amount
+
+    def _numbers(self, stack: Backtrace) -> tuple[int, ...]:
+        known = self._stacks.get(id(stack))
+        if known is None:
+            frames = (frame_of(frame.name, frame.binary) for frame in stack.frames)
+            known = self._stacks[id(stack)] = stack, self._frames.stack(frames)
+        return known[1]
+
+    def _counts(self, process: Process | None) -> bool:
+        """Whether samples of a process count. One whose process is not known counts."""
+        if process is None or (self._target is not None and is_same_process(process, self._target)):
+            return True
+        name = process_label(process)
+        self._others[name] = self._others.get(name, 0) + 1
+        return self._target is None or self._single
+
+    def _thread_label(self, thread: Thread | None, process: Process | None) -> str:
+        if thread is None:
+            return "[unknown thread]"
+        name = thread.name or "thread"
+        if thread.tid is not None:
+            name = f"{name} 0x{thread.tid:x}"
+        several = self._target is None and process is not None and len(self._others) > 1
+        return f"{name} of {process_label(process)}" if several else name
+
+    def stacks(self) -> tuple[Stacks, ...]:
+        """The stacks of running threads, then those of waiting ones."""
+        both = ((self._running, self._unit), (self._waiting, ("waiting", "s", 1e9)))
+        return tuple(merger.stacks(*unit) for merger, unit in both if merger.samples)
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Tables by function and library, by thread and Python function where any; of waiting threads by function."""
+        title, unit, per = self._unit
+        profiles: list[Profile] = []
+        if self._running.samples:
+            profiles += self._running.profiles(title, unit, per)
+            if len(self._threads) > 1:
+                profiles.append(_by_thread(self._threads, title, unit, per))
+            python = keep_python_frames(self._running.stacks(title, unit, per))
+            if python is not None:
+                name = f"{title} by Python function"
+                profiles.append(replace(merge.by_function(python), title=name, kind="python-functions"))
+        if self._waiting.samples:
+            profiles.append(self._waiting.profiles("waiting", "s", 1e9)[0])
+        return tuple(profiles)
+
+    def warnings(self) -> Iterator[str]:
+        """Sentences about what does not count, and what is not known."""
+        samples, waiting, schema = self._running.samples, self._waiting.samples, self.schema
+        if self._others:
+            yield from self._note_others()
+        if not samples:
+            where = " in the marked region" if self._recording.windows is not None else ""
+            named = self._target is not None and self._others
+            whose = f"no sample of {process_label(self._target)}" if named else "it holds no sample"
+            yield f"{schema}: {whose}{where}"
+        if waiting:
+            threads = "of threads that waited stand apart, as waiting and not as CPU time"
+            yield f"{schema}: {plural(waiting, 'sample')} {threads}"
+        if samples and self._without_stack:
+            share = format_percent(100 * self._without_stack / (samples + waiting))
+            yield f"{schema}: {plural(self._without_stack, 'sample')} ({share} %) without a stack: where is not known"
+        if self._weightless:
+            yield f"{schema}: {plural(self._weightless, 'sample')} without a weight count for nothing"
+        if self._running.cut:
+            share = format_percent(100 * self._running.cut / self._running.weight)
+            yield (
+                f"{schema}: too many distinct stacks; the inner frames of {share} % of the weight are not kept apart "
+                "in the stacks (the tables are exact)"
+            )
+        if schema == RAW and samples:
+            yield "time-sample has addresses and no names of functions: export time-profile of the same document"
+        elif 0 < samples < ENOUGH_SAMPLES:
+            yield f"{schema}: only {plural(samples, 'sample')}, so shares are rough"
+
+    def _note_others(self) -> Iterator[str]:
+        ordered = sorted(self._others.items(), key=lambda named: (-named[1], named[0]))
+        names = ", ".join(name for name, _ in ordered[:_SHOWN]) + (", ..." if len(ordered) > _SHOWN else "")
+        if self._target is not None and self._single:
+            yield (
+                f"{self.schema}: its samples are of {names}, and the table of contents names "
+                f"{process_label(self._target)}: they are counted, since the table is of one process"
+            )
+        elif self._target is not None:
+            samples = plural(sum(self._others.values()), "sample")
+            yield f"{self.schema}: not counted: {samples} of other processes ({names})"
+        elif len(ordered) > 1:
+            yield (
+                f"{self.schema}: samples of {len(ordered)} processes are counted together ({names}): which one was "
+                "profiled stands in the table of contents only (toc.xml, in the same folder)"
+            )
+
+
+def _by_thread(weights: dict[str, float], title: str, unit: str, per: float) -> Profile:
+    """The table by thread. A thread has no callers, so own and inclusive weight are the same."""
+    rows = sorted(weights.items(), key=lambda row: (-row[1], row[0]))
+    spots = tuple(Hotspot(name, own=weight / per, total=weight / per) for name, weight in rows)
+    return Profile(f"{title} by thread", unit, sum(weights.values()) / per, spots, "threads")
+
+
+class GuidedTally:
+    """Sums of each metric over the threads of the profiled process, in the part of the recording that counts."""
+
+    def __init__(self, recording: TraceRecording) -> None:
+        self._recording = recording
+        self._rows: list[tuple[int, int, str, float, bool]] = []
+
+    def read(self, table: ExportTable) -> None:
+        """Take all rows. Raises UnreadableReport as they do."""
+        target, single = self._recording.target, table.attributes.get("target-pid") == "SINGLE"
+        names = [next((c.mnemonic for c in table.columns if c.type == kind), "") for kind in _GUIDED_TYPES]
+        for start, duration, thread, metric, whole, part, precise in table.rows(names):
+            process = thread.process if isinstance(thread, Thread) else None
+            if not (single or target is None or process is None or is_same_process(process, target)):
+                continue
+            value = part if isinstance(part, float) and part else whole
+            known = isinstance(start, int) and isinstance(duration, int) and isinstance(metric, str)
+            if known and isinstance(value, int | float):
+                self._rows.append((start, duration, metric, value, bool(precise)))  # type: ignore[arg-type]
+
+    def counters(self) -> tuple[Counter, ...]:
+        """A counter for each metric that was more than nothing."""
+        import numpy as np
+
+        rows = [row for row in self._rows if row[4]] or self._rows
+        shares = [1.0] * len(rows)
+        if self._recording.windows is not None:
+            start = np.array([row[0] for row in rows], dtype=np.int64)
+            length = np.maximum(np.array([row[1] for row in rows], dtype=np.int64), 1)
+            inside = overlap_lengths(start, start + length, spans_of(self._recording.windows))
+            shares = (inside / length).tolist()
+        sums: dict[str, float] = {}
+        for (_, _, metric, value, _), share in zip(rows, shares, strict=True):
+            sums[metric] = sums.get(metric, 0.0) + value * share
+        return tuple(
+            Counter(name, value, "measured", unit="share" if name in SHARES else "")
+            for name, value in sorted(sums.items())
+            if value > 0
+        )
+
+
+class CpuTableReader:
+    """Takes the CPU's tables of a recording one by one, and adds what they came to to its report.
+
+    Only samples of the process that was profiled count, where the recording names it; else all do. Where a part of the
+    recording counts, only samples within it do.
+    """
+
+    schemas = (NAMED, RAW, GUIDED)
+
+    def __init__(self, recording: TraceRecording) -> None:
+        self._recording = recording
+        self._tables: list[SampledTable] = []
+        self._frames = FrameTable()
+        self._guided = GuidedTally(recording)
+
+    def read(self, table: ExportTable) -> None:
+        """Take all rows of one of the CPU's tables. Raises UnreadableReport as they do.
+
+        Raw samples are read for want of named ones only: they are the same, and hold nothing more.
+        """
+        if table.schema == GUIDED:
+            self._guided.read(table)
+        elif table.schema != RAW or not any(known.samples for known in self._tables):
+            self._tables.append(SampledTable(table, self._recording, self._frames))
+
+    def finish(self, report: Report) -> Report:
+        """The report with the samples' profiles and stacks, the counts, and what is to be said of both.
+
+        Of several tables of one kind the one with most samples counts: they hold the same.
+        """
+        selected: list[SampledTable] = []
+        for schema in (NAMED, RAW):
+            tables = [table for table in self._tables if table.schema == schema]
+            selected += [max(tables, key=lambda table: table.samples)] if tables else []
+        warnings = [warning for table in selected for warning in table.warnings()]
+        if self._frames.full:
+            warnings.append("too many different functions: the later ones are not kept apart")
+        guided = self._guided.counters()
+        facts = dict(report.facts)
+        if samples := max((table.samples for table in selected), default=0):
+            facts["samples"] = str(samples)
+        if (selected or guided) and self._recording.windows is not None:
+            entries = plural(self._recording.alignment.entries, "entry", "entries")
+            facts["region"] = f"counted in {entries}"
+        return replace(
+            report,
+            profiles=(*report.profiles, *(part for table in selected for part in table.profiles())),
+            stacks=(*report.stacks, *(part for table in selected for part in table.stacks())),
+            counters=(*report.counters, *guided),
+            facts=facts,
+            warnings=(*report.warnings, *dict.fromkeys(warnings)),
+        )
