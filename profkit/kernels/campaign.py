@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,6 +43,7 @@ class Campaign(Generic[T]):
         self.format, self.journal, self.progress, self.resume_line = format, journal, progress, resume_line
         self.settled = 0
         self.planned: int | None = 0  # cases of this call; None where nobody knows how many it will be
+        self._counting = threading.Lock()
         self._ends = ExitStack()
         self._describe: Callable[[], str] = str
         self._next_report = 0.0
@@ -54,7 +56,8 @@ class Campaign(Generic[T]):
     def settle(self, case: str, outcome: T) -> None:
         """Keep the outcome of a case. Raises MachineError where the disk takes no more."""
         self.journal.settle(case, outcome)
-        self.settled += 1
+        with self._counting:  # several threads settle attempts
+            self.settled += 1
 
     def at_end(self, end: Callable[[], object]) -> None:
         """`end` is called when the work ends, however that is; what was given last is called first."""

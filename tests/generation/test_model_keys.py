@@ -19,6 +19,7 @@ from profkit.generation.clients.keys import (
     learn_secret,
     server_of,
     without_keys,
+    without_secrets,
 )
 
 KEY = "sk-proj-AbCdEfGh0123456789ijklmnop-QRSTuvwx"
@@ -105,3 +106,16 @@ def test_what_a_package_logs_is_cleaned(
     finally:
         logging.setLogRecordFactory(before)
     assert caplog.messages == ["headers: {'Authorization': 'Bearer [key]'}", "1 and 2"]
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("https://user:p@ss@host:8000/v1?key=secret", "https://host:8000/v1"),
+        ("--base-url=http://token@host/v1", "--base-url=http://host/v1"),
+        ("http://localhost:8000/v1", "http://localhost:8000/v1"),
+        ("is it a?b", "is it a?b"),
+    ],
+)
+def test_a_command_line_is_written_without_users_passwords_and_queries(word: str, written: str) -> None:
+    assert without_secrets([word]) == (written,)
