@@ -24,7 +24,7 @@ from profkit.core.types import HistorySummary
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.profiling.summarize import summarize_report
 from profkit.regression.history import open_history
-from profkit.regression.summary import summarize_history
+from profkit.regression.trends import summarize_history
 from profkit.reporting.extras import read_extras
 from profkit.reporting.html import page
 from profkit.reporting.site.folder import prepare_folder, write_site

@@ -1,32 +1,53 @@
-"""Series over time: the trend of a series with its segments and change points."""
+"""Series over time: the trend of a series with its segments and change points, of a file, and of a whole history."""
 
 from __future__ import annotations
 
+import re
+import shlex
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from fnmatch import fnmatchcase
+from math import isfinite
 from pathlib import Path
+from statistics import median
 
-from profkit.core.errors import UsageError
+from profkit.core.codec import without_collector
+from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.files.regular import read_start
+from profkit.core.progress import Progress, Silent
 from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
+    HistorySummary,
     Point,
     Scope,
     Segment,
     Series,
     SeriesKey,
+    SeriesSummary,
     Trend,
 )
+from profkit.core.types.history import SUMMARY_DAYS
 from profkit.regression.change_points import SeriesFindings, examine_series
-from profkit.regression.detection import segments_of
+from profkit.regression.detection import rule_for, segments_of
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.history.queries import ALL
-from profkit.regression.history.series_file import read_series_file
+from profkit.regression.history.store import ALL
+from profkit.regression.times import iso_time, microseconds
 
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
 # are thousands; of an evaluation the speed-up over all tests.
 DEFAULT_METRICS = ("time.geometric_mean", "time.median", "speedup.geometric_mean", "tests.failed")
+LEVEL_NIGHTS = 7  # whose median is a level: as many as a metric needs until it is decided
+_DAY = timedelta(days=1) // timedelta(microseconds=1)
+_EACH = 20  # series between two words on how far it is
+LARGEST = 64 << 20  # bytes
+MOST_VALUES = 100_000
+MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "+inf", "infinity"}
+EXPECTED = "give it one value a line: cut -d, -f2 TABLE.csv > FILE takes the second column of a table"
+# There is one way only to divide the digits: with more, a long line of them takes ages.
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def trends_of(
@@ -75,14 +96,16 @@ def trend_of_file(path: Path) -> Trend:
 
     Raises UnreadableReport for what is no such file.
     """
-    file = read_series_file(path)
+    name, values = read_series_file(path)
     points = tuple(
         Point(label, label, "", value if value is not None else 0.0, valid=value is not None)
-        for label, value in zip(file.labels, file.values, strict=True)
+        for label, value in values.items()
     )
-    series = Series(SeriesKey(path.stem, "", file.name, Scope("run")), "", "none", points)
-    findings = examine_series(file.values)
-    changes = tuple(replace(change, started=file.labels[change.index]) for change in findings.change_points)
+    series = Series(SeriesKey(path.stem, "", name, Scope("run")), "", "none", points)
+    findings = examine_series(list(values.values()))
+    changes = tuple(
+        replace(change, started=points[change.index].started) for change in findings.change_points
+    )
     whole = (Segment(0, len(points) - 1, "begin"),)
     return Trend(series, whole, changes, findings.noise, findings.detectable, findings.autocorrelation)
 
@@ -111,3 +134,111 @@ def _split_pattern(known: Sequence[Series], pattern: str) -> tuple[str, str | No
     workload, _, rest = pattern.partition(":")
     metric, _, scope = rest.partition(":")
     return workload or "*", metric or ("*" if scope else None), scope or None
+
+
+# ---------------------------------------------------------------- a whole history
+
+
+def summarize_history(
+    history: History, *, days: int | None = None, progress: Progress | None = None
+) -> HistorySummary:
+    """The trend of every series with its level; `days`: only runs of the last so many days before the newest run.
+
+    Without the trials of one checkout against itself, which say something of the machine and nothing of a workload.
+    It takes 3 ms for a series of a year. Raises UnreadableReport for a damaged history.
+    """
+    told = progress if progress is not None else Silent()
+    with without_collector():
+        told.begin("read", str(history.path))
+        entries = history.entries()
+        chosen = HistoryFilter()
+        if days is not None and entries:
+            since = iso_time(microseconds(entries[-1].started) - days * _DAY)
+            chosen = HistoryFilter(since=since)
+            entries = history.entries(chosen)
+        known = history.series(chosen, samples=False)
+        accepted = history.accepted()
+        told.end(f"{len(entries)} runs, {len(known)} series")
+        told.begin("look for changes", f"{len(known)} series")
+        series = []
+        for number, each in enumerate(known):
+            if number % _EACH == 0:
+                told.move(f"{number} of {len(known)} series")
+            series.append(summarize_trend(trend_of(each, accepted)))
+        told.end(f"{sum(len(one.trend.change_points) for one in series)} changes")
+    return HistorySummary(tuple(series), entries)
+
+
+def summarize_trend(trend: Trend) -> SeriesSummary:
+    """A trend with its level now and before; both are of the machine and the segment of the last valid value."""
+    key = trend.series.key
+    rule = rule_for(key.metric, scope=key.scope)
+    begin = max((segment.first for segment in trend.epochs), default=0)
+    alike = [(i, p) for i, p in enumerate(trend.series.points) if i >= begin and p.valid]
+    if not alike:
+        return SeriesSummary(trend, rule.gates)
+    machine = alike[-1][1].machine
+    alike = [(i, p) for i, p in alike if p.machine == machine]
+    month = iso_time(max(0, microseconds(alike[-1][1].started) - SUMMARY_DAYS * _DAY))
+    end = bisect_right([point.started for _, point in alike], month)  # all in UTC: as texts they are in order
+    before = _level(trend, alike[:end]) if end else None
+    level = _level(trend, alike)
+    counts = None
+    if trend.detectable is not None and level:
+        counts = max(trend.detectable, rule.floor(level) / abs(level))
+    return SeriesSummary(trend, rule.gates, level, before, counts)
+
+
+def _level(trend: Trend, alike: list[tuple[int, Point]]) -> float:
+    """The median of the last values since the last change among them."""
+    last = alike[-1][0]
+    since = max((c.index for c in trend.change_points if c.index <= last), default=0)
+    return median(point.value for i, point in alike[-LEVEL_NIGHTS:] if i >= since)
+
+
+# ---------------------------------------------------------------- a series in a file
+
+
+def read_series_file(path: Path) -> tuple[str, dict[str, float | None]]:
+    """The name of the series in a file, and its values by the numbers of their lines; None: a line says there is none.
+
+    Blank lines and those that begin with # are passed over. Raises UnreadableReport where the file cannot be read, or a
+    line is no number.
+    """
+    lines = [
+        (number, line.strip())
+        for number, line in enumerate(_read_lines(path), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    name = "value"
+    if lines and re.match(r"[^\W\d_][\w .()/%-]*$", lines[0][1]) and lines[0][1].lower() not in MISSING:
+        name = lines.pop(0)[1]
+    values = {str(number): _value(path, number, line) for number, line in lines}
+    if all(value is None for value in values.values()):
+        raise UnreadableReport(f"{path.name} holds no value", EXPECTED)
+    return name, values
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        raw = read_start(path, LARGEST + 1)
+    except IsADirectoryError as error:
+        raise UnreadableReport(f"{path} is a folder, not a series", "name a file in it") from error
+    except OSError as error:
+        raise UnreadableReport(
+            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
+        ) from error
+    lines = re.split(r"\r\n|\n|\r", raw.decode("utf-8-sig", errors="replace"))
+    if len(raw) > LARGEST or len(lines) > MOST_VALUES:
+        raise UnreadableReport(
+            f"{path.name} is too much for one series: more than {LARGEST >> 20} MB or {MOST_VALUES:,} lines",
+            f"take its end: tail -n 100000 {shlex.quote(path.name)}",
+        )
+    return lines
+
+
+def _value(path: Path, number: int, line: str) -> float | None:
+    value = float(line) if _NUMBER.fullmatch(line) else None
+    if value is None and line.lower() not in MISSING:
+        raise UnreadableReport(f"{path.name}, line {number}: {line[:40]!r} is no number", EXPECTED)
+    return value if value is not None and isfinite(value) else None

@@ -25,16 +25,10 @@ WIDTH = 80
 # at the no-break one, so a private character stands there until the text is done.
 _STICKY = re.compile(r"(?<=\d) (?=%|x\b|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _GLUE = "\ue000"
-_NUMBER = re.compile(r"[±+<-]?\d[^█-▏;:]{,25}|-")  # with its unit and a remark, but no sentence
 # A table of this many columns that is too wide goes on below, with its first column again; a smaller one is folded.
 _BREAKABLE = 4
 _NAME = 20  # characters that a name keeps at least
 _PROSE = 100  # columns beyond which sentences are tiring to read, however wide the screen is
-
-
-def is_number(text: str) -> bool:
-    """Whether a cell holds a number with its unit, or a dash for none."""
-    return _NUMBER.fullmatch(text) is not None
 
 
 class Screen:
@@ -102,15 +96,6 @@ class Screen:
         grid.add_column(ratio=1, overflow="fold")  # rich's default cuts a long word off
         grid.add_row(_text([label]), _text(parts))
         self.console.print(Padding(grid, (0, 0, 0, indent)), width=self._prose)
-
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> None:
-        """A table of plain texts: a column is aligned as numbers where all of its cells are some."""
-        lines = []
-        for number, title in enumerate(columns):
-            cells = [row[number] for row in rows]
-            numeric = number > 0 and all(map(is_number, cells)) and set(cells) != {"-"}
-            lines.append(TableColumn(title, numeric, kernel=number == 0 and title != "range"))
-        self.grid(lines, [[[cell] for cell in row] for row in rows], indent)
 
     def grid(
         self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int = 2

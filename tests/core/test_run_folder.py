@@ -143,6 +143,7 @@ def test_the_document_has_the_contracts_shape() -> None:
         "fix": None,
         "doubt": None,
         "code": None,
+        "cause": None,
     }
     VALIDATOR.validate(data)
 

@@ -291,11 +291,11 @@ def nightly_files() -> tuple[bytes, ...]:
 def states() -> tuple[bytes, ...]:
     """The folder of two nights with how far each came."""
     from profkit.core.codec import to_plain_data
+    from profkit.core.types import Fact, NightPairs
     from profkit.regression.nightly.session import (
         STATE_FILE,
         STATE_SCHEMA,
         NightState,
-        PairedWorkload,
         WorkloadState,
     )
     from tests.paired_documents import compared
@@ -306,8 +306,8 @@ def states() -> tuple[bytes, ...]:
     }
     slower = compared()
     paired = {
-        "a": PairedWorkload("0f1e", slower.changes, slower.pairing, notes=("n",)),
-        "b": PairedWorkload(why="w", fix="f"),
+        "a": NightPairs("0f1e", changes=slower.changes, pairing=slower.pairing, notes=(Fact("n"),)),
+        "b": NightPairs(code="failed", message="w", fix="f"),
     }
     begun = NightState("n1", "2026-01-01T00:00:00+00:00", "1a2b", 5.0, done, paired)
     body = json_text({"schema": STATE_SCHEMA, **to_plain_data(begun)}).encode()  # type: ignore[dict-item]
@@ -324,6 +324,7 @@ def bisections() -> tuple[bytes, ...]:
         BisectPart,
         BisectSearch,
         BisectStep,
+        Fact,
         SkippedCommit,
     )
     from profkit.regression.bisect.state import FILE_NAME, SCHEMA
@@ -357,7 +358,7 @@ def bisections() -> tuple[bytes, ...]:
             options,
             (search,),
             {row[3]: "subject"},
-            ("note",),
+            (Fact.of("text", text="note"),),
         )
         for search in (whole, begun)
     ]

@@ -165,11 +165,8 @@ def read_bisection(path: Path, depth: int) -> None:
     """As `bisect --resume` reads its folder, works out the next step, and shows it at its end."""
     from math import log
 
-    from profkit.regression.bisect.posterior import Rules
-    from profkit.regression.bisect.worth import is_enough
-
-    from profkit.regression.bisect.measure import checked_pairs, observed
-    from profkit.regression.bisect.search import Move, next_move
+    from profkit.regression.bisect.measure import observed
+    from profkit.regression.bisect.search import Move, Rules, is_enough, next_move
     from profkit.regression.bisect.state import read_state
     from profkit.reporting import terminal
     from profkit.reporting.html.page import render as page
@@ -179,13 +176,13 @@ def read_bisection(path: Path, depth: int) -> None:
     rules = Rules(document.options.certainty, log(1 + document.options.floor))
     for search in document.searches:
         places = {commit: place for place, commit in enumerate((search.good, *search.commits))}
-        steps = [(checked_pairs(step), places[step.earlier], places[step.later]) for step in search.steps]
+        steps = [(step.pairs, places[step.earlier], places[step.later]) for step in search.steps]
         seen = [observed(pairs, steps[0][0], earlier, later) for pairs, earlier, later in steps]
         skipped = frozenset(places[one.commit] for one in search.skipped)
         if seen:
             next_move(len(search.commits), skipped, seen, rules)
             last = Move(seen[-1].earlier, seen[-1].later)
-            is_enough(last, len(search.commits), skipped, seen, rules, 1.0)
+            is_enough(last, len(search.commits), skipped, seen, rules)
     terminal.render(view(document, "folder"))
     page(view(document, "folder"))
 
@@ -251,7 +248,7 @@ def read_cubin(path: Path, depth: int) -> None:
 
 def read_series(path: Path, depth: int) -> None:
     """As `detect FILE`."""
-    from profkit.regression.history.series_file import read_series_file
+    from profkit.regression.trends import read_series_file
 
     read_series_file(path)
 

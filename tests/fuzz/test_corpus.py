@@ -58,7 +58,7 @@ def test_a_folder_is_packed_as_it_was() -> None:
 
 
 def test_a_fault_of_a_reader_is_seen_and_made_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from profkit.regression.history import series_file
+    from profkit.regression import trends as series_file
 
     def read_series_file(path: Path) -> None:
         if b"bad" in path.read_bytes():

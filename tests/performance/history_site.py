@@ -25,7 +25,7 @@ from typing import Any
 
 from profkit.core.types import HistorySummary
 from profkit.regression.history import open_history
-from profkit.regression.summary import summarize_history
+from profkit.regression.trends import summarize_history
 from profkit.reporting.site.folder import prepare_folder, write_site
 from profkit.reporting.site.pages import SiteOptions, site_files
 from tests.browser import started, why_not

@@ -8,8 +8,7 @@ import pytest
 
 from profkit.core.types import AcceptedChange, Scope, SeriesSummary
 from profkit.regression.history import open_history
-from profkit.regression.summary import summarize_history
-from profkit.regression.trends import trends_of
+from profkit.regression.trends import summarize_history, trends_of
 from tests.regression.history.entries import entry, value
 
 NOISE = (0.0, 1e-6, -1e-6, 2e-6, -2e-6)

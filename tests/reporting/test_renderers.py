@@ -496,6 +496,7 @@ def test_unknown_verdicts_of_one_cause_are_told_in_one_line_without_details() ->
             "",
             RUN,
             "unavailable",
+            cause=cause,
         )
         for name in ("ipc", "l1-miss-rate", "roofline")
     )

@@ -98,7 +98,8 @@ def derive_reading(
         if reading.value is None:
             why = reading.reason or ""
             needs = why if reading.code == "input" else f"it needs {reading.metric}: {why}"
-            return unavailable_reading(name, scope, needs, reading.fix, source, "input")
+            missing = unavailable_reading(name, scope, needs, reading.fix, source, "input")
+            return replace(missing, cause=reading.cause or reading.reason)
         values.append(reading.value)
     try:
         value = compute(*values)
@@ -155,7 +156,7 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
                 )
             ended = {"skipped": "was skipped", "failed": "failed"}.get(result.state, "was interrupted")
             reason = f"the {source_pass} pass {ended}" + (f": {result.reason}" if result.reason else "")
-            return unavailable_reading(name, scope, reason, result.fix)
+            return replace(unavailable_reading(name, scope, reason, result.fix), cause=result.reason)
     if document.plan is None:
         return unavailable_reading(name, scope, "it is not in the report")
     if source_pass in {planned.name for planned in document.plan.passes}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.metrics.derive import ALWAYS_ON
@@ -128,7 +129,8 @@ def verdict_on(
             return verdict("not-applicable", reading.reason or "not a Python program")
         fix = tuple(line for line in (reading.fix or target.unknown,) if line)
         reason = f"{metric(target.metric).title} not known: {reading.reason}"
-        return verdict("unknown", reason, fix, code=reading.code)
+        unknown = verdict("unknown", reason, fix, code=reading.code)
+        return replace(unknown, cause=reading.cause or reading.reason)
     value = _value_text(target, reading)
     if reading.doubt is not None:
         return verdict("unknown", f"{value}, which is uncertain: {reading.doubt}")

@@ -81,7 +81,9 @@ def evaluate_kernel_targets(
             if reading is None:
                 missing = "it is not in the report"
                 reading = replace(uncounted, scope=kernel.scope)
-                reading = replace(reading, reason=missing, fix=None, code=None) if own else reading
+                reading = (
+                    replace(reading, reason=missing, fix=None, code=None, cause=None) if own else reading
+                )
             verdict = verdict_on(target, reading, [*own, *around], TargetContext(kernel=kernel))
             owner = kernel_owner(kernel.scope.name or "")
             if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
@@ -139,6 +141,7 @@ def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) 
             target.unit,
             RUN,
             "unavailable",
+            cause="no kernel is in the report",
         )
         for target in targets
         if target.always
@@ -190,8 +193,9 @@ def _verdict_on_run(
     if lost + _total_share(unsure) >= DECIDING_SHARE or without_counters > DECIDING_SHARE + 1e-9:
         cause = max(unsure or unknown, key=lambda kernel: kernel.share).verdict if unknown else None
         reason, code = f"{metric(target.metric).title} not known: {uncounted.reason}", uncounted.code
+        shared = uncounted.cause or uncounted.reason
         if cause is not None and unsure:
-            reason, code = cause.reason, cause.code
+            reason, code, shared = cause.reason, cause.code, cause.cause
             if len(judged) > 1:
                 reason = f"not known for {_share_text(dark)} of the GPU time: {_short_kernel_name(cause)}: {reason}"
         return replace(
@@ -202,6 +206,7 @@ def _verdict_on_run(
             quality=cause.quality if cause is not None else "unavailable",
             advice=cause.advice if cause is not None else (),
             code=code,
+            cause=shared,
         )
     if met and (_total_share(met) >= DECIDING_SHARE or not silent):
         part = _share_text(_total_share(met))

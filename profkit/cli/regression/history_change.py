@@ -184,7 +184,7 @@ def site(
     from profkit.cli.progress import progress_for
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
-    from profkit.regression.summary import summarize_history
+    from profkit.regression.trends import summarize_history
     from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import without_control_characters
     from profkit.reporting.site.folder import prepare_folder, run_links, write_site

@@ -125,6 +125,7 @@ class Reading:
     fix: str | None = None
     doubt: str | None = None
     code: ReasonCode | None = None
+    cause: str | None = None  # the reason at the bottom, where this one follows from another reading or pass
 
     def __post_init__(self) -> None:
         if (self.value is None) != (self.quality == "unavailable"):
@@ -256,3 +257,6 @@ class Verdict:
     # The most that keeping the target could win over the whole run, as a share of its time (Amdahl), 0..1.
     gain: float | None = None
     code: ReasonCode | None = None  # of the reading that there is none of
+    cause: str | None = (
+        None  # of an unknown one: why there is no such reading, which several targets may share
+    )

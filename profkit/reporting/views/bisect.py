@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from math import log
 
 from profkit.core.formatting import format_figures, plural, shorten
-from profkit.core.types import BisectDocument, BisectPart, BisectPlan, BisectSearch, BisectState, BisectStep
+from profkit.core.types import (
+    BisectDocument,
+    BisectPart,
+    BisectPlan,
+    BisectSearch,
+    BisectState,
+    BisectStep,
+    Fact,
+)
 from profkit.reporting.charts.series import CommitChance, CommitTest, commit_charts
 from profkit.reporting.view import (
     Block,
@@ -186,7 +194,7 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
         if part.files:
             title = f"What changed in {part.commits[-1][:_SHORT]}"
             yield Section(title, (Items(tuple(code(name) for name in part.files), brief=8),))
-    yield from notes([*map(fact_text, document.notes), *_method(document)])
+    yield from notes([*map(_note, document.notes), *_method(document)])
     if parts:
         yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))
 
@@ -261,6 +269,13 @@ def _word(search: BisectSearch, step: BisectStep) -> Text:
             return "like GOOD" if good else "like BAD"
         return "like GOOD" if share < _NEAR else "like BAD" if 1 - _NEAR < share < 1 + _NEAR else "neither"
     return Label(_STATUSES[step.word], step.word.upper()).span
+
+
+def _note(fact: Fact) -> Text:
+    try:
+        return fact_text(fact)
+    except (LookupError, ValueError):  # of a file that somebody else wrote
+        return fact.code
 
 
 def _method(document: BisectDocument) -> list[Text]:

@@ -390,9 +390,18 @@ def _all_numbers(document: RunDocument, texts: Texts) -> Section | None:
             continue
         section = _concern_section(summary)
         in_table = backend_named(document.backend).per_kernel and summary.concern in _IN_KERNELS
-        repeated = summary.concern == "time" or in_table or any(c in summary.headline for c in causes)
+        repeated = (
+            summary.concern == "time"
+            or in_table
+            or any(_why(reading) in causes for reading in summary.readings)
+        )
         blocks.append(Detail((section,)) if repeated else section)
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
+
+
+def _why(reading: Reading) -> str | None:
+    """Why there is no value: the cause that it shares with others, else its own reason."""
+    return None if reading.value is not None else reading.cause or reading.reason
 
 
 def _concern_section(summary: SummaryText) -> Section:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import Literal
 
 from profkit.analysis.kernel_names import shape
 from profkit.analysis.metrics import all_metrics, metric
@@ -102,8 +104,8 @@ def kernel_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
             lambda row: row.time.kernel.shared if row.time is not None else None,
             meaning="shared memory per block",
         ),
-        KernelColumn("Blocks", "count", lambda row: _product(row, 0), meaning="blocks of the grid"),
-        KernelColumn("Threads", "count", lambda row: _product(row, 1), meaning="threads per block"),
+        KernelColumn("Blocks", "count", lambda row: _size(row, "grid"), meaning="blocks of the grid"),
+        KernelColumn("Threads", "count", lambda row: _size(row, "block"), meaning="threads per block"),
     )
 
 
@@ -161,17 +163,10 @@ def _share(row: KernelRow) -> CellValue:
     return None if row.share is None else 100 * row.share
 
 
-def _product(row: KernelRow, place: int) -> CellValue:
-    """Blocks (0) or threads of a block (1), from `132x1x1 of 384x1x1`."""
-    parts = (row.scope.id or "").split(" of ")
-    if len(parts) != 2:
-        return None
-    product = 1
-    for size in parts[place].split("x"):
-        if not size.isdecimal() or len(size) > 12:
-            return None
-        product *= int(size)
-    return product
+def _size(row: KernelRow, side: Literal["grid", "block"]) -> CellValue:
+    """Blocks of the grid, or threads of a block; None where no shape is told."""
+    sizes: tuple[int, ...] = getattr(row.time.kernel, side) if row.time is not None else ()
+    return prod(sizes) if sizes else None
 
 
 def _is_known(value: CellValue) -> bool:

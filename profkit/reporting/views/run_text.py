@@ -58,8 +58,8 @@ def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     """Unknown verdicts by their common cause (`the counters pass was not asked for`), where several share one."""
     causes: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        if verdict.verdict == "unknown":
-            causes.setdefault(verdict.reason.rsplit(": ", 1)[-1], []).append(verdict)
+        if verdict.verdict == "unknown" and verdict.cause is not None:
+            causes.setdefault(verdict.cause, []).append(verdict)
     return {cause: same for cause, same in causes.items() if len(same) > 1}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.types import HistorySummary
 from profkit.regression.history import open_history
-from profkit.regression.summary import summarize_history
+from profkit.regression.trends import summarize_history
 from profkit.reporting.site.folder import prepare_folder, run_links, write_site
 from profkit.reporting.site.pages import SiteOptions, site_files
 from tests.browser import Visit, visit

@@ -54,10 +54,7 @@ def reason_of(metric: MetricOutcome, pairs: NightPairs | None = None) -> str:
         return f"{_by_past(metric, metric.by_past)}; {code}: the machine or a package changed"
     if metric.code in (PAIRED, EXACTLY):
         return _beside_base(metric, pairs)
-    text = _by_past(metric, metric.code)
-    if metric.change is not None and metric.change.word == "ambiguous":
-        text += "; a re-run beside the last good commit did not decide"
-    return text
+    return _by_past(metric, metric.code)
 
 
 def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:

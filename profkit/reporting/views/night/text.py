@@ -114,16 +114,11 @@ def disturbances(workload: WorkloadOutcome) -> list[str]:
 
 
 def evidence(metric: MetricOutcome) -> list[str]:
-    """What the re-run of a suspect showed, and where to look: the commits since the last good one."""
-    lines = []
-    change = metric.change if metric.code not in BESIDE_BASE else None
-    if change is not None and None not in (change.ratio, change.low, change.high):
-        by, low, high = (_signed((end or 0.0) - 1) for end in (change.ratio, change.low, change.high))
-        lines.append(f"side by side with the last good commit: {by}, between {low} and {high}")
+    """Where to look: the commits since the last good one."""
     good, here = metric.good_commit, metric.commit
     if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
-        lines.append(f"commits since then: git log {good[:12]}..{here[:12]}")
-    return lines
+        return [f"commits since then: git log {good[:12]}..{here[:12]}"]
+    return []
 
 
 def next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
