@@ -20,7 +20,7 @@ TESTS = {"startswith", "endswith", "find", "index", "count", "partition"}
 ALLOWED = {
     "analysis/stacks/files.py": "a unit that is the title is not said again",
     "reporting/views/run.py": "a reason or cause that stands in a text above is not said again",
-    "reporting/views/checks.py": "a version that stands in the detail is not said again",
+    "reporting/views/plan.py": "a version that stands in the detail is not said again",
 }
 
 

@@ -65,7 +65,7 @@ def doctor(
     from profkit.core.errors import UsageError
     from profkit.profiling.doctor import blocking_reason, diagnose
     from profkit.reporting import json
-    from profkit.reporting.views.checks import view
+    from profkit.reporting.views.plan import checks_view as view
 
     elsewhere = places_of(on, on_python)
     asked = {

@@ -32,7 +32,7 @@ def scrub(
     """Copy a report in text, or a run, without host, user, command line and paths."""
     from profkit.profiling.scrub import scrub as scrubbed
     from profkit.reporting import json
-    from profkit.reporting.views.checks import scrubbed_view
+    from profkit.reporting.views.plan import scrubbed_view
 
     done = scrubbed(report, output)
     if format is OutputFormat.json:

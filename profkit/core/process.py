@@ -56,8 +56,6 @@ class ProcessOutcome:
     use: TreeUse | None = None  # what else it used
     # the kernel counted `peak_rss`; else it is the largest of what was seen now and then
     rss_counted: bool = False
-    # where the kernel did not: what the largest process had at most; 0 where that is not known
-    rss_most: int = 0
 
     @property
     def ok(self) -> bool:
@@ -123,7 +121,7 @@ def run(
             child = _start(argv, env, cwd, stdin, printed)
             tree = ProcessTree(child.pid)
         output = _OutputReader(child, log, hidden)
-    timed_out, largest, most = False, 0, 0
+    timed_out, largest = False, 0
     usage: list[tuple[float, float, float]] = []
     try:
         if hurry.is_set():
@@ -133,7 +131,7 @@ def run(
             _end(child, tree, min(finish, LAST_SECONDS), start, tick, end_signal)
         seconds = time.monotonic() - start
         tree.look_at_end()
-        largest, most = _reap(child)
+        largest = _reap(child)
         left = tree.end(grace=0.5)
     except BaseException:
         try:
@@ -160,7 +158,6 @@ def run(
         usage=tuple(usage),
         use=tree.use,
         rss_counted=largest > 0,
-        rss_most=most,
     )
 
 
@@ -258,11 +255,11 @@ def _end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]
         os.close(handle)
 
 
-def _reap(child: subprocess.Popen[bytes]) -> tuple[int, int]:
+def _reap(child: subprocess.Popen[bytes]) -> int:
     """Take the child's status; the largest resident set in bytes of it or of what it waited for, 0 where not known.
 
     The kernel counts from before the child became another program, when it was as large as this process: what is not
-    larger is not known (Linux, `exec_mmap`), but that it is not larger: the second number.
+    larger is not known (Linux, `exec_mmap`).
     """
     if child.returncode is None:
         with contextlib.suppress(ChildProcessError):
@@ -270,9 +267,9 @@ def _reap(child: subprocess.Popen[bytes]) -> tuple[int, int]:
             child.returncode = os.waitstatus_to_exitcode(status)
             ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             unit = 1 if sys.platform == "darwin" else 1024
-            return (int(use.ru_maxrss) * unit, 0) if use.ru_maxrss > ours else (0, ours * unit)
+            return int(use.ru_maxrss) * unit if use.ru_maxrss > ours else 0
     child.wait()
-    return 0, 0
+    return 0
 
 
 def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:

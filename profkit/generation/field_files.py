@@ -24,7 +24,7 @@ from profkit.analysis.generation import (
 from profkit.core.codec import to_plain_data
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts
-from profkit.reporting.views.evaluation.text import percent, speedup_text
+from profkit.reporting.views.cases import percent, speedup_text
 from profkit.reporting.views.generation.text import (
     STOPPED,
     asked_model,

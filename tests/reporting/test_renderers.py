@@ -33,7 +33,6 @@ from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.markdown import escape_markdown, inline_code
 from profkit.reporting.plain_text import without_control_characters
-from profkit.reporting.views import checks as checks_view
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
 from profkit.reporting.views.summaries import summary_texts
@@ -444,7 +443,7 @@ CHECKS = (
 
 
 def test_checks_have_state_detail_version_and_fix() -> None:
-    text = text_of(checks_view.view(CHECKS))
+    text = text_of(plan_view.checks_view(CHECKS))
     for part in ("~ LIMITED", "✓ OK", "✗ MISSING", "✗ REFUSED", "3.19.0", "fix: pip install torch"):
         assert part in text
     assert text.startswith("1 OK, 1 LIMITED, 1 MISSING, 1 REFUSED; 3 fixes below.\n")
@@ -459,7 +458,7 @@ def test_checks_as_json_are_one_document() -> None:
         "name": "valgrind", "state": "ok", "detail": "ran a program in 0.6 s", "fix": None, "path": None,
         "version": "3.19.0",
     }  # fmt: skip
-    assert text_of(checks_view.view(())) == "nothing was checked.\n"
+    assert text_of(plan_view.checks_view(())) == "nothing was checked.\n"
 
 
 # ---------------------------------------------------------------- any text

@@ -13,8 +13,9 @@ from profkit.core.types import SweepDocument
 from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.report_files import write_sweep_reports
+from profkit.reporting.views.cases import percent, ratio
 from profkit.reporting.views.sweep import view
-from profkit.reporting.views.sweep.text import conclusions, markers, missing_cases, ratio, share_text
+from profkit.reporting.views.sweep.text import conclusions, markers, missing_cases
 from tests import sweep_documents as sweeps
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import text_of
@@ -165,7 +166,7 @@ def test_speedups_are_short(value: float | None, told: str) -> None:
 
 
 def test_a_small_share_keeps_its_figures() -> None:
-    assert [share_text(share) for share in (0.0123, 0.512, 1.34, None)] == ["1.2 %", "51.2 %", "134.0 %", "-"]
+    assert [percent(share) for share in (0.0123, 0.512, 1.34, None)] == ["1.2 %", "51.2 %", "134.0 %", "-"]
 
 
 def test_markdown_has_a_table_for_each_panel_and_the_best_in_bold() -> None:

@@ -15,7 +15,7 @@ from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
-from profkit.reporting.views import checks, comparison, generation, history, night, plan, run, sweep
+from profkit.reporting.views import comparison, generation, history, night, plan, run, sweep
 from profkit.reporting.views.sweep import check as sweep_check
 from tests import gpu_documents
 from tests import sweep_documents as sweeps
@@ -47,12 +47,12 @@ VIEWS: dict[str, View] = {
     "history": history.history_view([ENTRY], [], "history.sqlite", 1),
     "entry": history.entry_view(ENTRY),
     "plan": plan.view(gpu_documents.plan()),
-    "checks": checks.view([Check("perf", "missing", "not here", "apt install linux-perf")]),
+    "checks": plan.checks_view([Check("perf", "missing", "not here", "apt install linux-perf")]),
     "sweep": sweep.view(SWEEP, Path("reports/a-sweep")),
     "sweep without a baseline": sweep.view(sweeps.odd()["no baseline"]),
     "judged sweep": sweep_check.view(sweep_judged(SWEEP), SWEEP),
     "generation": generation.view(every_way(), Path("generated_kernels/spring")),
-    "scrubbed": checks.scrubbed_view("copy", [], []),
+    "scrubbed": plan.scrubbed_view("copy", [], []),
 }
 
 

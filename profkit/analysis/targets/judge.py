@@ -133,7 +133,8 @@ def verdict_on(
         return replace(unknown, cause=reading.cause or reading.reason)
     value = _value_text(target, reading)
     if reading.doubt is not None:
-        return verdict("unknown", f"{value}, which is uncertain: {reading.doubt}")
+        doubtful = verdict("unknown", f"{value}, which is uncertain: {reading.doubt}")
+        return replace(doubtful, cause=reading.doubt)
     if threshold is None or limit is None:
         return verdict("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in applies if condition.roof is not None):
@@ -160,7 +161,7 @@ def verdict_on(
     limits = tuple(condition for condition in target.excused if condition.where)
     if first(limits, None) or any(holds is None and condition.where for condition, holds, _ in applies):
         why = context.kernel.reason if context.kernel is not None else "it was not counted"
-        return verdict("unknown", f"{value}, but what limits it is not known: {why}")
+        return replace(verdict("unknown", f"{value}, but what limits it is not known: {why}"), cause=why)
     if (doubted := first(target.doubted, False, None)) is not None:
         condition, why, _ = doubted
         return verdict("unknown", f"{value}, but {why}", (condition.fix,) * bool(condition.fix))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -51,6 +51,10 @@ def add_to(app: typer.Typer) -> None:
     app.command("compare", epilog=EXAMPLES)(compare)
 
 
+def _versions_option(name: str, text: str, **more: Any) -> Any:
+    return typer.Option(name, help=text, rich_help_panel=VERSIONS, **more)
+
+
 def compare(
     words: Annotated[
         list[str] | None,
@@ -60,85 +64,40 @@ def compare(
         ),
     ] = None,
     base: Annotated[
-        str | None,
-        typer.Option(
-            "--base",
-            help="Run the command at this commit, and as it is here, in turn.",
-            rich_help_panel=VERSIONS,
-        ),
+        str | None, _versions_option("--base", "Run the command at this commit, and as it is here, in turn.")
     ] = None,
     head: Annotated[
-        str | None,
-        typer.Option(
-            "--head",
-            help="The commit in question (default: the files as they are).",
-            rich_help_panel=VERSIONS,
-        ),
+        str | None, _versions_option("--head", "The commit in question (default: the files as they are).")
     ] = None,
-    a: Annotated[
-        str | None, typer.Option("--a", help="A command to start from.", rich_help_panel=VERSIONS)
-    ] = None,
-    b: Annotated[
-        str | None, typer.Option("--b", help="The command in question.", rich_help_panel=VERSIONS)
-    ] = None,
+    a: Annotated[str | None, _versions_option("--a", "A command to start from.")] = None,
+    b: Annotated[str | None, _versions_option("--b", "The command in question.")] = None,
     setup: Annotated[
         str | None,
-        typer.Option(
-            "--setup",
-            help="Run in each checkout before its first run; kept for the next time.",
-            rich_help_panel=VERSIONS,
-        ),
+        _versions_option("--setup", "Run in each checkout before its first run; kept for the next time."),
     ] = None,
     suite: Annotated[
         Path | None,
-        typer.Option(
-            "--suite",
-            help="Compare all workloads of this nightly's file.",
-            metavar="FILE.yaml",
-            rich_help_panel=VERSIONS,
-        ),
+        _versions_option("--suite", "Compare all workloads of this nightly's file.", metavar="FILE.yaml"),
     ] = None,
     budget: Annotated[
-        float,
-        typer.Option(
-            "--budget",
-            help="Seconds for all pairs of runs of one workload.",
-            rich_help_panel=VERSIONS,
-            min=1.0,
-        ),
+        float, _versions_option("--budget", "Seconds for all pairs of runs of one workload.", min=1.0)
     ] = 60.0,
     sampling: Annotated[
-        float,
-        typer.Option(
-            "--sampling",
-            help="Seconds that one process samples what it marks.",
-            rich_help_panel=VERSIONS,
-            min=0.01,
-        ),
+        float, _versions_option("--sampling", "Seconds that one process samples what it marks.", min=0.01)
     ] = 1.0,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", help="Seconds for one process.", rich_help_panel=VERSIONS)
-    ] = None,
+    timeout: Annotated[float | None, _versions_option("--timeout", "Seconds for one process.")] = None,
     cause: Annotated[
-        bool,
-        typer.Option(
-            "--cause/--no-cause",
-            help="Where they differ, look for the reason.",
-            rich_help_panel=VERSIONS,
-        ),
+        bool, _versions_option("--cause/--no-cause", "Where they differ, look for the reason.")
     ] = True,
     cause_budget: Annotated[
         float | None,
-        typer.Option(
+        _versions_option(
             "--cause-budget",
-            help="Seconds for the reason, all of them used (default: until it is found, at most 60; on a GPU 240).",
-            rich_help_panel=VERSIONS,
+            "Seconds for the reason, all of them used (default: until it is found, at most 60; on a GPU 240).",
             min=5.0,
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of the random order.", rich_help_panel=VERSIONS)
-    ] = None,
+    seed: Annotated[int | None, _versions_option("--seed", "Of the random order.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Compare although the two are not alike.")] = False,
     across: Annotated[

@@ -120,9 +120,9 @@ KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "
 
 
 # Why a kernel of one run is another one of the other run: a similar name, the same operation of a framework, the same
-# kernels launched before and after it, the same grid and block, as many calls per iteration, the only own code without
-# a counterpart, the only kernel of both runs of one program, a library's kernel of the same kind (a matrix product).
-RoleSign = Literal["name", "operation", "neighbours", "shape", "calls", "alone", "only", "library"]
+# grid and block, as many calls per iteration, the only own code without a counterpart, the only kernel of both runs of
+# one program.
+RoleSign = Literal["name", "operation", "shape", "calls", "alone", "only"]
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,6 @@ class TracedRun:
         self.metal = document.metal is not None
         self.iterations = 1.0 if self.counted else traced_iterations(document)
         self.times = trace.kernels if trace is not None else ()
-        self.order = trace.order if trace is not None else ()
         self.total = sum(self.seconds(time) for time in self.times)
 
     def seconds(self, time: KernelTime) -> float:

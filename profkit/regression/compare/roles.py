@@ -21,23 +21,19 @@ from profkit.regression.compare.kernels import KernelPair, MatchedKernels, Trace
 LEAST_SHARE = 0.005  # of the GPU time: smaller kernels are not paired, and stand in nobody's way
 MOST = 64  # kernels of each side that are looked at, the largest first
 SAME_CALLS = 0.02  # calls per iteration, relative: the ends of a trace cut through an iteration
-MAIN_PLACE = 0.2  # of a kernel's launches: a place between two others that is rarer is not looked at
 LEAST_LIKENESS = 0.5  # of the words of both names that both have
 _ONE_ROLE = ("product", "flash-attention")  # kinds of library kernels that all do the same
 # a launch that became faster or slower by more does other work, unless its name says otherwise
 MOST_FASTER = 10.0
 
-_ITSELF = -1  # the neighbour of a kernel that is launched several times in a row
 _Signs: TypeAlias = frozenset[RoleSign]
 # What must agree, the surest first. A stage pairs what has one counterpart in it, and is the only one of that.
 _STAGES: tuple[_Signs, ...] = (
     frozenset({"operation", "calls"}),
-    frozenset({"name", "neighbours", "calls"}),
     frozenset({"name", "shape", "calls"}),
     frozenset({"name", "shape"}),
     frozenset({"name", "calls"}),
     frozenset({"name", "alone"}),
-    frozenset({"library", "neighbours", "calls"}),
     frozenset({"only"}),
 )
 
@@ -46,7 +42,7 @@ def pair_by_role(baseline: RunDocument, candidate: RunDocument, matched: Matched
     """`matched`, and those of one run alone that play the same role in theirs; each such pair says why it is one.
 
     Own code is paired by a similar name and one more sign; a library's kernels, whose names say nothing of the role, by
-    their operation or by what is launched before and after them. Encoders of Metal, named by numbers, are not paired.
+    their operation. Encoders of Metal, named by numbers, are not paired.
     """
     if (
         not matched.vanished
@@ -67,8 +63,7 @@ def _pair_once(
     before: TracedRun, after: TracedRun, matched: MatchedKernels, *, same_program: bool
 ) -> MatchedKernels | None:
     """One stage further: the pairs of the first stage that has any; None where none has."""
-    own = _candidates(before, matched.vanished, [pair.before for pair in matched.pairs])
-    counterparts = _candidates(after, matched.appeared, [pair.after for pair in matched.pairs])
+    own, counterparts = _candidates(before, matched.vanished), _candidates(after, matched.appeared)
     alike = _names_alike(own, counterparts)
     signs = {
         (a, b): _signs_of(one, two, (a, b) in alike, same_program=same_program)
@@ -90,9 +85,7 @@ def _pair_once(
     return None
 
 
-_NAMED: tuple[RoleSign, ...] = (
-    "operation", "name", "neighbours", "shape", "calls", "alone", "only", "library",
-)  # fmt: skip
+_NAMED: tuple[RoleSign, ...] = ("operation", "name", "shape", "calls", "alone", "only")
 
 
 def _pair_of(before: KernelTime, after: KernelTime, signs: _Signs) -> KernelPair:
@@ -113,18 +106,16 @@ class _Candidate:
     launch_seconds: float
     calls: float | None  # per iteration; None where the tool counted launches that it was told to
     operations: frozenset[str]  # in which no other kernel without counterpart is
-    neighbours: frozenset[tuple[int, int]]  # the pairs that it stands between; empty: not known
     only: bool  # the run has no other kernel
     alone: bool  # nor another of this kind without counterpart
     shape: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def _candidates(run: TracedRun, left: Sequence[KernelTime], paired: Sequence[KernelTime]) -> list[_Candidate]:
+def _candidates(run: TracedRun, left: Sequence[KernelTime]) -> list[_Candidate]:
     worth = [time for time in left if run.share(time) >= LEAST_SHARE][:MOST]
     kinds = {id(time): _kind_of(time.kernel.name) for time in worth}
     of_kind = Counter(kinds.values())
     names = Counter(name for time in left for name in set(_operations_of(time)))
-    places = _neighbours(run, paired)
     return [
         _Candidate(
             time,
@@ -132,7 +123,6 @@ def _candidates(run: TracedRun, left: Sequence[KernelTime], paired: Sequence[Ker
             time.total / (time.launches or 1),
             None if run.counted else run.calls(time),
             frozenset(name for name in _operations_of(time) if names[name] == 1),
-            places.get(id(time), frozenset()),
             len(run.times) == 1,
             of_kind[kinds[id(time)]] == 1,
             (time.kernel.grid, time.kernel.block),
@@ -155,25 +145,6 @@ def _operations_of(time: KernelTime) -> tuple[str, ...]:
     return (time.operation,) if main and time.operation is not None else ()
 
 
-def _neighbours(run: TracedRun, paired: Sequence[KernelTime]) -> Mapping[int, frozenset[tuple[int, int]]]:
-    """Of each kernel what it stands between in most of its launches: places where both neighbours are known ones."""
-    numbers = {id(time): number for number, time in enumerate(paired)}
-    labels = [numbers.get(id(time)) for time in run.times]
-    seen: dict[int, Counter[tuple[int | None, int | None]]] = {}
-    for previous, own, following in zip(run.order, run.order[1:], run.order[2:], strict=False):
-        if labels[own] is None:
-            around = [_ITSELF if n == own else labels[n] for n in (previous, following)]
-            seen.setdefault(id(run.times[own]), Counter())[around[0], around[1]] += 1
-    places = {}
-    for key, counts in seen.items():
-        most = MAIN_PLACE * counts.total()
-        main = [(a, b) for (a, b), count in counts.items() if count >= most]
-        known = [(a, b) for a, b in main if a is not None and b is not None]
-        if len(known) == len(main) and any(n != _ITSELF for place in known for n in place):
-            places[key] = frozenset(known)
-    return places
-
-
 # ---------------------------------------------------------------- what two kernels have in common
 
 
@@ -184,12 +155,8 @@ def _signs_of(before: _Candidate, after: _Candidate, alike: bool, *, same_progra
         signs.add("name")
     elif not 1 / MOST_FASTER <= faster <= MOST_FASTER:
         return frozenset()
-    if before.kind == after.kind and before.kind in _ONE_ROLE:
-        signs.add("library")
     if before.operations & after.operations:
         signs.add("operation")
-    if before.neighbours and before.neighbours == after.neighbours:
-        signs.add("neighbours")
     if all(before.shape) and before.shape == after.shape:
         signs.add("shape")
     if before.calls and after.calls and abs(after.calls / before.calls - 1) <= SAME_CALLS:

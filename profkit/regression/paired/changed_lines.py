@@ -13,64 +13,20 @@ from pathlib import PurePosixPath
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
 # Languages with functions in braces: what git takes for the function of a line is only the last one that began above.
-IN_BRACES = frozenset(
-    (
-        ".c",
-        ".h",
-        ".cc",
-        ".cpp",
-        ".cxx",
-        ".hh",
-        ".hpp",
-        ".hxx",
-        ".cu",
-        ".cuh",
-        ".m",
-        ".mm",
-        ".metal",
-        ".go",
-        ".rs",
-        ".java",
-        ".js",
-        ".ts",
-        ".swift",
-        ".kt",
-        ".cs",
-    )
-)
+IN_BRACES = frozenset((
+    ".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".cu", ".cuh", ".m", ".mm", ".metal", ".go", ".rs",
+    ".java", ".js", ".ts", ".swift", ".kt", ".cs",
+))  # fmt: skip
 _TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n]){1,8}'|^[ \t]*\#(?:\\\n|[^\n])*|[{};]""",
     re.DOTALL | re.MULTILINE,
 )
 _NAME = re.compile(r"([A-Za-z_~][A-Za-z0-9_]*)\s*(?:<[^<>()]*>\s*)?\(")
-_NO_FUNCTION = frozenset(
-    (
-        "if",
-        "for",
-        "while",
-        "switch",
-        "catch",
-        "return",
-        "sizeof",
-        "else",
-        "do",
-        "match",
-        "loop",
-        "defined",
-        "alignas",
-        "decltype",
-        "__attribute__",
-        "__declspec",
-        "__launch_bounds__",
-        "requires",
-        "noexcept",
-        "throw",
-        "synchronized",
-        "using",
-        "lock",
-        "guard",
-    )
-)
+_NO_FUNCTION = frozenset((
+    "if", "for", "while", "switch", "catch", "return", "sizeof", "else", "do", "match", "loop", "defined", "alignas",
+    "decltype", "__attribute__", "__declspec", "__launch_bounds__", "requires", "noexcept", "throw", "synchronized",
+    "using", "lock", "guard",
+))  # fmt: skip
 _COMMENT = re.compile(r"//|/\*|\*/|\*(\s|$)")
 
 

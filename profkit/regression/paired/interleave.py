@@ -88,7 +88,7 @@ class PairedRuns:
                 raise
             interrupted, words = True, self._look(spent=True)
         changes = [word.change for word in words.values() if word.change is not None]
-        memory, limited = self._memory_change()
+        memory = self._memory_change()
         return PairedResult(
             (*changes, *([memory] if memory is not None else [])),
             Pairing(
@@ -100,10 +100,7 @@ class PairedRuns:
                 len(self.failures),
             ),
             interrupted,
-            (
-                *(_limit_note(memory, (self.first, self.second)) if limited and memory is not None else ()),
-                *self._notes(words),
-            ),
+            tuple(self._notes(words)),
         )
 
     def _make_pair(self, draw: random.Random, deadline: float) -> None:
@@ -189,27 +186,12 @@ class PairedRuns:
     def _floor(self) -> HasFloor:
         return MetricFloor(TIME, self.options.floor, LEAST_SECONDS)
 
-    def _memory_change(self) -> tuple[Change | None, bool]:
-        """Of the peak memory; where one side is known and of the other only a limit, if it is different even from that.
-
-        Its size is then the least that it can be, and the second value is True.
-        """
-        for limited in (
-            (None, 0, 1) if len(self.pairs) > 1 else ()
-        ):  # which side may be known by its limit alone
-            sides = [
-                [run.rss or (run.rss_most if side == limited else None) for run in runs]
-                for side, runs in enumerate(zip(*self.pairs, strict=True))
-            ]
-            values = [(float(new), float(old)) for old, new in zip(*sides, strict=True) if new and old]
-            if len(values) < len(self.pairs):
-                continue
-            change = confirm(values, MEMORY_FLOOR, "lower", "B", max(4, len(values)), spent=True).change
-            if limited is None or change is None:
-                return change, False
-            larger = change.word == "different" and change.course == ("worse", "better")[limited]
-            return (change, True) if larger else (None, False)
-        return None, False
+    def _memory_change(self) -> Change | None:
+        """Of the peak memory, where it is known of all runs: below profkit's own size the kernel does not tell it."""
+        values = [(float(new.rss), float(old.rss)) for old, new in self.pairs if new.rss and old.rss]
+        if len(self.pairs) < 2 or len(values) < len(self.pairs):
+            return None
+        return confirm(values, MEMORY_FLOOR, "lower", "B", max(FIRST_ROUNDS, len(values)), spent=True).change
 
     def _notes(self, words: Mapping[Scope, Confirmation]) -> list[Fact]:
         notes = []
@@ -221,13 +203,6 @@ class PairedRuns:
             names = ", ".join(sorted(scope.name or "the whole process" for scope in lost))
             notes.append(Fact.of("not-in-both", names=names))
         return notes
-
-
-def _limit_note(change: Change, versions: tuple[Version, Version]) -> tuple[Fact]:
-    """Of which version the memory is only known to be small."""
-    side = 0 if change.baseline.value < change.candidate.value else 1
-    limit = (change.baseline, change.candidate)[side].value
-    return (Fact.of("memory-limit", version=versions[side].name, limit=limit),)
 
 
 def _width(change: Change) -> float:

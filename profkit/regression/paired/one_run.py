@@ -53,7 +53,6 @@ class OneRun:
     waited: float | None
     rss: int | None  # bytes, of the largest process; None where it is not known to the byte
     marked: bool
-    rss_most: int | None = None  # bytes, where it is not known: what it is at most
 
 
 def run_once(
@@ -79,7 +78,6 @@ def run_once(
         min(wait, outcome.seconds) if alone and not times else None,
         outcome.peak_rss if outcome.rss_counted else None,
         bool(times),
-        outcome.rss_most or None,
     )
 
 

@@ -1,4 +1,4 @@
-"""What would be done, before anything is: the passes of a profile, the workloads of a night."""
+"""What would be done, before anything is: a profile, a night. What the doctor tried, and what a scrubbed copy lacks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Iterator, Sequence
 
 from profkit.analysis.kernel_names import labels
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
-from profkit.core.types import NightPlan, PassPlan, Plan, PlannedWorkload
+from profkit.core.types import Check, CheckState, NightPlan, PassPlan, Plan, PlannedWorkload
+from profkit.profilers.redact import FileLeftOut, RemovedText
 from profkit.reporting.view import (
     Block,
     DataTable,
     Facts,
+    Items,
     Paragraph,
     Section,
     Status,
+    Statuses,
+    StatusRow,
     TableColumn,
     Text,
     View,
@@ -168,3 +172,53 @@ def _workload(workload: PlannedWorkload) -> Section:
         f"{workload.backend}: {', '.join(workload.passes) or 'no pass'}{runs}; {usual}, "
         f"at most {duration(workload.most)}; decided by {', '.join(workload.gates) or 'nothing'}",
     )
+
+
+# ---------------------------------------------------------------- what the doctor tried, what a copy lacks
+
+_STATES: dict[CheckState, Status] = {
+    "ok": Status.PASS,
+    "limited": Status.CHANGED,
+    "missing": Status.FAIL,
+    "refused": Status.FAIL,
+}
+_MOST_FILES = 12  # that are named
+
+
+def checks_view(checks: Sequence[Check]) -> View:
+    """The checks in their order; the fix below what needs one."""
+    rows = tuple(map(_check, checks))
+    counts = {state: sum(check.state == state for check in checks) for state in _STATES}
+    total = ", ".join(f"{number} {state.upper()}" for state, number in counts.items() if number)
+    fixes = sum(check.fix is not None for check in checks)
+    change = f"; {plural(fixes, 'fix', 'fixes')} below" if fixes else ""
+    return View(
+        f"{total or 'nothing was checked'}{change}.",
+        (Statuses(rows, ("what", "", "", ""), "state", below_title="Fixes", below_word="fix: "),),
+    )
+
+
+def _check(check: Check) -> StatusRow:
+    version = f"{check.version}  " if check.version and check.version not in check.detail else ""
+    fix = (check.fix,) if check.fix else ()
+    return StatusRow(
+        _STATES[check.state], check.state.upper(), (check.name,), f"{version}{check.detail}", below=fix
+    )
+
+
+def scrubbed_view(output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]) -> View:
+    """Kinds and counts of what was removed, never the things themselves; and what was left out."""
+    kinds = [
+        f"{entry.kind}: {entry.count}" + (f"; now e.g. {', '.join(entry.examples)}" if entry.examples else "")
+        for entry in removed
+    ]
+    text = (
+        "Look at it: what has no form of a secret, and is named nowhere as private, is not known to be one."
+    )
+    blocks: list[Block] = [Items(tuple(kinds or ["nothing private found"])), Paragraph(text)]
+    if left_out:
+        lines = [
+            f"{entry.name}: {entry.reason}" + (f" ({entry.fix})" if entry.fix else "") for entry in left_out
+        ]
+        blocks.append(Section("Left out", (Items(tuple(lines), brief=_MOST_FILES),)))
+    return View(f"Scrubbed copy: {output}", tuple(blocks))

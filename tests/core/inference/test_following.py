@@ -77,16 +77,3 @@ def test_it_is_said_how_many_the_samples_are_worth() -> None:
     assert found.independent is not None
     assert 1 <= found.independent < 6
     assert apart.independent is None
-
-
-def test_the_interval_ends_where_the_samples_do() -> None:
-    drifting = [1 + 0.001 * place for place in range(60)]
-    found = ratio_of([drifting], [drifting], between=0.0)
-    assert found is not None
-    widest = log(drifting[-1] / drifting[0]) / 2 * 2**0.5
-    assert log(found.interval()[1]) <= widest * 1.0001
-
-
-def test_few_samples_that_follow_each_other_tell_nothing() -> None:
-    drifting = [1 + 0.01 * place for place in range(20)]
-    assert ratio_of([drifting], [drifting]) is None

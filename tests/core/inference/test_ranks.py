@@ -48,11 +48,6 @@ def test_p_is_that_of_scipy() -> None:
     assert mann_whitney(a, b) == pytest.approx(3.3026105757941e-05)
 
 
-def test_values_that_are_all_equal_and_values_that_are_not_there_say_nothing() -> None:
-    assert mann_whitney([2.0] * 5, [2.0] * 7) == 1.0
-    assert mann_whitney([], [1.0, 2.0]) == 1.0
-
-
 @pytest.mark.parametrize(("shifted", "most"), [(0.2, 1.01), (0.3, 1.02), (0.5, 1.12), (0.8, 1.7)])
 def test_beyond_what_is_counted_the_approximation_errs_to_the_safe_side(shifted: float, most: float) -> None:
     source = random.Random(4)
@@ -83,15 +78,6 @@ def test_too_few_values_have_no_interval() -> None:
     assert shift_interval([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], 0.95) is None
     assert shift_interval([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], 0.95) == (-3.0, 3.0)
     assert shift_interval([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], 0.99) is None
-
-
-def test_intervals_of_many_values_are_near_those_of_few() -> None:
-    source = random.Random(6)
-    a, b = ([source.gauss(0, 1) for _ in range(41)] for _ in range(2))
-    wide, narrow = shift_interval(a[:40], b[:40], 0.95), shift_interval(a, b, 0.95)
-    assert wide is not None
-    assert narrow is not None
-    assert narrow == pytest.approx(wide, abs=0.06)
 
 
 @pytest.mark.parametrize(("n", "cut"), [(6, 1), (7, 3), (8, 4), (10, 9), (15, 26), (20, 53)])

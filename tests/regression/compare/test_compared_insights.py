@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from profkit.core.types import InsightChange, RunDocument
 from profkit.profiling.evaluate_targets import judge_document
-from profkit.regression.compare import CompareOptions, compare
+from profkit.regression.compare import compare
 from tests.regression.compare.rms_norm import FLOAT4, MATRIX, float4, matrix
 from tests.reporting.shown import comparison_text
 from tests.spoken import spoken
@@ -42,12 +42,6 @@ def test_what_the_rewrite_fixed_and_what_it_broke_is_told_with_values_of_both() 
     assert spoken(back["wasted-sectors"]).startswith("memory coalescing 57.1 % -> 100.0 %")
 
 
-def test_what_is_wrong_in_both_is_still_there_under_its_new_name() -> None:
-    found = compared(matrix(), matrix(name=FLOAT4))
-    assert {change.word for change in found.values()} == {"remains"}
-    assert found["waiting-warps"].why == ()
-
-
 def test_what_was_not_measured_again_is_not_called_fixed() -> None:
     found = compared(float4(), without(matrix(), "memory.coalescing"))
     assert found["wasted-sectors"].word == "unknown"
@@ -77,10 +71,6 @@ def test_values_that_hardly_moved_neither_fixed_nor_broke_anything() -> None:
     assert found.word == "unknown"
     assert spoken(found).endswith("nearly the same in the candidate: it is at the limit of what counts")
     assert compared(busy(67.0), busy(80.4))["waiting-warps"].word == "fixed"
-
-
-def test_one_metric_that_is_asked_for_is_answered_alone() -> None:
-    assert compare(matrix(), float4(), CompareOptions(metrics=("time.kernel",))).insights == ()
 
 
 def test_the_screen_says_who_became_whom_before_it_says_what_changed() -> None:

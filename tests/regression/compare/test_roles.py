@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Comparison, Kernel, KernelChange, RunDocument
+from profkit.core.types import Comparison, Kernel, RunDocument
 from profkit.regression.compare import compare
 from profkit.regression.compare.roles import similar_names
 from tests.comparison_documents import kernel, traced
@@ -57,10 +57,6 @@ def test_a_rewritten_kernel_is_compared_with_what_it_was() -> None:
     assert values["memory.coalescing"] == (100.0, 57.143)
 
 
-def test_launches_that_a_tool_picked_are_not_called_more_often() -> None:
-    assert "calls" not in {cause.kind for cause in compare(matrix(), float4()).causes}
-
-
 def test_the_only_kernel_of_one_program_needs_no_similar_name() -> None:
     assert became(compare(matrix(), float4(name="unlike"))) == {MATRIX: "unlike"}
 
@@ -83,13 +79,6 @@ def test_kernels_of_one_stem_are_told_apart_by_their_shape() -> None:
     assert [(k.baseline_launch, k.launch) for k in found.kernels] == [
         ("64x1x1 of 128x1x1", "64x1x1 of 128x1x1"), ("128x1x1 of 128x1x1", "128x1x1 of 128x1x1")
     ]  # fmt: skip
-
-
-def test_a_matrix_product_is_known_by_the_kernels_around_it() -> None:
-    found = compare(ordered([RELU, SGEMM, NORM]), ordered([RELU, TF32, NORM]))
-    assert became(found) == {SGEMM.name: TF32.name}
-    (change,) = (k for k in found.kernels if k.baseline_name)
-    assert set(change.paired_by) >= {"neighbours", "calls", "library"}
 
 
 def test_the_operation_of_a_framework_tells_a_library_s_kernel() -> None:
@@ -144,21 +133,9 @@ def test_a_similar_name_alone_is_not_enough() -> None:
     assert became(compare(before, after)) == {}
 
 
-def test_a_place_among_other_new_kernels_tells_nothing() -> None:
-    other = kernel("copy")
-    assert became(compare(ordered([RELU, SGEMM, NORM]), ordered([RELU, other, TF32, NORM]))) == {}
-
-
 def test_what_fills_the_inputs_is_paired_with_nothing() -> None:
     random = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
     assert became(compare(matrix(name=random), float4(name=random + "2"))) == {}
-
-
-def test_the_only_kernels_of_two_programs_are_two() -> None:
-    second = float4(name="unlike")
-    second = replace(second, workload=replace(second.workload, command=("./softmax", "--profile")))
-    found: Sequence[KernelChange] = compare(matrix(), second).kernels
-    assert {k.word for k in found} == {"appeared", "vanished"}
 
 
 def test_names_are_alike_by_what_they_say_of_the_work() -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from workplace import InTurn, commit, git, notes_of, repository, told
 
+from profkit.core.errors import MORE_TIME, OptionFix
 from profkit.core.types import AcceptedChange, SampleSet
 from profkit.regression import profile_process
 from profkit.regression.history import open_history
+from profkit.regression.nightly.pairs import _key_for
 from profkit.regression.profile_process import ProfileResult
 from tests.cli_runner import profkit
 
@@ -441,3 +443,16 @@ def test_a_plan_names_the_commit_of_the_pairs_and_takes_the_time_of_whole_nights
     assert last != first
     shown = profkit("nightly", "night.yaml", "--plan", cwd=place, process=False).out
     assert f"in pairs with {git(place, 'rev-parse', 'HEAD~1')[:12]}" in shown
+
+
+def test_a_fix_of_a_comparison_is_said_as_the_file_has_it() -> None:
+    for fix, key in (
+        (OptionFix("--setup", "make"), "pairs: {setup: [make]}"),
+        (OptionFix("--setup", "make && make b"), "pairs: {setup: [sh, -c, 'make && make b']}"),
+        (OptionFix("--setup", text="--setup with what builds it"), "pairs: {setup: [...]}"),
+        (OptionFix("PYTHONPATH", "a b"), "env: {PYTHONPATH: 'a b'}"),
+        (MORE_TIME, "timeout: SECONDS"),
+        ("--setup is a word of a workload", "--setup is a word of a workload"),
+        (None, None),
+    ):
+        assert _key_for(fix) == key

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.regression.paired.builds import MOST_BUILDS, UNUSED_SECONDS
-from profkit.regression.paired.checkout import CheckoutSpec, checked_out
+from profkit.regression.paired.checkout import UNUSED_SECONDS, CheckoutSpec, checked_out
 from tests.git_repository import commit, git, repository
 
 SETUP = CheckoutSpec(setup=("sh", "-c", "cat size.txt >> built.txt"))
@@ -67,13 +66,6 @@ def test_two_at_once_have_two_builds_and_the_repository_knows_of_none(place: Pat
     assert git(place, "worktree", "list").count("\n") == 0
 
 
-def test_there_are_no_more_builds_than_a_few(place: Path, tmp_path: Path, cache: Path) -> None:
-    for size in range(2, MOST_BUILDS + 4):
-        commit(place, size)
-        built(place, "HEAD", tmp_path)
-    assert len(list(cache.glob("profkit/builds/*/*"))) <= MOST_BUILDS
-
-
 def test_what_a_run_left_there_is_taken_away_and_a_broken_build_is_made_anew(
     place: Path, tmp_path: Path
 ) -> None:
@@ -98,21 +90,6 @@ def test_a_setup_that_fails_leaves_no_build_that_counts_as_ready(place: Path, tm
     (tmp_path / "compiler").touch()
     with checked_out(place, head, broken, tmp_path / "log") as there:
         assert (there.folder / "built.txt").read_text() == "ok\n"
-
-
-def test_of_a_setup_that_fails_the_first_line_that_names_an_error_is_told(
-    place: Path, tmp_path: Path
-) -> None:
-    from profkit.regression.paired.checkout import NoCheckout
-
-    said = "cc -c a.c\na.c:1:10: fatal error: x.h: No such file or directory\ncompilation terminated.\n"
-    broken = CheckoutSpec(setup=("sh", "-c", f"printf '%s' '{said}make: *** [a.o] Error 1' >&2; exit 2"))
-    head = git(place, "rev-parse", "HEAD")
-    with (
-        pytest.raises(NoCheckout, match=r"a\.c:1:10: fatal error: x\.h"),
-        checked_out(place, head, broken, tmp_path / "log"),
-    ):
-        pytest.fail("there is nothing to run")
 
 
 def test_builds_that_nobody_used_for_a_month_are_taken_away_when_a_new_one_is_made(

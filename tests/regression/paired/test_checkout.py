@@ -55,14 +55,6 @@ def test_what_a_killed_night_left_registered_is_no_hindrance(tmp_path: Path) -> 
         assert there.folder.is_dir()
 
 
-@pytest.mark.parametrize("name", ["trailing ", "two\nlines", "end\n", "-dash", "quo'te\"$(x)"])
-def test_a_repository_may_have_any_name(tmp_path: Path, name: str) -> None:
-    place = repository(tmp_path / name)
-    with checked_out(place, git(place, "rev-parse", "HEAD"), USUAL, tmp_path / "log") as there:
-        assert (there.folder / "size.txt").read_text() == "100"
-        assert there.folder.name == name
-
-
 def test_a_command_and_its_folder_move_with_the_checkout(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
     (place / "sub").mkdir()
@@ -92,20 +84,6 @@ def test_no_hook_of_the_repository_runs_for_it(tmp_path: Path) -> None:
     with checked_out(place, git(place, "rev-parse", "HEAD"), USUAL, tmp_path / "log"):
         pass
     assert not (tmp_path / "ran").exists()
-
-
-def test_submodules_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = repository(tmp_path / "inner")
-    place = repository(tmp_path / "repo")
-    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
-    head = commit(place, 1)
-    git(place, "submodule", "deinit", "-q", "-f", "deps")
-    git(place, "rm", "-q", "deps")  # the present commit has none: it is fetched
-    git(place, "commit", "-qm", "Without")
-    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")  # git since 2.38 takes none from a path by itself
-    with checked_out(place, head, USUAL, tmp_path / "log") as there:
-        assert (there.folder / "deps" / "work.py").is_file()
-    assert git(place, "worktree", "list").count("\n") == 0
 
 
 def test_submodules_come_from_the_repository_itself_at_their_own_commits(tmp_path: Path) -> None:
@@ -145,22 +123,6 @@ def test_a_submodule_that_lacks_the_commit_is_refused_with_the_line_that_fetches
     with pytest.raises(NoCheckout, match="submodules") as caught:
         checked_out(place, head, USUAL, tmp_path / "log").__enter__()
     assert caught.value.fix == f"git -C {place / 'deps'} fetch origin {'1' * 40}"
-
-
-def test_a_submodule_that_cannot_be_had_is_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inner = repository(tmp_path / "inner")
-    place = repository(tmp_path / "repo")
-    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
-    head = commit(place, 1)
-    git(place, "submodule", "deinit", "-q", "-f", "deps")
-    git(place, "rm", "-q", "deps")
-    git(place, "commit", "-qm", "Without")
-    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "https")
-    with pytest.raises(NoCheckout, match="submodules"):
-        checked_out(place, head, USUAL, tmp_path / "log").__enter__()
-    assert git(place, "worktree", "list").count("\n") == 0
 
 
 def test_a_setup_command_runs_in_the_checkout_before_anything_else(tmp_path: Path) -> None:

@@ -74,22 +74,6 @@ def test_a_version_that_runs_the_code_of_the_other_is_refused(tmp_path: Path) ->
         compare_versions(request(place, sys.executable, "program.py"), Silent())
 
 
-def test_modules_of_the_checkout_come_before_installed_ones(tmp_path: Path) -> None:
-    """What `pip install -e` leaves is a folder at the end of the module path: that of the working tree."""
-    place = repository(tmp_path / "repo")
-    (place / "src").mkdir()
-    (place / "src" / "tool.py").write_text(BUSY.format(0.05))
-    (place / "bench").mkdir()
-    (place / "bench" / "program.py").write_text(
-        f"import sys\nsys.path.append({str(place / 'src')!r})\nimport tool\n"
-    )
-    commit(place, 1)
-    (place / "src" / "tool.py").write_text(BUSY.format(0.1))
-    commit(place, 2)
-    found = compare_versions(request(place, sys.executable, "bench/program.py"), Silent()).comparison
-    assert found.outcome == "regressed"
-
-
 def test_modules_of_a_project_in_a_sub_folder_are_those_of_the_checkout(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
     project = place / "python" / "tool"
@@ -132,38 +116,6 @@ def test_two_commands_are_compared_and_a_shell_is_used_where_they_need_one(tmp_p
     ).comparison
     assert found.outcome == "regressed"
     assert (found.baseline.name, found.candidate.name) == (quick, slow)
-
-
-def test_a_setup_command_runs_once_for_a_commit_and_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    place = repository(tmp_path / "repo")
-    setup = f"cp size.txt built.txt; echo once >> {tmp_path}/calls"
-    (place / "program.py").write_text(
-        "import time\nend = time.process_time() + float(open('built.txt').read()) * 1e-3\n"
-        "while time.process_time() < end: pass\n"
-    )
-    (place / ".gitignore").write_text("built.txt\n")
-    commit(place, 50)
-    commit(place, 100)
-    options = [
-        "--base",
-        "HEAD~1",
-        "--head",
-        "HEAD",
-        "--setup",
-        setup,
-        "--budget",
-        "20",
-        "--no-cause",
-        "--quiet",
-    ]
-    command = ["--", sys.executable, "program.py"]
-    for _ in range(2):
-        done = profkit("compare", *options, *command, cwd=place)
-        assert done.code == 1, done.err
-    assert (tmp_path / "calls").read_text() == "once\n" * 2
 
 
 @pytest.mark.parametrize(

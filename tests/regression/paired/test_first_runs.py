@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,6 @@ from profkit.regression.paired import (
     VersionsRequest,
     compare_versions,
 )
-from tests.cli_runner import profkit
 from tests.git_repository import commit, git, repository
 from tests.spoken import spoken_lines
 
@@ -159,22 +156,6 @@ def test_a_base_that_lacks_a_module_is_told_how_to_install_it(tmp_path: Path) ->
     assert "--setup" in found.value.fix
 
 
-def test_a_budget_without_room_for_four_pairs_is_told_before_the_pairs(tmp_path: Path) -> None:
-    told = Told()
-    request = VersionsRequest(
-        commands=("sleep 0.3", "sleep 0.4"), cwd=tmp_path, pairs=PairedOptions(budget=1.0), causes=False
-    )
-    compare_versions(request, told)
-    assert re.search(r"a pair takes about [0-9.]+ s", told.notes[0])
-    assert "--budget 5" in told.notes[0]
-
-
-def test_a_command_in_one_quoted_word_is_told_as_words(tmp_path: Path) -> None:
-    done = profkit("compare", "--base", "HEAD", "--", "python bench.py --size 'a b'", cwd=tmp_path)
-    assert done.code == 2
-    assert "fix: -- python bench.py --size 'a b'" in done.err
-
-
 def built(tmp_path: Path) -> Path:
     """A program of machine code that is in no commit, and a source that was changed since."""
     place = repository(tmp_path / "repo")
@@ -200,42 +181,3 @@ def test_a_program_that_was_built_before_its_source_was_changed_is_warned_of(tmp
     assert not any(
         warning in note for note in spoken_lines(compare_versions(request, Told()).comparison.notes)
     )
-
-
-def test_a_setup_that_builds_no_program_is_named_in_the_refusal(tmp_path: Path) -> None:
-    place = built(tmp_path)
-    (place / "tool.c").write_text("int main(void) { return 1; }\n")
-    request = VersionsRequest(
-        ("./bench", "0"), "HEAD", cwd=place, checkout=CheckoutSpec(setup=("true",)), pairs=QUICK
-    )
-    with pytest.raises(
-        UsageError, match=r"the setup command \(true\) built none in the checkout of HEAD"
-    ) as caught:
-        compare_versions(request, Silent())
-    assert caught.value.fix is not None
-    assert "--setup make" not in caught.value.fix
-
-
-def test_byte_code_that_only_the_working_tree_has_makes_it_no_faster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Containers often forbid Python to write it: a fresh checkout would then be compiled in every run."""
-    place = repository(tmp_path / "repo")
-    lines = "\n".join(f"def f{n}(x):\n    return [x + {n}, x * {n}]\n" for n in range(4000))
-    (place / "large.py").write_text(lines)
-    (place / "bench.py").write_text("import large\n")
-    commit(place, 1)
-    subprocess.run([sys.executable, "-c", "import large"], cwd=place, check=True, env=without_bytecode_rule())
-    assert list(place.glob("__pycache__/large.*"))
-    (place / "bench.py").write_text("import large  # changed\n")
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    request = VersionsRequest(
-        (sys.executable, "bench.py"), "HEAD", cwd=place, pairs=replace(QUICK, floor=0.5), causes=False
-    )
-    result = compare_versions(request, Silent()).comparison
-    assert result.outcome == "same"
-    assert not list(place.glob("__pycache__/bench*"))
-
-
-def without_bytecode_rule() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -179,28 +178,3 @@ def test_equal_versions_are_called_different_in_fewer_than_two_of_a_hundred(
         result, _ = in_pairs(make, floor=0.0, most=30, seed=seed)
         wrong += result.changes[0].word == "different"
     assert wrong <= 8  # 2 % are 4; more than 8 of 200 are less likely than 1 in 50
-
-
-def test_memory_of_which_one_side_is_only_known_to_be_small_is_told_by_its_least_change(
-    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
-) -> None:
-    """The kernel does not tell the peak of what is smaller than profkit, 40 MB here; the other grew to 90 MB."""
-
-    def sized(small: str, large: int) -> Callable[[str], OneRun]:
-        def make(name: str) -> OneRun:
-            if name == small:
-                return replace(process(1.0), rss_most=40 << 20)
-            return process(1.0, rss=large << 20)
-
-        return make
-
-    for small, course in (("old", "worse"), ("new", "better")):
-        result, _ = in_pairs(sized(small, 90), most=6)
-        (memory,) = [change for change in result.changes if change.unit == "B"]
-        assert (memory.word, memory.course) == ("different", course)
-        assert any(
-            f"Of the memory of {small} only a limit is known, 40.0 MiB" in n
-            for n in spoken_lines(result.notes)
-        )
-        result, _ = in_pairs(sized(small, 41), most=6)  # may be the same
-        assert not [change for change in result.changes if change.unit == "B"]

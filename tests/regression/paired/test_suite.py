@@ -115,23 +115,6 @@ def test_what_cannot_be_compared_is_said_before_anything_runs(
     assert "first runs" not in said.stderr
 
 
-def test_a_shallow_clone_is_told_how_to_get_its_commits(tmp_path: Path) -> None:
-    folder = repository(tmp_path / "r")
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{folder}", "shallow")
-    said = compare(tmp_path / "shallow", "--suite", "nightly.yaml", "--base", "HEAD^1")
-    assert said.returncode == 2
-    assert "fetch-depth: 0" in said.stderr
-
-
-def test_a_folder_that_cannot_be_made_is_said_before_anything_runs(tmp_path: Path) -> None:
-    folder = repository(tmp_path / "r")
-    (folder / "taken").write_text("")
-    said = compare(folder, "--suite", "nightly.yaml", "--base", "main", "--output", "taken/out")
-    assert said.returncode == 3
-    assert "--output FOLDER" in said.stderr
-    assert "first runs" not in said.stderr
-
-
 def test_a_ctrl_c_keeps_what_was_finished_and_ends_with_130(tmp_path: Path) -> None:
     suite = """version: 1
 name: bench

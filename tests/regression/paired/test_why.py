@@ -21,7 +21,6 @@ from profkit.regression.paired.why import (
     exact_functions,
     fitting_causes,
     fitting_insights,
-    is_cut_off,
     without_interpreter,
 )
 from profkit.regression.profile_process import ProfileRequest, ProfileResult
@@ -152,12 +151,6 @@ def test_of_a_chain_of_calls_the_first_is_named() -> None:
     assert names(before, after) == ["parse"]
 
 
-def test_a_function_that_is_called_less_is_no_reason_for_a_slower_version() -> None:
-    before, after = counted(("parse", 30, 0.5)), counted(("parse", 10, 0.5))
-    assert names(before, after) == []
-    assert names(before, after, worse=False) == ["parse"]
-
-
 def test_a_count_that_is_another_in_each_run_is_not_used() -> None:
     runs = [counted(("poll", count, 0.5), ("parse", 10, 0.4)) for count in (10, 14)]
     assert set(steady(runs).calls) == {("tool.py", "parse")}
@@ -258,12 +251,3 @@ def test_ctrl_c_keeps_the_calls_that_were_counted_until_then(
     (cause,) = search.found.causes
     assert spoken(cause) == "parse is called 90 times per run instead of 10, from main (tool.py:1)."
     assert spoken_lines(cause.evidence) == ("counted by cProfile, the same in 1 run of each version",)
-
-
-def test_a_simulation_that_was_cut_off_is_told_from_one_that_was_not_made() -> None:
-    from profkit.core.types import RUN, Reading, Source
-
-    part = Reading("instructions", None, "count", "unavailable", RUN, Source("valgrind"), reason="a part")
-    assert is_cut_off(replace(document(), readings=(part,)))
-    assert not is_cut_off(replace(document(), readings=(replace(part, value=5.0, quality="simulated"),)))
-    assert not is_cut_off(replace(document(), readings=()))

@@ -161,7 +161,7 @@ def test_the_target_of_a_level_is_a_line_at_its_threshold() -> None:
     )
     known = run_charts.threshold_mark(replace(document, verdicts=(told,)), "cache.l2.miss_rate", scope)
     assert known == (Mark(10.0, "target", "target < 10 %"),)
-    off = replace(document, verdicts=(replace(told, threshold="off"),))
+    off = replace(document, verdicts=(replace(told, threshold=None),))
     assert run_charts.threshold_mark(off, "cache.l2.miss_rate") == ()
     misses = charts(parts(replace(document, verdicts=(told,)))["levels"])[1]
     (mark,) = marks(misses, "path", "target")

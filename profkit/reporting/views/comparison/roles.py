@@ -25,12 +25,10 @@ from profkit.reporting.views.run_insights import evidence_text
 SIGNS: dict[RoleSign, str] = {
     "operation": "launched by the same operation",
     "name": "similar names",
-    "neighbours": "the same kernels are launched before and after",
     "shape": "the same grid and block",
     "calls": "as many calls in each iteration",
     "alone": "no other kernel of your own is in one run alone",
     "only": "each is the only kernel of its run",
-    "library": "library kernels for the same kind of work",
 }
 _INSIGHTS: dict[InsightWord, tuple[Status, str]] = {
     "fixed": (Status.BETTER, "fixed"),

@@ -250,6 +250,7 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
     "figures": format_figures,
     "number": format_percent,
     "0": lambda value: f"{value:.0f}",
+    "tenths": lambda value: f"{value:.1f}",
     "apart": lambda value: f"{value:.2g} times" if value >= 1.5 else f"{format_figures(100 * (value - 1))} %",
     "floor": lambda value: f"{100 * value:g}%",
     "faster": lambda value: f"{abs(100 * value):.1f} % {'lower' if value < 0 else 'higher'}",

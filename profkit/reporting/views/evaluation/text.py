@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.analysis.evaluation.feedback import FAR, describe_excess
-from profkit.analysis.evaluation.scores import FAILED, EvaluationScores, ModelSpeedup, OperationResult, fast_p
-from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
+from profkit.analysis.evaluation.scores import FAILED, EvaluationScores, OperationResult, fast_p
+from profkit.analysis.evaluation.speedups import combined_score
 from profkit.core.formatting import (
     format_figures,
-    format_percent,
-    format_quantity,
     format_utc_time,
     joined,
     plural,
@@ -25,12 +23,11 @@ from profkit.core.types import (
     UNDECIDED,
     EvaluationDocument,
     Fault,
-    Speedup,
     SpeedWord,
     TestResult,
     TestStatus,
 )
-from profkit.reporting.views.sweep.text import format_sharing
+from profkit.reporting.views.cases import format_duration, format_sharing, percent, ratio, speedup_text
 
 WORDS: Mapping[SpeedWord, str] = {
     "FASTER": "faster",
@@ -55,33 +52,6 @@ _NUMBERS = re.compile(r"-?[0-9]+(?:[,.][0-9]+)*(?:e[+-]?[0-9]+)?(?:, -?[0-9]+)*"
 
 
 # ---------------------------------------------------------------- numbers
-
-
-def ratio(value: float | None) -> str:
-    """A speed-up: `1.62 x`; `-` where there is none."""
-    return format_quantity(value, "x")
-
-
-def interval_text(low: float | None, high: float | None) -> str:
-    """`1.21-1.44`; nothing where there is no interval."""
-    if low is None or high is None:
-        return ""
-    return f"{ratio(low)}-{ratio(high)}".replace(" x", "")
-
-
-def speedup_text(speedup: MeanSpeedup | ModelSpeedup | Speedup | None) -> str:
-    """`1.32 x (1.21-1.44, FASTER)`; `-` where there is none. Without interval and word a speed-up says nothing."""
-    if speedup is None:
-        return "-"
-    value = speedup.median if isinstance(speedup, Speedup) else speedup.value
-    known = not isinstance(speedup, Speedup) or speedup.pairs > 1
-    between = interval_text(speedup.low, speedup.high) if known else ""
-    return f"{ratio(value)} ({between or 'no interval'}, {speedup.word})"
-
-
-def percent(share: float | None) -> str:
-    """A share (0..1): `85.7 %`; `-` where there is none."""
-    return "-" if share is None else f"{format_percent(100 * share)} %"
 
 
 def error_text(share: float | None) -> str:
@@ -120,13 +90,6 @@ def state_line(document: EvaluationDocument) -> str:
     if document.complete or left <= 0:
         return line if document.complete else f"{line}; interrupted"
     return f"{line}; interrupted, {left:,} left"
-
-
-def format_duration(seconds: float) -> str:
-    """`8.2 s`, `82 s`, `4.1 min`, `2.3 h`."""
-    if seconds < 120:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def conclusions(

@@ -25,7 +25,8 @@ from profkit.core.types import (
     StopReason,
 )
 from profkit.reporting.view import Status
-from profkit.reporting.views.evaluation.text import WORDS, format_duration, speedup_text
+from profkit.reporting.views.cases import format_duration, speedup_text
+from profkit.reporting.views.evaluation.text import WORDS
 
 STOPPED: Mapping[StopReason, str] = {
     "bound": "at the hardware's bound",
@@ -139,6 +140,25 @@ def tokens_of(spent: Spending) -> int | None:
 def cost_text(cost: float) -> str:
     """A sum of money in the unit of the prices, which nobody told: `0.213`."""
     return f"{cost:,.2f}" if cost >= 10 else format_figures(cost, 3)
+
+
+def cost_line(document: GenerationDocument, whole: Spending) -> str:
+    """Tokens and cost of the whole, or why there is no cost."""
+    unknown = "tokens are not known"
+    tokens = (
+        f"{whole.input_tokens or 0:,} tokens in, {whole.output_tokens or 0:,} out"
+        if whole.input_tokens is not None or whole.output_tokens is not None
+        else unknown
+    )
+    estimated = ", some of them estimated by length" if whole.estimated else ""
+    prices = document.limits.prices
+    if whole.cost is not None and prices is not None:
+        cost = f"cost {cost_text(whole.cost)} at {prices[0]:g} in and {prices[1]:g} out per million tokens"
+    elif whole.cost is not None:
+        cost = f"cost {cost_text(whole.cost)}"
+    else:
+        cost = "no prices were given, so the cost is not known"
+    return f"{tokens}{estimated}; {cost}"
 
 
 def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str:

@@ -1,191 +1,103 @@
-"""All cases of a sweep: in one table that sorts and filters, and as dots below the roofline that lead to its rows."""
+"""All cases of a sweep: as dots below the roofline, and in a table that sorts and filters, to whose rows they lead."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
-from profkit.analysis.ranking.ranking import BASELINE, FILE, efficiency, throughput
+from profkit.analysis.ranking.ranking import (
+    BASELINE,
+    FILE,
+    efficiency,
+    throughput,
+)
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten
-from profkit.core.types import CaseResult, MeasuredCeilings, SweepDocument
-from profkit.reporting.chart_blocks import CellValue, Charts, NoChart, SortableColumn, SortableTable
+from profkit.core.types import CaseResult, SweepDocument
+from profkit.reporting.chart_blocks import Charts, NoChart
 from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import cloud_chart
-from profkit.reporting.view import Block, Paragraph, Section, Span
-from profkit.reporting.views.sweep.text import Marker, short_name
+from profkit.reporting.columns import Column, sortable_table
+from profkit.reporting.view import (
+    Paragraph,
+    Section,
+    Span,
+)
+from profkit.reporting.views.cases import (
+    hundredfold,
+)
+from profkit.reporting.views.sweep.text import (
+    Marker,
+    short_name,
+)
 
-_SHOWN = 100  # rows that stand in the page as HTML, for paper and no script
+_SHOWN = 100  # cases that stand in the page as HTML, for paper and no script
 _NAMED = 8  # operations whose intensities a sentence names
 _MANY = 8000  # cases from which on some columns are left out, or the page would take long to open
-_LEFT_OUT = ("calls", "traffic", "error", "first", "samples")
 _HOVER = ("Time", "Speed-up", "GPU Efficiency", "Traffic")  # columns whose numbers hover over a dot
-
-
-@dataclass(frozen=True)
-class CaseColumn:
-    """A column of the table; `key` names it here. `unit` is "text" for words, "n" for sizes as they were asked for."""
-
-    key: str
-    title: str
-    unit: str
-    value: Callable[[CaseResult], CellValue]
-    meaning: str = ""
-
-
-def cases_section(document: SweepDocument) -> Iterator[Section]:
-    """The table; nothing where no case was settled."""
-    results = document.results
-    if not results:
-        return
-    left_out = [c for c in _columns(document) if len(results) >= _MANY and c.key in _LEFT_OUT]
-    values = {c: tuple(map(c.value, results)) for c in _columns(document) if c not in left_out}
-    shown = [c for c in values if c.key == "case" or len(set(values[c])) > 1]
-    same = [
-        f"{c.title.lower()} {values[c][0]}"
-        for c in values
-        if c.unit == "text" and c not in shown and values[c][0]
-    ]
-    note = "An empty cell was not measured: the state says why. ± is half of the median's 95 % interval."
-    note += f" The same for all: {', '.join(same)}." if same else ""
-    if left_out:
-        titles = ", ".join(column.title.lower() for column in left_out)
-        note += f" Of so many cases {titles} are in {FILE} alone."
-    body = SortableTable(
-        "All cases",
-        tuple(SortableColumn(c.title, c.unit, values[c], c.meaning) for c in shown),
-        tuple(f"{result.implementation}, {result.point.name}" for result in results),
-        note=note,
-        hint="words of a case: CUDA 16x256",
-        shown=_SHOWN,
-    )
-    how = "click a title to sort, type words to filter, click a row for all that is known of a case."
-    yield Section(
-        "All cases", (body,), f"{plural(len(results), 'case')}: {how}", anchor="cases", repeats=True
-    )
-
-
-def _columns(document: SweepDocument) -> tuple[CaseColumn, ...]:
-    ceilings = document.roofs
-    base = {r.point: r.median for r in document.results if r.implementation == BASELINE and r.median}
-
-    def speedup(result: CaseResult) -> CellValue:
-        before = base.get(result.point)
-        return before / result.median if before and result.median else None
-
-    def share(result: CaseResult) -> CellValue:
-        reached = efficiency(result, ceilings)
-        return None if reached is None else 100 * reached
-
-    def half_width(result: CaseResult) -> CellValue:
-        return None if result.half_width is None else 100 * result.half_width
-
-    def state(result: CaseResult) -> CellValue:
-        return shorten(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
-
-    return (
-        CaseColumn("case", "Case", "text", lambda r: shorten(f"{r.point.operation} {r.point.shape}", 40)),
-        CaseColumn("by", "By", "text", lambda r: shorten(r.implementation, 24), "the implementation"),
-        CaseColumn("direction", "Direction", "text", lambda r: r.point.direction),
-        CaseColumn("dtype", "Dtype", "text", lambda r: r.point.dtype),
-        CaseColumn("time", "Time", "s", lambda r: r.median, "median of its samples"),
-        CaseColumn("half", "±", "%", half_width, "half of its 95 % interval"),
-        CaseColumn("speedup", "Speed-up", "x", speedup, f"the time of {BASELINE} over its own"),
-        CaseColumn("memory", "Memory", "B", lambda r: r.memory, "the most during a call, inputs included"),
-        CaseColumn(
-            "calls",
-            "Inference Speed",
-            "count",
-            lambda r: 1 / r.median if r.median else None,
-            "calls per second",
-        ),
-        CaseColumn(
-            "roofline",
-            "GPU Efficiency",
-            "%",
-            share,
-            "of the roofline: the least time by bytes and FLOPs over the measured one",
-        ),
-        CaseColumn(
-            "traffic",
-            "Traffic",
-            "B/s",
-            lambda r: throughput(r) or None,
-            "bytes that must be moved, per second",
-        ),
-        CaseColumn("batch", "Batch", "n", lambda r: r.point.batch),
-        CaseColumn("sequence", "Sequence", "n", lambda r: r.point.sequence),
-        CaseColumn("dimension", "Dimension", "n", lambda r: r.point.dimension),
-        CaseColumn("error", "Error", "", lambda r: r.error, "largest error over what rounding explains"),
-        CaseColumn("first", "First call", "s", lambda r: r.first or None, "with compiling and tuning"),
-        CaseColumn("samples", "Samples", "n", lambda r: r.samples or None),
-        CaseColumn("device", "Device", "n", lambda r: r.device, "the number of the one that measured it"),
-        CaseColumn("state", "State", "text", state),
-        CaseColumn("cache", "Cache", "text", lambda r: r.cache),
-        CaseColumn("remarks", "Remarks", "text", lambda r: "; ".join(r.remarks) or None),
-        CaseColumn(
-            "throttled",
-            "Throttled",
-            "text",
-            lambda r: ", ".join(r.throttled) or None,
-            "why the device lowered its clock",
-        ),
-    )
-
-
-# ---------------------------------------------------------------- below the roofline
 
 
 def roofline_section(document: SweepDocument, marks: Mapping[str, Marker]) -> Section:
     """Every case below the measured ceilings, and how near to them each is by the bytes that it must move."""
     ceilings = document.roofs
-    blocks: tuple[Block, ...]
-    if not ceilings.bandwidth or not ceilings.flops:
-        blocks = (NoChart("The device's peaks were not measured, so there is no roofline to draw."),)
-        return Section("Roofline", blocks, anchor="roofline")
     rates: dict[str, list[Point]] = defaultdict(list)
     shares: dict[str, list[Point]] = defaultdict(list)
     for row, result in enumerate(document.results):
         if result.median and result.bytes and result.flops:
-            name = result.implementation
-            rates[name].append(Point(result.flops / result.bytes, result.flops / result.median, row=row))
+            rate = result.flops / result.median
+            rates[result.implementation].append(Point(result.flops / result.bytes, rate, row=row))
             if share := efficiency(result, ceilings):
-                shares[name].append(Point(result.bytes, 100 * share, row=row))
+                shares[result.implementation].append(Point(result.bytes, 100 * share, row=row))
+    if not ceilings.bandwidth or not ceilings.flops:
+        why = "The device's peaks were not measured, so there is no roofline to draw."
+        return Section("Roofline", (NoChart(why),), anchor="roofline")
     if not rates:
-        blocks = (NoChart("No case has a time, so there is none to draw."),)
-        return Section("Roofline", blocks, anchor="roofline")
-    of_rates = cloud_chart(
-        "All cases below the ceilings",
-        "FLOP per byte that must be moved",
-        "FLOP/s",
-        _dot_series(rates, marks),
-        ceilings=(ceilings.bandwidth, ceilings.flops),
-        caption="Every case below the ceilings. *: several are at one place.",
-        columns=_HOVER,
+        return Section(
+            "Roofline", (NoChart("No case has a time, so there is none to draw."),), anchor="roofline"
+        )
+    of_rates, of_shares = (
+        [
+            Points(tuple(own[name]), name, mark.letter, mark.number)
+            for name, mark in marks.items()
+            if name in own
+        ]
+        for own in (rates, shares)
     )
-    of_shares = cloud_chart(
-        "Share of the roofline",
-        "bytes that a call must move",
-        "%",
-        _dot_series(shares, marks),
-        caption="Share of the roofline by bytes that a call must move:",
-        columns=_HOVER,
+    charts = (
+        cloud_chart(
+            "All cases below the ceilings",
+            "FLOP per byte that must be moved",
+            "FLOP/s",
+            of_rates,
+            ceilings=(ceilings.bandwidth, ceilings.flops),
+            caption="Every case below the ceilings. *: several are at one place.",
+            columns=_HOVER,
+        ),
+        cloud_chart(
+            "Share of the roofline",
+            "bytes that a call must move",
+            "%",
+            of_shares,
+            caption="Share of the roofline by bytes that a call must move:",
+            columns=_HOVER,
+        ),
     )
     key: list[str | Span] = []
     for name, mark in marks.items():
         key += [Span(mark.letter, series=mark.number), f" {short_name(name)}  "] if name in rates else []
-    charts = Charts((of_rates, of_shares), _note(document, ceilings))
-    return Section("Roofline", (Paragraph(tuple(key)), charts), anchor="roofline")
+    note = _roofline_note(document)
+    return Section("Roofline", (Paragraph(tuple(key)), Charts(charts, note)), anchor="roofline")
 
 
-def _note(document: SweepDocument, ceilings: MeasuredCeilings) -> str:
+def _roofline_note(document: SweepDocument) -> str:
     """Where the numbers come from, and which operation stands where: all shapes of one have about one intensity."""
+    ceilings = document.roofs
     intensities: dict[str, list[float]] = defaultdict(list)
     for result in document.results:
         if result.bytes and result.flops:
             group = f"{result.point.operation} {result.point.direction} {result.point.dtype}"
             intensities[group].append(result.flops / result.bytes)
-    ranges = ", ".join(f"{name} {_range(values)}" for name, values in intensities.items())
+    ends = {name: [format_figures(end(own), 2) for end in (min, max)] for name, own in intensities.items()}
+    ranges = ", ".join(f"{name} {' to '.join(dict.fromkeys(own))}" for name, own in ends.items())
     where = f" FLOP per byte: {ranges}." if len(intensities) <= _NAMED else ""
     most = f"{format_quantity(ceilings.bandwidth, 'B/s')} and {format_quantity(ceilings.flops, 'FLOP/s')}"
     return (
@@ -195,14 +107,87 @@ def _note(document: SweepDocument, ceilings: MeasuredCeilings) -> str:
     )
 
 
-def _range(values: Sequence[float]) -> str:
-    low, high = format_figures(min(values), 2), format_figures(max(values), 2)
-    return low if low == high else f"{low} to {high}"
+# ---------------------------------------------------------------- all cases
 
 
-def _dot_series(dots: Mapping[str, list[Point]], marks: Mapping[str, Marker]) -> tuple[Points, ...]:
-    return tuple(
-        Points(tuple(dots[name]), name, mark.letter, mark.number)
-        for name, mark in marks.items()
-        if name in dots
+def cases_section(document: SweepDocument) -> Iterator[Section]:
+    """One table that sorts and filters; nothing where no case was settled."""
+    results = document.results
+    if not results:
+        return
+    columns = [c for c in _columns(document) if len(results) < _MANY or not c.wide]
+    same = [c for c in columns[1:] if len(set(map(c.value, results))) == 1]
+    said = [
+        f"{c.title.lower()} {c.value(results[0])}" for c in same if c.unit == "text" and c.value(results[0])
+    ]
+    note = "An empty cell was not measured: the state says why. ± is half of the median's 95 % interval."
+    note += f" The same for all: {', '.join(said)}." if said else ""
+    if len(results) >= _MANY:
+        left = ", ".join(c.title.lower() for c in _columns(document) if c.wide)
+        note += f" Of so many cases {left} are in {FILE} alone."
+    body = sortable_table(
+        "All cases",
+        [c for c in columns if c not in same],
+        results,
+        [f"{result.implementation}, {result.point.name}" for result in results],
+        note=note,
+        hint="words of a case: CUDA 16x256",
+        shown=_SHOWN,
+    )
+    how = "click a title to sort, type words to filter, click a row for all that is known of a case."
+    headline = f"{plural(len(results), 'case')}: {how}"
+    yield Section("All cases", (body,), headline, anchor="cases", repeats=True)
+
+
+def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
+    base = {r.point: r.median for r in document.results if r.implementation == BASELINE and r.median}
+
+    def speedup(result: CaseResult) -> float | None:
+        before = base.get(result.point)
+        return before / result.median if before and result.median else None
+
+    def state(result: CaseResult) -> str:
+        return shorten(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
+
+    def share(result: CaseResult) -> float | None:
+        return hundredfold(efficiency(result, document.roofs))
+
+    of_roofline = "of the roofline: the least time by bytes and FLOPs over the measured one"
+    return (
+        Column("Case", lambda r: shorten(f"{r.point.operation} {r.point.shape}", 40)),
+        Column("By", lambda r: shorten(r.implementation, 24), meaning="the implementation"),
+        Column("Direction", lambda r: r.point.direction),
+        Column("Dtype", lambda r: r.point.dtype),
+        Column("Time", lambda r: r.median, "s", "median of its samples"),
+        Column("±", lambda r: hundredfold(r.half_width), "%", "half of its 95 % interval"),
+        Column("Speed-up", speedup, "x", f"the time of {BASELINE} over its own"),
+        Column("Memory", lambda r: r.memory, "B", "the most during a call, inputs included"),
+        Column(
+            "Inference Speed",
+            lambda r: 1 / r.median if r.median else None,
+            "count",
+            "calls per second",
+            wide=True,
+        ),
+        Column("GPU Efficiency", share, "%", of_roofline),
+        Column(
+            "Traffic",
+            lambda r: throughput(r) or None,
+            "B/s",
+            "bytes that must be moved, per second",
+            wide=True,
+        ),
+        Column("Batch", lambda r: r.point.batch, "n"),
+        Column("Sequence", lambda r: r.point.sequence, "n"),
+        Column("Dimension", lambda r: r.point.dimension, "n"),
+        Column("Error", lambda r: r.error, "", "largest error over what rounding explains", wide=True),
+        Column("First call", lambda r: r.first or None, "s", "with compiling and tuning", wide=True),
+        Column("Samples", lambda r: r.samples or None, "n", wide=True),
+        Column("Device", lambda r: r.device, "n", "the number of the one that measured it"),
+        Column("State", state),
+        Column("Cache", lambda r: r.cache),
+        Column("Remarks", lambda r: "; ".join(r.remarks) or None),
+        Column(
+            "Throttled", lambda r: ", ".join(r.throttled) or None, meaning="why the device lowered its clock"
+        ),
     )

@@ -25,6 +25,7 @@ from profkit.reporting.view import (
     strong,
     table,
 )
+from profkit.reporting.views.cases import percent
 from profkit.reporting.views.run import STATUSES
 from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 from profkit.reporting.views.sweep.text import (
@@ -32,10 +33,9 @@ from profkit.reporting.views.sweep.text import (
     conclusions,
     head_line,
     missing_cases,
-    share_text,
     short_name,
 )
-from profkit.reporting.views.sweep.view import missing_rows
+from profkit.reporting.views.sweep.view import missing_statuses
 
 _REASONS = 5  # why some are not right
 _CASES = 6  # that are farthest from their roofline
@@ -63,7 +63,13 @@ def _blocks(run: RunDocument, sweep: SweepDocument | None, folder: Path | None) 
         if bad:
             left = len(bad) - _REASONS
             more = (Paragraph(plural(left, "further reason")),) if left > 0 else ()
-            yield Section("Not right", (missing_rows(bad[:_REASONS]), *more))
+            yield Section(
+                "Not right",
+                (
+                    missing_statuses(bad[:_REASONS]),
+                    *more,
+                ),
+            )
         yield from _farthest(sweep)
     yield from _verdicts(run)
     name = shlex.quote(str(folder)) if folder is not None else "RUN"
@@ -84,9 +90,7 @@ def _farthest(sweep: SweepDocument) -> Iterator[Section]:
         share = efficiency(result, sweep.roofs) or 0.0
         above = (1 - min(1.0, share)) * (result.median or 0.0)
         name = case_line(result, sweep).partition(": ")[0]
-        rows.append(
-            (name, format_quantity(result.median, "s"), share_text(share), format_quantity(above, "s"))
-        )
+        rows.append((name, format_quantity(result.median, "s"), percent(share), format_quantity(above, "s")))
     if rows:
         body = table(("case", "time", "roofline", "time above it"), rows)
         yield Section("Most time above the roofline, by implementation", (body,))

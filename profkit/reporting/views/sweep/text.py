@@ -24,6 +24,7 @@ from profkit.analysis.ranking.ranking import (
 )
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, plural, shorten
 from profkit.core.types import CaseResult, CaseState, SweepDocument
+from profkit.reporting.views.cases import format_duration, format_sharing, percent, ratio
 
 ALIKE = "="
 _CLOCKS = {
@@ -83,28 +84,11 @@ def short_titles(document: SweepDocument) -> dict[str, str]:
     return titles
 
 
-def ratio(value: float | None) -> str:
-    """A speed-up: `1.62 x`; `-` where there is none."""
-    return format_quantity(value, "x")
-
-
-def range_text(least: float | None, most: float | None) -> str:
-    """From the least speed-up to the largest: `0.720-44.4`."""
-    if least is None or most is None:
-        return "-"
-    return f"{ratio(least)}-{ratio(most)}".replace(" x", "")
-
-
-def share_text(share: float | None) -> str:
-    """A share of the roofline: `8.2 %`; `-` where there is none."""
-    return format_quantity(None if share is None else 100 * share, "%")
-
-
 def case_line(result: CaseResult, document: SweepDocument) -> str:
     """`Triton, GELU forward float32 16x256x8: 5.11 µs, 12 % of its roofline`."""
     share = efficiency(result, document.roofs)
     line = f"{short_name(result.implementation)}, {result.point.name}: {format_quantity(result.median, 's')}"
-    return line + (f", {share_text(share)} of its roofline" if share is not None else "")
+    return line + (f", {percent(share)} of its roofline" if share is not None else "")
 
 
 def head_line(document: SweepDocument) -> str:
@@ -112,15 +96,8 @@ def head_line(document: SweepDocument) -> str:
     measured = sum(1 for result in document.results if result.state == "measured")
     left = document.planned - len(document.results)
     cases = plural(max(document.planned, len(document.results)), "case")
-    line = f"{measured} of {cases} measured in {_duration(document.seconds)}"
+    line = f"{measured} of {cases} measured in {format_duration(document.seconds)}"
     return line + (f"; interrupted, {left} left" if left > 0 else "")
-
-
-def _duration(seconds: float) -> str:
-    """`48 s`, `3.8 min`, `2.1 h`."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 # ---------------------------------------------------------------- conclusions
@@ -255,18 +232,6 @@ def missing_cases(document: SweepDocument) -> tuple[MissingCases, ...]:
 
 
 # ---------------------------------------------------------------- how it was measured
-
-
-def format_sharing(workers: int, what: str, *, serial: bool) -> str:
-    """How several workers, or one, shared the cases or tests."""
-    if workers < 2:
-        return "one at a time on each host"
-    how = (
-        "one at a time on each host"
-        if serial
-        else "side by side; --serial-measure has one at a time on a host"
-    )
-    return f"{workers} shared the {what}, {how}"
 
 
 def measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -32,27 +30,34 @@ from profkit.core.types import CaseResult, GridPoint, SweepDocument
 from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
 from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import series_chart
+from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import (
     Block,
+    DataTable,
     Detail,
     Facts,
     Fold,
-    Item,
     Items,
     Label,
     OnScreen,
-    Paragraph,
     Section,
     Span,
     Status,
     Statuses,
     StatusRow,
-    TableColumn,
     Text,
     View,
     command,
     strong,
-    table,
+)
+from profkit.reporting.views.cases import (
+    complete_label,
+    files_line,
+    limited,
+    percent,
+    profiled_section,
+    range_text,
+    ratio,
 )
 from profkit.reporting.views.sweep.cases import cases_section, roofline_section
 from profkit.reporting.views.sweep.text import (
@@ -66,9 +71,6 @@ from profkit.reporting.views.sweep.text import (
     markers,
     measurement_facts,
     missing_cases,
-    range_text,
-    ratio,
-    share_text,
     short_name,
     short_titles,
 )
@@ -78,8 +80,6 @@ _DRAWN = 2500  # shapes that are drawn: each is 300 bytes, and a page is to open
 _LONG_MAP = 8  # rows: of a longer map a short screen has one row for each number of vectors
 _ROWS, _FEW_ROWS = 200, 8  # of what has no time, and on a short screen
 _LONG = 3  # groups from which on the first lines have left the screen: they stand at the end once more
-_FILES = ("report.html", "report.md", FILE)
-_MAP_TITLE = "Fastest at batch x sequence, by dimension"
 _MAP_NOTE = (
     "{legend}; {alike}: several are alike by their 95 % intervals. The number, and the shade: how many times as long"
     " the next one takes. Point at a cell, or go to it by arrow keys, for all of its times."
@@ -97,11 +97,10 @@ _COLUMNS_NOTE = (
 
 def view(document: SweepDocument, folder: Path | None = None) -> View:
     """The sweep as blocks. `folder` is where it lies, for the lines to type."""
-    label = Label(Status.PASS, "COMPLETE") if document.complete else Label(Status.UNKNOWN, "INTERRUPTED")
     return View(
         f"Sweep on {document.device}",
         tuple(_blocks(document, folder)),
-        Label(Status.FAIL, "FAIL") if faulty_cases(document) else label,
+        Label(Status.FAIL, "FAIL") if faulty_cases(document) else complete_label(document.complete),
         (head_line(document),),
         facts=conclusions(document),
     )
@@ -118,15 +117,17 @@ def _blocks(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
     yield roofline_section(document, marks)
     yield from cases_section(document)
     yield from _missing(document)
-    yield from _profiled(document, folder)
+    profiled = [
+        (case_line(result, document), (), result.profile) for result in document.results if result.profile
+    ]
+    yield from profiled_section(
+        profiled, folder, "Why these take as long as they do: each has a page of its own."
+    )
     facts = [*measurement_facts(document), *([("Columns", _COLUMNS_NOTE)] if groups else [])]
     yield Section("How it was measured", (Facts(tuple(facts)),), anchor="how")
     if len(groups) >= _LONG:
         yield OnScreen((Section("The result once more", (Facts(conclusions(document)),)),), ())
-    if folder is not None:
-        files = [name for name in _FILES if (folder / name).is_file()]
-        line = f"{folder}: {', '.join(files)}" if files else str(folder)
-        yield OnScreen((Paragraph(""), Paragraph(command(line))), ())
+    yield from files_line(folder, ("report.html", "report.md", FILE))
 
 
 # ---------------------------------------------------------------- who is how fast
@@ -139,70 +140,37 @@ def _speedups(
     names = list(dict.fromkeys(result.implementation for result in document.results))
     if len(groups) < 2 or len(names) < 2:
         return
-    rows: list[Sequence[Text]] = []
+    rows: list[tuple[Text, dict[str, float | None]]] = []
     for number, group in enumerate(groups):
-        ranking = rank_implementations(group, document.roofs)
-        speedups = {one.implementation: _speedup(one) for one in ranking}
-        rows.append((Span(titles[group.title], link=f"#panel-{number}"), *_speedup_cells(names, speedups)))
+        speedups = {one.implementation: _speedup(one) for one in rank_implementations(group, document.roofs)}
+        rows.append((Span(titles[group.title], link=f"#panel-{number}"), speedups))
+    scores = rank_overall(document).scores
     overall = {
-        one.implementation: 1.0 if one.implementation == BASELINE and one.measured else one.speedup
-        for one in rank_overall(document).scores
+        s.implementation: 1.0 if s.implementation == BASELINE and s.measured else s.speedup for s in scores
     }
-    rows.append((strong("All shapes"), *_speedup_cells(names, overall)))
+    rows.append((strong("All shapes"), overall))
+
+    def column(name: str) -> Column[tuple[Text, dict[str, float | None]]]:
+        return Column(short_name(name), lambda row: _among(row[1], name), "x", hidden_when_empty=False)
+
+    first: Column[tuple[Text, dict[str, float | None]]] = Column(
+        f"Speed-up over {BASELINE}", lambda row: row[0]
+    )
     note = f"How many times as fast as {BASELINE}, as geometric means over shapes; the largest is bold."
-    body = table((f"Speed-up over {BASELINE}", *map(short_name, names)), rows, note=note)
+    body = data_table([first, *map(column, names)], rows, note=note)
     yield Section("Who is fastest", (body,), anchor="speed-ups")
+
+
+def _among(speedups: Mapping[str, float | None], name: str) -> Text:
+    """The speed-up of one of several, bold where none is larger."""
+    value = speedups.get(name)
+    text = "1" if name == BASELINE and value is not None else ratio(value)
+    largest = max((one for one in speedups.values() if one is not None), default=None)
+    return strong(text) if value is not None and value == largest else text
 
 
 def _speedup(ranking: ImplementationRanking) -> float | None:
     return 1.0 if ranking.implementation == BASELINE and ranking.measured else ranking.speedup
-
-
-def _speedup_cells(names: Sequence[str], speedups: Mapping[str, float | None]) -> Iterator[Text]:
-    largest = max((value for value in speedups.values() if value is not None), default=None)
-    for name in names:
-        value = speedups.get(name)
-        text = "1" if name == BASELINE and value is not None else ratio(value)
-        yield strong(text) if value is not None and value == largest else text
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column of a group's table; `on_screen`: a screen of 80 columns has room for it."""
-
-    title: str
-    cell: Callable[[ImplementationRanking], str]
-    meaning: str
-    on_screen: bool = True
-
-
-_SPEEDUP = _Column(
-    "Speed-up",
-    lambda r: "1" if r.implementation == BASELINE and r.measured else ratio(r.speedup),
-    f"over {BASELINE}, geometric mean over shapes",
-)
-_COLUMNS = (
-    _Column("Time", lambda r: format_quantity(r.time, "s"), "geometric mean over shapes"),
-    _Column(
-        "Memory", lambda r: format_quantity(r.memory, "B"), "the largest during any call, inputs included"
-    ),
-    _Column(
-        "Inference Speed",
-        lambda r: f"{format_quantity(1 / r.time)}/s" if r.time else "-",
-        "calls per second, 1 / time",
-    ),
-    _Column("GPU Efficiency", lambda r: share_text(r.efficiency), "median share of the device's roofline"),
-    _Column(
-        "Traffic",
-        lambda r: format_quantity(r.throughput, "B/s"),
-        "the most that any shape reached",
-        on_screen=False,
-    ),
-    _SPEEDUP,
-    _Column("Range", lambda r: range_text(r.least, r.most), "least and largest speed-up", on_screen=False),
-    _Column("Fastest", lambda r: str(r.wins), "shapes at which no other is as fast", on_screen=False),
-    _Column("Measured", lambda r: f"{r.measured} of {r.cases}", "shapes with a time", on_screen=False),
-)
 
 
 def _group(
@@ -223,19 +191,14 @@ def _group(
         gain = f", {ratio(largest)} as fast as {BASELINE}" if BASELINE not in best else ""
         headline += f"; fastest: {' and '.join(map(short_name, best))}{gain}"
     headline += "" if drawn else "; not drawn, as there are many shapes: filter the table of all cases"
-    blocks: list[Block] = [
-        OnScreen(
-            (_ranking_table(ranking, marks, best, [column for column in _COLUMNS if column.on_screen]),),
-            (_ranking_table(ranking, marks, best, _COLUMNS),),
-        )
-    ]
     gaps = tuple(
         f"{short_name(one.implementation)}: {one.cases - one.measured} of {one.cases} not measured, "
         f"mostly {shorten(one.why_not, 200)}"
         for one in ranking
         if one.why_not
     )
-    blocks += [Items(gaps)] if gaps else []
+    screen, page = (_ranking_table(ranking, marks, best, screen=narrow) for narrow in (True, False))
+    blocks: list[Block] = [OnScreen((screen,), (page,)), *([Items(gaps)] if gaps else [])]
     if drawn:
         blocks += [*_maps(group, marks), *_lines(group, marks)]
     fold = Fold.FOLDED if number >= _OPEN else Fold.OPEN
@@ -243,22 +206,54 @@ def _group(
 
 
 def _ranking_table(
-    ranking: Sequence[ImplementationRanking],
-    marks: Mapping[str, Marker],
-    best: set[str],
-    columns: Sequence[_Column],
-) -> Block:
-    rows: list[list[Text]] = []
-    for one in ranking:
-        mark, name = marks[one.implementation], short_name(one.implementation)
-        is_best = one.implementation in best
-        cells: list[Text] = [
-            strong(column.cell(one)) if is_best and column is _SPEEDUP else column.cell(one)
-            for column in columns
-        ]
-        rows.append([(Span(mark.letter, series=mark.number), " ", strong(name) if is_best else name), *cells])
-    titles = [TableColumn(column.title, numeric=True, meaning=column.meaning) for column in columns]
-    return table(("", *titles), rows)
+    ranking: Sequence[ImplementationRanking], marks: Mapping[str, Marker], best: set[str], *, screen: bool
+) -> DataTable:
+    def name(one: ImplementationRanking) -> Text:
+        mark, own = marks[one.implementation], short_name(one.implementation)
+        return (
+            Span(mark.letter, series=mark.number),
+            " ",
+            strong(own) if one.implementation in best else own,
+        )
+
+    def speedup(one: ImplementationRanking) -> Text:
+        text = "1" if one.implementation == BASELINE and one.measured else ratio(one.speedup)
+        return strong(text) if one.implementation in best else text
+
+    def calls(one: ImplementationRanking) -> Text:
+        return f"{format_quantity(1 / one.time)}/s" if one.time else "-"
+
+    def column(
+        title: str, value: object, unit: str, meaning: str, *, wide: bool = False
+    ) -> Column[ImplementationRanking]:
+        return Column(title, value, unit, meaning, hidden_when_empty=False, wide=wide)  # type: ignore[arg-type]
+
+    columns = (
+        Column("", name),
+        column("Time", lambda one: one.time, "s", "geometric mean over shapes"),
+        column("Memory", lambda one: one.memory, "B", "the largest during any call, inputs included"),
+        column("Inference Speed", calls, "n", "calls per second, 1 / time"),
+        column(
+            "GPU Efficiency",
+            lambda one: percent(one.efficiency),
+            "%",
+            "median share of the device's roofline",
+        ),
+        column("Traffic", lambda one: one.throughput, "B/s", "the most that any shape reached", wide=True),
+        column("Speed-up", speedup, "x", f"over {BASELINE}, geometric mean over shapes"),
+        column(
+            "Range",
+            lambda one: range_text(one.least, one.most) or "-",
+            "x",
+            "least and largest speed-up",
+            wide=True,
+        ),
+        column("Fastest", lambda one: one.wins, "n", "shapes at which no other is as fast", wide=True),
+        column(
+            "Measured", lambda one: f"{one.measured} of {one.cases}", "n", "shapes with a time", wide=True
+        ),
+    )
+    return data_table(columns, ranking, screen=screen)
 
 
 # ---------------------------------------------------------------- who is fastest where
@@ -271,30 +266,29 @@ def _maps(group: ComparisonGroup, marks: Mapping[str, Marker]) -> Iterator[Block
         return
     dimensions = sorted({point.dimension for point in group.points})
     pairs = sorted({(p.batch, p.sequence) for p in group.points}, key=lambda pair: (pair[0] * pair[1], pair))
-    names = legend(group, marks)
+    names, columns = legend(group, marks), tuple(map(str, dimensions))
     row = {pair: number for number, pair in enumerate(pairs)}
-    column = {dimension: number for number, dimension in enumerate(dimensions)}
     chart = WinnerMap(
-        _MAP_TITLE,
+        "Fastest at batch x sequence, by dimension",
         _map_description(group, results),
         tuple(f"{batch} x {sequence}" for batch, sequence in pairs),
-        tuple(map(str, dimensions)),
+        columns,
         {
-            (row[point.batch, point.sequence], column[point.dimension]): _cell(result, marks)
+            (row[point.batch, point.sequence], dimensions.index(point.dimension)): _cell(result, marks)
             for point, result in results.items()
         },
         f"{names}; {ALIKE}: several are alike; the number: how many times as long the next one takes",
     )
-    brief: Block = chart
+    brief = chart
     if len(pairs) > _LONG_MAP:
         sizes = winners_by_size(group, dimensions)
         brief = WinnerMap(
             "Fastest at batch x sequence (multiplied), by dimension",
             "",
             tuple(f"{size.batch_x_sequence:,}" for size in sizes),
-            tuple(map(str, dimensions)),
+            columns,
             {
-                (number, place): _winner_cell(winners[0] if len(winners) == 1 else None, marks)
+                (number, place): _winner(winners[0] if len(winners) == 1 else None, marks)
                 for number, size in enumerate(sizes)
                 for place, winners in enumerate(size.cells)
                 if winners is not None
@@ -319,10 +313,10 @@ def _cell(result: ShapeResult, marks: Mapping[str, Marker]) -> WinnerCell:
         for number, case in enumerate(result.timed)
     )
     hover = f"{result.point.shape}: {times}" + ("" if result.alone else "; the first ones are alike")
-    return _winner_cell(result.alone, marks, result.lead, hover)
+    return _winner(result.alone, marks, result.lead, hover)
 
 
-def _winner_cell(
+def _winner(
     winner: str | None, marks: Mapping[str, Marker], lead: float | None = None, hover: str = ""
 ) -> WinnerCell:
     if winner is None:
@@ -347,7 +341,7 @@ def _lines(group: ComparisonGroup, marks: Mapping[str, Marker]) -> Iterator[Bloc
             series_chart(
                 title.format(fixed=", ".join(f"{axis} {value}" for axis, value in one.fixed)),
                 one.axis,
-                _series(lines, marks, unit),
+                [_series(line, marks[line.implementation], unit) for line in lines],
                 unit,
                 of=group.title,
                 caption=caption,
@@ -365,49 +359,38 @@ def _lines(group: ComparisonGroup, marks: Mapping[str, Marker]) -> Iterator[Bloc
         yield Detail((Charts(charts, _LINES_NOTE),), (Charts(tuple(speedups or times)),), f"By {names}")
 
 
-def _series(lines: Sequence[SeriesLine], marks: Mapping[str, Marker], unit: str) -> tuple[Points, ...]:
+def _series(line: SeriesLine, mark: Marker, unit: str) -> Points:
     """Times with their intervals; of speed-ups the ends are the least and the largest of many, and are not drawn."""
-    series = []
-    for line in lines:
-        name, mark = short_name(line.implementation), marks[line.implementation]
-        points = []
-        for stop in line.points:
-            value = format_quantity(stop.value, unit)
-            if unit == "s":
-                ends = f"{format_quantity(stop.low, unit)} to {format_quantity(stop.high, unit)}"
-                words = f"{name} at {stop.at}: {value}, {ends}"
-                points.append(Point(float(stop.at), stop.value, words, stop.low, stop.high))
-            else:
-                ends = f"{range_text(stop.low, stop.high)} over {plural(stop.count, 'shape')}"
-                points.append(Point(float(stop.at), stop.value, f"{name} at {stop.at}: {value}, {ends}"))
-        series.append(Points(tuple(points), name, mark.letter, mark.number, joined=True, hover=name))
-    return tuple(series)
+    name, points = short_name(line.implementation), []
+    for stop in line.points:
+        words = f"{name} at {stop.at}: {format_quantity(stop.value, unit)}"
+        if unit == "s":
+            ends = f"{format_quantity(stop.low, unit)} to {format_quantity(stop.high, unit)}"
+            points.append(Point(float(stop.at), stop.value, f"{words}, {ends}", stop.low, stop.high))
+        else:
+            ends = f"{range_text(stop.low, stop.high)} over {plural(stop.count, 'shape')}"
+            points.append(Point(float(stop.at), stop.value, f"{words}, {ends}"))
+    return Points(tuple(points), name, mark.letter, mark.number, joined=True, hover=name)
 
 
-# ---------------------------------------------------------------- what has no time, and what has a run of its own
+# ---------------------------------------------------------------- what has no time
 
 
 def _missing(document: SweepDocument) -> Iterator[Block]:
     """Cases without a time and why; a short screen has what is not right, and what can be made available."""
     missing = missing_cases(document)
-    if not missing:
-        return
-    first = [one for one in missing if one.state in BAD] + [
-        one for one in missing if one.state not in BAD and one.fix
-    ]
-    headline = f"{plural(sum(one.cases for one in missing), 'case')} without a time, and why"
-    left = len(missing) - _FEW_ROWS if len(first) > _FEW_ROWS else len(missing) - len(first)
-    more = (Paragraph(f"{plural(left, 'further reason')} in report.html."),) if left > 0 else ()
-    brief: tuple[Block, ...] = (missing_rows(first[:_FEW_ROWS]),) if first else ()
-    beyond = len(missing) - _ROWS
-    rest = (Paragraph(f"{plural(beyond, 'further reason')} in {FILE}."),) if beyond > 0 else ()
-    rows = Detail((missing_rows(missing[:_ROWS]), *rest), (*brief, *more))
-    yield Section("Not measured", (rows,), headline, anchor="missing")
+    if missing:
+        first = [one for one in missing if one.state in BAD or one.fix]
+        first.sort(key=lambda one: one.state not in BAD)
+        left = len(missing) - min(_FEW_ROWS, len(first))
+        rows = limited(missing_statuses, missing, first[:_FEW_ROWS], left, _ROWS, "reason", FILE)
+        headline = f"{plural(sum(one.cases for one in missing), 'case')} without a time, and why"
+        yield Section("Not measured", (rows,), headline, anchor="missing")
 
 
-def missing_rows(missing: Sequence[MissingCases]) -> Statuses:
+def missing_statuses(missing: Sequence[MissingCases]) -> Statuses:
     """A row for each reason."""
-    rows = [
+    rows = (
         StatusRow(
             Status.FAIL if one.state in BAD else Status.UNKNOWN,
             one.state,
@@ -417,20 +400,5 @@ def missing_rows(missing: Sequence[MissingCases]) -> Statuses:
             below=(command(one.fix),) if one.fix else (),
         )
         for one in missing
-    ]
+    )
     return Statuses(tuple(rows), ("implementation", "", "", "cases"), "state", "", "fix: ")
-
-
-def _profiled(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
-    """The cases that have a run of their own, with the line that shows it."""
-    items = [
-        Item(
-            Span(case_line(result, document), link=f"{result.profile}/report.html"),
-            (command(f"profkit report {shlex.quote(str((folder or Path()) / result.profile))}"),),
-        )
-        for result in document.results
-        if result.profile
-    ]
-    if items:
-        headline = "Why these take as long as they do: each has a page of its own."
-        yield Section("Profiled", (Items(tuple(items)),), headline, anchor="profiled")
