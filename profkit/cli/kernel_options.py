@@ -78,7 +78,8 @@ KeyEnvOption = Annotated[
     str | None,
     option(
         MODELS,
-        "The environment variable with the key. Default: ANTHROPIC_API_KEY, OPENAI_API_KEY.",
+        "The environment variable with the key; of --command several (A,B). Default: ANTHROPIC_API_KEY, "
+        "OPENAI_API_KEY.",
         "NAME",
         "--key-env",
     ),

@@ -182,7 +182,8 @@ class _JudgedDevice:
             if self._stop.is_set():
                 raise Stopped
             with contextlib.suppress(queue.Empty):
-                return self._outcomes.get(timeout=LOOK_SECONDS)
+                outcome = self._outcomes.get(timeout=LOOK_SECONDS)
+                return replace(outcome, slot=self.slot)  # in a pool of its own each judge is number 0
             if not self._thread.is_alive():
                 raise self._pool.fault or MachineError("the judge has ended")
 

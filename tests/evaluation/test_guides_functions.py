@@ -127,7 +127,16 @@ def test_a_function_of_python_is_a_reference_like_an_operation() -> None:
     assert added.is_correct
     # and after it one of torch's own
     assert eval_correctness_test("relu", relu, Test((torch.randn(5),))).is_correct
-    assert not eval_correctness_test(torch.abs, relu, Test((torch.randn(5),))).is_correct
+    assert eval_correctness_test(torch.abs, relu, Test((torch.randn(5),))).status == "incorrect"
+
+
+def test_a_reference_may_have_the_name_of_an_operation() -> None:
+    test = Test((torch.randn(5),))
+    for kernel in (lambda x: x.clamp(min=0), torch.ops.aten.relu, torch.ops.aten.relu.default):
+        score, speed, *_ = eval_one_op(relu, kernel, [test], [test], budget=0.1)
+        assert (score, speed > 0) == (1.0, True)
+    assert eval_correctness_test(torch.nn.functional.gelu, torch.ops.aten.gelu, test).is_correct
+    assert eval_correctness_test(relu, absolute, test).status == "incorrect"
 
 
 def test_suites_are_looped_over_and_backends_asked_by_operation(tmp_path: Path) -> None:

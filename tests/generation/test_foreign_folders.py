@@ -7,13 +7,16 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.progress import Silent
 from profkit.core.types import GenerationLimits
+from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.execution.journal import open_journal
 from profkit.generation.clients.client import Answer, BudgetSpent, Message
 from profkit.generation.journal import (
@@ -23,12 +26,13 @@ from profkit.generation.journal import (
     read_document,
     read_request,
 )
-from profkit.generation.judging import JudgedDevices
+from profkit.generation.judging import JudgedDevices, KernelFile, _JudgedDevice
 from profkit.generation.loop import LoopTools, OperationLoop
 from profkit.generation.prompt import KernelTask
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.campaign import Campaign
-from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.request import JudgeSettings, note_asked
+from tests.evaluation_documents import a_test
 from tests.generation.documents import failed
 from tests.journals import store_generation
 
@@ -160,3 +164,19 @@ def test_settings_that_no_option_takes_are_no_settings(
     change(folder, lambda entries: entries[0]["request"].update({field: value}))
     with pytest.raises(ProfkitError, match=f"line 1: {why}"):
         read_request(folder)
+
+
+def test_a_kernel_that_ends_the_judge_of_another_gpu_is_the_one_that_was_asked(tmp_path: Path) -> None:
+    """The pool of each judge has no other: it calls each of them worker 0."""
+    request = SimpleNamespace(folder=tmp_path, gpus=("0", "1"), settings=JudgeSettings(), command=())
+    device = _JudgedDevice(cast("GenerationRequest", request), 1, {}, Silent(), threading.Event())
+    test = a_test(NAME)
+    device.about = {"device": "H200", "versions": {}, "tests": [to_plain_data(test)]}
+    (tmp_path / "logs").mkdir()
+    note_asked(tmp_path / "logs", 1, test.id)
+    job = Job(test.id, to_plain_data(test))
+    device._outcomes.put(JobOutcome(job, JobStatus.crash, None, "it was killed", 0.0, 0))
+    document = device.judge(KernelFile(NAME, tmp_path / "relu.py", "", tmp_path / "relu"))
+    (result,) = document.results
+    assert (result.status, result.slot) == ("lost", 1)
+    assert "while the kernel was tested" in (result.reason or "")

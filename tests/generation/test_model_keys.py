@@ -12,6 +12,7 @@ import pytest
 from profkit.generation.clients.keys import (
     command_keys,
     find_key,
+    hide_all_secrets,
     hide_keys,
     http_options,
     is_local,
@@ -38,6 +39,26 @@ def test_a_key_leaves_the_environment_and_is_found_again(monkeypatch: pytest.Mon
     assert command_keys("MY_KEY") == {"MY_KEY": "another-key"}
     assert "MY_KEY" not in command_keys(None)
     assert find_key("OPENAI_API_KEY") is None
+
+
+def test_a_program_of_the_user_gets_no_secret_but_those_that_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    secrets = {
+        "AWS_SECRET_ACCESS_KEY": "aws-secret-value",
+        "GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+        "DATABASE_URL": "postgres://u:hunter2hunter@host/db",
+        "MY_SECRET": "my-secret-value",
+        "GATEWAY_KEY_FOR_THIS": "gateway-value",
+    }
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    hide_all_secrets("AWS_SECRET_ACCESS_KEY,GATEWAY_KEY_FOR_THIS")
+    assert not secrets.keys() & os.environ.keys()
+    assert {"PATH", "HOME"} <= os.environ.keys()
+    named = {name: secrets[name] for name in ("AWS_SECRET_ACCESS_KEY", "GATEWAY_KEY_FOR_THIS")}
+    assert command_keys("AWS_SECRET_ACCESS_KEY,GATEWAY_KEY_FOR_THIS") == named
+    assert not secrets.keys() & command_keys(None).keys()
 
 
 def test_what_is_started_afterwards_has_no_key_and_cannot_look_into_this_process() -> None:

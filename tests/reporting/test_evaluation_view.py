@@ -62,6 +62,8 @@ def test_the_first_line_says_how_many_are_right_and_how_much_faster() -> None:
     assert headline(document) == (
         "2 of 3 operations correct; 1.34 x (1.32-1.36, FASTER) as fast as PyTorch over 2 timed tests"
     )
+    combined = "0.894: 66.7 % of the operations x 1.34 x (1.32-1.36, FASTER)."
+    assert re.search(rf"\nCombined +{re.escape(combined)}\n", terminal(document))
     assert headline(evaluation(passed(a_test("relu.default")))) == "1 of 1 operation correct; none was timed"
     assert headline(evaluation()) == "No test was decided"
 

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from profkit.kernels.evaluation.candidate.confinement import shield
+from profkit.runtime.passes.secrets import is_secret_variable
 
 # What the packages read by themselves, too: a gateway's key may stand in the headers of CUSTOM_HEADERS.
 _VARIABLES = (
@@ -85,6 +86,18 @@ def hide_keys(*variables: str) -> None:
     shield()
 
 
+def hide_all_secrets(named: str | None) -> None:
+    """Take out of the environment whatever may be secret in it, before a program of somebody else starts from it."""
+    hide_keys(*_names(named))
+    with _vault.lock:  # nothing of theirs can come back in a text, and a value like "true" stands in many
+        for name in [name for name, value in os.environ.items() if is_secret_variable(name, value)]:
+            _vault.taken[name] = os.environ.pop(name)
+
+
+def _names(named: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (named or "").split(",") if name.strip())
+
+
 def learn_secret(value: str) -> None:
     """From now on no text shows `value`."""
     with _vault.lock:
@@ -110,8 +123,8 @@ def _learn(value: str) -> None:
 
 
 def command_keys(named: str | None) -> dict[str, str]:
-    """The keys that a program of `--command` gets: that of `--key-env`, else what asks a model; no other key."""
-    names = (named,) if named else _OF_MODELS
+    """The keys that a program of `--command` gets: those of `--key-env`, else what asks a model; no other key."""
+    names = _names(named) or _OF_MODELS
     return {name: _vault.taken[name] for name in names if name in _vault.taken}
 
 

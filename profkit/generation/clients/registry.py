@@ -20,6 +20,7 @@ from profkit.generation.clients.keys import (
     SERVERS,
     Key,
     find_key,
+    hide_all_secrets,
     hide_keys,
     is_local,
     learn_address,
@@ -85,7 +86,7 @@ def make_client(options: ClientOptions) -> MadeClient:
     ledger = Ledger(options.limits, options.spent)
     provider = provider_of(options)
     if provider == "command":
-        hide_keys(*filter(None, [options.key_env]))
+        hide_all_secrets(options.key_env)
         client: ModelClient = CommandClient(options.command or "", options.command_timeout, options.key_env)
         made = MadeClient(client, ledger)
         asked_with: dict[str, object] = {"command": options.command}

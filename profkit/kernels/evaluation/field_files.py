@@ -205,8 +205,7 @@ def _summary(
         "|--------|-------|",
         f"| Correctness Score | {_number(scores.correctness_score, 4)} |",
         f"| Performance Score (geomean speedup) | {_shown(scores.geomean)} |",
-        "| Combined Score (correctness x performance) | "
-        f"{_number(combined_score(scores.correctness_score, scores.geomean))} |",
+        f"| Combined Score (correctness x performance) | {_combined(scores)} |",
         f"| Perf@{_P} Score | {_number(share, 4)} |",
         "",
         *_meanings(scores),
@@ -244,6 +243,14 @@ def _meanings(scores: EvaluationScores) -> list[str]:
 def _shown(mean: MeanSpeedup | None) -> str:
     """`1.32 (1.21 to 1.44, FASTER)`."""
     return "N/A" if mean is None else f"{_number(mean.value)} ({_interval_and_word(mean)})"
+
+
+def _combined(scores: EvaluationScores) -> str:
+    """`0.66 = 0.5000 x 1.32 (1.21 to 1.44, FASTER)`: where all are correct it is the speed-up itself."""
+    both = combined_score(scores.correctness_score, scores.geomean)
+    if both is None:
+        return "N/A"
+    return f"{_number(both)} = {_number(scores.correctness_score, 4)} x {_shown(scores.geomean)}"
 
 
 def _interval_and_word(mean: MeanSpeedup | None) -> str:

@@ -173,7 +173,7 @@ def _check(options: EvaluationOptions) -> None:
     if sys.platform != "linux":
         raise MachineError(
             "kernels can be evaluated on Linux alone: elsewhere no process reads the memory of another",
-            "profkit sweep --with CODE_FILE.py compares kernels of your own here",
+            "profkit sweep --with FILE.py compares kernels of your own here",
         )
     if options.device == "mps":
         raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from profkit.kernels.evaluation.candidate.arguments import Encoder
 from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.judging import trial_timer as alike
 from profkit.kernels.evaluation.judging.batches import Unlaunched
@@ -20,6 +21,7 @@ from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.judging.trial_timer import start_alike
 from tests.kernels.evaluation.judging import judge_of, judge_operation
 
+TIME_LAUNCHES = alike._time_launches
 OPERATIONS = [4.2, 4.9, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.5, 6.6, 7.3, 7.8, 9.8]  # µs of a launch
 
 
@@ -142,3 +144,23 @@ def test_processes_are_made_alike_before_a_kernel_is_loaded_where_times_are_aske
     with judge_of("cheats.py", tmp_path, correctness_only=correctness_only) as judge:
         judge_operation(judge, "relu.default")
     assert loaded == [] if correctness_only else [""]
+
+
+def test_a_small_gpu_gets_no_more_launches_than_its_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def batches(*arguments: Any, **_: Any) -> Any:
+        asked.append(arguments[5])
+        raise Unlaunched
+
+    monkeypatch.setattr(alike, "Encoder", lambda _: Encoder())
+    monkeypatch.setattr(alike, "PairedBatches", batches)
+    with judge_of("cheats.py", tmp_path) as judge:
+        assert judge._candidate is not None
+        assert judge._reference is not None
+        judge._candidate.memory.size = 10 * 4 * alike.ELEMENTS
+        with pytest.raises(Unlaunched):
+            TIME_LAUNCHES(judge._candidate, judge._reference)
+    assert asked == [10]

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from profkit.core.codec import to_plain_data
+from profkit.core.errors import MachineError
 from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.kernels.evaluation import run
-from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, note_asked, was_asked
+from profkit.kernels.evaluation.request import (
+    EvaluationOptions,
+    EvaluationRequest,
+    JudgeSettings,
+    make_request,
+    note_asked,
+    was_asked,
+)
 from profkit.kernels.evaluation.run import _describe
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import check_names
@@ -59,6 +68,16 @@ def test_run_is_evaluate_by_the_names_of_the_guide_and_says_so(tmp_path: Path, o
     assert "profkit run is profkit evaluate here" in done.err
     assert "error: K is not there" in done.err
     assert "│ run " not in call_in_process(["--help"], tmp_path, ENVIRONMENT).out
+
+
+def test_where_no_kernel_can_be_judged_the_sweep_is_named_as_it_is_typed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(MachineError) as refused:
+        make_request(EvaluationOptions(), SourceRequest("aten"), ())
+    monkeypatch.undo()
+    assert (refused.value.fix or "").startswith("profkit sweep --with FILE.py ")
 
 
 def test_an_unknown_backend_is_refused_with_all_there_are(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -111,7 +112,9 @@ def test_the_summary_names_what_it_counts_and_sorts_by_numbers(folder: Path) -> 
     assert "| Correctness Score | 0.3636 |" in text
     data = strict(folder / "evaluation.json")
     assert data["combined_score"] == pytest.approx(4 / 11 * data["geomean"])
-    assert f"| Combined Score (correctness x performance) | {data['combined_score']:.2f} |" in text
+    (speed,) = re.findall(r"Performance Score \(geomean speedup\) \| (.* \(.* to .*, [A-Z]+\)) \|", text)
+    combined = f"{data['combined_score']:.2f} = 0.3636 x {speed}"  # no speed-up without its interval and word
+    assert f"| Combined Score (correctness x performance) | {combined} |" in text
     assert "- 4 of 21 tests are in none of these: skipped, or not run." in text
     order = [line.split()[1] for line in text.splitlines() if "x | " in line]
     assert order == ["isnan.default", "sum.default", "relu.default", "mul.Tensor", "add.Tensor"]

@@ -78,11 +78,12 @@ def _time_launches(candidate: KernelProcess, reference: KernelProcess) -> tuple[
         process.load(LEAST)
         process.place(recipe, 1)
         process.run_slots(1)  # what is loaded at a first call would wait behind the gate
+    launches = min(LAUNCHES, candidate.memory.size // recipe.slot_bytes)  # a part of a GPU may have 1 GB
     pairs = []
     with ExitStack() as cleanup:
         fresh = FreshValues(encoder, recipe)
         batches = PairedBatches(
-            candidate, reference, fresh, recipe, 1, LAUNCHES, cleanup, together=True, gated=True
+            candidate, reference, fresh, recipe, 1, launches, cleanup, together=True, gated=True
         )
         for number in range(ROUNDS):
             batches.renew(pinned=True)

@@ -84,9 +84,11 @@ class FunctionSource(ListedSource):
         self._request = request
         self._kernel: Kernel | None = None
         place = request.paths[0] if request.paths else "a function"
-        names: tuple[str, ...] = (request.operation,)
-        with suppress(UsageError):  # what a user's function is the reference of has any name
-            names = overloads_of(name_meaning(request.operation), None)
+        names = {
+            request.operation
+        }  # a reference of the user's own goes by its name, which may be one of torch's
+        with suppress(UsageError):
+            names.update(overloads_of(name_meaning(request.operation), None))
         super().__init__(dict.fromkeys(names, place))
 
     def load(self, operation: str) -> Kernel:
@@ -164,7 +166,7 @@ def _overload_of(function: Any, operation: str) -> str | None:
         return f"{function._schema.name.removeprefix('aten::')}.{function._overloadname}"
     if isinstance(function, torch._ops.OpOverloadPacket):
         name = function._qualified_op_name.removeprefix("aten::")
-        return operation if operation.partition(".")[0] == name else f"{name}.{main_overload(name)}"
+        return operation if operation.startswith(f"{name}.") else f"{name}.{main_overload(name)}"
     return None
 
 

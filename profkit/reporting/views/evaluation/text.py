@@ -101,7 +101,8 @@ def conclusions(
         facts.append(("Speed", _speed(scores)))
         facts.append(("Operations", _words(scores, operations)))
     if (both := combined_score(scores.correctness_score, scores.geomean)) is not None:
-        facts.append(("Combined", f"{format_figures(both)}: share of correct operations x speed-up."))
+        parts = f"{percent(scores.correctness_score)} of the operations x {speedup_text(scores.geomean)}"
+        facts.append(("Combined", f"{format_figures(both)}: {parts}."))
     if scores.compiled is not None:
         facts.append(("torch.compile", f"{speedup_text(scores.compiled)} as fast as it."))
     if scores.model is not None:
