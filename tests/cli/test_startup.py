@@ -27,7 +27,7 @@ def modules_after(*arguments: str) -> set[str]:
 def test_help_imports_nothing_but_the_command_line(arguments: list[str]) -> None:
     imported = modules_after(*arguments)
     ours = {name for name in imported if name.startswith("profkit.") and not name.startswith("profkit.cli")}
-    assert ours == {"profkit.core", "profkit.core.errors"}
+    assert ours == {"profkit.core", "profkit.core.errors", "profkit.core.library_first"}
     assert not imported & {"yaml", "numpy", "torch", "psutil"}
     verbs = imported & {f"profkit.cli.{module}" for module, _ in VERBS.values()}
     assert verbs == {f"profkit.cli.{verb}" for verb in arguments[:-1]}

@@ -35,6 +35,7 @@ from profkit.core.files.safe_folder import (
 )
 from profkit.core.whole_files import write_whole
 from profkit.execution import journal
+from profkit.kernels.sweep.journal import FORMAT
 from profkit.profiling.record import _bring, _where_to_write, check_target
 from tests import documents
 
@@ -95,7 +96,7 @@ def test_nothing_is_written_into_what_took_a_runs_place(run: Path, victim: Path,
     with pytest.raises(OSError, match="has taken its place"):
         write_whole(run / "artifacts" / "report.txt", ("x",))
     with pytest.raises(MachineError, match="has taken its place"):
-        journal.create(run / "cases.jsonl", journal.JournalFormat("s/1", "sweep", "sweep"), {})
+        journal.open_journal(run, FORMAT, {})
     with pytest.raises(OSError, match="has taken its place"):
         ensure_folder(without_links(run))
     assert _listing(victim) == before
@@ -153,11 +154,15 @@ def test_no_report_is_recorded_through_a_link_to_nothing(tmp_path: Path) -> None
 
 
 def test_a_journal_that_is_a_link_is_not_cut(tmp_path: Path) -> None:
-    form = journal.JournalFormat("s/1", "sweep", "sweep")
-    journal.create(tmp_path / "theirs.jsonl", form, {}).close()
-    (tmp_path / "cases.jsonl").symlink_to(tmp_path / "theirs.jsonl")
-    with pytest.raises(MachineError, match="cannot be written to"):
-        journal.reopen(tmp_path / "cases.jsonl", form)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "ours").mkdir()
+    journal.open_journal(tmp_path / "theirs", FORMAT, {}).close()
+    theirs = FORMAT.path(tmp_path / "theirs")
+    FORMAT.path(tmp_path / "ours").symlink_to(theirs)
+    before = theirs.read_bytes()
+    with pytest.raises((MachineError, UnreadableReport)):
+        journal.open_journal(tmp_path / "ours", FORMAT, {})
+    assert theirs.read_bytes() == before
 
 
 def test_a_folder_that_was_there_is_known_again(tmp_path: Path, victim: Path) -> None:
