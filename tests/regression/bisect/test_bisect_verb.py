@@ -143,11 +143,16 @@ def test_a_bisection_that_was_ended_goes_on_where_it_was(tmp_path: Path) -> None
 
 
 def _end_after(folder: Path, steps: int, number: signal.Signals, good: str, bad: str, *words: str) -> Said:
-    """Start a bisection, and send it a signal when so many steps are written."""
+    """Start a bisection, and send it a signal when so many steps are written.
+
+    It has a temporary folder of its own: what it leaves there when it is killed goes with the test.
+    """
+    temporary = folder.parent / "temporary"
+    temporary.mkdir(exist_ok=True)
     process = subprocess.Popen(
         [*PROFKIT, "bisect", good, bad, *words, *COMMAND],
         cwd=folder,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, "TMPDIR": str(temporary)},
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
