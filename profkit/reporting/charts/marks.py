@@ -14,11 +14,10 @@ FEW = 60  # points of a mark up to which each is an element of its own: 365 of t
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points, with a name somewhere along it. `style` are classes of charts.css, here and below."""
+    """A line through points. `style` are classes of charts.css, here and below."""
 
     points: tuple[tuple[float, float], ...]
     style: str = "line"
-    label: str = ""
     hover: str = ""
     source: Footnote | None = None
 
@@ -34,13 +33,12 @@ class Area:
 
 @dataclass(frozen=True)
 class Rectangle:
-    """A bar from one corner to the other, with a name above it."""
+    """A bar from one corner to the other."""
 
     x: tuple[float, float]
     y: tuple[float, float]
     style: str = "s1"
     hover: str = ""
-    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,17 +73,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one name. With a `letter` they are a series: a colour by its `number`, a shape, a line through them.
-
-    Of many points `unseen` ones only have their words where the pointer is, as a line is drawn through them.
-    """
+    """Points of one name. With a `letter` they are a series: a colour by its `number`, a shape, a line through them."""
 
     points: tuple[Point, ...]
     name: str = ""
     letter: str = ""
     number: int = 0
     joined: bool = False
-    unseen: bool = False
     hover: str = ""
 
     @property
@@ -123,7 +117,7 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
 
 @dataclass(frozen=True)
 class Legend:
-    """A line below a chart: a coloured square or a number, a name, a value at the right, and small print."""
+    """A line below a chart: a coloured square, a name, a value at the right, and small print."""
 
     name: str
     value: str = ""
@@ -138,8 +132,8 @@ class Chart(Block):
     """Marks on two axes. It stands in `Charts`, which are drawn with characters too.
 
     `kind` is a short word for styles, `of` what it is about for those who hear its name. `caption` is a sentence above
-    it where it is drawn with characters; charts of one caption stand side by side there. `columns` are those of the
-    sortable table whose numbers hover over points with a row.
+    it where it is drawn with characters. `columns` are those of the sortable table whose numbers hover over points with
+    a row.
     """
 
     kind: str

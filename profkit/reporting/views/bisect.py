@@ -16,7 +16,6 @@ from profkit.core.types import (
     BisectStep,
     Fact,
 )
-from profkit.reporting.charts.series import CommitChance, CommitTest, commit_charts
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -176,7 +175,6 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
     for search in document.searches:
         where = f" inside of the merge {search.inside[:_SHORT]}" if search.inside else ""
         if search.steps:
-            yield from _row(document, search, where)
             yield Section(f"Tested{where}", (_tests(document, search),))
         if search.skipped:
             items = (
@@ -194,42 +192,9 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
         if part.files:
             title = f"What changed in {part.commits[-1][:_SHORT]}"
             yield Section(title, (Items(tuple(code(name) for name in part.files), brief=8),))
-    yield from notes([*map(_note, document.notes), *_method(document)])
+    yield from notes(list(map(_note, document.notes)))
     if parts:
         yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))
-
-
-def _row(document: BisectDocument, search: BisectSearch, where: str) -> Iterator[Block]:
-    """The row of commits as a chart."""
-    places = {commit: place for place, commit in enumerate(search.commits, 1)}
-    whole = search.steps[0]
-    tests = tuple(
-        CommitTest(
-            places[step.later],
-            100 * (step.ratio - 1),
-            100 * (step.low - 1),
-            100 * (step.high - 1),
-            f"{_quoted(document, step.later)}: {_size(step.ratio)} {_interval(step.low, step.high)}, "
-            f"{len(step.pairs)} pairs",
-        )
-        for step in search.steps
-        if step.earlier == search.good
-    )
-    likely = max(search.probabilities.values(), default=0.0)
-    chances = tuple(
-        CommitChance(
-            places[commit],
-            probability,
-            f"{_quoted(document, commit)}: {_chance(probability)}",
-            f"{commit[:_SHORT]} {_chance(probability)}" if probability == likely else "",
-        )
-        for commit, probability in search.probabilities.items()
-        if commit in places
-    )
-    if len(search.steps) > 1:
-        size = f"{_size(whole.ratio)} between both ends"
-        charts = commit_charts(size, len(search.commits), 100 * (whole.ratio - 1), tests, chances)
-        yield Section(f"The commits{where}", (charts,))
 
 
 def _tests(document: BisectDocument, search: BisectSearch) -> DataTable:
@@ -255,20 +220,17 @@ def _test_row(document: BisectDocument, search: BisectSearch, step: BisectStep) 
 
 
 def _word(search: BisectSearch, step: BisectStep) -> Text:
-    """Of a test of the search, which end the commit is like, or nearer where it may be like both.
-
-    Of the others, the word of the paired test.
-    """
+    """Of a test of the search, which end the commit is like, or nearer to; of others the word of the paired test."""
     whole = log(search.steps[0].ratio)
-    if step.kind == "search" and whole:
-        share = log(step.ratio) / whole
-        good, bad = (step.low <= end <= step.high for end in (1.0, search.steps[0].ratio))
-        if good and bad:
-            return "nearer GOOD" if share < 0.5 else "nearer BAD"
-        if good or bad:
-            return "like GOOD" if good else "like BAD"
-        return "like GOOD" if share < _NEAR else "like BAD" if 1 - _NEAR < share < 1 + _NEAR else "neither"
-    return Label(_STATUSES[step.word], step.word.upper()).span
+    if step.kind != "search" or not whole:
+        return Label(_STATUSES[step.word], step.word.upper()).span
+    share = log(step.ratio) / whole
+    good, bad = (step.low <= end <= step.high for end in (1.0, search.steps[0].ratio))
+    if good and bad:
+        return "nearer GOOD" if share < 0.5 else "nearer BAD"
+    if good or share < _NEAR:
+        return "like GOOD"
+    return "like BAD" if bad or 1 - _NEAR < share < 1 + _NEAR else "neither"
 
 
 def _note(fact: Fact) -> Text:
@@ -276,15 +238,6 @@ def _note(fact: Fact) -> Text:
         return fact_text(fact)
     except (LookupError, ValueError):  # of a file that somebody else wrote
         return fact.code
-
-
-def _method(document: BisectDocument) -> list[Text]:
-    if not any(len(search.steps) > 1 for search in document.searches):
-        return []
-    return [
-        "A probability follows from how near each test is to GOOD and to BAD, and how precise it is; 1 test in 50 may "
-        "be wrong. A test ends as soon as another commit would tell more, so its interval may be wide."
-    ]
 
 
 def _compare_line(document: BisectDocument, part: BisectPart) -> str:

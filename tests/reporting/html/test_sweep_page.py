@@ -16,7 +16,7 @@ from tests import sweep_documents as sweeps
 from tests.browser import Visit, visit
 from tests.reporting.html.markup import problems
 
-LIVE = "#kernel-table tbody.live tr[data-at]"
+LIVE = "#kernel-table tbody tr:not([hidden])"
 Open = Callable[..., Visit]
 
 
@@ -116,7 +116,7 @@ def test_sizes_stand_as_they_were_asked_for(open_sweep: Open) -> None:
 
 def test_without_a_script_all_is_there_but_the_sorting(open_sweep: Open) -> None:
     page = open_sweep(sweeps.sweep(), java_script_enabled=False).page
-    assert page.locator("#kernel-table tbody.plain tr").count() == 48
+    assert page.locator("#kernel-table tbody tr").count() == 48
     assert page.locator("#kernel-tools").is_hidden()
     assert page.locator(".winners td", has_text="C 1.25").count() > 0
 
