@@ -1,10 +1,15 @@
-"""Judges that stay: each device has one for the whole generation, and a kernel has the device for itself meanwhile."""
+"""Judges that stay: each device has one for the whole generation, and a kernel has the device for itself meanwhile.
+
+The profile of an attempt is made by a process of its own, `python -m profkit.generation.judging`: another device may be
+profiled at the same time by another one, and what each sees of the devices is its environment.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,16 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.errors import MachineError
-from profkit.core.progress import Progress
-from profkit.core.types import EvaluationDocument
+from profkit.core.errors import Interrupted, MachineError, ProfkitError
+from profkit.core.process import run
+from profkit.core.progress import Progress, Silent
+from profkit.core.run_folder import read_run
+from profkit.core.types import EvaluationDocument, RunDocument, TestResult
 from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
 from profkit.execution.journal import open_journal
 from profkit.execution.pool import WorkerPool
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.devices import device_names
-from profkit.kernels.evaluation.journal import FORMAT, header_of, make_document
+from profkit.kernels.evaluation.journal import FORMAT, header_of, make_document, read_document, read_request
 from profkit.kernels.evaluation.judging.judge_process import (
     check_judge,
     judge_command,
@@ -29,11 +36,17 @@ from profkit.kernels.evaluation.judging.judge_process import (
     seconds_of_a_test,
     test_result,
 )
+from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import EvaluationRequest, was_asked
 from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.profiling.drill_down import profile_tests
 
 LOOK_SECONDS = 0.2
 BACKEND = "llm"  # of the evaluation of an attempt
+SLOWEST = (("slowest", 1),)
+# What speaks of a kernel on a GPU: 26 s on an H100, and 60 s with what speaks of the host, of which nothing is used.
+KERNEL_PASSES = ("trace", "counters", "explain")
+MOST_SECONDS = 1800.0
 
 
 class Stopped(Exception):
@@ -190,3 +203,58 @@ class _JudgedDevice:
     def _run(self) -> None:
         with contextlib.suppress(MachineError):  # `fault` says it
             self._pool.run(self._queue)
+
+
+# ---------------------------------------------------------------- profiles
+
+
+class NoProfile(Exception):
+    """There is no profile, and why."""
+
+
+def profile_attempt(
+    folder: Path, depth: str, env: Mapping[str, str], cancel: threading.Event
+) -> tuple[TestResult, RunDocument]:
+    """The slowest test of the evaluation in `folder` with its run.
+
+    Raises NoProfile where there is no whole one, and Interrupted where `cancel` was set.
+    """
+    command = (sys.executable, "-m", "profkit.generation.judging", str(folder), depth)
+    log = folder / "profile.log"
+    outcome = run(command, env=env, log=log, timeout=MOST_SECONDS, cancel=cancel)
+    for result in read_document(folder).results:
+        if result.profile is not None:
+            try:
+                return result, read_run(folder / result.profile)
+            except ProfkitError as error:
+                raise NoProfile(error.message) from error
+    lines = [line for line in outcome.output_tail.splitlines() if line.strip()]
+    raise NoProfile(f"{lines[-1].strip()[:200] if lines else outcome.ending()} ({log})")
+
+
+class _Log(Silent):
+    """Progress that only says what is worth a line: why there is no profile."""
+
+    def note(self, text: str) -> None:
+        """Into the log."""
+        print(text, flush=True)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Profile the slowest test of the evaluation in the folder `argv[0]`, as deep as `argv[1]`; the exit code."""
+    folder = Path(argv[0])
+    try:
+        request, document = read_request(folder), read_document(folder)
+        on_gpu = request.settings.device.startswith("cuda")
+        passes = KERNEL_PASSES if on_gpu and argv[1] == "standard" else None
+        profile_tests(request, document, SLOWEST, argv[1], _Log(), write_results, passes=passes)
+    except Interrupted:
+        return 130
+    except ProfkitError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

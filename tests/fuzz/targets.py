@@ -91,11 +91,9 @@ def read_generation(path: Path, depth: int) -> None:
 def read_attempts(path: Path, depth: int) -> None:
     """As `generate --resume`, and its document."""
     from profkit.execution.journal import open_journal
-    from profkit.generation import journal as journals
+    from profkit.generation import request as journals
 
-    journals.read_request(path)
-    journals.read_model(path)
-    journals.read_document(path)
+    journals.read_generation(path)
     if depth > READ:
         open_journal(path, journals.FORMAT, {}).close()
 

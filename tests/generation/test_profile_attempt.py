@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from profkit.core.types import RunDocument
-from profkit.generation import profile_attempt as module
+from profkit.generation import judging as module
 from profkit.profiling import drill_down
 from profkit.profiling.profile import ProfileOptions
 from tests.evaluation_documents import a_test, passed

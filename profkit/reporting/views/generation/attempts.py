@@ -51,7 +51,6 @@ from profkit.reporting.views.generation.text import (
     OUTCOMES,
     attempt_speed,
     cost_line,
-    cost_text,
     counted_words,
     insight_text,
     sign_of,
@@ -284,11 +283,11 @@ def _insights_text(step: FeedbackStep) -> Text:
     return joined_text(shorten(insight_text(step.insight), 160), rest)
 
 
-# ---------------------------------------------------------------- tokens, cost, seconds
+# ---------------------------------------------------------------- tokens, seconds
 
 
 def spending_section(document: GenerationDocument) -> Iterator[Section]:
-    """Tokens, cost and seconds, by attempt and by operation, and where the time went."""
+    """Tokens and seconds, by attempt and by operation, and where the time went."""
     whole = whole_spending(document)
     if not whole.attempts:
         return
@@ -297,7 +296,7 @@ def spending_section(document: GenerationDocument) -> Iterator[Section]:
     by_attempt = _spending_table("Attempt", [*attempts, ("all", whole)], document)
     by_operation = _spending_table("Operation", [*operations, ("all", whole)], document)
     body = Detail((by_attempt, by_operation), (by_attempt,), "Spent")
-    yield Section("What it cost", (body,), cost_line(document, whole), anchor="spent")
+    yield Section("What it cost", (body,), cost_line(whole), anchor="spent")
 
 
 def _spending_table(name: str, rows: Sequence[tuple[str, Spending]], document: GenerationDocument) -> Block:
@@ -310,12 +309,10 @@ def _spending_table(name: str, rows: Sequence[tuple[str, Spending]], document: G
     several = "Seconds are sums: operations that go on at the same time add up to more than the "
     columns: tuple[Column[tuple[str, Spending]], ...] = (
         Column(name, lambda row: row[0]),
-        Column("Requests", lambda row: count(row[1].requests), "n", hidden_when_empty=False),
+        Column("Attempts", lambda row: count(row[1].attempts), "n", hidden_when_empty=False),
         Column("Retries", lambda row: count(row[1].retries or None), "n"),
-        Column("Stored", lambda row: count(row[1].stored or None), "n"),
         Column("In", lambda row: count(row[1].input_tokens), "n", hidden_when_empty=False),
         Column("Out", lambda row: count(row[1].output_tokens), "n", hidden_when_empty=False),
-        Column("Cost", lambda row: cost_text(row[1].cost) if row[1].cost else "-", "n"),
         Column("Model", lambda row: duration(row[1].asking), "s", hidden_when_empty=False),
         Column("Evaluation", lambda row: duration(row[1].evaluating), "s", hidden_when_empty=False),
         Column("Profiles", lambda row: duration(row[1].profiling), "s"),

@@ -15,7 +15,7 @@ from profkit.analysis.generation import (
     kept_attempt,
     spending_of,
 )
-from profkit.core.formatting import format_figures, format_percent, joined, plural
+from profkit.core.formatting import format_percent, joined, plural
 from profkit.core.types import (
     Attempt,
     AttemptStatus,
@@ -88,7 +88,7 @@ def asked_model(document: GenerationDocument) -> str:
 
 
 def head_line(document: GenerationDocument, scores: GenerationScores | None = None) -> str:
-    """`3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 requests, 31,000 tokens, 4.1 min`."""
+    """`3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 attempts, 31,000 tokens, 4.1 min`."""
     scores = generation_scores(document) if scores is None else scores
     if not scores.operations:
         return "No operation was to be generated"
@@ -99,35 +99,27 @@ def head_line(document: GenerationDocument, scores: GenerationScores | None = No
         line += f", {scores.words.get('FASTER', 0)} faster than PyTorch"
     elif scores.solved:
         line += ", none was timed"
-    spent = whole_spending(document)
-    cost = spending_line(spent, cost=document.cost)
+    cost = spending_line(whole_spending(document))
     duration = f", {format_duration(document.seconds)}" if document.seconds else ""
     return f"{line}; {cost}{duration}"
 
 
 def whole_spending(document: GenerationDocument) -> Spending:
-    """What all attempts cost; tokens and cost as the document has them, with requests that led to no attempt."""
+    """What all attempts cost; tokens as the document has them."""
     spent = spending_of([attempt for operation in document.operations for attempt in operation.attempts])
     known = document.input_tokens or document.output_tokens
     return replace(
         spent,
         input_tokens=document.input_tokens if known else spent.input_tokens,
         output_tokens=document.output_tokens if known else spent.output_tokens,
-        cost=document.cost if document.cost is not None else spent.cost,
     )
 
 
-def spending_line(spent: Spending, *, cost: float | None = None) -> str:
-    """`14 requests, 31,000 tokens, cost 0.213`."""
-    parts = [f"{spent.requests:,} {'request' if spent.requests == 1 else 'requests'}"]
+def spending_line(spent: Spending) -> str:
+    """`14 attempts, 31,000 tokens`."""
     tokens = tokens_of(spent)
-    if tokens is not None:
-        about = "about " if spent.estimated else ""
-        parts.append(f"{about}{tokens:,} {'token' if tokens == 1 else 'tokens'}")
-    known = spent.cost if cost is None else cost
-    if known is not None:
-        parts.append(f"cost {cost_text(known)}")
-    return ", ".join(parts)
+    attempts = plural(spent.attempts, "attempt")
+    return attempts if tokens is None else f"{attempts}, {tokens:,} {'token' if tokens == 1 else 'tokens'}"
 
 
 def tokens_of(spent: Spending) -> int | None:
@@ -137,28 +129,11 @@ def tokens_of(spent: Spending) -> int | None:
     return (spent.input_tokens or 0) + (spent.output_tokens or 0)
 
 
-def cost_text(cost: float) -> str:
-    """A sum of money in the unit of the prices, which nobody told: `0.213`."""
-    return f"{cost:,.2f}" if cost >= 10 else format_figures(cost, 3)
-
-
-def cost_line(document: GenerationDocument, whole: Spending) -> str:
-    """Tokens and cost of the whole, or why there is no cost."""
-    unknown = "tokens are not known"
-    tokens = (
-        f"{whole.input_tokens or 0:,} tokens in, {whole.output_tokens or 0:,} out"
-        if whole.input_tokens is not None or whole.output_tokens is not None
-        else unknown
-    )
-    estimated = ", some of them estimated by length" if whole.estimated else ""
-    prices = document.limits.prices
-    if whole.cost is not None and prices is not None:
-        cost = f"cost {cost_text(whole.cost)} at {prices[0]:g} in and {prices[1]:g} out per million tokens"
-    elif whole.cost is not None:
-        cost = f"cost {cost_text(whole.cost)}"
-    else:
-        cost = "no prices were given, so the cost is not known"
-    return f"{tokens}{estimated}; {cost}"
+def cost_line(whole: Spending) -> str:
+    """Tokens of the whole."""
+    if tokens_of(whole) is None:
+        return "tokens are not known"
+    return f"{whole.input_tokens or 0:,} tokens in, {whole.output_tokens or 0:,} out"
 
 
 def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str:
@@ -234,8 +209,6 @@ def continue_line(document: GenerationDocument, folder: Path | str) -> str | Non
         return line
     if "budget" in ends and limits.tokens is not None:
         return f"{line} --max-tokens {2 * limits.tokens}"
-    if "budget" in ends and limits.cost is not None:
-        return f"{line} --max-cost {2 * limits.cost:g}"
     unsolved = [one for one in document.operations if kept_attempt(one) is None]
     if any(operation.stopped == "attempts" for operation in unsolved):
         return f"{line} --max-attempts {2 * limits.attempts}"

@@ -124,7 +124,7 @@ def _conclusions(document: GenerationDocument, scores: GenerationScores) -> Iter
         yield "Feedback", feedback_line(steps)
     spent = whole_spending(document)
     if spent.attempts:
-        yield "Spent", f"{cost_line(document, spent)}."
+        yield "Spent", f"{cost_line(spent)}."
     if scores.operations:
         ends = [(number, STOPPED[reason]) for reason, number in Counter(scores.stopped).most_common()]
         yield "Ended", f"{counted_words(ends)}."
@@ -318,7 +318,6 @@ def _facts(document: GenerationDocument) -> tuple[tuple[str, Text], ...]:
     limits = document.limits
     allowed = [f"{plural(limits.attempts, 'attempt')} for each operation"]
     allowed += [f"{limits.tokens:,} tokens"] if limits.tokens is not None else []
-    allowed += [f"cost {limits.cost:g}"] if limits.cost is not None else []
     rows: list[tuple[str, Text]] = [
         ("Made", format_utc_time(document.started)),
         ("Model", asked_model(document)),
