@@ -13,7 +13,7 @@ from profkit.generation import request as generations
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.evaluation import journal as evaluations
 from profkit.kernels.evaluation.request import EvaluationRequest
-from profkit.kernels.sweep import journal as sweeps
+from profkit.kernels.sweep import request as sweeps
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 
 STARTED = "2026-01-01T00:00:00+00:00"

@@ -14,8 +14,6 @@ from profkit.analysis.ranking.ranking import FILE, guide_records
 from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress
 from profkit.kernels.operations.registry import OPERATIONS
-from profkit.kernels.sweep.journal import FILE as JOURNAL
-from profkit.kernels.sweep.journal import find_unfinished, read_sweep
 from profkit.kernels.sweep.outputs import check_writable, write_records
 from profkit.kernels.sweep.request import (
     BATCHES,
@@ -24,9 +22,12 @@ from profkit.kernels.sweep.request import (
     SweepOptions,
     SweepRequest,
     TimingOptions,
+    find_unfinished,
     make_request,
+    read_sweep,
     with_new_folder,
 )
+from profkit.kernels.sweep.request import FILE as JOURNAL
 from profkit.kernels.sweep.run import run_sweep
 from profkit.reporting.plain_text import disarm_commands
 from profkit.reporting.terminal import render

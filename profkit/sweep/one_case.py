@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import CaseResult, GridPoint
-from profkit.kernels.operations.operation import Call
+from profkit.kernels.operations.definitions import Call
 
 TRACED = 10  # calls in a trace
 

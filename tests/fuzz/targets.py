@@ -111,8 +111,8 @@ def read_cases(path: Path, depth: int) -> None:
 
 def read_sweep(path: Path, depth: int) -> None:
     """As `profkit report` of a sweep, and `sweep --resume --plan`."""
-    from profkit.kernels.sweep.journal import read_request
-    from profkit.kernels.sweep.journal import read_sweep as read
+    from profkit.kernels.sweep.request import read_request
+    from profkit.kernels.sweep.request import read_sweep as read
     from profkit.profiling.export import ExportOptions, export
 
     read(path)

@@ -7,9 +7,17 @@ from importlib import import_module
 from typing import TypeAlias, TypeVar
 
 from profkit.core.errors import UsageError
-from profkit.kernels.operations.definitions import CrossEntropy, Gelu, LayerNorm, Mse, Swish
-from profkit.kernels.operations.operation import Call, Operation, Problem
-from profkit.kernels.operations.operation import Unavailable as Unavailable
+from profkit.kernels.operations.definitions import (
+    Call,
+    CrossEntropy,
+    Gelu,
+    LayerNorm,
+    Mse,
+    Operation,
+    Problem,
+    Swish,
+)
+from profkit.kernels.operations.definitions import Unavailable as Unavailable
 
 OPERATIONS: dict[str, Operation] = {
     op.name: op for op in (LayerNorm(), Gelu(), Swish(), Mse(), CrossEntropy())

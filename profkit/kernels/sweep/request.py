@@ -1,19 +1,25 @@
-"""What a sweep is asked to do: from the options of a command line, or the header of a journal, to a grid of cases."""
+"""What a sweep is asked to do: from options to a grid of cases; and what of it is stored, in its journal."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from glob import escape
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from profkit.core.errors import UsageError
-from profkit.core.run_folder import create_run_folder
-from profkit.core.types import GridPoint, SweepDirection
+from profkit.core import codec
+from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
+from profkit.core.run_folder import clean_name, create_run_folder
+from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDirection, SweepDocument
+from profkit.execution import journal as journals
+from profkit.execution.journal import JournalContents, JournalFormat, plain_request
+from profkit.kernels.campaign import require_named
 from profkit.kernels.devices import choose_device, choose_device_elsewhere
-from profkit.kernels.operations.operation import DTYPES
+from profkit.kernels.operations.definitions import DTYPES
 from profkit.kernels.operations.registry import (
     OPERATIONS,
     canonical_implementation,
@@ -33,6 +39,10 @@ LARGEST = 1 << 40  # elements: more is a slip of the finger, whatever the machin
 ON_GPU = ("PyTorch", "torch.compile", "Triton", "CUDA")
 ON_CPU = ("PyTorch",)
 LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
+FILE = "cases.jsonl"
+FORMAT = JournalFormat(
+    "profkit.sweep-journal/2", "sweep", "profkit sweep", FILE, "case", CaseResult, in_memory=False
+)
 MOST_THREADS = 4096  # with some ten thousand torch dies while it makes them
 
 
@@ -272,3 +282,97 @@ def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
     with suppress(ValueError):
         return tuple(int(word) for word in split_list(text))
     raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
+
+
+# ---------------------------------------------------------------- what is stored
+
+
+def case_id(point: GridPoint, implementation: str) -> str:
+    """The name of a case in the journal."""
+    return f"{point.name}: {implementation}"
+
+
+def header_of(request: SweepRequest, started: str) -> dict[str, Any]:
+    """What the journal says of a sweep; how many cases a user's file makes of a grid, no reader knows."""
+    return {"started": started, "planned": request.grid.cases, "request": plain_request(request)}
+
+
+def read_sweep(folder: Path) -> SweepDocument:
+    """What the sweep in `folder` knows so far, whoever is measuring it. Raises UnreadableReport where there is none."""
+    contents = journals.read_journal(folder, FORMAT)
+    try:
+        return sweep_document(_stored_request(folder, contents), contents, contents.seconds)
+    except UnreadableReport as error:
+        raise UnreadableReport(f"cannot read {folder / FILE}: {error.message}", error.fix) from error
+
+
+def read_request(
+    folder: Path,
+    *,
+    again: bool = False,
+    named: Sequence[Path] = (),
+    profile: bool = False,
+) -> SweepRequest:
+    """The sweep that `folder` holds, as it was asked for; `again`: what has no time is tried once more.
+
+    Files of users run where the caller has `named` them, for what is left and what it wants to `profile`. Raises
+    UnreadableReport where it holds none, UsageError where a file is not named, or cannot be run.
+    """
+    contents = journals.read_journal(folder, FORMAT)
+    request = _stored_request(folder, contents, again=again)
+    settled = sum(result.state == "measured" or not again for result in contents.outcomes.values())
+    is_whole = settled >= _planned(request, contents)  # then it is shown wherever it was copied to
+    line = f"profkit sweep --resume {shlex.quote(str(folder))}{' --again' if again else ''}"
+    needed = profile or not is_whole
+    require_named(with_options(request.files), with_options(map(str, named)), line, needed=needed)
+    if needed:
+        inspect_files([Path(file) for file in request.files], request.timeout)
+    return request
+
+
+def _stored_request(
+    folder: Path, contents: JournalContents[CaseResult], *, again: bool = False
+) -> SweepRequest:
+    return journals.read_request(folder, FORMAT, SweepRequest, contents, again=again)
+
+
+def _planned(request: SweepRequest, contents: JournalContents[CaseResult]) -> int:
+    planned = contents.header.get("planned")
+    return planned if isinstance(planned, int) else request.grid.cases
+
+
+def find_unfinished(request: SweepRequest) -> Path | None:
+    """The folder of the last sweep of this request beside its own, where that one was not finished."""
+    name, wanted = escape(clean_name(request.name)), plain_request(request)
+    for path in sorted(request.folder.parent.glob(f"*-{name}-{request.device}*/{FILE}"), reverse=True):
+        with suppress(ProfkitError):
+            contents = journals.read_journal(path.parent, FORMAT)
+            if contents.header.get("request") == wanted:
+                return path.parent if len(contents.outcomes) < request.grid.cases else None
+    return None
+
+
+def sweep_document(
+    request: SweepRequest, contents: JournalContents[CaseResult], seconds: float
+) -> SweepDocument:
+    """All that a journal knows, in the order of its grid. Raises UnreadableReport for what no sweep notes."""
+    about = contents.about
+    order = {point: number for number, point in enumerate(request.grid.points())}
+    names = {name: number for number, name in enumerate(request.grid.implementations)}
+    known = sorted(
+        contents.outcomes.values(),
+        key=lambda r: (order.get(r.point, len(order)), names.get(r.implementation, len(names))),
+    )
+    planned = _planned(request, contents)
+    roofs = about.get("roofs")
+    return SweepDocument(
+        started=str(contents.header.get("started", "")),
+        device=str(about.get("device", "unknown")),
+        results=tuple(known),
+        roofs=codec.from_plain_data(MeasuredCeilings, roofs, "roofs") if roofs else MeasuredCeilings(),
+        versions=codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
+        planned=planned,
+        complete=len(known) >= planned,
+        seconds=seconds,
+        serial=request.serial,
+    )

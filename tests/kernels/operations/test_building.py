@@ -16,7 +16,7 @@ from profkit.kernels.operations.cuda.compiler import (
     load_compiler,
 )
 from profkit.kernels.operations.cuda.launch import CudaModule, program_of
-from profkit.kernels.operations.operation import Unavailable
+from profkit.kernels.operations.definitions import Unavailable
 
 
 class FakeCompiler(Compiler):

@@ -21,11 +21,9 @@ from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
 from profkit.kernels.operations import registry
-from profkit.kernels.sweep import journal as journals
+from profkit.kernels.sweep import request as journals
 from profkit.kernels.sweep.files import register_files
-from profkit.kernels.sweep.journal import find_unfinished, read_request, read_sweep
-from profkit.kernels.sweep.plan import planned_seconds, seconds_left
-from profkit.kernels.sweep.request import SweepGrid, TimingOptions
+from profkit.kernels.sweep.request import SweepGrid, TimingOptions, find_unfinished, read_request, read_sweep
 from profkit.kernels.sweep.run import run_sweep, update_case
 from profkit.profiling import drill_down
 from profkit.profiling.profile import ProfileOptions
@@ -118,20 +116,6 @@ def test_the_script_passes_options_through_and_plans_the_default_grid() -> None:
     assert plan["largest"] == "LayerNorm forward float32 128x2048x512"
     assert plan["bytes"] > 4 * 3 * 128 * 2048 * 512
     assert plan["seconds"] > 0
-
-
-def test_an_estimate_follows_what_cases_took_and_not_the_first_one() -> None:
-    def case(dimension: int, spent: float) -> CaseResult:
-        return CaseResult(GridPoint("GELU", 1, 1, dimension), "PyTorch", "measured", spent=spent)
-
-    done = [case(1, 60.0), *(case(1_000_000 * n, 0.1 + n * 0.1) for n in range(1, 9))]
-    left = [(GridPoint("GELU", 1, 1, 10_000_000), "PyTorch")] * 3
-    assert seconds_left(done, left, "cpu", TimingOptions(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
-    assert seconds_left((), left, "cpu", TimingOptions(budget=0.1)) == pytest.approx(3 * 1.1, rel=0.2)
-    losses = [(replace(point, operation="MSE"), name) for point, name in left]
-    assert seconds_left(done, losses, "cpu") < seconds_left(done, left, "cpu")
-    grid = SweepGrid(implementations=("PyTorch", "torch.compile", "Triton", "CUDA"))
-    assert 115 < planned_seconds(grid, "cuda", TimingOptions()) < 456  # an H200 took 228 s
 
 
 @pytest.mark.usefixtures("in_process")

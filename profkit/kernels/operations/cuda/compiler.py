@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.kernels.operations.operation import Unavailable
+from profkit.kernels.operations.definitions import Unavailable
 
 MAJORS = (13, 12, 11)
 FIX = "pip install nvidia-cuda-nvrtc, or a torch built for CUDA, which brings it"

@@ -270,9 +270,6 @@ def measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     if errors:
         largest = f"{max(errors):.2f} of what rounding explains"
         facts.append(("Correctness", f"checked against float64; the largest error is {largest}"))
-    if document.overhead is not None:
-        share = format_percent(100 * document.overhead)
-        facts.append(("Overhead", f"in {share} % of the time nothing was compiled, checked or timed"))
     if document.versions:
         facts.append(
             ("Versions", ", ".join(f"{name} {number}" for name, number in document.versions.items()))
