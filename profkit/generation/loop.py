@@ -36,7 +36,7 @@ from profkit.core.types import (
 )
 from profkit.core.whole_files import write_whole
 from profkit.generation.answer_code import FoundCode, find_code
-from profkit.generation.judging import JudgedDevices, KernelFile, NoProfile, profile_attempt
+from profkit.generation.judging import Judge, KernelFile, NoProfile, profile_attempt
 from profkit.generation.model import BudgetSpent, Message, Model, ModelFailed
 from profkit.generation.prompt import KernelTask, first_messages
 from profkit.generation.request import GenerationRequest, Until, attempt_id, attempts_of, note_stop
@@ -58,7 +58,7 @@ class LoopTools:
 
     request: GenerationRequest
     model: Model
-    devices: JudgedDevices
+    judge: Judge
     campaign: Campaign[Attempt]
     cancel: threading.Event
     report: Callable[[str, str], None]
@@ -155,21 +155,19 @@ class OperationLoop:
     def _judge(self, attempt: Attempt, kernel: KernelFile) -> _Judged:
         """Every test of it, and the profile of the slowest where another attempt may learn from that."""
         tools = self._tools
-        tools.report(self._task.operation, f"{kernel.file.stem}: waiting for a device")
-        with tools.devices.device() as device:
+        tools.report(self._task.operation, f"{kernel.file.stem}: waiting for the judge")
+        with tools.judge.alone():
             begin = monotonic()
             tools.report(self._task.operation, f"{kernel.file.stem}: testing")
             shutil.rmtree(kernel.folder, ignore_errors=True)  # of an attempt that was cut off
-            document = device.judge(kernel)
+            document = tools.judge.judge(kernel)
             write_results(kernel.folder, document)
             judged = _Judged(document, kernel.folder, monotonic() - begin)
             if not self._worth_a_profile(attempt, judged):
                 return judged
             tools.report(self._task.operation, f"{kernel.file.stem}: profiling")
             try:
-                profiled, run = profile_attempt(
-                    kernel.folder, tools.request.profile_depth, device.visible, tools.cancel
-                )
+                profiled, run = profile_attempt(kernel.folder, tools.request.profile_depth, tools.cancel)
             except NoProfile as why:
                 tools.note(f"no profile of {kernel.file.name}: {why}")
                 return judged

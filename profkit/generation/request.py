@@ -49,7 +49,6 @@ class GenerationOptions:
     ops: str = ""
     dtype: str = ""
     device: str = "auto"
-    gpus: str = ""
     threads: int = 0
     timeout: float = 60.0
     timing: PairOptions = field(default_factory=lambda: PairOptions(COMPARING_SECONDS))
@@ -64,9 +63,9 @@ class GenerationOptions:
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A generation that can be run. `settings` are those of the judges; `gpus` the devices that share it.
+    """A generation that can be run. `settings` are those of the judge.
 
-    `at_once`: operations that are worked on at the same time; each device measures one of them.
+    `at_once`: operations that are worked on at the same time; the judge tests one of them.
     """
 
     settings: JudgeSettings
@@ -76,7 +75,6 @@ class GenerationRequest:
     profile_depth: str = "standard"
     at_once: int = 4
     limits: GenerationLimits = field(default_factory=GenerationLimits)
-    gpus: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
     @property
@@ -110,7 +108,7 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
         raise UsageError(
             f"--run-id {options.run_id!r} cannot be the name of a folder", "--run-id relu-triton-1"
         )
-    kind, gpus = choose_device(options.device, split_list(options.gpus), "this generation")
+    kind, _ = choose_device(options.device, (), "this generation")
     if kind == "mps":
         raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")
     settings = JudgeSettings(
@@ -134,7 +132,6 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
         options.profile_depth or ("standard" if kind == "cuda" else "gate"),
         options.at_once,
         options.limits,
-        gpus,
         command,
     )
     check_request(request)
@@ -154,8 +151,6 @@ def check_request(request: GenerationRequest) -> None:
             raise UsageError(f"{option} {value!r} is none of {', '.join(known)}", f"{option} {known[-1]}")
     if not 1 <= request.at_once <= MOST_AT_ONCE:
         raise UsageError(f"--at-once {request.at_once} is not from 1 to {MOST_AT_ONCE}", "--at-once 4")
-    if not all(number.isascii() and number.isdigit() for number in request.gpus):
-        raise UsageError(f"gpus {' '.join(request.gpus):.40} are no numbers")
 
 
 def check_limits(limits: GenerationLimits) -> None:

@@ -23,7 +23,7 @@ from profkit.core.whole_files import write_whole
 from profkit.execution.journal import Journal
 from profkit.generation.choose_model import make_model
 from profkit.generation.field_files import field_files
-from profkit.generation.judging import JudgedDevices, Stopped
+from profkit.generation.judging import Judge, Stopped
 from profkit.generation.keys import is_local, without_secrets
 from profkit.generation.loop import ANSWER, LoopTools, OperationLoop
 from profkit.generation.model import Cancelled, Model, ModelOptions
@@ -159,14 +159,14 @@ def run_generation(
     with open_campaign(FORMAT, request.folder, header, progress, line, write) as campaign:
         campaign.at_end(model.close)
         if request.settings.device.startswith("cuda"):
-            campaign.lock_gpus(request.gpus)
+            campaign.lock_gpus(())
         scratch = TemporaryFolder()
         campaign.at_end(scratch.cleanup)
-        devices = JudgedDevices(request, progress, scratch.name)
-        campaign.at_end(devices.close)
-        tasks = _open(request, devices, campaign)
+        judge = Judge(request, progress, scratch.name)
+        campaign.at_end(judge.close)
+        tasks = _open(request, judge, campaign)
         note_session(campaign.journal, request.limits)
-        _Operations(request, model, devices, campaign, lambda: write(campaign.journal)).do(tasks)
+        _Operations(request, model, judge, campaign, lambda: write(campaign.journal)).do(tasks)
         correct = sum(
             best_attempt(attempts_of(campaign.journal.contents, t.operation)) is not None
             for t in tasks.values()
@@ -182,12 +182,12 @@ class _Operations:
         self,
         request: GenerationRequest,
         model: Model,
-        devices: JudgedDevices,
+        judge: Judge,
         campaign: Campaign[Attempt],
         write: Callable[[], None],
     ) -> None:
         self._request, self._campaign, self._write = request, campaign, write
-        self._model, self._devices = model, devices
+        self._model, self._judge = model, judge
         self._left: deque[tuple[str, KernelTask]] = deque()
         self._cancel = threading.Event()
         self._doing: dict[str, str] = {}  # by operation, what is done just now
@@ -224,7 +224,7 @@ class _Operations:
         tools = LoopTools(
             self._request,
             self._model,
-            self._devices,
+            self._judge,
             self._campaign,
             self._cancel,
             self._doing.__setitem__,
@@ -250,7 +250,7 @@ class _Operations:
         """What is being done ends."""
         self._cancel.set()
         self._model.close()
-        self._devices.close()
+        self._judge.close()
 
     @staticmethod
     def _join(threads: Sequence[threading.Thread]) -> None:
@@ -272,13 +272,11 @@ class _Operations:
         return ", ".join(parts) + (f"; {doing}" if doing else "")
 
 
-def _open(
-    request: GenerationRequest, devices: JudgedDevices, campaign: Campaign[Attempt]
-) -> dict[str, KernelTask]:
-    """Start the judges; by folder what is to be written. Raises UsageError."""
+def _open(request: GenerationRequest, judge: Judge, campaign: Campaign[Attempt]) -> dict[str, KernelTask]:
+    """Start the judge; by folder what is to be written. Raises UsageError."""
     progress, journal = campaign.progress, campaign.journal
     progress.begin("judge", f"the tests of {request.settings.suite} listed and the device measured")
-    about = devices.open(lambda: progress.tick(journal.session_seconds))
+    about = judge.open(lambda: progress.tick(journal.session_seconds))
     tests = check_tests(request.settings, about)
     facts = _device_facts(request, about)
     tasks = {}
@@ -311,12 +309,11 @@ def _folder_name(operation: OperationDescription, others: Sequence[OperationDesc
 
 def _device_facts(request: GenerationRequest, about: Mapping[str, Any]) -> tuple[str, ...]:
     gpus = read_gpus() if request.settings.device.startswith("cuda") else ()
-    number = int(request.gpus[0]) if request.gpus else 0
     return device_facts(
         str(about["device"]),
         codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
         None if gpus else read_machine(),
-        gpus[number] if number < len(gpus) else None,
+        gpus[0] if gpus else None,
         codec.from_plain_data(dict[str, MeasuredCeilings], about.get("ceilings") or {}, "ceilings"),
     )
 

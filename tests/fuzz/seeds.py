@@ -254,7 +254,7 @@ def attempts() -> tuple[bytes, ...]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         request = journals.GenerationRequest(
-            JudgeSettings(), folder, "triton", limits=GenerationLimits(), gpus=("0",), command=("generate",)
+            JudgeSettings(), folder, "triton", limits=GenerationLimits(), command=("generate",)
         )
         model = journals.AskedModel("openai", "m")
         made = {"relu.default": attempts_of("relu.default").attempts}

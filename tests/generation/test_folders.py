@@ -8,19 +8,16 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from profkit.core.codec import to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.progress import Silent
 from profkit.core.types import GenerationLimits
-from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.execution.journal import open_journal
 from profkit.generation import run as runs
-from profkit.generation.judging import JudgedDevices, KernelFile, _JudgedDevice
+from profkit.generation.judging import Judge
 from profkit.generation.loop import ANSWER, LoopTools, OperationLoop
 from profkit.generation.model import Answer, BudgetSpent, Message, Model, ModelOptions
 from profkit.generation.prompt import KernelTask
@@ -34,8 +31,7 @@ from profkit.generation.request import (
 )
 from profkit.generation.run import NamedAgain, generate_kernels, resume_generation
 from profkit.kernels.campaign import Campaign
-from profkit.kernels.evaluation.request import JudgeSettings, note_asked
-from tests.evaluation_documents import a_test
+from profkit.kernels.evaluation.request import JudgeSettings
 from tests.generation.documents import failed
 from tests.journals import store_generation
 
@@ -91,7 +87,7 @@ def heard(folder: Path) -> str:
     journal = open_journal(folder, FORMAT, {})
     campaign = Campaign(FORMAT, journal, Silent(), "")
     tools = LoopTools(
-        request, model, cast("JudgedDevices", None), campaign, threading.Event(), lambda *_: None, print
+        request, model, cast("Judge", None), campaign, threading.Event(), lambda *_: None, print
     )
     try:
         OperationLoop(TASK, "relu", tools).run()
@@ -158,7 +154,6 @@ def test_attempts_behind_a_damaged_line_are_made_again(folder: Path) -> None:
         ("profile_depth", "deeper", "--profile-depth 'deeper' is none of"),
         ("at_once", 0, "--at-once 0 is not from 1 to"),
         ("at_once", 10**9, "--at-once 1000000000 is not from 1 to"),
-        ("gpus", ["x"], "gpus x are no numbers"),
     ],
 )
 def test_settings_that_no_option_takes_are_no_settings(
@@ -167,22 +162,6 @@ def test_settings_that_no_option_takes_are_no_settings(
     change(folder, lambda entries: entries[0]["request"].update({field: value}))
     with pytest.raises(ProfkitError, match=f"line 1: {why}"):
         read_generation(folder)
-
-
-def test_a_kernel_that_ends_the_judge_of_another_gpu_is_the_one_that_was_asked(tmp_path: Path) -> None:
-    """The pool of each judge has no other: it calls each of them worker 0."""
-    request = SimpleNamespace(folder=tmp_path, gpus=("0", "1"), settings=JudgeSettings(), command=())
-    device = _JudgedDevice(cast("GenerationRequest", request), 1, {}, Silent(), threading.Event())
-    test = a_test(NAME)
-    device.about = {"device": "H200", "versions": {}, "tests": [to_plain_data(test)]}
-    (tmp_path / "logs").mkdir()
-    note_asked(tmp_path / "logs", 1, test.id)
-    job = Job(test.id, to_plain_data(test))
-    device._outcomes.put(JobOutcome(job, JobStatus.crash, None, "it was killed", 0.0, 0))
-    document = device.judge(KernelFile(NAME, tmp_path / "relu.py", "", tmp_path / "relu"))
-    (result,) = document.results
-    assert (result.status, result.slot) == ("lost", 1)
-    assert "while the kernel was tested" in (result.reason or "")
 
 
 # ---------------------------------------------------------------- what runs, and who gets a key

@@ -130,19 +130,6 @@ def canonical_implementation(name: str) -> str:
     )
 
 
-def register_names(registrations: Iterable[tuple[str, str]]) -> None:
-    """(operation, name) of what a file of a user's registers elsewhere: here they have a name, and cannot be built.
-
-    Raises UsageError for a name that is taken.
-    """
-    for operation, name in registrations:
-        implementation(operation, name)(_built_elsewhere)
-
-
-def _built_elsewhere(problem: Problem) -> Call:
-    raise Unavailable(f"what does {problem.operation.name} is registered in another process")
-
-
 def unregister(registrations: Iterable[tuple[str, str]]) -> None:
     """Take (operation, name) out again: a file of a user's that is run anew registers them anew."""
     for each in registrations:

@@ -189,29 +189,13 @@ class TorchState:
 
 def _settings_of_torch() -> dict[str, Setting]:
     """Each by what sets it: how it is read, and how it is set."""
-    settings: dict[str, Setting] = {
+    return {
         "torch.set_default_device": (_default_device, torch.set_default_device),
         "torch.set_default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
         "torch.set_num_threads": (torch.get_num_threads, torch.set_num_threads),
         "torch.set_grad_enabled": (torch.is_grad_enabled, torch.set_grad_enabled),
-        "torch.set_float32_matmul_precision": (
-            torch.get_float32_matmul_precision,
-            torch.set_float32_matmul_precision,
-        ),
-        "torch.use_deterministic_algorithms": (
-            torch.are_deterministic_algorithms_enabled,
-            torch.use_deterministic_algorithms,
-        ),
         "os.chdir": (os.getcwd, os.chdir),
     }
-    if torch.cuda.is_initialized():
-        device = torch.cuda.current_device()
-        settings["torch.cuda.set_device"] = (torch.cuda.current_device, torch.cuda.set_device)
-        settings["torch.cuda.set_stream"] = (
-            partial(torch.cuda.current_stream, device),
-            torch.cuda.set_stream,
-        )
-    return settings
 
 
 def _default_device() -> Any:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from glob import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
 from profkit.core import codec
-from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
-from profkit.core.run_folder import clean_name, create_run_folder
+from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.run_folder import create_run_folder
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDirection, SweepDocument
 from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
@@ -28,7 +27,7 @@ from profkit.kernels.operations.registry import (
     implementations,
     registrations,
 )
-from profkit.kernels.sweep.files import inspect_files
+from profkit.kernels.sweep.files import register_files
 
 _T = TypeVar("_T")
 BATCHES = (16, 32, 64, 128)
@@ -216,7 +215,7 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
     """
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
-    own = inspect_files(files, options.timeout)
+    own = register_files(files)
     if elsewhere:
         device, numbers = choose_device_elsewhere(options.device, split_list(options.gpus))
     else:
@@ -234,30 +233,25 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
         dtypes=split_list(options.dtype),
         directions=split_list(options.direction),
     )
-    paths = tuple(str(file.resolve()) for file in files)
-    request = SweepRequest(
+    folder = options.output / "SWEEP"
+    if make_folder:
+        folder = create_run_folder(options.output, options.name, device, datetime.now())
+    return SweepRequest(
         grid,
-        options.output / "SWEEP",
+        folder,
         device,
         numbers,
-        paths,
+        tuple(str(file.resolve()) for file in files),
         options.timing,
         options.timeout,
         options.name,
         serial=options.serial,
     )
-    return with_new_folder(request) if make_folder else request
 
 
 def with_options(files: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """How files of users are named on the command line."""
     return tuple(("--with", file) for file in files)
-
-
-def with_new_folder(request: SweepRequest) -> SweepRequest:
-    """The request with a folder of its own beside `request.folder`, which is made."""
-    folder = create_run_folder(request.folder.parent, request.name, request.device, datetime.now())
-    return replace(request, folder=folder)
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -326,7 +320,7 @@ def read_request(
     needed = profile or not is_whole
     require_named(with_options(request.files), with_options(map(str, named)), line, needed=needed)
     if needed:
-        inspect_files([Path(file) for file in request.files], request.timeout)
+        register_files([Path(file) for file in request.files])
     return request
 
 
@@ -339,17 +333,6 @@ def _stored_request(
 def _planned(request: SweepRequest, contents: JournalContents[CaseResult]) -> int:
     planned = contents.header.get("planned")
     return planned if isinstance(planned, int) else request.grid.cases
-
-
-def find_unfinished(request: SweepRequest) -> Path | None:
-    """The folder of the last sweep of this request beside its own, where that one was not finished."""
-    name, wanted = escape(clean_name(request.name)), plain_request(request)
-    for path in sorted(request.folder.parent.glob(f"*-{name}-{request.device}*/{FILE}"), reverse=True):
-        with suppress(ProfkitError):
-            contents = journals.read_journal(path.parent, FORMAT)
-            if contents.header.get("request") == wanted:
-                return path.parent if len(contents.outcomes) < request.grid.cases else None
-    return None
 
 
 def sweep_document(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from profkit.cli.app import app
 from profkit.core.errors import UnreadableReport
-from profkit.kernels.operations.registry import register_names, unregister
+from profkit.kernels.operations.registry import implementation, unregister
 from profkit.kernels.sweep import request
 from profkit.kernels.sweep.outputs import write_results
 from profkit.kernels.sweep.request import SweepGrid, read_sweep
@@ -60,7 +60,7 @@ def test_a_journal_that_is_none_is_an_error_with_its_line(folder: Path, tmp_path
 def test_who_only_looks_knows_how_many_cases_a_file_of_the_user_adds(tmp_path: Path) -> None:
     """What it registers is not known where it is not run: the journal says it."""
     grid = SweepGrid(("GELU",), ("PyTorch", "of somebody else"), (16, 32), (256, 512), (8, 64, 512))
-    register_names([("GELU", "of somebody else")])
+    implementation("GELU", "of somebody else")(lambda problem: lambda: None)
     store_sweep_document(tmp_path / "run", sweeps.sweep("GELU", factors={"PyTorch": 1.0}), grid)
     unregister([("GELU", "of somebody else")])
     found = read_sweep(tmp_path / "run")
