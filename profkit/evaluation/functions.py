@@ -28,8 +28,9 @@ import torch
 from profkit.core.errors import UsageError
 from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.request import SEED_BITS
+from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import find_operator, operation_name
-from profkit.kernels.evaluation.sources.source import Kernel, KernelSource, make_source_request, open_source
+from profkit.kernels.evaluation.sources.source import Kernel, KernelSource, make_source_request
 from profkit.kernels.evaluation.suites.capture import describe_call
 from profkit.kernels.evaluation.suites.notation import (
     Symbol,

@@ -126,7 +126,7 @@ def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[
 
 def _load_kernel(settings: JudgeSettings, test: EvaluationTest) -> Callable[..., Any]:
     """The kernel. Raises WorkloadError where its source does not give it."""
-    from profkit.kernels.evaluation.sources.source import open_source
+    from profkit.kernels.evaluation.sources.files import open_source
 
     try:
         return open_source(settings.source).load(test.operation)

@@ -127,12 +127,13 @@ class FeedbackInfo:
         return format_feedback(JudgedKernel(self.kernel_code, self.file, results))
 
     def _results(self) -> tuple[TestResult, ...]:
-        right = [(row, row.is_correct) for row in self.correctness_results]
-        ran = [(row, row.successfully_ran) for row in self.performance_results]
-        return tuple(row.result or _result_by_hand(row, passed) for row, passed in (*right, *ran))
+        return (
+            *(row.result or _by_hand(row, row.is_correct) for row in self.correctness_results),
+            *(row.result or _by_hand(row, row.successfully_ran) for row in self.performance_results),
+        )
 
 
-def _result_by_hand(row: CorrectnessTestResult | PerformanceTestResult, passed: bool) -> TestResult:
+def _by_hand(row: CorrectnessTestResult | PerformanceTestResult, passed: bool) -> TestResult:
     test = EvaluationTest("", "", row.op_name, "", row.args, timed=False)
     return TestResult(test, "passed" if passed else "incorrect", "" if passed else row.error_msg)
 
@@ -193,8 +194,7 @@ def prepare_results_data(
     correctness_results: Iterable[CorrectnessTestResult], performance_results: Iterable[PerformanceTestResult]
 ) -> tuple[list[Row], list[Row], dict[str, Row]]:
     """All records as rows, those of failed tests, and a summary by operation, as the guides have it."""
-    records = (*correctness_results, *performance_results)
-    rows = [{name: value for name, value in _plain(record).items() if name != "result"} for record in records]
+    rows = [*map(_row, correctness_results), *map(_row, performance_results)]
     rows.sort(key=lambda row: (row["op_name"], row["args"]))
     summaries = {
         row["operator"]: {
@@ -207,8 +207,10 @@ def prepare_results_data(
     return rows, [row for row in rows if not is_right(row)], summaries
 
 
-def _plain(record: CorrectnessTestResult | PerformanceTestResult) -> Row:
-    return asdict(replace(record, result=None))
+def _row(record: CorrectnessTestResult | PerformanceTestResult) -> Row:
+    row = asdict(replace(record, result=None))
+    del row["result"]
+    return row
 
 
 def _milliseconds(seconds: float | None) -> float:

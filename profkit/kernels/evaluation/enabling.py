@@ -15,8 +15,9 @@ import torch
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.formatting import plural
+from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import find_operator, name_meaning
-from profkit.kernels.evaluation.sources.source import Kernel, make_source_request, open_source
+from profkit.kernels.evaluation.sources.source import Kernel, make_source_request
 
 _lock = threading.RLock()  # around the dispatcher's table, and the counts of calls
 _own: dict[tuple[str, str], Any] = {}  # PyTorch's own kernel of an overload and dispatch key

@@ -72,7 +72,8 @@ class _Handler:
         import torch
 
         from profkit.kernels.evaluation.candidate.memory import KernelMemory
-        from profkit.kernels.evaluation.sources.source import SourceRequest, open_source
+        from profkit.kernels.evaluation.sources.files import open_source
+        from profkit.kernels.evaluation.sources.source import SourceRequest
 
         if threads:
             torch.set_num_threads(threads)

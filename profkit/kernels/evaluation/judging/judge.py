@@ -54,13 +54,9 @@ from profkit.kernels.evaluation.judging.trial import (
     use_threads,
 )
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
+from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import describe_operation
-from profkit.kernels.evaluation.sources.source import (
-    KernelSource,
-    SourceRequest,
-    describe_untested,
-    open_source,
-)
+from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest, describe_untested
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite, find_suite, names_it
 from profkit.kernels.sweep.device import describe_device
 

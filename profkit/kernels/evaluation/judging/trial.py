@@ -73,7 +73,7 @@ UNPOOLINGS = {"max_unpool2d": 2, "max_unpool3d": 3}  # of each its dimensions
 def has_one_result(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
     """Whether an unpooling writes no two values of a plane to one place, of which PyTorch keeps either."""
     dimensions = UNPOOLINGS.get(str(operation).split(".")[1])
-    places = argument_of(operation, arguments, "indices") if dimensions else None
+    places: Any = argument_of(operation, arguments, "indices") if dimensions else None
     if dimensions is None or places.dim() < dimensions or not places.numel():
         return True
     rows = places.flatten(-dimensions).sort(dim=-1).values

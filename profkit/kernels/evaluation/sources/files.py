@@ -30,7 +30,15 @@ from profkit.kernels.evaluation.sources.names import (
     name_meaning,
     near_names,
 )
-from profkit.kernels.evaluation.sources.source import Kernel, ListedSource, SourceRequest
+from profkit.kernels.evaluation.sources.source import (
+    BACKENDS,
+    AtenSource,
+    CompiledSource,
+    FlagGemsSource,
+    Kernel,
+    KernelSource,
+    SourceRequest,
+)
 from profkit.kernels.evaluation.sources.text import (
     SUFFIX,
     LoadError,
@@ -136,7 +144,7 @@ def take_registrations() -> Mapping[str, Callable[..., Any]]:
 SHOWN = 8  # names in a remark
 
 
-class DirectorySource(ListedSource):
+class DirectorySource(KernelSource):
     """The kernels below a folder. No kernel is loaded, and none is left out, until it is asked for."""
 
     def __init__(self, root: Path) -> None:
@@ -180,7 +188,7 @@ def describe_unknown(what: str, name: str) -> str:
     return f"{what} is named like no operation of PyTorch{near_names(name)}"
 
 
-class FileSource(ListedSource):
+class FileSource(KernelSource):
     """The kernels of a file: which there are is read in its text, and it is run when the first one is asked for."""
 
     def __init__(self, path: Path) -> None:
@@ -262,7 +270,7 @@ def _holds(path: Path, text: str) -> bool:
     return False
 
 
-class StringSource(ListedSource):
+class StringSource(KernelSource):
     """The kernel of one operation as a text. Its file is `path`, or one that is removed with this object."""
 
     def __init__(self, text: str, operation: str, path: Path | None = None) -> None:
@@ -331,7 +339,7 @@ def is_running_file() -> bool:
     return bool(_running)
 
 
-class FunctionSource(ListedSource):
+class FunctionSource(KernelSource):
     """The function of a request, made again in this process."""
 
     def __init__(self, request: SourceRequest) -> None:
@@ -422,3 +430,31 @@ def _is_there(function: Any, name: str) -> bool:
         return attrgetter(name)(module) is function
     except AttributeError:
         return False
+
+
+# ---------------------------------------------------------------- all of them
+
+_OF_PACKAGES: Mapping[str, Callable[[], KernelSource]] = {
+    "aten": AtenSource,
+    "compiled": CompiledSource,
+    "flag_gems": FlagGemsSource,
+}
+
+
+def open_source(request: SourceRequest) -> KernelSource:
+    """The source of a request; needs torch. No kernel is loaded yet.
+
+    Raises LoadError where a file cannot be read at all, MachineError for a package that is not installed.
+    """
+    if request.kind in _OF_PACKAGES:
+        return _OF_PACKAGES[request.kind]()
+    if request.kind == "function":
+        return FunctionSource(request)
+    path = Path(request.paths[0]) if request.paths else None
+    if request.kind == "source":
+        return StringSource(request.text, request.operation, path)
+    if path is not None and request.kind in ("directory", "file"):
+        return DirectorySource(path) if request.kind == "directory" else FileSource(path)
+    raise UsageError(
+        f"there is no source of kernels called {request.kind!r}", f"one of {', '.join(BACKENDS)}"
+    )

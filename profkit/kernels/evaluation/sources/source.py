@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded
@@ -48,35 +48,20 @@ class SourceRequest:
         return ", ".join(Path(path).name for path in self.paths)
 
 
-class KernelSource(Protocol):
-    """Kernels by operation. Only the candidate's process loads one: a file may do anything."""
-
-    def has_kernel(self, operation: str) -> bool:
-        """Whether there is a kernel for the overload (`add.Tensor`), by names alone: no kernel is loaded."""
-
-    def load(self, operation: str) -> Kernel:
-        """The kernel. Raises LoadError, or whatever its file raises."""
-
-    def where(self, operation: str) -> str:
-        """The file of the kernel, or the name of the package; empty where there is none."""
-
-    def operations(self) -> tuple[str, ...]:
-        """The overloads that there is a kernel for, sorted: those of which `has_kernel` is true."""
-
-    def remarks(self) -> tuple[str, ...]:
-        """What the user should know: names of no operation, which of several files was taken, what was not."""
-
-
-class ListedSource:
-    """A source that knows its kernels from the beginning: by overload where each is, and what the user should know."""
+class KernelSource:
+    """Kernels by overload: where each is, and what the user should know. Only the candidate's process loads one."""
 
     def __init__(self, places: Mapping[str, str], remarks: tuple[str, ...] = ()) -> None:
         self._places = places
         self._remarks = remarks
 
     def has_kernel(self, operation: str) -> bool:
-        """Whether there is a kernel for the overload."""
+        """Whether there is a kernel for the overload (`add.Tensor`), by names alone: no kernel is loaded."""
         return operation in self._places
+
+    def load(self, operation: str) -> Kernel:
+        """The kernel. Raises LoadError where there is none, or whatever its file raises."""
+        raise LoadError(f"there is no kernel for {operation}")
 
     def where(self, operation: str) -> str:
         """The file of the kernel, or its name in a package; empty where there is none."""
@@ -87,11 +72,11 @@ class ListedSource:
         return tuple(sorted(self._places))
 
     def remarks(self) -> tuple[str, ...]:
-        """What the user should know of the source."""
+        """What the user should know: names of no operation, which of several files was taken."""
         return self._remarks
 
 
-class AtenSource(ListedSource):
+class AtenSource(KernelSource):
     """torch.ops.aten: a kernel for every overload."""
 
     def __init__(self) -> None:
@@ -149,7 +134,7 @@ def find_package() -> Path:
     return Path(spec.origin)
 
 
-class FlagGemsSource(ListedSource):
+class FlagGemsSource(KernelSource):
     """Its kernels, by the list that FlagGems itself registers from.
 
     The list is read; the package is imported for the first kernel, since it looks for a GPU then.
@@ -284,32 +269,6 @@ def _check_flag_gems(device: str) -> None:
     if device == "cpu":  # before it is asked for: installing it would be for nothing
         raise MachineError("FlagGems has no kernels for the CPU", "--device cuda, where there is a GPU")
     find_package()
-
-
-_OF_PACKAGES = {"aten": AtenSource, "compiled": CompiledSource, "flag_gems": FlagGemsSource}
-
-
-def open_source(request: SourceRequest) -> KernelSource:
-    """The source of a request; needs torch. No kernel is loaded yet.
-
-    Raises LoadError where a file cannot be read at all, MachineError for a package that is not installed.
-    """
-    if request.kind in _OF_PACKAGES:
-        return _OF_PACKAGES[request.kind]()
-    if request.kind == "function":
-        from profkit.kernels.evaluation.sources.files import FunctionSource
-
-        return FunctionSource(request)
-    from profkit.kernels.evaluation.sources.files import DirectorySource, FileSource, StringSource
-
-    path = Path(request.paths[0]) if request.paths else None
-    if request.kind == "source":
-        return StringSource(request.text, request.operation, path)
-    if path is not None and request.kind in ("directory", "file"):
-        return DirectorySource(path) if request.kind == "directory" else FileSource(path)
-    raise UsageError(
-        f"there is no source of kernels called {request.kind!r}", f"one of {', '.join(BACKENDS)}"
-    )
 
 
 def describe_untested(

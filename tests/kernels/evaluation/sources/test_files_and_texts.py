@@ -17,7 +17,8 @@ import pytest
 
 from profkit.core.errors import UsageError
 from profkit.evaluation import compile_kernel_from_string
-from profkit.kernels.evaluation.sources.source import SourceRequest, make_source_request, open_source
+from profkit.kernels.evaluation.sources.files import open_source
+from profkit.kernels.evaluation.sources.source import SourceRequest, make_source_request
 from profkit.kernels.evaluation.sources.text import LoadError, with_imports
 from tests.conftest import ROOT
 
@@ -180,7 +181,8 @@ def at_the_top(x: Any) -> Any:
 READ = """
 import json, sys
 import torch
-from profkit.kernels.evaluation.sources.source import SourceRequest, open_source
+from profkit.kernels.evaluation.sources.files import open_source
+from profkit.kernels.evaluation.sources.source import SourceRequest
 for line in sys.stdin:
     source = open_source(SourceRequest(**json.loads(line)))
     print(source.load("relu.default")(torch.tensor([-1.0, 2.0])).tolist())

@@ -9,12 +9,8 @@ import pytest
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.sources.source import (
-    KernelSource,
-    describe_untested,
-    make_source_request,
-    open_source,
-)
+from profkit.kernels.evaluation.sources.files import open_source
+from profkit.kernels.evaluation.sources.source import KernelSource, describe_untested, make_source_request
 from profkit.kernels.evaluation.sources.text import LoadError
 
 torch = pytest.importorskip("torch")
