@@ -26,8 +26,7 @@ from typing import Any
 from profkit.core.types import HistorySummary
 from profkit.regression.history import open_history
 from profkit.regression.trends import summarize_history
-from profkit.reporting.site.folder import prepare_folder, write_site
-from profkit.reporting.site.pages import SiteOptions, site_files
+from profkit.reporting.site import prepare_folder, site_files, write_site
 from tests.browser import started, why_not
 from tests.performance.history_store import NIGHTS, WORKLOADS, night, timed
 
@@ -42,7 +41,7 @@ DRAWN = {
 
 def write_pages(summary: HistorySummary, folder: Path) -> None:
     """All pages, over those of the round before."""
-    write_site(prepare_folder(folder), site_files(summary, SiteOptions()))
+    write_site(prepare_folder(folder), site_files(summary, folder))
 
 
 def write_graphs(summary: HistorySummary, folder: Path) -> None:
@@ -86,7 +85,7 @@ def opened(browser: Any, folder: Path, name: str) -> float:
     page = browser.new_context(viewport={"width": 1400, "height": 1000}).new_page()
     start = time.perf_counter()
     page.goto((folder / name).as_uri())
-    page.locator(DRAWN[name.partition("/")[0]]).first.wait_for()
+    page.locator(DRAWN["workload" if name.startswith("workload") else name]).first.wait_for()
     seconds = time.perf_counter() - start
     page.context.close()
     return seconds
@@ -130,8 +129,8 @@ def main() -> int:
             return int(above > 0)
         with started() as browser:
             for name in ("pages", "pages of 400 workloads"):
-                first = min((root / name / "workload").iterdir()).name
-                for page in ("index.html", f"workload/{first}"):
+                first = min((root / name).glob("workload-*.html")).name
+                for page in ("index.html", first):
                     wall = median(opened(browser, root / name, page) for _ in range(rounds))
                     print(f"{name}, {page}: drawn after {wall:.2f} s")
                     above += wall > OPEN

@@ -101,8 +101,6 @@ class PageBlocks:
         if span.source is not None:
             kind = span.source.quality.partition(":")[0]
             return element("a", *inside, class_=f"n {kind}", href=f"#s{self.number(span.source)}")
-        if span.address is not None:
-            return element("a", *inside, href=span.address, rel="noreferrer")
         if span.link is not None:
             href = span.link if span.link.startswith("#") else link(span.link)
             return element("a", *inside, href=href)
