@@ -192,12 +192,9 @@ def _tests_of_evaluation(options: ExportOptions) -> str | None:
 
 
 def _viewer_pieces(options: ExportOptions, progress: Progress) -> Iterator[str]:
-    if options.form == "perfetto":
-        from profkit.reporting.exports.perfetto import pieces
-    else:
-        from profkit.reporting.exports.speedscope import pieces
-    from profkit.reporting.exports.sources import find_sources, is_document
+    from profkit.reporting.exports import find_sources, is_document, stack_pieces, time_line_pieces
 
+    pieces = time_line_pieces if options.form == "perfetto" else stack_pieces
     source = options.sources[0]
     if not is_document(source):
         return pieces(find_sources(source), lambda: read_judged(source, options.targets), progress)
@@ -254,8 +251,7 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
 
     Of a report that sampled stacks it has the flame graph: a document holds sums alone, so they are read once more.
     """
-    from profkit.reporting.exports.sources import find_sources, is_document
-    from profkit.reporting.exports.speedscope import stacks_of
+    from profkit.reporting.exports import find_sources, is_document, stacks_of
     from profkit.reporting.extras import read_extras
     from profkit.reporting.html.page import render
     from profkit.reporting.views.run import view

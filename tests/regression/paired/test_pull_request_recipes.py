@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from profkit.reporting.forges.files import FILES
+from profkit.reporting.forges import FILES
 from tests.conftest import ROOT
 from tests.git_repository import ENVIRONMENT
 from tests.regression.paired.suite_repository import repository

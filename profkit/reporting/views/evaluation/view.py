@@ -27,7 +27,7 @@ from profkit.core.types import UNDECIDED, EvaluationDocument, TestResult, TestSt
 from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
 from profkit.reporting.charts.series import step_curve
 from profkit.reporting.columns import Column, data_table, sortable_table
-from profkit.reporting.forges.ci import Case, Cases, CaseState
+from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,

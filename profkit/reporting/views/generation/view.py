@@ -22,7 +22,7 @@ from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import series_chart
 from profkit.reporting.columns import Column, data_table
-from profkit.reporting.forges.ci import Case, Cases, CaseState
+from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,

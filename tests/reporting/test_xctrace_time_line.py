@@ -17,7 +17,7 @@ import pytest
 from profkit.analysis.timeline.trace_events import TraceMark, mark_events
 from profkit.core.errors import UnreadableReport, UsageError
 from tests.conftest import ROOT
-from tests.reporting.exports.test_trace_events import check_events, exported
+from tests.reporting.test_exports import check_events, exported
 from tests.xctrace_tables import Spec, export, node, number
 
 M1 = ROOT / "tests" / "data" / "xctrace" / "m1"
@@ -115,10 +115,9 @@ def test_a_table_that_is_cut_off_is_told(tmp_path: Path) -> None:
 def test_stacks_of_instruments_are_a_file_for_speedscope() -> None:
     from profkit.core.progress import Silent
     from profkit.profiling.summarize import read_judged
-    from profkit.reporting.exports.sources import find_sources
-    from profkit.reporting.exports.speedscope import pieces
+    from profkit.reporting.exports import find_sources, stack_pieces
 
-    told = json.loads("".join(pieces(find_sources(M1), lambda: read_judged(M1), Silent())))
+    told = json.loads("".join(stack_pieces(find_sources(M1), lambda: read_judged(M1), Silent())))
     names = [profile["name"] for profile in told["profiles"]]
     assert any(profile["unit"] == "seconds" and len(profile["samples"]) > 1 for profile in told["profiles"])
     assert not any("kernel" in name for name in names)

@@ -1,18 +1,23 @@
-"""Blocks for a CI system: test cases and annotations, which repeat what other blocks tell people; and GitHub's lines.
+"""What a CI system takes: test cases and annotations as blocks, GitHub's lines and step summary, a comparison's files.
 
-The grammar and escapes of the lines are those of GitHub's runner (actions/toolkit, `packages/core/src/command.ts`):
-in a message `%`, carriage return and line feed, in a property `:` and `,` too. The runner shows ten errors, ten
-warnings and ten notices of a step, so the worst come first and what is left out is counted in the last one.
+The blocks repeat what other blocks tell people. The grammar and escapes of the lines are those of GitHub's runner
+(actions/toolkit, `packages/core/src/command.ts`): in a message `%`, carriage return and line feed, in a property `:`
+and `,` too. The runner shows ten errors, ten warnings and ten notices of a step, so the worst come first and what is
+left out is counted in the last one.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
+from profkit.core.files.safe_folder import check_links, make_parents
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Block, View, plain_text, walk
 
+Annotate: TypeAlias = Literal["auto", "always", "never"]
 CaseState: TypeAlias = Literal["passed", "failure", "error", "skipped", "unknown"]
 
 
@@ -100,3 +105,59 @@ def _property(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+# ---------------------------------------------------------------- a step of GitHub Actions
+
+_BETWEEN = 1024  # bytes that are left free between two summaries of one step
+
+
+def summary_file() -> Path | None:
+    """The file that GitHub's runner shows as the step's summary; None where there is no such runner."""
+    name = os.environ.get("GITHUB_STEP_SUMMARY")
+    return Path(name) if name else None
+
+
+def append_summary(path: Path, view: View) -> str | None:
+    """Append the view, within what GitHub shows of one step in all; why it could not be written, or None."""
+    from profkit.reporting import markdown
+
+    try:
+        make_parents(path.parent)
+        check_links(path)
+        size = path.stat().st_size if path.exists() else 0
+        with path.open("a", encoding="utf-8") as file:
+            file.write(markdown.render(view, max(4096, markdown.STEP_SUMMARY - size - _BETWEEN)) + "\n")
+    except OSError as error:
+        return f"cannot write {path}: {error.strerror}"
+    return None
+
+
+def annotations_in_step(view: View, asked: Annotate = "auto") -> str:
+    """The lines for GitHub's runner; with `auto` empty where it does not listen."""
+    listening = asked == "always" or (asked == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")
+    return annotation_lines(view) if listening else ""
+
+
+# ---------------------------------------------------------------- the files of a comparison
+
+FILES = ("comparison.json", "report.md", "report.html", "junit.xml")
+COMMENT_LIMIT = 60_000  # bytes; GitHub takes a comment of 65,536 characters, and GitLab a note of 1,000,000
+
+
+def write_comparison(
+    folder: Path, document: str, view: View, comment: View, *, strict: bool = False
+) -> tuple[str, ...]:
+    """Write all files of a comparison, each whole; a line for each that is not there, with the reason."""
+    from profkit.reporting import junit, markdown
+    from profkit.reporting.html import page
+    from profkit.reporting.report_files import write_report
+
+    makers = (
+        lambda: document + "\n",
+        lambda: markdown.render(comment, COMMENT_LIMIT),
+        lambda: page.render(view),
+        lambda: junit.render([view], strict=strict),
+    )
+    faults = (write_report(folder / name, make) for name, make in zip(FILES, makers, strict=True))
+    return tuple(fault for fault in faults if fault is not None)

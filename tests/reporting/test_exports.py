@@ -1,4 +1,4 @@
-"""A time line that Perfetto takes: slices nest on their tracks, times keep their digits, arrows lead to kernels."""
+"""A time line that Perfetto takes, and stacks for speedscope."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import pytest
 from profkit.analysis.timeline.trace_events import Tracks, microseconds
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.progress import Silent
+from profkit.core.run_folder import write_run
 from profkit.profiling.summarize import read_judged
-from profkit.reporting.exports.perfetto import pieces
-from profkit.reporting.exports.sources import find_sources
+from profkit.reporting.exports import find_sources, stack_pieces, time_line_pieces
+from tests import documents
 from tests.conftest import ROOT
 
 NSYS = ROOT / "tests" / "data" / "cuda" / "nsys"
@@ -25,7 +26,7 @@ TORCH = ROOT / "tests" / "data" / "cuda" / "torch"
 
 
 def exported(path: Path) -> Any:
-    text = "".join(pieces(find_sources(path), lambda: read_judged(path), Silent()))
+    text = "".join(time_line_pieces(find_sources(path), lambda: read_judged(path), Silent()))
     return json.loads(text, parse_float=Decimal)
 
 
@@ -52,9 +53,7 @@ def check_events(document: Any) -> list[dict[str, Any]]:
     return slices
 
 
-@pytest.mark.parametrize(
-    "name", ["hostbound.sqlite", "truths.sqlite", "graphs.node.sqlite", "graphs.graph.sqlite"]
-)
+@pytest.mark.parametrize("name", ["hostbound.sqlite", "graphs.node.sqlite", "graphs.graph.sqlite"])
 def test_every_kernel_copy_call_and_range_of_nsys_is_a_slice(name: str) -> None:
     slices = check_events(exported(NSYS / name))
     with closing(sqlite3.connect(NSYS / name)) as base:
@@ -90,25 +89,8 @@ def test_torchs_own_trace_is_given_as_it_is() -> None:
     import gzip
 
     path = TORCH / "torch.cuda.json.gz"
-    text = "".join(pieces(find_sources(path), lambda: read_judged(path), Silent()))
+    text = "".join(time_line_pieces(find_sources(path), lambda: read_judged(path), Silent()))
     assert text.encode() == gzip.decompress(path.read_bytes())
-
-
-def test_a_run_without_a_trace_has_its_passes_and_samples(tmp_path: Path) -> None:
-    from profkit.core.run_folder import write_run
-    from tests import documents
-
-    run = tmp_path / "run"
-    write_run(run, documents.document())
-    document = exported(run)
-    slices = check_events(document)
-    assert [s["name"] for s in slices if s["pid"] == 1] == [p.name for p in documents.passes()]
-    samples = [s for s in slices if s["name"] == "sample"]
-    assert len(samples) == sum(len(p.seconds) for p in documents.timing().processes)
-    assert float(samples[0]["dur"]) == pytest.approx(
-        documents.timing().processes[0].seconds[0] * 2e6, abs=0.001
-    )
-    assert "pauses between them are not" in document["otherData"]["note"]
 
 
 def test_what_has_no_times_is_told_so_with_the_line_that_makes_some() -> None:
@@ -130,28 +112,6 @@ def test_a_damaged_trace_is_refused_in_words(tmp_path: Path) -> None:
         exported(packed)
 
 
-def test_a_foreign_database_is_no_empty_time_line(tmp_path: Path) -> None:
-    foreign = tmp_path / "places.sqlite"
-    with closing(sqlite3.connect(foreign)) as base:
-        base.execute("CREATE TABLE moz_places (id INTEGER)")
-        base.commit()
-    with pytest.raises(UnreadableReport, match="no export of nsys"):
-        exported(foreign)
-
-
-def test_rows_in_no_order_and_columns_of_text_are_read_all_the_same(tmp_path: Path) -> None:
-    mixed = tmp_path / "mixed.sqlite"
-    mixed.write_bytes((NSYS / "truths.sqlite").read_bytes())
-    with closing(sqlite3.connect(mixed)) as base:
-        kernels = "CUPTI_ACTIVITY_KIND_KERNEL"
-        base.execute(f"CREATE TABLE turned AS SELECT * FROM {kernels} ORDER BY start DESC")
-        base.execute(f"DELETE FROM {kernels}")
-        base.execute(f"INSERT INTO {kernels} SELECT * FROM turned")
-        base.execute(f"UPDATE {kernels} SET deviceId = 'x' WHERE rowid % 7 = 0")
-        base.commit()
-    assert len(check_events(exported(mixed))) == len(check_events(exported(NSYS / "truths.sqlite")))
-
-
 def test_slices_that_overlap_get_a_track_each_and_those_that_nest_share_one() -> None:
     tracks = Tracks()
     spans = [(0, 10), (2, 8), (3, 9), (8, 10), (10, 12), (11, 20)]
@@ -164,3 +124,39 @@ def test_slices_that_overlap_get_a_track_each_and_those_that_nest_share_one() ->
 )
 def test_times_keep_all_their_digits(time: int, text: str) -> None:
     assert microseconds(time) == text
+
+
+# ---------------------------------------------------------------- stacks
+
+
+def stacks(path: Path) -> list[dict[str, Any]]:
+    """The profiles of a document that is as speedscope's schema (file-format-schema.json of 1.25) says."""
+    text = "".join(stack_pieces(find_sources(path), lambda: read_judged(path), Silent()))
+    document = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no number"))
+    assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    frames = document["shared"]["frames"]
+    assert all(set(frame) <= {"name", "file", "line", "col"} and frame["name"] for frame in frames)
+    for profile in document["profiles"]:
+        assert len(profile["samples"]) == len(profile["weights"]) > 0
+        assert sum(profile["weights"]) == pytest.approx(profile["endValue"])
+        assert all(0 <= number < len(frames) for stack in profile["samples"] for number in stack)
+    profiles: list[dict[str, Any]] = document["profiles"]
+    return profiles
+
+
+def test_a_run_has_the_whole_stacks_of_its_artifacts(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    write_run(run, documents.document())
+    with pytest.raises(UsageError, match="no stacks and no kernels") as caught:
+        stacks(run)
+    assert "--passes stacks,trace" in str(caught.value.fix)
+    (run / "artifacts").mkdir()
+    text = (ROOT / "tests" / "data" / "perf" / "script.two-events.txt").read_text()
+    (run / "artifacts" / "trace.script.txt").write_text(text)
+    assert max(len(stack) for stack in stacks(run)[0]["samples"]) > 2
+
+
+def test_gpu_time_stands_under_its_range() -> None:
+    profile = stacks(NSYS / "hostbound.sqlite")[0]
+    assert profile["name"] == "GPU time by range and kernel"
+    assert profile["unit"] == "seconds"
