@@ -25,7 +25,7 @@ from profkit.core.codec import to_plain_data
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts
 from profkit.reporting.views.cases import percent, speedup_text
-from profkit.reporting.views.generation.text import (
+from profkit.reporting.views.generation import (
     STOPPED,
     asked_model,
     continue_line,

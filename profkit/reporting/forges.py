@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from profkit.core.files.safe_folder import check_links, make_parents
+from profkit.core.types import Verdict, VerdictWord
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Block, View, plain_text, walk
 
@@ -65,6 +66,20 @@ class Annotations(Block):
     """Messages for a CI system that shows them beside the run, the worst first; people read the same elsewhere."""
 
     rows: tuple[Annotation, ...]
+
+
+_VERDICTS: dict[VerdictWord, CaseState] = {
+    "pass": "passed",
+    "fail": "failure",
+    "unknown": "unknown",
+    "not-applicable": "skipped",
+}
+
+
+def verdict_case(group: str, verdict: Verdict) -> Case:
+    """A target as a test case."""
+    name = f"{verdict.target} {verdict.scope.name or ''}".rstrip()
+    return Case(group, name, _VERDICTS[verdict.verdict], verdict.reason, kind=verdict.verdict)
 
 
 MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from profkit.analysis.evaluation.scores import ModelSpeedup
 from profkit.analysis.evaluation.speedups import MeanSpeedup
-from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Speedup, Verdict
+from profkit.core.formatting import format_percent, format_quantity, joined, plural
+from profkit.core.types import Speedup, SpeedWord, Verdict
 from profkit.reporting.chart_blocks import Charts, WinnerMap
 from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.view import (
@@ -37,6 +37,12 @@ MOST_ROWS = 120  # of a map: each row is a kilobyte of a page
 FASTER, SLOWER, FAILED = 0, 1, 3  # numbers of colours in maps of kernels against PyTorch
 _DRAWN_OPEN = 40  # rows of a map: a longer one opens at a click
 _FEW_VERDICTS = 24
+_SPEED_WORDS: Mapping[SpeedWord, str] = {
+    "FASTER": "faster",
+    "SAME": "the same",
+    "SLOWER": "slower",
+    "AMBIGUOUS": "not decided",
+}
 
 
 # ---------------------------------------------------------------- numbers
@@ -62,6 +68,11 @@ def speedup_text(speedup: MeanSpeedup | ModelSpeedup | Speedup | None) -> str:
     known = not isinstance(speedup, Speedup) or speedup.pairs > 1
     between = range_text(speedup.low, speedup.high) if known else ""
     return f"{ratio(value)} ({between or 'no interval'}, {speedup.word})"
+
+
+def counted_speeds(words: Mapping[SpeedWord, int]) -> str:
+    """`3 faster, 1 the same and 2 not decided`: how many became what against PyTorch."""
+    return joined([f"{words[word]} {text}" for word, text in _SPEED_WORDS.items() if words.get(word, 0)])
 
 
 def percent(share: float | None) -> str:
