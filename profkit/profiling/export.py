@@ -241,9 +241,9 @@ def _render_documents(
 def _short_view(document: RunDocument) -> View:
     """A run; of a sweep among others what fits a screen."""
     from profkit.reporting.views import run
-    from profkit.reporting.views.sweep import check as sweep_check
+    from profkit.reporting.views.sweep import judged
 
-    return sweep_check.view(document) if is_sweep(document) else run.view(document)
+    return judged(document) if is_sweep(document) else run.view(document)
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:

@@ -16,7 +16,6 @@ from profkit.reporting import view as blocks
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
 from profkit.reporting.views import comparison, generation, history, night, plan, run, sweep
-from profkit.reporting.views.sweep import check as sweep_check
 from tests import gpu_documents
 from tests import sweep_documents as sweeps
 from tests.generation.documents import every_way
@@ -50,7 +49,7 @@ VIEWS: dict[str, View] = {
     "checks": plan.checks_view([Check("perf", "missing", "not here", "apt install linux-perf")]),
     "sweep": sweep.view(SWEEP, Path("reports/a-sweep")),
     "sweep without a baseline": sweep.view(sweeps.odd()["no baseline"]),
-    "judged sweep": sweep_check.view(sweep_judged(SWEEP), SWEEP),
+    "judged sweep": sweep.judged(sweep_judged(SWEEP), SWEEP),
     "generation": generation.view(every_way(), Path("generated_kernels/spring")),
     "scrubbed": plan.scrubbed_view("copy", [], []),
 }
@@ -110,11 +109,9 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
         "night": ("✗ REGRESSED", "1.00 ms → 1.10 ms (+10 %)", "profkit history accept"),
         "checks": ("✗ MISSING", "apt install linux-perf"),
         "sweep": (
-            "CUDA, 2.50 x as fast as PyTorch",
+            "CUDA, 2.50 x as fast as PyTorch, alone",
             "16 x 256; C 1.25; C 1.25; C 1.25",  # the map
-            "2 x ┤",  # a plot
             "10 TFLOP/s ┤",  # all cases below the ceilings
-            "100 % ┤",
             "✗ crashed; GELU forward float32 16x256x8; CUDA; killed by SIGSEGV",
             "the device's own clock",
         ),
@@ -129,7 +126,7 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
         "judged sweep": (
             "1 FAIL",
             "killed by SIGSEGV",
-            "time-precision, forward float32: 95 PASS",
+            "time-precision; 95 PASS",
             "profkit check RUN --details",
         ),
         "trends": ("4.19 ms", "20 values, 2026-01-01 to 2026-01-20"),

@@ -1,0 +1,577 @@
+"""A sweep: who is fastest, group by group with maps and lines, every case below its roofline, what has no time.
+
+`judged` is a sweep with its verdicts, on one screen.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from profkit.analysis.ranking.grid import AXES, SeriesLine, ShapeResult, results_by_shape, series_along
+from profkit.analysis.ranking.ranking import (
+    BAD,
+    BASELINE,
+    FILE,
+    ComparisonGroup,
+    ImplementationRanking,
+    Overall,
+    comparison_groups,
+    efficiency,
+    failed_cases,
+    faulty_cases,
+    is_excused,
+    leaders,
+    rank_implementations,
+    rank_overall,
+)
+from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural, shorten
+from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument, Verdict
+from profkit.reporting.chart_blocks import Charts, NoChart, WinnerCell, WinnerMap
+from profkit.reporting.charts.marks import Point, Points
+from profkit.reporting.charts.series import cloud_chart, series_chart
+from profkit.reporting.columns import Column, data_table, sortable_table
+from profkit.reporting.view import (
+    Block,
+    Commands,
+    DataTable,
+    Detail,
+    Facts,
+    Fold,
+    Label,
+    OnScreen,
+    Paragraph,
+    Section,
+    Span,
+    Status,
+    Statuses,
+    StatusRow,
+    Text,
+    View,
+    command,
+    strong,
+)
+from profkit.reporting.views.cases import (
+    complete_label,
+    files_line,
+    format_duration,
+    hundredfold,
+    limited,
+    percent,
+    profiled_section,
+    ratio,
+)
+from profkit.reporting.views.run import STATUSES
+from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
+
+ALIKE = "="
+_OPEN = 8  # groups that stand open; of more each opens at a click, and a short screen has their headlines
+_DRAWN = 2500  # shapes that are drawn: each is 300 bytes, and a page is to open at once
+_LONG_MAP = 8  # rows: a short screen has no longer map
+_ROWS, _FEW_ROWS = 200, 8  # of what has no time, and on a short screen
+_SHOWN = 100  # cases that stand in the page as HTML, for paper and no script
+_HOVER = ("Time", "Speed-up", "GPU Efficiency")  # columns whose numbers hover over a dot
+_CLOCKS = {
+    "cuda-events": "the device's own clock",
+    "mps-synchronized": "the wall clock, the GPU waited for",
+    "wall": "the wall clock",
+}
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_COLUMNS_NOTE = (
+    "Time and speed-up are geometric means over shapes. Memory is the largest during any call, inputs included."
+    " Inference Speed is calls per second. GPU Efficiency is the median share of the device's roofline, also where the"
+    " device is a processor."
+)
+
+
+def view(document: SweepDocument, folder: Path | None = None) -> View:
+    """The sweep as blocks. `folder` is where it lies, for the lines to type."""
+    return View(
+        f"Sweep on {document.device}",
+        tuple(_blocks(document, folder)),
+        Label(Status.FAIL, "FAIL") if faulty_cases(document) else complete_label(document.complete),
+        (head_line(document),),
+        facts=conclusions(document),
+    )
+
+
+def _blocks(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
+    groups, marks = comparison_groups(document), markers(document)
+    yield from _speedups(document, groups)
+    left = _DRAWN
+    for number, group in enumerate(groups):
+        drawn = len(group.points) <= left
+        left -= len(group.points) if drawn else 0
+        yield _group(number, group, document, marks, drawn=drawn)
+    yield _roofline(document, marks)
+    yield from _cases(document)
+    yield from _missing(missing_rows(document), "Not measured")
+    profiled = [(case_line(one, document), (), one.profile) for one in document.results if one.profile]
+    yield from profiled_section(profiled, folder, "Why these take as long as they do.")
+    facts = [*_measurement_facts(document), *([("Columns", _COLUMNS_NOTE)] if groups else [])]
+    yield Section("How it was measured", (Facts(tuple(facts)),), anchor="how")
+    yield from files_line(folder, ("report.html", "report.md", FILE))
+
+
+# ---------------------------------------------------------------- names and conclusions
+
+
+def markers(document: SweepDocument) -> Mapping[str, Span]:
+    """How each implementation is marked, the same everywhere: a letter of its own in the colour of its number.
+
+    The letter is its first one that nobody else has; those that begin with a capital choose first.
+    """
+    names = list(dict.fromkeys(result.implementation for result in document.results))
+    letters: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: not name[:1].isupper()):
+        spare = f"{name}ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+        free = (sign.upper() for sign in spare if sign.isascii() and sign.isalnum())
+        letters[name] = next((sign for sign in free if sign not in letters.values()), "?")
+    return {name: Span(letters[name], series=number) for number, name in enumerate(names)}
+
+
+def short_name(name: str) -> str:
+    """What an implementation is called, in a sentence or a table."""
+    return shorten(name, 40)
+
+
+def case_line(result: CaseResult, document: SweepDocument) -> str:
+    """`Triton, GELU forward float32 16x256x8: 5.11 µs, 12 % of its roofline`."""
+    share = efficiency(result, document.roofs)
+    line = f"{short_name(result.implementation)}, {result.point.name}: {format_quantity(result.median, 's')}"
+    return line + (f", {percent(share)} of its roofline" if share is not None else "")
+
+
+def head_line(document: SweepDocument) -> str:
+    """`2240 of 2240 cases measured in 3.8 min`; how many are left of a sweep that was interrupted."""
+    measured = sum(1 for result in document.results if result.state == "measured")
+    left = document.planned - len(document.results)
+    cases = plural(max(document.planned, len(document.results)), "case")
+    line = f"{measured} of {cases} measured in {format_duration(document.seconds)}"
+    return line + (f"; interrupted, {left} left" if left > 0 else "")
+
+
+def conclusions(document: SweepDocument) -> tuple[tuple[str, str], ...]:
+    """What to know before any table, as (name, sentence)."""
+    facts = [("Fastest", _fastest(rank_overall(document)))]
+    if bad := failed_cases(document):
+        counts = joined([f"{number} {state}" for state, number in Counter(r.state for r in bad).items()])
+        told = f"{plural(len(bad), 'case')} ({counts}). No mean includes them."
+        excused = [result for result in bad if is_excused(result)]
+        if excused:
+            names = " and ".join(dict.fromkeys(short_name(result.implementation) for result in excused))
+            told += f" {len(excused)} wrong in {names} itself, which does not fail the sweep."
+        facts.append(("Not right", told))
+    return tuple(facts)
+
+
+def _fastest(overall: Overall) -> str:
+    measured = [score for score in overall.scores if score.measured]
+    if len(measured) < 2:
+        names = [short_name(score.implementation) for score in measured]
+        return f"not known: only {names[0]} was measured." if names else "not known: no case was measured."
+    first = leaders(overall.scores)
+    if not first:
+        most = max(measured, key=lambda score: score.wins)
+        return (
+            f"{short_name(most.implementation)}, alone at {most.wins} of {plural(overall.shapes, 'shape')}. "
+            f"There are no speed-ups, since {BASELINE} was not measured."
+        )
+    best = first[0]
+    others = [score for score in overall.scores if score.speedup is not None and score not in first]
+    others.sort(key=lambda score: -(score.speedup or 0.0))
+    next_ones = ", ".join(
+        f"{short_name(s.implementation)} {ratio(s.speedup)}"
+        # Over other shapes it is a mean of other work.
+        + (f" of {plural(s.compared, 'shape')}" if s.compared != best.compared else "")
+        for s in others
+    )
+    names = " and ".join(short_name(score.implementation) for score in first)
+    line = names + (f", {ratio(best.speedup)} as fast as {BASELINE}" if best.speedup is not None else "")
+    line += " (alike)" if len(first) > 1 else f", alone fastest at {best.wins} of {overall.shapes}"
+    then = f"; then {next_ones}" if next_ones else ""
+    return f"{line}; geometric mean of {plural(best.compared, 'shape')}{then}."
+
+
+# ---------------------------------------------------------------- who is how fast
+
+
+def _speedups(document: SweepDocument, groups: Sequence[ComparisonGroup]) -> Iterator[Block]:
+    """A row for each group, a column for each implementation, and all shapes together below."""
+    names = list(dict.fromkeys(result.implementation for result in document.results))
+    if len(groups) < 2 or len(names) < 2:
+        return
+    rows: list[tuple[Text, dict[str, float | None]]] = []
+    for number, group in enumerate(groups):
+        speedups = {one.implementation: _speedup(one) for one in rank_implementations(group, document.roofs)}
+        rows.append((Span(group.title, link=f"#panel-{number}"), speedups))
+    overall = {
+        one.implementation: 1.0 if one.implementation == BASELINE and one.measured else one.speedup
+        for one in rank_overall(document).scores
+    }
+    rows.append((strong("All shapes"), overall))
+
+    def cell(name: str, speedups: Mapping[str, float | None]) -> Text:
+        value = speedups.get(name)
+        largest = max((one for one in speedups.values() if one is not None), default=None)
+        return strong(ratio(value)) if value is not None and value == largest else ratio(value)
+
+    def column(name: str) -> Column[tuple[Text, dict[str, float | None]]]:
+        return Column(short_name(name), lambda row: cell(name, row[1]), "x", hidden_when_empty=False)
+
+    first: Column[tuple[Text, dict[str, float | None]]] = Column(f"Over {BASELINE}", lambda row: row[0])
+    note = f"How many times as fast as {BASELINE}, as geometric means over shapes; the largest is bold."
+    body = data_table([first, *map(column, names)], rows, note=note)
+    yield Section("Who is fastest", (body,), anchor="speed-ups")
+
+
+def _speedup(ranking: ImplementationRanking) -> float | None:
+    return 1.0 if ranking.implementation == BASELINE and ranking.measured else ranking.speedup
+
+
+def _group(
+    number: int, group: ComparisonGroup, document: SweepDocument, marks: Mapping[str, Span], *, drawn: bool
+) -> Section:
+    ranking = rank_implementations(group, document.roofs)
+    speedups = {one.implementation: _speedup(one) for one in ranking}
+    largest = max((value for value in speedups.values() if value is not None), default=None)
+    best = {name for name, value in speedups.items() if len(ranking) > 1 and largest and value == largest}
+    headline = plural(len(group.points), "shape")
+    if best:
+        gain = f", {ratio(largest)} as fast as {BASELINE}" if BASELINE not in best else ""
+        headline += f"; fastest: {' and '.join(map(short_name, best))}{gain}"
+    headline += "" if drawn else "; not drawn, as there are many shapes: filter the table of all cases"
+    screen, page = (_ranking_table(ranking, marks, best, screen=narrow) for narrow in (True, False))
+    blocks: list[Block] = [OnScreen((screen,), (page,))]
+    if drawn:
+        blocks += [*_map(group, marks), *_lines(group, marks)]
+    fold = Fold.FOLDED if number >= _OPEN else Fold.OPEN
+    return Section(group.title, tuple(blocks), headline, fold, f"panel-{number}")
+
+
+def _ranking_table(
+    ranking: Sequence[ImplementationRanking], marks: Mapping[str, Span], best: set[str], *, screen: bool
+) -> DataTable:
+    def name(one: ImplementationRanking) -> Text:
+        own = short_name(one.implementation)
+        return marks[one.implementation], " ", strong(own) if one.implementation in best else own
+
+    def speedup(one: ImplementationRanking) -> Text:
+        text = ratio(_speedup(one))
+        return strong(text) if one.implementation in best else text
+
+    def column(
+        title: str, value: Callable[[ImplementationRanking], Any], unit: str, meaning: str, wide: bool = False
+    ) -> Column[ImplementationRanking]:
+        return Column(title, value, unit, meaning, hidden_when_empty=False, wide=wide)
+
+    columns = (
+        Column("", name),
+        column("Time", lambda one: one.time, "s", "geometric mean over shapes"),
+        column("Memory", lambda one: one.memory, "B", "the largest during any call, inputs included"),
+        column(
+            "Inference Speed",
+            lambda one: 1 / one.time if one.time else None,
+            "1/s",
+            "calls per second",
+        ),
+        column(
+            "GPU Efficiency",
+            lambda one: percent(one.efficiency),
+            "%",
+            "median share of the device's roofline",
+        ),
+        column("Speed-up", speedup, "x", f"over {BASELINE}, geometric mean over shapes"),
+        column(
+            "Measured", lambda one: f"{one.measured} of {one.cases}", "n", "shapes with a time", wide=True
+        ),
+    )
+    return data_table(columns, ranking, screen=screen)
+
+
+def _map(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:
+    """The map: rows are batch x sequence, columns dimensions. Nothing where nothing was compared."""
+    results = results_by_shape(group)
+    if len(group.implementations) < 2 or not results:
+        return
+    dimensions = sorted({point.dimension for point in group.points})
+    pairs = sorted({(p.batch, p.sequence) for p in group.points}, key=lambda pair: (pair[0] * pair[1], pair))
+    names = ", ".join(f"{marks[name].text} {short_name(name)}" for name in group.implementations)
+    row = {pair: number for number, pair in enumerate(pairs)}
+    chart = WinnerMap(
+        "Fastest at batch x sequence, by dimension",
+        f"{plural(len(results), 'shape')} of {group.title}.",
+        tuple(f"{batch} x {sequence}" for batch, sequence in pairs),
+        tuple(map(str, dimensions)),
+        {
+            (row[point.batch, point.sequence], dimensions.index(point.dimension)): _cell(result, marks)
+            for point, result in results.items()
+        },
+        f"{names}; {ALIKE}: several are alike; the number: how many times as long the next one takes",
+    )
+    brief = (chart,) if len(pairs) <= _LONG_MAP else ()
+    yield Detail((Charts((chart,)),), brief, "Fastest at each shape")
+
+
+def _cell(result: ShapeResult, marks: Mapping[str, Span]) -> WinnerCell:
+    times = ", ".join(
+        f"{short_name(case.implementation)} {format_quantity(case.median, 's')}"
+        + (f" ± {format_percent(100 * case.half_width)} %" if case.half_width is not None else "")
+        for case in result.timed
+    )
+    hover = f"{result.point.shape}: {times}" + ("" if result.alone else "; the first ones are alike")
+    if result.alone is None:
+        return WinnerCell(ALIKE, None, None, hover)
+    return WinnerCell(marks[result.alone].text, marks[result.alone].series, result.lead, hover)
+
+
+def _lines(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:
+    """Times along each axis."""
+    axes = [series for axis in AXES if (series := series_along(group, axis)) is not None and series.times]
+    names = joined([one.axis for one in axes])
+    charts = tuple(
+        series_chart(
+            f"Time at {', '.join(f'{axis} {value}' for axis, value in one.fixed)}",
+            one.axis,
+            [_line(line, marks[line.implementation]) for line in one.times],
+            "s",
+            of=group.title,
+            caption=f"Time by {names}, at the largest sizes of the other axes:",
+        )
+        for one in axes
+    )
+    if charts:
+        note = "95 % intervals are drawn where they are larger than a mark. Both axes are logarithmic."
+        yield Detail((Charts(charts, note),), (Charts(charts),), f"By {names}")
+
+
+def _line(line: SeriesLine, mark: Span) -> Points:
+    name = short_name(line.implementation)
+    points = (
+        Point(
+            float(stop.at),
+            stop.value,
+            f"{name} at {stop.at}: {format_quantity(stop.value, 's')}, "
+            f"{format_quantity(stop.low, 's')} to {format_quantity(stop.high, 's')}",
+            stop.low,
+            stop.high,
+        )
+        for stop in line.points
+    )
+    return Points(tuple(points), name, mark.text, mark.series or 0, joined=True, hover=name)
+
+
+# ---------------------------------------------------------------- all cases
+
+
+def _roofline(document: SweepDocument, marks: Mapping[str, Span]) -> Section:
+    """Every case below the measured ceilings."""
+    ceilings = document.roofs
+    rates: dict[str, list[Point]] = defaultdict(list)
+    for row, result in enumerate(document.results):
+        if result.median and result.bytes and result.flops:
+            point = Point(result.flops / result.bytes, result.flops / result.median, row=row)
+            rates[result.implementation].append(point)
+    why = "" if rates else "No case has a time, so there is none to draw."
+    if not ceilings.bandwidth or not ceilings.flops:
+        why = "The device's peaks were not measured, so there is no roofline to draw."
+    if why:
+        return Section("Roofline", (NoChart(why),), anchor="roofline")
+    own = [(name, mark) for name, mark in marks.items() if name in rates]
+    chart = cloud_chart(
+        "All cases below the ceilings",
+        "FLOP per byte that must be moved",
+        "FLOP/s",
+        [Points(tuple(rates[name]), name, mark.text, mark.series or 0) for name, mark in own],
+        ceilings=(ceilings.bandwidth, ceilings.flops),
+        caption="Every case below the ceilings. *: several are at one place.",
+        columns=_HOVER,
+    )
+    key: list[str | Span] = []
+    for name, mark in own:
+        key += [mark, f" {short_name(name)}  "]
+    note = (
+        "Bytes and FLOPs are those that a call cannot do without: inputs read once, outputs written once. What lies "
+        f"above was served by caches. The ceilings were measured right before the sweep: {ceilings.method}."
+    )
+    return Section("Roofline", (Paragraph(tuple(key)), Charts((chart,), note)), anchor="roofline")
+
+
+def _cases(document: SweepDocument) -> Iterator[Section]:
+    """One table that sorts and filters; nothing where no case was settled."""
+    results = document.results
+    if not results:
+        return
+    columns = _columns(document)
+    same = [c for c in columns[1:] if len(set(map(c.value, results))) == 1]
+    said = [
+        f"{c.title.lower()} {c.value(results[0])}" for c in same if c.unit == "text" and c.value(results[0])
+    ]
+    note = "An empty cell was not measured: the state says why. ± is half of the median's 95 % interval."
+    note += f" The same for all: {', '.join(said)}." if said else ""
+    body = sortable_table(
+        "All cases",
+        [c for c in columns if c not in same],
+        results,
+        [f"{result.implementation}, {result.point.name}" for result in results],
+        note=note,
+        hint="words of a case: CUDA 16x256",
+        shown=_SHOWN,
+    )
+    how = "click a title to sort, type words to filter, click a row for all that is known of a case."
+    headline = f"{plural(len(results), 'case')}: {how}"
+    yield Section("All cases", (body,), headline, anchor="cases", repeats=True)
+
+
+def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
+    base = {r.point: r.median for r in document.results if r.implementation == BASELINE and r.median}
+
+    def speedup(result: CaseResult) -> float | None:
+        before = base.get(result.point)
+        return before / result.median if before and result.median else None
+
+    def state(result: CaseResult) -> str:
+        return shorten(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
+
+    def share(result: CaseResult) -> float | None:
+        return hundredfold(efficiency(result, document.roofs))
+
+    of_roofline = "of the roofline: the least time by bytes and FLOPs over the measured one"
+    return (
+        Column("Case", lambda r: shorten(f"{r.point.operation} {r.point.shape}", 40)),
+        Column("By", lambda r: shorten(r.implementation, 24), meaning="the implementation"),
+        Column("Direction", lambda r: r.point.direction),
+        Column("Dtype", lambda r: r.point.dtype),
+        Column("Time", lambda r: r.median, "s", "median of its samples"),
+        Column("±", lambda r: hundredfold(r.half_width), "%", "half of its 95 % interval"),
+        Column("Speed-up", speedup, "x", f"the time of {BASELINE} over its own"),
+        Column("Memory", lambda r: r.memory, "B", "the most during a call, inputs included"),
+        Column("GPU Efficiency", share, "%", of_roofline),
+        Column("Batch", lambda r: r.point.batch, "n"),
+        Column("Sequence", lambda r: r.point.sequence, "n"),
+        Column("Dimension", lambda r: r.point.dimension, "n"),
+        Column("State", state),
+        Column("Remarks", lambda r: "; ".join((*r.remarks, *r.throttled)) or None),
+    )
+
+
+# ---------------------------------------------------------------- what has no time
+
+
+def missing_rows(document: SweepDocument) -> list[StatusRow]:
+    """Cases without a time by reason, whatever numbers stand in it: what is wrong first, then what does not fit."""
+    cases: dict[tuple[CaseState, str, str], list[CaseResult]] = defaultdict(list)
+    for r in document.results:
+        if r.state != "measured":
+            cases[r.state, r.implementation, _NUMBERS.sub("#", r.reason or "")].append(r)
+    rows = []
+    for (state, name, _), same in cases.items():
+        groups = {(r.point.operation, r.point.direction, r.point.dtype) for r in same}
+        first = same[0]
+        place = first.point.name + (f" and {len(same) - 1} more" if len(same) > 1 else "")
+        place += f" in {len(groups)} operations" if len(groups) > 1 else ""
+        status = Status.FAIL if state in BAD else Status.UNKNOWN
+        reason = shorten(first.reason or "no reason is known", 400)
+        below = (command(first.fix),) if first.fix else ()
+        rows.append(StatusRow(status, state, (short_name(name),), reason, place=place, below=below))
+    return sorted(rows, key=lambda row: row.status is not Status.FAIL)
+
+
+def _missing(rows: Sequence[StatusRow], title: str) -> Iterator[Block]:
+    """A short screen has what is not right, and what can be made available."""
+
+    def statuses(some: Sequence[StatusRow]) -> Statuses:
+        return Statuses(tuple(some), ("implementation", "", "", "cases"), "state", "", "fix: ")
+
+    if rows:
+        first = [row for row in rows if row.status is Status.FAIL or row.below][:_FEW_ROWS]
+        body = limited(statuses, rows, first, len(rows) - len(first), _ROWS, "reason", FILE)
+        yield Section(title, (body,), anchor="missing")
+
+
+# ---------------------------------------------------------------- how it was measured
+
+
+def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
+    """How it was measured, as (what, words)."""
+    timed = [result for result in document.results if result.median]
+    ceilings = document.roofs
+    facts = [("Started", format_utc_time(document.started))]
+    if ceilings.bandwidth and ceilings.flops:
+        most = f"{format_quantity(ceilings.bandwidth, 'B/s')} and {format_quantity(ceilings.flops, 'FLOP/s')}"
+        facts.append(("Roofline", f"{most}, measured: {ceilings.method}"))
+    else:
+        facts.append(("Roofline", "not measured, so no share is shown"))
+    if timed:
+        clocks = " and ".join(sorted({_CLOCKS[r.clock] for r in timed if r.clock})) or "an unknown clock"
+        caches = " and ".join(sorted({f"{r.cache} cache" for r in timed if r.cache}))
+        calls = sorted({r.calls for r in timed})
+        what = "single calls" if calls == [1] else f"means of {' or '.join(map(str, calls))} calls"
+        facts.append(("Times", f"medians of {what} by {clocks}" + (f", {caches}" if caches else "")))
+        facts.append(("Precision", _precision(timed)))
+    for name, told in (("Throttled", [r.throttled for r in timed]), ("Remarks", [r.remarks for r in timed])):
+        for text, count in Counter(text for of_case in told for text in of_case).items():
+            facts.append((name, f"in {plural(count, 'case')}: {text}"))
+    if document.versions:
+        versions = ", ".join(f"{name} {number}" for name, number in document.versions.items())
+        facts.append(("Versions", versions))
+    return tuple(facts)
+
+
+def _precision(timed: Sequence[CaseResult]) -> str:
+    widths = sorted(result.half_width for result in timed if result.half_width is not None)
+    if not widths:
+        return "no interval is known"
+    vague = sum(not result.precise for result in timed)
+    middle = format_percent(100 * widths[(len(widths) - 1) // 2])
+    text = f"half of the medians are known to ± {middle} % or better (95 % intervals)"
+    return text + (f"; {plural(vague, 'median')} less well than was asked" if vague else "")
+
+
+# ---------------------------------------------------------------- judged
+
+
+def judged(run: RunDocument, sweep: SweepDocument | None = None, folder: Path | None = None) -> View:
+    """The verdicts on a sweep, on one screen; `sweep` is what its journal knows, where that is at hand."""
+    worst = next(iter(worst_first(run.verdicts)), None)
+    cases = plural(sum(timing.group is not None for timing in run.timings), "case")
+    bad = [row for row in missing_rows(sweep) if row.status is Status.FAIL] if sweep is not None else []
+    blocks: list[Block] = list(_missing(bad, "Not right"))
+    rows = tuple(_verdict_rows(run.verdicts))
+    blocks.append(Section("Verdicts", (Statuses(rows),)))
+    name = shlex.quote(str(folder)) if folder is not None else "RUN"
+    lines = (f"profkit check {name} --details", f"profkit report {name} --format junit    (or json)")
+    blocks.append(Section("Every case by itself", (Commands(lines),)))
+    return View(
+        f"Sweep on {sweep.device}" if sweep is not None else f"{run.name} on {run.backend}",
+        tuple(blocks),
+        Label(STATUSES[worst.verdict], WORDS[worst.verdict]) if worst is not None else None,
+        (head_line(sweep) if sweep is not None else f"a sweep, {cases} with a time",),
+        facts=(
+            *(conclusions(sweep) if sweep is not None else ()),
+            ("Verdicts", count_verdicts(run.verdicts)),
+        ),
+    )
+
+
+def _verdict_rows(verdicts: Sequence[Verdict]) -> Iterator[StatusRow]:
+    """A row for each target: the worst verdict with its reason, and how many there are of each."""
+    by_target: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in worst_first(verdicts):
+        by_target[verdict.target].append(verdict)
+    for target, own in by_target.items():
+        first = own[0]
+        told = first.verdict in ("fail", "unknown")
+        counts = count_verdicts(own) if len(own) > 1 else ""
+        yield StatusRow(
+            STATUSES[first.verdict],
+            WORDS[first.verdict],
+            (target,),
+            "; ".join(filter(None, (counts, first.reason if told else ""))),
+            place=first.scope.name or "" if told else "",
+            below=first.advice[:1] if told else (),
+        )
