@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.timeline.operations import with_operations
+from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import PassFindings
 from profkit.backends.cuda.operations import EXPORT, SWITCHED_OFF, add_launchers
 from profkit.backends.cuda.run import CudaRun
