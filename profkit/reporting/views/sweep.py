@@ -144,8 +144,8 @@ def conclusions(document: SweepDocument) -> tuple[tuple[str, str], ...]:
 def _fastest(overall: Overall) -> str:
     measured = [score for score in overall.scores if score.measured]
     if len(measured) < 2:
-        names = [short_name(score.implementation) for score in measured]
-        return f"not known: only {names[0]} was measured." if names else "not known: no case was measured."
+        only = f"only {short_name(measured[0].implementation)}" if measured else "no case"
+        return f"not known: {only} was measured."
     first = leaders(overall.scores)
     if not first:
         most = max(measured, key=lambda score: score.wins)

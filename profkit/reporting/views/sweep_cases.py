@@ -74,11 +74,9 @@ def roofline_section(document: SweepDocument, marks: Mapping[str, Span]) -> Sect
         if result.median and result.bytes and result.flops:
             point = Point(result.flops / result.bytes, result.flops / result.median, row=row)
             rates[result.implementation].append(point)
-    why = "" if rates else "No case has a time, so there is none to draw."
-    if not ceilings.bandwidth or not ceilings.flops:
-        why = "The device's peaks were not measured, so there is no roofline to draw."
-    if why:
-        return Section("Roofline", (NoChart(why),), anchor="roofline")
+    if not ceilings.bandwidth or not ceilings.flops or not rates:
+        why = "The device's peaks were not measured" if rates else "No case has a time"
+        return Section("Roofline", (NoChart(f"{why}, so there is no roofline."),), anchor="roofline")
     own = [(name, mark) for name, mark in marks.items() if name in rates]
     chart = cloud_chart(
         "All cases below the ceilings",
