@@ -1,4 +1,4 @@
-"""What a CI system takes: test cases and annotations as blocks, GitHub's lines and step summary, a comparison's files.
+"""What a CI system takes: test cases and annotations as blocks, GitHub's lines and step summary.
 
 The blocks repeat what other blocks tell people. The grammar and escapes of the lines are those of GitHub's runner
 (actions/toolkit, `packages/core/src/command.ts`): in a message `%`, carriage return and line feed, in a property `:`
@@ -152,27 +152,3 @@ def annotations_in_step(view: View, asked: Annotate = "auto") -> str:
     """The lines for GitHub's runner; with `auto` empty where it does not listen."""
     listening = asked == "always" or (asked == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")
     return annotation_lines(view) if listening else ""
-
-
-# ---------------------------------------------------------------- the files of a comparison
-
-FILES = ("comparison.json", "report.md", "report.html", "junit.xml")
-COMMENT_LIMIT = 60_000  # bytes; GitHub takes a comment of 65,536 characters, and GitLab a note of 1,000,000
-
-
-def write_comparison(
-    folder: Path, document: str, view: View, comment: View, *, strict: bool = False
-) -> tuple[str, ...]:
-    """Write all files of a comparison, each whole; a line for each that is not there, with the reason."""
-    from profkit.reporting import junit, markdown
-    from profkit.reporting.html import page
-    from profkit.reporting.report_files import write_report
-
-    makers = (
-        lambda: document + "\n",
-        lambda: markdown.render(comment, COMMENT_LIMIT),
-        lambda: page.render(view),
-        lambda: junit.render([view], strict=strict),
-    )
-    faults = (write_report(folder / name, make) for name, make in zip(FILES, makers, strict=True))
-    return tuple(fault for fault in faults if fault is not None)

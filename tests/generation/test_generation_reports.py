@@ -15,7 +15,7 @@ from profkit.generation.run import write_generation
 from profkit.reporting import markdown, terminal
 from profkit.reporting.html import page
 from profkit.reporting.view import View
-from profkit.reporting.views.generation import view
+from profkit.reporting.views.kernels.generation import view
 from tests.cli_runner import profkit
 from tests.generation.documents import call, correct, every_way, failed, generation, operation
 from tests.generation.test_generation_files import with_kernels

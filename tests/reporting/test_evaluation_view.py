@@ -13,7 +13,7 @@ from profkit.core.types import EvaluationDocument
 from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.view import plain_text
-from profkit.reporting.views.evaluation import view
+from profkit.reporting.views.kernels.evaluation import view
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import text_of

@@ -11,8 +11,9 @@ import jsonschema
 from profkit.core.types import ComparedWorkload
 from profkit.reporting import json as json_report
 from profkit.reporting import junit
-from profkit.reporting.forges import FILES, annotation_lines, append_summary, write_comparison
+from profkit.reporting.forges import annotation_lines, append_summary
 from profkit.reporting.markdown import STEP_SUMMARY
+from profkit.reporting.report_files import COMPARISON, write_comparison
 from profkit.reporting.views.comparison import view
 from profkit.reporting.views.comparison.comment import comment
 from profkit.reporting.views.comparison.suite import comment as suite_comment
@@ -71,7 +72,7 @@ def test_the_folder_has_all_files_and_its_documents_are_of_their_schemas(tmp_pat
         folder = tmp_path / name
         folder.mkdir()
         assert write_comparison(folder, document, shown, short) == ()
-        assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+        assert sorted(path.name for path in folder.iterdir()) == sorted(COMPARISON)
         written = json.loads((folder / "comparison.json").read_text())
         jsonschema.Draft202012Validator(schema).validate(written)
         check_shape((folder / "junit.xml").read_text())

@@ -11,8 +11,8 @@ from profkit.core.types import BlamedLine, Cause, ComparedWorkload, Comparison, 
 from profkit.regression.paired.decide import ALPHA
 from profkit.reporting import markdown
 from profkit.reporting.charts.series import interval_chart
-from profkit.reporting.forges import COMMENT_LIMIT as LIMIT
 from profkit.reporting.html import page
+from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.comparison import paired, view
 from profkit.reporting.views.comparison.comment import comment

@@ -13,9 +13,9 @@ from profkit.core.types import SweepDocument
 from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.report_files import write_sweep_reports
-from profkit.reporting.views.cases import percent, ratio
-from profkit.reporting.views.sweep import conclusions, view
-from profkit.reporting.views.sweep_cases import markers, missing_rows
+from profkit.reporting.views.kernels.cases import percent, ratio
+from profkit.reporting.views.kernels.sweep import conclusions, view
+from profkit.reporting.views.kernels.sweep_cases import markers, missing_rows
 from tests import sweep_documents as sweeps
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import text_of

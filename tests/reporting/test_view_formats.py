@@ -15,7 +15,8 @@ from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
-from profkit.reporting.views import comparison, generation, history, night, plan, run, sweep
+from profkit.reporting.views import comparison, history, night, plan, run
+from profkit.reporting.views.kernels import generation, sweep
 from tests import gpu_documents
 from tests import sweep_documents as sweeps
 from tests.generation.documents import every_way

@@ -297,12 +297,13 @@ class _Show:
             annotations_in_step,
             append_summary,
             summary_file,
-            write_comparison,
         )
         from profkit.reporting.plain_text import disarm_commands
 
         faults: list[str] = []
         if self.output is not None:
+            from profkit.reporting.report_files import write_comparison
+
             faults += write_comparison(self.output, document, shown, comment, strict=self.strict)
         summary = summary_file() if in_step else None
         if summary is not None and (fault := append_summary(summary, comment)) is not None:

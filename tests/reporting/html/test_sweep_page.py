@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.types import SweepDocument
 from profkit.reporting.html import page as html
-from profkit.reporting.views.sweep import view
+from profkit.reporting.views.kernels.sweep import view
 from tests import sweep_documents as sweeps
 from tests.browser import Visit, visit
 from tests.reporting.html.markup import problems

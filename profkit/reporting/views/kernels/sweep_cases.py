@@ -28,7 +28,7 @@ from profkit.reporting.view import (
     StatusRow,
     command,
 )
-from profkit.reporting.views.cases import (
+from profkit.reporting.views.kernels.cases import (
     hundredfold,
     limited,
     percent,

@@ -50,7 +50,7 @@ from profkit.reporting.view import (
     View,
     strong,
 )
-from profkit.reporting.views.cases import (
+from profkit.reporting.views.kernels.cases import (
     complete_label,
     files_line,
     format_duration,
@@ -58,9 +58,7 @@ from profkit.reporting.views.cases import (
     profiled_section,
     ratio,
 )
-from profkit.reporting.views.run import STATUSES
-from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
-from profkit.reporting.views.sweep_cases import (
+from profkit.reporting.views.kernels.sweep_cases import (
     case_line,
     cases_section,
     markers,
@@ -69,6 +67,8 @@ from profkit.reporting.views.sweep_cases import (
     roofline_section,
     short_name,
 )
+from profkit.reporting.views.run import STATUSES
+from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 
 ALIKE = "="
 _OPEN = 8  # groups that stand open; of more each opens at a click, and a short screen has their headlines

@@ -45,7 +45,7 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.view import joined as joined_text
-from profkit.reporting.views.cases import (
+from profkit.reporting.views.kernels.cases import (
     complete_label,
     counted_speeds,
     files_line,

@@ -11,12 +11,10 @@ from profkit.analysis.evaluation.scores import ModelSpeedup
 from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, joined, plural
 from profkit.core.types import Speedup, SpeedWord, Verdict
-from profkit.reporting.chart_blocks import Charts, WinnerMap
 from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.view import (
     Block,
     Detail,
-    Fold,
     Item,
     Items,
     Label,
@@ -33,9 +31,6 @@ from profkit.reporting.views.run import STATUSES
 from profkit.reporting.views.run_text import WORDS, worst_first
 
 T = TypeVar("T")
-MOST_ROWS = 120  # of a map: each row is a kilobyte of a page
-FASTER, SLOWER, FAILED = 0, 1, 3  # numbers of colours in maps of kernels against PyTorch
-_DRAWN_OPEN = 40  # rows of a map: a longer one opens at a click
 _FEW_VERDICTS = 24
 _SPEED_WORDS: Mapping[SpeedWord, str] = {
     "FASTER": "faster",
@@ -92,18 +87,6 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def format_sharing(workers: int, what: str, *, serial: bool) -> str:
-    """How several workers, or one, shared the cases or tests."""
-    if workers < 2:
-        return "one at a time on each host"
-    how = (
-        "one at a time on each host"
-        if serial
-        else "side by side; --serial-measure has one at a time on a host"
-    )
-    return f"{workers} shared the {what}, {how}"
-
-
 # ---------------------------------------------------------------- parts of a page
 
 
@@ -150,14 +133,6 @@ def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
         more = (Paragraph(plural(left, "further verdict")),) if left > 0 else ()
         body = Detail((Statuses(tuple(rows)),), (Statuses(tuple(rows[:_FEW_VERDICTS])), *more))
         yield Section("Verdicts", (body,), anchor="verdicts")
-
-
-def map_section(title: str, chart: WinnerMap | None, note: str) -> Iterator[Section]:
-    """A map of operations; a long one opens at a click, and is on no short screen."""
-    if chart is not None:
-        many = len(chart.rows) > _DRAWN_OPEN
-        body = Detail((Charts((chart,), note),), () if many else (chart,), title)
-        yield Section(title, (body,), chart.description, Fold.FOLDED if many else Fold.OPEN, "map")
 
 
 def profiled_section(

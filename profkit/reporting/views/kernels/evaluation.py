@@ -46,7 +46,7 @@ from profkit.reporting.view import (
     notes,
     table,
 )
-from profkit.reporting.views.cases import (
+from profkit.reporting.views.kernels.cases import (
     complete_label,
     counted_speeds,
     files_line,
@@ -63,13 +63,7 @@ from profkit.reporting.views.cases import (
 from profkit.reporting.views.run import STATUSES
 from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 
-_FILES = (
-    "report.html",
-    "full_results.json",
-    "operator_summary.csv",
-    "failed_tests.json",
-    "OVERALL_SUMMARY.md",
-)
+_FILES = ("report.html", "full_results.json", "operator_summary.csv", "OVERALL_SUMMARY.md")
 _FEW_FAILURES, _FAILURES = 8, 200
 _FEW_OPERATIONS = 20
 _PLACES = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -178,8 +172,11 @@ def _conclusions(
 ) -> tuple[tuple[str, str], ...]:
     """What to know before any table, as (name, sentence)."""
     facts = [("Correct", _correctness(scores))]
-    if scores.geomean is not None:
-        facts.append(("Speed", _speed(scores)))
+    if (mean := scores.geomean) is not None:
+        whole = scores.geomean_with_fallback
+        if whole is not None and whole.n > mean.n:
+            told = f"{speedup_text(whole)} over {whole.n} with PyTorch in place of what failed"
+            facts.append(("Speed", f"{told}. A geometric mean."))
         share = fast_p(operations, 1.0)
         fast = "" if share is None else f" {percent(share)} of all are correct and surely faster (fast_1)."
         facts.append(("Operations", f"{counted_speeds(scores.words)}.{fast}"))
@@ -198,23 +195,12 @@ def _conclusions(
 def _correctness(scores: EvaluationScores) -> str:
     if not scores.counted_operations:
         return "not known: no test was decided."
-    one = scores.counted_operations == 1
     operations = plural(scores.counted_operations, "operation")
     return (
-        f"{scores.correct_operations} of {operations} {'passes all its' if one else 'pass all their'} tests "
-        f"({percent(scores.correctness_score)}); "
+        f"{scores.correct_operations} of {operations} without a fault ({percent(scores.correctness_score)}); "
         f"{scores.passed_tests:,} of {scores.counted_tests:,} tests pass, "
         f"{percent(scores.mean_pass_rate)} of an operation's on average."
     )
-
-
-def _speed(scores: EvaluationScores) -> str:
-    mean, whole = scores.geomean, scores.geomean_with_fallback
-    assert mean is not None
-    line = f"{speedup_text(mean)} as fast as PyTorch over {plural(mean.n, 'correct timed test')}"
-    if whole is not None and whole.n > mean.n:
-        line += f"; {speedup_text(whole)} over {whole.n} with PyTorch in place of what failed"
-    return f"{line}. Geometric means."
 
 
 def _model(scores: EvaluationScores) -> str:
@@ -334,12 +320,8 @@ def replay_line(document: EvaluationDocument, result: TestResult, folder: Path |
     where = shlex.quote(str(folder)) if folder is not None else "FOLDER"
     own = document.backend in ("file", "directory") and document.kernels
     kernels = f" --kernels {shlex.quote(document.kernels)}" if own else ""
-    return f"profkit evaluate --replay {result.test.id} {where}{kernels}{_suite_option(document)}"
-
-
-def _suite_option(document: EvaluationDocument) -> str:
-    """The option that names tests of the user's own; nothing for a suite of profkit's."""
-    return f" --suite {shlex.quote(document.suite)}" if document.suite.endswith(".py") else ""
+    suite = f" --suite {shlex.quote(document.suite)}" if document.suite.endswith(".py") else ""
+    return f"profkit evaluate --replay {result.test.id} {where}{kernels}{suite}"
 
 
 def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
@@ -413,9 +395,7 @@ _COLUMNS: tuple[Column[OperationResult], ...] = (
     ),
     Column("95 % interval", lambda o: range_text(o.speedup.low, o.speedup.high) if o.speedup else ""),
     Column("Word", lambda o: o.speedup.word if o.speedup else "", meaning="against PyTorch"),
-    Column(
-        "Of compiled", lambda o: speedup_text(o.compiled) if o.compiled else "", meaning="over torch.compile"
-    ),
+    Column("Of compiled", lambda o: speedup_text(o.compiled) if o.compiled else "", meaning="torch.compile"),
     Column(
         "Error",
         lambda o: (
@@ -479,7 +459,8 @@ def _next_steps(
         own = document.backend in ("file", "directory") and document.kernels
         option = "--kernels " if document.backend == "directory" else ""
         kernels = f" {option}{shlex.quote(document.kernels)}" if own else ""
-        lines.append(f"profkit evaluate --resume {where}{kernels}{_suite_option(document)}")
+        suite = f" --suite {shlex.quote(document.suite)}" if document.suite.endswith(".py") else ""
+        lines.append(f"profkit evaluate --resume {where}{kernels}{suite}")
     failures = [one.first_failure for one in operations if one.first_failure is not None]
     worst = min(failures, key=lambda result: FAILED.index(result.status), default=None)
     if worst is not None and document.command:
