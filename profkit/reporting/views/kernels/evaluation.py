@@ -66,6 +66,7 @@ from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 _FILES = ("report.html", "full_results.json", "operator_summary.csv", "OVERALL_SUMMARY.md")
 _FEW_FAILURES, _FAILURES = 8, 200
 _FEW_OPERATIONS = 20
+_NAMED = 4  # operations in a note
 _PLACES = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 _ORDER = {"SLOWER": 0, "AMBIGUOUS": 1, "SAME": 2, "FASTER": 3}
 SIGNS: Mapping[TestStatus, Status] = {
@@ -171,7 +172,10 @@ def _conclusions(
     scores: EvaluationScores, operations: tuple[OperationResult, ...]
 ) -> tuple[tuple[str, str], ...]:
     """What to know before any table, as (name, sentence)."""
-    facts = [("Correct", _correctness(scores))]
+    facts = []
+    if scores.counted_operations:
+        told = f"{percent(scores.correctness_score)} of the operations, {scores.passed_tests:,} of "
+        facts.append(("Correct", f"{told}{scores.counted_tests:,} tests."))
     if (mean := scores.geomean) is not None:
         whole = scores.geomean_with_fallback
         if whole is not None and whole.n > mean.n:
@@ -190,17 +194,6 @@ def _conclusions(
     counts = ", ".join(f"{count:,} {status}" for status, count in scores.statuses.items()) or "none"
     facts.append(("Tests", f"{counts}."))
     return tuple(facts)
-
-
-def _correctness(scores: EvaluationScores) -> str:
-    if not scores.counted_operations:
-        return "not known: no test was decided."
-    operations = plural(scores.counted_operations, "operation")
-    return (
-        f"{scores.correct_operations} of {operations} without a fault ({percent(scores.correctness_score)}); "
-        f"{scores.passed_tests:,} of {scores.counted_tests:,} tests pass, "
-        f"{percent(scores.mean_pass_rate)} of an operation's on average."
-    )
 
 
 def _model(scores: EvaluationScores) -> str:
@@ -336,15 +329,10 @@ def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
             groups[_NUMBERS.sub("#", text)].append((text, result))
     lines = [*document.notes]
     for told in sorted(groups.values(), key=len, reverse=True):
-        names = _operation_names(result for _, result in told)
-        lines.append(f"{plural(len(told), 'test')} {told[0][0]} ({names}).")
+        names = list(dict.fromkeys(result.test.operation for _, result in told))
+        more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+        lines.append(f"{plural(len(told), 'test')} {told[0][0]} ({joined([*names[:_NAMED], *more])}).")
     return tuple(shorten(line, 400) for line in lines)
-
-
-def _operation_names(results: Iterable[TestResult], most: int = 4) -> str:
-    names = list(dict.fromkeys(result.test.operation for result in results))
-    more = [f"{len(names) - most} more"] if len(names) > most + 1 else []
-    return joined([*names[: most if more else most + 1], *more])
 
 
 # ---------------------------------------------------------------- operations
