@@ -190,20 +190,11 @@ def _conclusions(
     if scores.compiled is not None:
         facts.append(("torch.compile", f"{speedup_text(scores.compiled)} as fast as it."))
     if scores.model is not None:
-        facts.append(("Whole model", _model(scores)))
+        told = f"{speedup_text(scores.model)} as fast by the trace's counts, an estimate"
+        facts.append(("Whole model", f"{told}: {percent(scores.model.covered)} of the calls have a time."))
     counts = ", ".join(f"{count:,} {status}" for status, count in scores.statuses.items()) or "none"
     facts.append(("Tests", f"{counts}."))
     return tuple(facts)
-
-
-def _model(scores: EvaluationScores) -> str:
-    model = scores.model
-    assert model is not None
-    return (
-        f"{speedup_text(model)} as fast by the trace's counts, an estimate: {percent(model.covered)} of "
-        f"{model.all_calls:,} recorded calls of these operations have a time, and the kernels serve "
-        f"{percent(model.kernel_share)} of that time."
-    )
 
 
 def _measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], ...]:
