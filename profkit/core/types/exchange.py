@@ -72,8 +72,6 @@ class SampleSet:
     device_seconds: float | None = None
     host_seconds: float | None = None
     single_seconds: float | None = None  # one call that is launched to an idle device and waited for
-    # One iteration of many in a CUDA graph, where the benchmark asks for it
-    graph_seconds: float | None = None
     clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 DeviceChoice = Literal["cuda", "mps", "cpu"]
 NO_DEVICE = "no CUDA device is in use in this process"
 NO_MPS = "no MPS device is in use in this process"
-NO_GRAPH = "not timed in a graph: torch records none for MPS"
 LAUNCH_BOUND_RATIO = 1.05  # host and device are two numbers from here on
 DEFAULT_PRECISION = 0.01
 DEFAULT_BUDGET = 10.0  # seconds, by hand; under profkit the directive says
@@ -50,7 +49,6 @@ def time_function(
     *,
     device: DeviceChoice | None,
     cold: bool,
-    graph: bool = False,
     precision: float,
     budget: float,
     warmup: int = 1,
@@ -70,10 +68,9 @@ def time_function(
         with own_library:
             from profkit.runtime.passes.mps_timing import time_on_mps
 
-        samples = time_on_mps(
+        return time_on_mps(
             calls, on_mps, first=first, cold=cold, warmup=warmup, progress=progress, **overrides
         )
-        return replace(samples, remarks=(*samples.remarks, NO_GRAPH)) if graph else samples
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first)
     missing, cache = (NO_MPS, "caches were") if device == "mps" else (NO_DEVICE, "L2 was")
@@ -85,7 +82,7 @@ def time_function(
 
         try:
             with open_clock(driver) as clock:
-                timed = DeviceCalls(calls.fn, clock, calls.setup, cold=cold, graph=graph)
+                timed = DeviceCalls(calls.fn, clock, calls.setup, cold=cold)
                 return time_on_device(
                     timed, DeviceWatch(clock.address()), warmup=warmup, progress=progress, **overrides
                 )
@@ -145,8 +142,6 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
         yield f"a single call, waited for, takes {format_duration(samples.single_seconds)}"
     if samples.seconds and samples.cache != "cold":
         yield from _describe_launches(samples, median(samples.seconds))
-    if samples.graph_seconds is not None:
-        yield f"in a CUDA graph {format_duration(samples.graph_seconds)}"
     if samples.clocks:
         yield f"SM clock {median(samples.clocks) / 1e9:.3g} GHz"
     if samples.throttle_reasons:
@@ -238,7 +233,6 @@ def benchmark(
     synchronize: Callable[[], object] | None = None,
     device: DeviceChoice | None = None,
     cold: bool = False,
-    graph: bool = False,
     first: float | None = None,
     precision: float = DEFAULT_PRECISION,
     budget: float = DEFAULT_BUDGET,
@@ -252,8 +246,7 @@ def benchmark(
     CUDA: where this process has a CUDA context, events on the current stream are the clock (`device="cuda"` says so
     where there is none, `device="cpu"` keeps to the wall clock), checked against the wall clock. Then
     `samples.seconds` are what a call costs back to back, `samples.device_seconds` what it costs the device without
-    the launches, and with `cold` each call finds a flushed L2. `graph` also times it as torch records it in a CUDA
-    graph (`samples.graph_seconds`), for functions that can be recorded.
+    the launches, and with `cold` each call finds a flushed L2.
 
     MPS: where this process has memory on torch's MPS device (`device="mps"` says so where it has none), the device is
     waited for. `samples.seconds` are calls back to back with one wait for many, `samples.single_seconds` is one call
@@ -283,7 +276,7 @@ def benchmark(
     if DIRECTIVE_VARIABLE not in os.environ and HOST_MODULE not in sys.modules:
         show = _progress_line(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
         samples = time_function(
-            calls, device=device, cold=cold, graph=graph, precision=precision, budget=budget, progress=show
+            calls, device=device, cold=cold, precision=precision, budget=budget, progress=show
         )
         result = BenchmarkResult(name, _add_first_call(first, samples), precision, flops, bytes)
         if show is not None:
@@ -300,7 +293,6 @@ def benchmark(
                 calls,
                 device=device,
                 cold=cold or directive.cold,
-                graph=graph,
                 precision=directive.precision,
                 budget=directive.budget,
                 warmup=directive.warmup,

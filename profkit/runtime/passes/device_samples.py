@@ -189,9 +189,8 @@ class DeviceCalls:
         setup: Callable[[], object] | None = None,
         *,
         cold: bool = False,
-        graph: bool = False,
     ) -> None:
-        self.fn, self.setup, self.clock, self.cold, self.graph = fn, setup, clock, cold, graph
+        self.fn, self.setup, self.clock, self.cold = fn, setup, clock, cold
         self.loops = 1
         self.host = float("inf")  # seconds that a call takes the host, the least that was seen
         self.ahead = MOST_SINGLY  # calls in one block of `singly`
