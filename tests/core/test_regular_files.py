@@ -40,7 +40,7 @@ OTHERS = {
     "execution/places/boot.py",
     "execution/places/connection.py",
     "execution/places/ray_shell.py",
-    "hardware/apple_gpu.py",
+    "hardware/macos.py",
     "hardware/gpu_locks.py",
     "hardware/kept/peaks.py",
     "hardware/processor.py",

@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from profkit.backends.torch_facts import ask_torch
-from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Gpu
-from profkit.hardware.apple_gpu import explain_missing_specification, read_apple_gpus
-from profkit.hardware.macos import is_translated
+from profkit.hardware.macos import find_chip, is_translated, read_apple_gpus
 from profkit.profilers.xctrace.command import COUNTERS_FIX, GPU_COUNTERS
 from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 
@@ -79,9 +77,9 @@ def _specification(gpu: Gpu) -> dict[str, str | None]:
         f"{gpu.flops / 1e12:.1f} TFLOP/s in float32" if gpu.flops else None,
     ]
     about = ", ".join(part for part in peaks if part)
-    fault = (explain_missing_specification(gpu) if gpu.virtual is None else None) or Fault("")
+    chip = find_chip(gpu.name, gpu.cores) if gpu.virtual is None else None
     return {
         "about": f" ({about} by its specification)" if about else "",
-        "reason": fault.reason,
-        "fix": fault.fix,
+        "reason": chip.reason if chip is not None else None,
+        "fix": chip.fix if chip is not None else None,
     }

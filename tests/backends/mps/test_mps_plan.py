@@ -50,9 +50,7 @@ def test_auto_takes_the_gpu_of_a_mac_where_the_workload_names_it(
 
 @pytest.mark.usefixtures("mac")
 def test_auto_on_a_mac_with_another_gpu_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "profkit.hardware.apple_gpu.read_apple_gpus", lambda: (Gpu(name="AMD Radeon Pro 560"),)
-    )
+    monkeypatch.setattr("profkit.hardware.macos.read_apple_gpus", lambda: (Gpu(name="AMD Radeon Pro 560"),))
     plan = make_plan(ProfileOptions((sys.executable, "-c", "'mps'"), backend="auto", passes=("timing",)))
     assert plan.backend == "cpu"
 

@@ -19,7 +19,7 @@ from profkit.backends.mps.checks import (
 )
 from profkit.backends.torch_facts import read_torch
 from profkit.core.types import Check, Gpu
-from profkit.hardware.apple_gpu import add_specification
+from profkit.hardware.macos import add_specification
 from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profiling.doctor import blocking_reason, groups_for
 from profkit.profiling.doctor.machine import python_checks, signed_checks
@@ -64,7 +64,6 @@ def test_a_chip_in_the_table_is_told_with_its_peaks() -> None:
     [
         (gpu("Apple M3 Max", None), "30 and 40 GPU cores"),
         (gpu("Apple M19", 8), "not in profkit's table"),
-        (gpu("AMD Radeon Pro 5300M", None), "not Apple's"),
     ],
 )
 def test_a_gpu_without_a_specification_says_why(device: Gpu, says: str) -> None:
