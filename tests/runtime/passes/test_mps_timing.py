@@ -19,7 +19,6 @@ import pytest
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.reporting.views.summaries.time import device_notes
-from profkit.runtime.passes import mps_timing
 from profkit.runtime.passes.benchmark import DeviceChoice, time_function
 from profkit.runtime.passes.read_records import read_record, region_timings
 from profkit.runtime.passes.timing import TimedCalls
@@ -35,13 +34,12 @@ def timed(
     *,
     device: DeviceChoice | None = None,
     cold: bool = False,
-    graph: bool = False,
     setup: Callable[[], object] | None = None,
     synchronize: Callable[[], object] | None = None,
     budget: float = 1.0,
 ) -> SampleSet:
     calls = TimedCalls(fn, setup, synchronize)
-    return time_function(calls, device=device, cold=cold, graph=graph, precision=0.05, budget=budget)
+    return time_function(calls, device=device, cold=cold, precision=0.05, budget=budget)
 
 
 # ---------------------------------------------------------------- back to back
@@ -137,48 +135,6 @@ def test_cold_calls_are_single_ones_behind_a_write_and_say_so(torch: Torch) -> N
     assert remark.startswith("single calls to an idle GPU, each waited for: some ")
 
 
-# ---------------------------------------------------------------- heat
-
-
-def test_heat_before_or_after_is_told(torch: Torch, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = torch()
-    levels = iter(["nominal", "heavy"])
-    monkeypatch.setattr(mps_timing, "thermal_pressure", lambda: next(levels))
-    assert timed(lambda: fake.work(1000)).remarks == (
-        "thermal pressure was heavy: the GPU may have been slowed",
-    )
-
-
-class Notify:
-    """libSystem's notify(3), as far as it is asked."""
-
-    def __init__(self, level: int, *failing: str) -> None:
-        self.level, self.failing, self.calls = level, failing, []  # type: ignore[var-annotated]
-
-    def notify_register_check(self, name: Any, token: Any) -> int:
-        self.calls.append(name.value)
-        token._obj.value = 7
-        return int("register" in self.failing)
-
-    def notify_get_state(self, token: Any, level: Any) -> int:
-        level._obj.value = self.level
-        return int("get" in self.failing)
-
-    def notify_cancel(self, token: Any) -> int:
-        self.calls.append(token.value)
-        return 0
-
-
-@pytest.mark.parametrize(
-    ("library", "said"),
-    [(Notify(0), "nominal"), (Notify(2), "heavy"), (Notify(2, "register"), None), (Notify(2, "get"), None)],
-)
-def test_the_level_is_asked_for_by_name_and_the_token_given_back(library: Notify, said: str | None) -> None:
-    assert mps_timing._read_pressure(library) == said  # type: ignore[arg-type]
-    assert library.calls[0] == b"com.apple.system.thermalpressurelevel"
-    assert (7 in library.calls) == ("register" not in library.failing)
-
-
 # ---------------------------------------------------------------- whether it is MPS
 
 
@@ -229,13 +185,3 @@ def test_the_timing_pass_records_it_and_the_record_is_read(tmp_path: Path) -> No
     words = " ".join(device_notes(timing))
     assert "CUDA" not in words
     assert "L2" not in words
-
-
-def test_an_instrument_gets_all_of_the_work_inside_the_region(tmp_path: Path) -> None:
-    code = "profkit.benchmark(lambda: torch.work(5000), name='w')"
-    run(tmp_path, code, pass_name="trace", iterations=4, switch={"kind": "signpost"})
-    (path,) = tmp_path.glob("r.*.json")
-    record = read_record(path)
-    ((begin, end),) = record.spans
-    assert (end - begin) / 1e9 >= 0.02  # all four, of which the last were only put down
-    assert record.regions[0].iterations == 4
