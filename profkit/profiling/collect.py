@@ -35,8 +35,8 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.conditions import lost_shares, read_moment
-from profkit.hardware.kept.peaks import kept_peaks
-from profkit.hardware.kept.spread import keep_time, kept_spread
+from profkit.hardware.peaks import kept_peaks
+from profkit.hardware.run_spread import keep_time, kept_spread
 from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
 from profkit.profiling.revision import read_revision, unchanged_program
 from profkit.profiling.run_passes import (

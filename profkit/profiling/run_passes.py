@@ -38,8 +38,14 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.conditions import DisturbanceWatch
-from profkit.hardware.kept.peaks import keep_peaks, kept_peaks
-from profkit.hardware.peaks import combine_peaks, peaks_argv, peaks_environment, read_peaks
+from profkit.hardware.peaks import (
+    combine_peaks,
+    keep_peaks,
+    kept_peaks,
+    peaks_argv,
+    peaks_environment,
+    read_peaks,
+)
 from profkit.profilers.registry import explain_fault
 from profkit.profiling.run_steps import StepOutcome, full_disk_fix, run_step
 from profkit.runtime.passes.read_records import read_record

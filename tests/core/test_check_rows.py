@@ -18,8 +18,7 @@ from profkit.core import tables
 from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows, load_yaml
 from profkit.core.types import Check, Counter, Gpu, Peaks
-from profkit.hardware.conditions import Jitter, MachineConditions
-from profkit.hardware.noise import judge_conditions
+from profkit.hardware.conditions import Jitter, MachineConditions, judge_conditions
 from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.nsys.probe import reader_checks
 from profkit.profilers.perf import probe as perf

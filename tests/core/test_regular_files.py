@@ -42,7 +42,7 @@ OTHERS = {
     "execution/places/ray_shell.py",
     "hardware/macos.py",
     "hardware/gpu_locks.py",
-    "hardware/kept/peaks.py",
+    "hardware/peaks.py",
     "hardware/processor.py",
     "hardware/tree.py",
     "kernels/operations/cuda/launch.py",

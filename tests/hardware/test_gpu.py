@@ -11,8 +11,7 @@ import pytest
 
 from profkit.core.types import Gpu
 from profkit.hardware import gpu, nvml
-from profkit.hardware.gpu import driver_fault, read_gpus
-from profkit.hardware.gpu_devices import count_multiprocessors, find_chip_name
+from profkit.hardware.gpu import count_multiprocessors, driver_fault, find_chip_name, read_gpus
 from tests.cuda_stand_in import nvidia as nvidia
 
 H200 = Gpu(
@@ -133,7 +132,7 @@ def test_only_visible_devices_are_told_in_the_order_of_the_list(
     seen: list[str] = []
     library.setattr(gpu, "visible_gpus", lambda found, environ: seen.extend(d.uuid for d in found) or ())
     read_gpus({}, machine(tmp_path))
-    from profkit.hardware.gpu_devices import ListedGpu, visible_gpus
+    from profkit.hardware.gpu import ListedGpu, visible_gpus
 
     devices = [ListedGpu(Gpu(f"gpu {i}"), uuid) for i, uuid in enumerate(seen)]
     found = visible_gpus(devices, {} if asked is None else {"CUDA_VISIBLE_DEVICES": asked})

@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from profkit.hardware.kept import peaks as module
 
 from profkit.core.process import ProcessOutcome
 from profkit.core.types import Machine, Peaks
-from profkit.hardware.kept import peaks as module
-from profkit.hardware.kept.peaks import keep_peaks, kept_peaks
 from profkit.hardware.machine import read_machine
-from profkit.hardware.peaks import SCHEMA
+from profkit.hardware.peaks import SCHEMA, keep_peaks, kept_peaks
 from profkit.profiling import run_passes
 
 PEAKS = Peaks(16.9e9, 25.1e9, 101e9, 190e9, 2, "best of copy 16.9 GB/s")

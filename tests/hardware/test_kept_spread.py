@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Machine
-from profkit.hardware.kept.spread import MOST_PROGRAMS, MOST_TRIALS, keep_time, kept_spread
 from profkit.hardware.machine import read_machine
+from profkit.hardware.run_spread import MOST_PROGRAMS, MOST_TRIALS, keep_time, kept_spread
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.container import available_memory, read_limits
-from profkit.hardware.machine import read_machine, usable_cores
+from profkit.hardware.machine import available_memory, read_limits, read_machine, usable_cores
 
 Tree = Callable[..., Path]
 GIB = 1 << 30

@@ -10,10 +10,9 @@ import pytest
 
 from profkit.core.errors import Fault
 from profkit.hardware import macos
-from profkit.hardware.conditions import MachineConditions, read_conditions, read_moment
+from profkit.hardware.conditions import MachineConditions, judge_conditions, read_conditions, read_moment
 from profkit.hardware.machine import cache_warnings, read_machine
 from profkit.hardware.macos import AppleChip, chip_table, find_chip, parse_ioreg, read_apple_gpus
-from profkit.hardware.noise import judge_conditions
 from tests.mac_stand_in import CALM, IOREG, M3_MAX, accelerator, ioreg, programs
 
 PRESSURE = "notifyutil -g com.apple.system.thermalpressurelevel"

@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.conditions import Jitter, MachineConditions, measure_jitter, read_conditions
-from profkit.hardware.noise import judge_conditions, noise_checks
+from profkit.hardware.conditions import (
+    Jitter,
+    MachineConditions,
+    judge_conditions,
+    measure_jitter,
+    noise_checks,
+    read_conditions,
+)
 
 Tree = Callable[..., Path]
 QUIET = MachineConditions(

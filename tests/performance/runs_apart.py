@@ -29,7 +29,7 @@ from pathlib import Path
 from statistics import median
 
 from profkit.core.types import RunDocument
-from profkit.hardware.kept.spread import kept_spread
+from profkit.hardware.run_spread import kept_spread
 from profkit.profiling.summarize import summarize_report
 from profkit.regression.compare import compare
 

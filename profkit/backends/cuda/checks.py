@@ -17,7 +17,7 @@ from profkit.backends.torch_facts import ask_torch
 from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Gpu
-from profkit.hardware import tree
+from profkit.hardware import system
 from profkit.profilers.ncu.probe import NcuAbility, judge_ncu, probe_ncu
 from profkit.profilers.nsys.probe import judge_nsys, probe_nsys, reader_checks
 from profkit.profilers.programs import ToolAbility
@@ -60,7 +60,7 @@ def running_holders(root: Path = Path("/")) -> tuple[str, ...]:
         folders = [folder.name for folder in (root / "proc").iterdir() if folder.name.isdigit()]
     except OSError:
         return ()
-    names = {tree.read_text(root, f"proc/{pid}/comm") for pid in folders}
+    names = {system.read_text(root, f"proc/{pid}/comm") for pid in folders}
     return tuple(sorted(name for name in names if name in _HOLDERS))
 
 

@@ -38,7 +38,7 @@ def groups_for(backend: str) -> tuple[CheckGroup, ...]:
 
     The noise comes first: the looks after it start processes and would be heard.
     """
-    from profkit.hardware.noise import noise_checks
+    from profkit.hardware.conditions import noise_checks
     from profkit.profiling.doctor.machine import machine_checks, python_checks, storage_checks
 
     names = sorted(backend_names()) if backend in ("all", "auto") else [backend]
