@@ -389,7 +389,7 @@ def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
     return tuple(sorted(moments, key=lambda device: device.index))
 
 
-# ------------------------------------------------------------ noise
+# ------------------------------------------------------------ the doctor's checks
 
 GIB = 1 << 30
 

@@ -189,7 +189,7 @@ def _has_card(root: Path) -> bool:
     )
 
 
-# ------------------------------------------------------------ gpu_devices
+# ------------------------------------------------------------ which devices a process sees
 
 # NVML_GPU_VIRTUALIZATION_MODE_VGPU: a guest with a part of a device; passed through (1) it is whole.
 _VGPU = 2

@@ -103,7 +103,7 @@ def _read_memory(root: Path, limits: CgroupLimits) -> int:
     return min(total, limits.memory) if limits.memory and total else limits.memory or total
 
 
-# ------------------------------------------------------------ container
+# ------------------------------------------------------------ containers and hypervisors
 
 UNLIMITED = 1 << 60  # cgroup v1 writes "no limit" as the largest page-aligned signed number
 _CONTAINER_WORDS = ("kubepods", "docker", "podman", "libpod", "lxc", "containerd", "garden")

@@ -316,28 +316,9 @@ def _parse_rate(name: str, value: object) -> float | None:
     return float(value)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure and print one JSON document, for a process of its own. Exit 3 where this machine cannot."""
-    import argparse
+# ------------------------------------------------------------ kept for a day
 
-    parser = argparse.ArgumentParser(prog="python -m profkit.hardware.peaks", description=main.__doc__)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=2.0)
-    options = parser.parse_args(arguments)
-    try:
-        peaks = measure_peaks(options.seconds, max(1, options.threads))
-    except MachineError as error:
-        print(json.dumps({"schema": SCHEMA, "error": error.message, "fix": error.fix}))
-        return MachineError.exit_code
-    print(json.dumps({"schema": SCHEMA, **asdict(peaks)}))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-
-
-# ------------------------------------------------------------ peaks
+# In the user's cache folder, for one start of one machine (Linux' boot id) and one numpy: measuring takes seconds.
 
 KEPT_SECONDS = 86_400.0
 FILE_NAME = "peaks.json"
@@ -385,3 +366,27 @@ def _identity(machine: Machine) -> str | None:
         return None
     plain = json.dumps([machine.cpu, machine.cores, machine.governor, to_plain_data(machine.caches)])
     return f"{boot} {numpy} {sys.executable} {plain}"
+
+
+# ------------------------------------------------------------ the process that measures
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print one JSON document, for a process of its own. Exit 3 where this machine cannot."""
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="python -m profkit.hardware.peaks", description=main.__doc__)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    options = parser.parse_args(arguments)
+    try:
+        peaks = measure_peaks(options.seconds, max(1, options.threads))
+    except MachineError as error:
+        print(json.dumps({"schema": SCHEMA, "error": error.message, "fix": error.fix}))
+        return MachineError.exit_code
+    print(json.dumps({"schema": SCHEMA, **asdict(peaks)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -51,7 +51,7 @@ from profkit.profiling.run_passes import (
 )
 from profkit.profiling.run_steps import entered_region, remove_outputs
 from profkit.profiling.workload import seems_marked
-from profkit.runtime.passes.read_records import read_packages, read_triton
+from profkit.runtime.passes.read import read_packages, read_triton
 from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass

@@ -48,10 +48,10 @@ from profkit.hardware.peaks import (
 )
 from profkit.profilers.registry import explain_fault
 from profkit.profiling.run_steps import StepOutcome, full_disk_fix, run_step
-from profkit.runtime.passes.read_records import read_record
-from profkit.runtime.passes.read_records import region_timings as timings_of
-from profkit.runtime.passes.sampling import is_enough
-from profkit.runtime.reference_loop import ReferenceLoop
+from profkit.runtime.passes.processor import ReferenceLoop
+from profkit.runtime.passes.read import read_record
+from profkit.runtime.passes.read import region_timings as timings_of
+from profkit.runtime.passes.timing import is_enough
 from profkit.runtime.region.record import RegionRecord
 
 

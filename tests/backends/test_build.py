@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.backends.cpu.build import compiler_facts
+from profkit.backends.cpu.linux import compiler_facts
 from profkit.core.types import Workload
 
 O0 = b"GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O0 -fasynchronous-unwind-tables"

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from profkit.backends.cpu.peaks_check import judge_peaks
+from profkit.backends.checks import judge_peaks, read_torch
 from profkit.backends.cuda import checks as cuda
 from profkit.backends.mps import checks as mps
-from profkit.backends.torch_facts import read_torch
 from profkit.core import tables
 from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows, load_yaml
@@ -26,7 +25,7 @@ from profkit.profilers.programs import CommandTrial, ToolAbility
 from profkit.profilers.region_trial import RegionTrial
 from profkit.profilers.valgrind import probe as valgrind
 from profkit.profilers.xctrace import checks as xctrace
-from profkit.profiling.doctor import machine
+from profkit.profiling import doctor
 from tests.conftest import ROOT
 
 ROWS = """
@@ -98,12 +97,12 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: mps.mps_checks() if sys.platform != "darwin" else judge_rows(mps._TABLE, "elsewhere"),
     lambda: xctrace.judge_xctrace(xctrace.XctraceAbility(*ABLE)),
     lambda: xctrace.recording_check("/nowhere/xctrace"),
-    machine.storage_checks,
-    machine.machine_checks,
-    machine.python_checks,
-    lambda: machine.frames_check((3, 13)),
-    lambda: machine.package_check("x", "y", "z", CommandTrial(True, "", "", 0)),
-    machine.flag_gems_check,
+    doctor.storage_checks,
+    doctor.machine_checks,
+    doctor.python_checks,
+    lambda: doctor.frames_check((3, 13)),
+    lambda: doctor.package_check("x", "y", "z", CommandTrial(True, "", "", 0)),
+    doctor.flag_gems_check,
 )
 
 
@@ -129,8 +128,8 @@ def test_every_row_of_every_table_has_its_facts(monkeypatch: pytest.MonkeyPatch)
     really_holds = tables._holds
     monkeypatch.setattr(tables, "_load_once", Parts)
     monkeypatch.setattr(tables, "_holds", lambda terms, facts: really_holds(terms, facts) or True)
-    monkeypatch.setattr(machine, "_import_all", dict.fromkeys)
-    monkeypatch.setattr(machine, "_PACKAGES", ())
+    monkeypatch.setattr(doctor, "_import_all", dict.fromkeys)
+    monkeypatch.setattr(doctor, "_PACKAGES", ())
     monkeypatch.setattr(cuda, "running_holders", lambda _: ("ncu",))
     monkeypatch.setattr(cuda, "torch_checks", tuple)
     for probe in (perf, valgrind):

@@ -33,7 +33,7 @@ from profkit.runtime.passes.device_samples import (
     PipelinedBlocks,
     open_clock,
 )
-from profkit.runtime.region.cuda_driver import driver_in_use
+from profkit.runtime.region.cuda import driver_in_use
 
 POINTS = (GridPoint("GELU", 64, 256, 16), GridPoint("GELU", 16, 256, 512), GridPoint("MSE", 64, 256, 128))
 CALLS = 960

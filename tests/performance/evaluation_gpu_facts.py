@@ -28,7 +28,7 @@ from profkit.kernels.evaluation.candidate.arguments import ALIGNMENT
 from profkit.kernels.evaluation.candidate.confinement import GPU_CACHES, confine, make_caches, shield
 from profkit.kernels.evaluation.candidate.cuda_memory import CudaJudgeMemory, CudaKernelMemory, free_blocks
 from profkit.kernels.evaluation.candidate.devices import BusyDevice, CudaDevice, IdleProbe
-from profkit.runtime.region.cuda_driver import CudaDriver
+from profkit.runtime.region.cuda import CudaDriver
 
 ROOT = Path(__file__).resolve().parents[2]
 SPIN_PER_MS = 1_700_000  # cycles, roughly: torch.cuda._sleep counts them

@@ -14,7 +14,7 @@ from profkit.analysis.comparability.fingerprint import arguments_of
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import Step
 from profkit.execution.places.files import Sending
-from profkit.profiling.elsewhere.verbs import _errand_of
+from profkit.profiling.elsewhere import _errand_of
 from profkit.profiling.profile import ProfileOptions
 from profkit.profiling.run_steps import run_step
 from profkit.profiling.workload import describe_workload, seems_marked

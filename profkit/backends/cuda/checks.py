@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from profkit.backends.torch_facts import ask_torch
+from profkit.backends.checks import ask_torch
 from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Gpu

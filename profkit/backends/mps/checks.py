@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from profkit.backends.torch_facts import ask_torch
+from profkit.backends.checks import ask_torch
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Gpu
 from profkit.hardware.macos import find_chip, is_translated, read_apple_gpus

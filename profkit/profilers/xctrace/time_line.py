@@ -24,7 +24,7 @@ from profkit.profilers.xctrace.metal.tables import (
     label_of,
 )
 from profkit.profilers.xctrace.report import find_alignment, wanted_schemas
-from profkit.runtime.passes.read_records import read_record
+from profkit.runtime.passes.read import read_record
 from profkit.runtime.region.record import RegionRecord
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered

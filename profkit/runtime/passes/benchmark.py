@@ -22,12 +22,10 @@ from profkit.core import statistics
 from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
 from profkit.runtime.passes.host.own_library import own_library
-from profkit.runtime.passes.processor_wait import ProcessorWatch
-from profkit.runtime.passes.sampling import TimingProgress
-from profkit.runtime.passes.timing import TimedCalls, time_calls
-from profkit.runtime.reference_loop import ReferenceLoop
+from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
+from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE, mps
-from profkit.runtime.region.cuda_driver import CudaDriver, DriverError, driver_in_use, uses_cuda
+from profkit.runtime.region.cuda import CudaDriver, DriverError, driver_in_use, uses_cuda
 
 if TYPE_CHECKING:
     from profkit.runtime.region.active import RegionSession

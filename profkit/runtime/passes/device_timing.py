@@ -22,13 +22,13 @@ from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.hardware.nvml import REASONS, SM_CLOCK, Nvml, NvmlError, open_nvml
 from profkit.runtime.passes.device_samples import DeviceCalls, DeviceSample
-from profkit.runtime.passes.sampling import (
+from profkit.runtime.passes.timing import (
+    MOST_SAMPLES,
     SampleAssessment,
     TimingProgress,
     assess_samples,
     sample_until,
 )
-from profkit.runtime.passes.timing import MOST_SAMPLES
 
 
 class DeviceState(NamedTuple):

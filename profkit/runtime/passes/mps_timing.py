@@ -28,8 +28,7 @@ from typing import Any
 from profkit.core.formatting import format_quantity
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
-from profkit.runtime.passes.sampling import TimingProgress
-from profkit.runtime.passes.timing import TimedCalls, time_calls
+from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
 
 WAITS = 9  # of an idle device, for their median
 SAMPLE_SECONDS = 4e-3  # the least; as on CUDA

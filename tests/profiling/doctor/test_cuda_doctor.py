@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends.checks import read_torch
 from profkit.backends.cuda.checks import (
     cuda_checks,
     device_missing,
@@ -19,7 +20,6 @@ from profkit.backends.cuda.checks import (
     sharing_checks,
     sudo_checks,
 )
-from profkit.backends.torch_facts import read_torch
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Gpu
 from profkit.hardware.gpu import read_gpus

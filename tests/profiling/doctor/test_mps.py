@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends.checks import read_torch
 from profkit.backends.mps.checks import (
     judge_mps,
     judge_mps_torch,
@@ -17,12 +18,10 @@ from profkit.backends.mps.checks import (
     mps_torch_checks,
     switch_checks,
 )
-from profkit.backends.torch_facts import read_torch
 from profkit.core.types import Check, Gpu
 from profkit.hardware.macos import add_specification
 from profkit.profilers.xctrace.find import XctraceAbility
-from profkit.profiling.doctor import blocking_reason, groups_for
-from profkit.profiling.doctor.machine import python_checks, signed_checks
+from profkit.profiling.doctor import blocking_reason, groups_for, python_checks, signed_checks
 
 ABLE = XctraceAbility(Path("/X/xctrace"), "16.0 (17F42)", True, instruments=("Metal GPU Counters",))
 ABSENT = XctraceAbility(
@@ -162,8 +161,8 @@ def test_on_a_mac_instruments_stands_where_perf_and_valgrind_do_elsewhere(
 
 def test_on_a_mac_pythons_frames_are_not_perfs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    monkeypatch.setattr("profkit.profiling.doctor.machine._import_all", dict.fromkeys)
-    monkeypatch.setattr("profkit.profiling.doctor.machine._PACKAGES", ())
+    monkeypatch.setattr("profkit.profiling.doctor._import_all", dict.fromkeys)
+    monkeypatch.setattr("profkit.profiling.doctor._PACKAGES", ())
     names = [check.name for check in python_checks()]
     assert "python frames in Instruments" in names
     assert "python frames in perf" not in names

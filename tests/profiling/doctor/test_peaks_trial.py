@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends.checks import judge_peaks, peaks_checks
 from profkit.backends.cpu import peaks_check as doctor_peaks
-from profkit.backends.cpu.peaks_check import judge_peaks, peaks_checks
 from profkit.core.types import Peaks
 from profkit.hardware.peaks import peaks_environment
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profkit.profilers.programs import CommandTrial, try_command
-from profkit.profiling.doctor.machine import flag_gems_check, frames_check, package_check, python_checks
+from profkit.profiling.doctor import flag_gems_check, frames_check, package_check, python_checks
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_what_perf_sees_of_python_depends_on_the_version(
 
 
 def _import(name: str, folder: Path) -> CommandTrial:
-    from profkit.profiling.doctor.machine import _IMPORT
+    from profkit.profiling.doctor import _IMPORT
 
     return try_command([sys.executable, "-c", _IMPORT, name], env={"PYTHONPATH": str(folder)})
 

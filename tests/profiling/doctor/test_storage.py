@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profiling.doctor.machine import GIB, folder_check, storage_checks
+from profkit.profiling.doctor import GIB, folder_check, storage_checks
 
 Usage = namedtuple("Usage", "total used free")
 

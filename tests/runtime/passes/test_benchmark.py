@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes.read_records import read_record, read_records, region_timings
+from profkit.runtime.passes.read import read_record, read_records, region_timings
 from profkit.runtime.region.record import RegionRecord
 from tests.simulated_clock import SIMULATED
 

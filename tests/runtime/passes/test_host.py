@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from profkit.runtime.passes.command import HOST_PROGRAM
-from profkit.runtime.passes.read_tracemalloc import Allocations, find_steady_lines, read_tracemalloc
+from profkit.runtime.passes.read import Allocations, find_steady_lines, read_tracemalloc
 
 ROOT = Path(__file__).resolve().parents[3]
 KINDS = ("cprofile", "tracemalloc")

@@ -20,7 +20,7 @@ from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.reporting.views.summaries.time import device_notes
 from profkit.runtime.passes.benchmark import DeviceChoice, time_function
-from profkit.runtime.passes.read_records import read_record, region_timings
+from profkit.runtime.passes.read import read_record, region_timings
 from profkit.runtime.passes.timing import TimedCalls
 from tests.mps_stand_in import FOLDER
 from tests.mps_stand_in import torch as torch

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes import sampling, timing
-from profkit.runtime.passes.processor_wait import ProcessorWatch
+from profkit.runtime.passes import timing
+from profkit.runtime.passes.processor import ProcessorWatch
 
 TRUE = 15e-6  # seconds of one call, and
 DISTURBED = 6.4e-3  # of a sample in which another program had the processor
@@ -23,7 +23,6 @@ class BusyMachine(ProcessorWatch):
         super().__init__()
         self.now, self.count, self._disturbs, self._delay = 0.0, 0, disturbs, 0.0
         monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(sampling, "perf_counter", lambda: self.now)
         monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
 
     def call(self) -> None:

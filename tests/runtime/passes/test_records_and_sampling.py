@@ -11,9 +11,8 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import SampleSet
-from profkit.runtime.passes import sampling, timing
-from profkit.runtime.passes.read_records import read_record, region_timings
-from profkit.runtime.passes.read_tracemalloc import judge_growth, read_tracemalloc
+from profkit.runtime.passes import timing
+from profkit.runtime.passes.read import judge_growth, read_record, read_tracemalloc, region_timings
 from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode_record
 
 RNG = random.Random(1)
@@ -34,7 +33,7 @@ NOISY = [RNG.gauss(1.0, 0.2) for _ in range(64)]
     ],
 )
 def test_enough(samples: list[float], elapsed: float, answer: bool) -> None:
-    assert sampling.is_enough(samples, 0.01, elapsed, 30.0) is answer
+    assert timing.is_enough(samples, 0.01, elapsed, 30.0) is answer
 
 
 def test_correlated_samples_are_not_enough_although_their_interval_is_narrow() -> None:
@@ -45,14 +44,14 @@ def test_correlated_samples_are_not_enough_although_their_interval_is_narrow() -
         for _ in range(60):
             values.append(1 + wave)
             wave = 0.9 * wave + rng.gauss(0, 0.008 * 0.19**0.5)
-        believed += sampling.is_enough(values, 0.01, 1.0, 30.0)
+        believed += timing.is_enough(values, 0.01, 1.0, 30.0)
     assert believed <= 6
 
 
 def test_looks_are_on_a_geometric_schedule() -> None:
     looks, count = [], 0
     while count < 1000:
-        count = sampling.next_sample_count(count)
+        count = timing.next_sample_count(count)
         looks.append(count)
     assert looks[0] == 16
     assert len(looks) < 16
@@ -65,7 +64,6 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.calls = 0.0, 0
         monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(sampling, "perf_counter", lambda: self.now)
         monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
 
     def function(self, *costs: float, then: float, noise: float = 0.001) -> timing.TimedCalls:
