@@ -98,14 +98,9 @@ class Tuning:
 
 @dataclass(frozen=True)
 class TritonWork:
-    """What Triton did in one process of one pass."""
+    """What Triton tuned in one process of one pass."""
 
     pass_name: str
     pid: int
     tunings: tuple[Tuning, ...] = ()
     left_out: int = 0  # tunings beyond those that are kept
-    binaries: int = 0  # kernels as compiled for their types and configurations
-    # Of them, those that lay in Triton's cache when the process began; None: not told
-    cached: int | None = None
-    # Seconds that compiling the others took, at least (by the times of their files); None: not told.
-    compile_seconds: float | None = None
