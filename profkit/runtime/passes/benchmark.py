@@ -23,7 +23,7 @@ from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
 from profkit.runtime.passes.host.own_library import own_library
 from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
-from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
+from profkit.runtime.passes.timing import TimedCalls, time_calls
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE, mps
 from profkit.runtime.region.cuda import CudaDriver, DriverError, driver_in_use, uses_cuda
 
@@ -37,7 +37,6 @@ NO_MPS = "no MPS device is in use in this process"
 LAUNCH_BOUND_RATIO = 1.05  # host and device are two numbers from here on
 DEFAULT_PRECISION = 0.01
 DEFAULT_BUDGET = 10.0  # seconds, by hand; under profkit the directive says
-PROGRESS_AFTER = 2.0  # seconds
 LEAST_SINGLE_CALLS = 12  # iterations for an instrument that compares them with each other, even if they need
 SINGLE_CALLS_BUDGET = 5  # times the seconds that were meant
 
@@ -50,7 +49,6 @@ def time_function(
     precision: float,
     budget: float,
     warmup: int = 1,
-    progress: TimingProgress | None = None,
 ) -> SampleSet:
     """Samples of `calls` by the clock that fits it; `remarks` say why it is not the one that was asked for.
 
@@ -66,9 +64,7 @@ def time_function(
         with own_library:
             from profkit.runtime.passes.mps_timing import time_on_mps
 
-        return time_on_mps(
-            calls, on_mps, first=first, cold=cold, warmup=warmup, progress=progress, **overrides
-        )
+        return time_on_mps(calls, on_mps, first=first, cold=cold, warmup=warmup, **overrides)
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first)
     missing, cache = (NO_MPS, "caches were") if device == "mps" else (NO_DEVICE, "L2 was")
@@ -81,9 +77,7 @@ def time_function(
         try:
             with open_clock(driver) as clock:
                 timed = DeviceCalls(calls.fn, clock, calls.setup, cold=cold)
-                return time_on_device(
-                    timed, DeviceWatch(clock.address()), warmup=warmup, progress=progress, **overrides
-                )
+                return time_on_device(timed, DeviceWatch(clock.address()), warmup=warmup, **overrides)
         except (EventTimingError, DriverError) as error:
             remark = f"by the wall clock, the L2 as it is: {error}" if cold else f"by the wall clock: {error}"
         calls.wait_for(driver.synchronize)
@@ -91,7 +85,7 @@ def time_function(
     before = () if first is None or driver is not None else (first,)
     calls.reference = ReferenceLoop()
     with ProcessorWatch() as calls.watch:
-        samples = time_calls(calls, warmup=warmup, progress=progress, before=before, **overrides)
+        samples = time_calls(calls, warmup=warmup, before=before, **overrides)
     return replace(samples, remarks=(remark, *samples.remarks)) if remark is not None else samples
 
 
@@ -272,13 +266,8 @@ def benchmark(
         raise ValueError(f"{name}: device must be 'cuda', 'mps', 'cpu' or None, not {device!r}")
     calls = TimedCalls(fn, setup, synchronize)
     if DIRECTIVE_VARIABLE not in os.environ and HOST_MODULE not in sys.modules:
-        show = _progress_line(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
-        samples = time_function(
-            calls, device=device, cold=cold, precision=precision, budget=budget, progress=show
-        )
+        samples = time_function(calls, device=device, cold=cold, precision=precision, budget=budget)
         result = BenchmarkResult(name, _add_first_call(first, samples), precision, flops, bytes)
-        if show is not None:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         print(result)
         return result
     with own_library:
@@ -382,17 +371,3 @@ def _next_block(done: int, elapsed: float, directive: Directive, singly: bool) -
         return 1
     fit = int((seconds - elapsed) / max(elapsed / done, 1e-9))
     return min(1 if singly else done, fit)
-
-
-def _progress_line(name: str, budget: float) -> TimingProgress:
-    def show(elapsed: float, count: int, half: float | None) -> None:
-        if elapsed >= PROGRESS_AFTER:
-            known = f"± {100 * half:.2g} %" if half is not None else "no interval yet"
-            print(
-                f"\r\x1b[K{name}: {known} after {count} samples, {elapsed:.0f} s of at most {budget:.0f} s",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    return show

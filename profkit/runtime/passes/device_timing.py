@@ -25,7 +25,6 @@ from profkit.runtime.passes.device_samples import DeviceCalls, DeviceSample
 from profkit.runtime.passes.timing import (
     MOST_SAMPLES,
     SampleAssessment,
-    TimingProgress,
     assess_samples,
     sample_until,
 )
@@ -114,7 +113,6 @@ def time_on_device(
     precision: float,
     budget: float,
     warmup: int = 1,
-    progress: TimingProgress | None = None,
 ) -> SampleSet:
     """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
 
@@ -153,7 +151,7 @@ def time_on_device(
     def assess(_: object) -> SampleAssessment:
         return assess_samples(log.seconds(), precision)
 
-    sample_until(take, assess, begin=begin, budget=budget, progress=progress)
+    sample_until(take, assess, begin=begin, budget=budget)
     samples, assessment = log.seconds(), assess(log)
     seconds = samples[assessment.warmup :]
     if alone and not bound:

@@ -28,7 +28,7 @@ from typing import Any
 from profkit.core.formatting import format_quantity
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
-from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
+from profkit.runtime.passes.timing import TimedCalls, time_calls
 
 WAITS = 9  # of an idle device, for their median
 SAMPLE_SECONDS = 4e-3  # the least; as on CUDA
@@ -61,7 +61,6 @@ def time_on_mps(
     first: float | None = None,
     cold: bool = False,
     warmup: int = 1,
-    progress: TimingProgress | None = None,
 ) -> SampleSet:
     """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
 
@@ -86,9 +85,7 @@ def time_on_mps(
     least = min(max(SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
     warm += _warm_up(calls, least, budget)
     left = max(budget * PROBE_SHARE, budget - spent - (perf_counter() - begin)) * (1 - PROBE_SHARE)
-    samples = time_calls(
-        calls, precision=precision, budget=left, warmup=warmup, progress=progress, before=warm, least=least
-    )
+    samples = time_calls(calls, precision=precision, budget=left, warmup=warmup, before=warm, least=least)
     if single:
         remarks.append(SINGLE_CALLS.format(wait=format_quantity(wait, "s")))
         return _set_clock(replace(samples, remarks=tuple(remarks)), begin, spent, cold=cold)

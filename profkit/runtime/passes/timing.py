@@ -125,7 +125,6 @@ def time_calls(
     precision: float,
     budget: float,
     warmup: int = 1,
-    progress: TimingProgress | None = None,
     before: Sequence[float] = (),
     least: float = 0.0,
 ) -> SampleSet:
@@ -171,7 +170,6 @@ def time_calls(
             budget=budget,
             first_look=first_look,
             after_look=calls.sample,  # looking has emptied the caches: the call that fills them again is not counted
-            progress=progress,
         )
     remarks = tuple(_waiting_remarks(len(samples), len(thrown), always_waits=always_waits))
     if not samples:
@@ -211,7 +209,6 @@ LOOK_GROWTH = 1.41  # every look is one more chance to stop by luck: twice as ma
 # Samples are spread over at least this long, and at most a quarter of the budget: an interval from 16 ms of a
 # processor that is still raising its frequency is narrow and wrong.
 SPREAD_SECONDS = 0.2
-TimingProgress = Callable[[float, int, "float | None"], None]  # seconds gone, samples, relative half-width
 DRIFT_SHARE = 0.1  # a drift that moves the median by a tenth of the precision asked is no drift
 
 
@@ -253,7 +250,6 @@ def sample_until(
     budget: float,
     first_look: int = 0,
     after_look: Callable[[], object] = lambda: None,
-    progress: TimingProgress | None = None,
 ) -> list[float]:
     """Samples, taken in blocks until `assess` says that they are enough, or `budget` seconds since `begin` are gone.
 
@@ -274,8 +270,6 @@ def sample_until(
         if len(samples) < ask:
             continue
         assessment = assess(samples)
-        if progress is not None:
-            progress(now - begin, len(samples), assessment.half_width)
         if assessment.done:
             break
         ask = next_sample_count(len(samples))
