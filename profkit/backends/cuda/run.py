@@ -30,7 +30,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.status import status_wrapper
 from profkit.core.types import Depth, PassName, PassPlan, PassResult, Plan, Switch
 from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
-from profkit.profilers.nsys.command import NOT_IMPORTED, export_argv, nsys_argv
+from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.nsys.probe import probe_nsys
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
@@ -102,17 +102,10 @@ class CudaRun(PlannedRun):
         return [plan_explain(self.context, self._ncu, state, self._chip)]
 
     def _plan_trace(self, state: PlanState) -> list[PassPlan]:
-        """One pass; where nsys failed, one more by torch's profiler: without a trace there is nothing to count.
-
-        Where nsys only lost what it had recorded, it traces less before that.
-        """
+        """One pass; where nsys failed, one more by torch's profiler: without a trace there is nothing to count."""
         plans = [plan_trace(self.context, self._nsys, state, ranges=self._ranges)]
         traces = [result for result in state.passes if result.name == "trace"]
-        by_nsys = [result for result in traces if result.tool == "nsys"]
-        if by_nsys and by_nsys[0].code == NOT_IMPORTED:
-            why = by_nsys[0].reason
-            plans.append(plan_trace(self.context, self._nsys, state, ranges=self._ranges, again=why))
-        failed = by_nsys[-1] if len(by_nsys) == len(plans) and by_nsys[-1].state == "failed" else None
+        failed = next((result for result in traces if result.tool == "nsys" and result.state == "failed"), None)
         if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
             why = f"nsys failed: {failed.reason}"
             plans.append(plan_torch(self.context, state, why, failed.fix, "trace-torch"))

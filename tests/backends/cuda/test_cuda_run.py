@@ -14,7 +14,6 @@ from profkit.core.types import PassResult, RunDocument
 from profkit.profiling.profile import ProfileOptions, make_plan
 from tests import schemas
 from tests.backends.cuda.conftest import H200, MARKED, TRACE, Machine
-from tests.profilers.nsys.made import export
 
 UNMARKED = "sum(range(1000))\n"
 
@@ -154,47 +153,6 @@ def test_an_nsys_that_leaves_no_report_is_followed_by_torchs_profiler(machine: M
     assert [result.state for result in of(run, "trace")] == ["failed", "finished"]
     assert of(run, "trace")[0].reason
     assert of(run, "counters")[0].state == "finished"
-
-
-LOST = (
-    (1, "Profiling has started."),
-    (2, "Error when processing events: Cannot find string for an exterior index 3170"),
-)
-
-
-def test_where_nsys_lost_what_it_recorded_it_traces_once_more_without_ranges(
-    machine: Machine, tmp_path: Path
-) -> None:
-    lost = export(
-        tmp_path / "lost.sqlite",
-        {
-            "DIAGNOSTIC_EVENT": (
-                ("severity", "text"),
-                [{"severity": severity, "text": text} for severity, text in LOST],
-            )
-        },
-    )
-    machine.tools(nsys={"sqlite": str(lost), "without_ranges": str(TRACE)})
-    run = machine.profile(UNMARKED, depth="gate")
-    first, second = of(run, "trace")
-    assert (first.state, first.code, second.state) == ("failed", "not-imported", "finished")
-    assert "importer could not put the events together" in str(first.reason)
-    assert run.trace is not None
-    assert run.trace.launches == 39
-    assert of(run, "counters")[0].state == "finished"
-    traced = [next(w for w in c if w.startswith("--trace=")) for c in machine.calls("nsys", "workload.py")]
-    assert traced == ["--trace=cuda,nvtx", "--trace=cuda"]
-    assert run.plan is not None
-    assert "once more without NVTX ranges, since nsys recorded" in run.plan.passes[2].notes[0]
-
-
-def test_where_nsys_loses_it_twice_torchs_profiler_is_next(machine: Machine, tmp_path: Path) -> None:
-    text = {"severity": 3, "text": "Error when processing events"}
-    lost = export(tmp_path / "lost.sqlite", {"DIAGNOSTIC_EVENT": (("severity", "text"), [text])})
-    machine.tools(nsys={"sqlite": str(lost)})
-    run = machine.profile(TRACED_BY_TORCH, depth="gate")
-    assert [result.tool for result in of(run, "trace")] == ["nsys", "nsys", "torch_profiler"]
-    assert [result.state for result in of(run, "trace")] == ["failed", "failed", "finished"]
 
 
 def test_a_workload_that_launches_nothing_is_told_to_profile_the_cpu(
