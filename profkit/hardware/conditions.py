@@ -79,11 +79,7 @@ class MachineConditions:
     stolen: float | None = None  # share that the hypervisor gave to other guests
     jitter: Jitter | None = None
     governor: str | None = None
-    turbo: bool | None = None
-    smt: bool | None = None
-    aslr: int | None = None  # kernel.randomize_va_space: 0, 1 or 2
     memory: int | None = None  # bytes that may still be taken
-    swapped: int | None = None  # pages moved to or from swap in the window
     on_battery: bool | None = None
     slowed: tuple[str, ...] | None = None  # why the system holds all clocks down; None where it does not tell
 
@@ -91,7 +87,7 @@ class MachineConditions:
 def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineConditions:
     """Look at the machine for `window` seconds, a part of which measures the jitter of fixed work.
 
-    On a recorded tree nothing moves: what needs two looks (others, stolen, swapped) and the jitter are None.
+    On a recorded tree nothing moves: what needs two looks (others, stolen) and the jitter are None.
     """
     live = root == _ROOT
     mac = live and platform.system() == "Darwin"
@@ -114,11 +110,7 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineCondition
         stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 and not mac else None,
         jitter=jitter,
         governor=system.read_text(root, f"{first}/scaling_governor") or None,
-        turbo=_read_turbo(root),
-        smt=_as_bool(system.read_number(root, "sys/devices/system/cpu/smt/active")),
-        aslr=system.read_number(root, "proc/sys/kernel/randomize_va_space"),
         memory=machine.available_memory(root),
-        swapped=max(0, after.swapped - before.swapped) if passed > 0 and not mac else None,
         on_battery=_on_battery(root) if power is None else power.source == "battery",
         slowed=None if power is None or power.pressure is None else power.slowed,
     )
@@ -209,12 +201,11 @@ def _seconds_waited(disturbance: Disturbance) -> float:
 
 @dataclass(frozen=True)
 class _ActivityCounters:
-    """Counters of /proc/stat in clock ticks over all cores, and swapped pages; all since boot."""
+    """Counters of /proc/stat in clock ticks over all cores since boot."""
 
     busy: int = 0
     stolen: int = 0
     total: int = 0
-    swapped: int = 0
 
 
 def _read_activity(root: Path) -> _ActivityCounters:
@@ -225,14 +216,12 @@ def _read_activity(root: Path) -> _ActivityCounters:
     ticks = [int(word) for word in first[1:9] if word.isdigit()]
     if not first or first[0] != "cpu" or len(ticks) < 8:
         return _ActivityCounters()
-    pages = system.parse_fields(system.read_text(root, "proc/vmstat"), " ")
-    swapped = sum(int(pages[name]) for name in ("pswpin", "pswpout") if pages.get(name, "").isdigit())
     user, nice, kernel, _idle, _iowait, irq, softirq, steal = ticks
-    return _ActivityCounters(user + nice + kernel + irq + softirq, steal, sum(ticks), swapped)
+    return _ActivityCounters(user + nice + kernel + irq + softirq, steal, sum(ticks))
 
 
 def _read_activity_macos() -> _ActivityCounters:
-    """The same by psutil, from the kernel's host_statistics. What it calls swapped are file pages, too: left out."""
+    """The same by psutil, from the kernel's host_statistics."""
     try:
         import psutil  # here: heavy
 
@@ -286,17 +275,6 @@ def _parse_first_number(words: list[str]) -> float | None:
         return float(words[0]) if words else None
     except ValueError:
         return None
-
-
-def _read_turbo(root: Path) -> bool | None:
-    """Whether clocks above the nominal one are allowed; two drivers tell it in two ways."""
-    off = _as_bool(system.read_number(root, "sys/devices/system/cpu/intel_pstate/no_turbo"))
-    boost = _as_bool(system.read_number(root, "sys/devices/system/cpu/cpufreq/boost"))
-    return boost if off is None else not off
-
-
-def _as_bool(value: int | None) -> bool | None:
-    return None if value is None else value != 0
 
 
 def _on_battery(root: Path) -> bool | None:
@@ -415,7 +393,6 @@ def judge_conditions(seen: MachineConditions) -> tuple[Check, ...]:
         "held": "; ".join(seen.slowed or ()),
         "steady": seen.governor == "performance",
         "fix_clock": superuser_command("cpupower frequency-set -g performance"),
-        "swap_off": superuser_command("swapoff -a"),
     }
     return tuple(judge_rows(Path(__file__).with_name("checks.yaml"), "noise", seen, more))
 

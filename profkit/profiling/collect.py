@@ -37,7 +37,7 @@ from profkit.core.types import (
 from profkit.hardware.conditions import lost_shares, read_moment
 from profkit.hardware.peaks import kept_peaks
 from profkit.hardware.run_spread import keep_time, kept_spread
-from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
+from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks
 from profkit.profiling.revision import read_revision, unchanged_program
 from profkit.profiling.run_passes import (
     PassRecord,
@@ -188,7 +188,7 @@ class RunCollector:
         to_measure = self._backend.host_peaks and may_need_peaks(self.document)
         to_measure = to_measure and kept_peaks(self._context.machine) is None
         after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
-        return budget - (time.monotonic() - self._begin) - after * slowdown(self.document.time_split)
+        return budget - (time.monotonic() - self._begin) - after
 
     def _budget(self, known: PlanState) -> float | None:
         """Wall seconds that the whole run may take; None: as long as it needs, or nobody knows yet."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -90,25 +90,9 @@ def plan_elsewhere(
         answer = do_errand(errand, place, progress, None)
         with refused_with(place.title):
             plan = from_plain_data(Plan, answer, "the plan")
-        return replace(plan, notes=(*plan.notes, *_costs(plan, place)))
+        return replace(plan, notes=(*plan.notes, *((f"{place.cost}.",) if place.cost is not None else ())))
 
     return try_places(places, ask, lambda: make_plan(options), progress)
-
-
-def _costs(plan: Plan, place: ExecutionPlace) -> Iterator[str]:
-    """What the passes of a plan may cost at a place that is rented; an upper limit stands in its own sentence."""
-    if place.rent is None or place.cost is None:
-        return
-    passes = [planned for planned in plan.passes if planned.skipped is None]
-    seconds = sum(planned.seconds for planned in passes if planned.seconds is not None)
-    times = sum(planned.cost or 0.0 for planned in passes if planned.seconds is None)
-    sums = [
-        f"about {seconds * place.rent.price:.2g} $" if seconds else "",
-        f"about {times * place.rent.price:.2g} $ for each second that a plain run takes" if times else "",
-    ]
-    if any(sums):
-        yield f"These passes: {', and '.join(filter(None, sums))}, beside the container's start."
-    yield f"{place.cost}."
 
 
 def record_elsewhere(

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.run_folder import read_run
-from profkit.core.types import Directive, PassPlan, Plan, Step, TimeSplit
-from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
+from profkit.core.types import Directive, PassPlan, Plan, Step
+from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks
 from tests import documents
 
 
@@ -98,19 +98,6 @@ def test_a_simulation_of_the_beginning_gets_what_is_left_and_that_of_a_window_is
     planned = keep_to_budget(Plan("cpu", "standard", (simulation,)), 0, left, 3.0, 25.0).passes[0]
     assert planned.skipped is None if limit is not None else planned.skipped is not None
     assert limit is None or planned.limit == limit
-
-
-@pytest.mark.parametrize(
-    ("split", "factor"),
-    [
-        (None, 1.0),
-        (TimeSplit(3.0), 1.0),  # not Linux
-        (TimeSplit(4.416, queued=1.885), 1.74),  # net.py, other programs on both processors
-        (TimeSplit(1.0, queued=1.0), 3.0),
-    ],
-)
-def test_a_busy_machine_is_told_by_what_the_workload_waited_for_a_processor(split, factor):
-    assert slowdown(split) == pytest.approx(factor, abs=0.01)
 
 
 def test_peaks_are_measured_only_where_something_is_held_against_them():

@@ -105,7 +105,9 @@ class CudaRun(PlannedRun):
         """One pass; where nsys failed, one more by torch's profiler: without a trace there is nothing to count."""
         plans = [plan_trace(self.context, self._nsys, state, ranges=self._ranges)]
         traces = [result for result in state.passes if result.name == "trace"]
-        failed = next((result for result in traces if result.tool == "nsys" and result.state == "failed"), None)
+        failed = next(
+            (result for result in traces if result.tool == "nsys" and result.state == "failed"), None
+        )
         if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
             why = f"nsys failed: {failed.reason}"
             plans.append(plan_torch(self.context, state, why, failed.fix, "trace-torch"))

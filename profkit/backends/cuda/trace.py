@@ -83,9 +83,7 @@ def traced_iterations(state: PlanState) -> int:
     return max(1, min(MOST, max(LEAST, int(SECONDS / seconds)), int(LONGEST / seconds)))
 
 
-def plan_trace(
-    context: RunContext, nsys: ToolAbility, state: PlanState, *, ranges: bool
-) -> PassPlan:
+def plan_trace(context: RunContext, nsys: ToolAbility, state: PlanState, *, ranges: bool) -> PassPlan:
     """One traced run by nsys, or by torch's profiler where nsys does not work; or why neither can.
 
     `ranges`: the workload can write NVTX ranges. Then the whole process is traced, and they tell the region in it: that
