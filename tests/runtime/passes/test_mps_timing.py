@@ -90,36 +90,6 @@ def test_a_device_that_the_first_call_begins_to_use_is_found_with_its_first_time
     assert found.warmup[0] >= 80e-3  # the device's part is in it, which was not waited for at first
 
 
-def test_a_call_that_takes_the_budget_is_the_only_one(torch: Torch) -> None:
-    fake = torch()
-    calls: list[int] = []
-
-    def fn() -> None:
-        calls.append(1)
-        fake.work(60_000)
-
-    found = timed(fn, budget=0.05)
-    assert len(calls) == 1
-    assert found.seconds[0] >= 0.06
-    assert (found.warm, found.precise) == (False, False)
-
-
-def test_warm_up_goes_on_while_the_device_gets_faster(torch: Torch) -> None:
-    fake = torch()
-    fake.use()
-    done: list[int] = []
-
-    def fn() -> None:
-        done.append(1)
-        fake.work(1000 if len(done) > 60 else 3000)
-
-    found = timed(fn, budget=2)
-    assert max(found.seconds) < 2.5e-3
-    assert max(found.warmup) >= 2.5e-3
-    # as many calls to a sample as the fast device needs: of two the wait would be 7 %
-    assert median(found.seconds) == pytest.approx(1e-3, rel=0.03)
-
-
 # ---------------------------------------------------------------- cold, and with a setup
 
 
@@ -164,13 +134,6 @@ def run(folder: Path, code: str, **directive: object) -> subprocess.CompletedPro
     program = folder / "work.py"
     program.write_text("import torch, profkit\n" + textwrap.dedent(code))
     return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
-
-
-def test_by_hand_it_says_which_clock_and_what_a_single_call_takes(tmp_path: Path) -> None:
-    done = run(tmp_path, "profkit.benchmark(lambda: torch.work(2000), name='w', budget=1, precision=0.05)")
-    assert done.stderr == ""
-    assert done.stdout.startswith("w: ")
-    assert "MPS, waited for; a single call, waited for, takes " in done.stdout
 
 
 def test_the_timing_pass_records_it_and_the_record_is_read(tmp_path: Path) -> None:

@@ -86,30 +86,6 @@ def test_loops_double_until_a_sample_lasts_a_millisecond(monkeypatch: pytest.Mon
     assert samples.precise
 
 
-@pytest.mark.parametrize(
-    "first",
-    [(0.9,), (*(1e-6 for _ in range(600)), 0.02), (0.5, *(1e-6 for _ in range(700)), 0.03)],
-    ids=["the first call compiles", "another process takes the core", "both"],
-)
-def test_one_long_sample_does_not_end_the_doubling(
-    monkeypatch: pytest.MonkeyPatch, first: tuple[float, ...]
-) -> None:
-    calls = Clock(monkeypatch).function(*first, then=1e-6)
-    assert timing.time_calls(calls, precision=0.01, budget=5.0).loops == 1024
-
-
-def test_the_first_slow_calls_are_warm_up_and_kept_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = Clock(monkeypatch).function(0.9, 0.3, 0.1, 0.05, then=0.01)
-    samples = timing.time_calls(calls, precision=0.01, budget=30.0)
-    assert max(samples.seconds) < 0.011
-    assert samples.warmup[:4] == pytest.approx((0.9, 0.3, 0.1, 0.05))
-
-
-def test_quick_samples_are_spread_over_a_fifth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    samples = timing.time_calls(Clock(monkeypatch).function(then=0.002), precision=0.01, budget=10.0)
-    assert 0.19 <= sum(samples.seconds) < 0.4
-
-
 def test_noise_ends_with_the_budget_and_says_not_precise(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = timing.time_calls(
         Clock(monkeypatch).function(then=0.05, noise=0.5), precision=0.001, budget=3.0
@@ -144,16 +120,6 @@ def test_one_sample_set_for_each_process() -> None:
     (found,) = region_timings([bench(1, "a", 1.0, 2.0, flops=5.0), bench(2, "a", 3.0)])
     assert (found.kind, found.flops, found.precision) == ("benchmark", 5.0, 0.02)
     assert [(s.pid, s.seconds) for s in found.processes] == [(1, (1.0, 2.0)), (2, (3.0,))]
-
-
-def test_one_name_benchmarked_twice_in_a_process_is_two_things() -> None:
-    both = [RegionRecord(pid, "timing", benchmarks=bench(pid, "a", 1.0).benchmarks * 2) for pid in (1, 2)]
-    assert [(t.name, len(t.processes)) for t in region_timings(both)] == [("a", 2), ("a (2)", 2)]
-
-
-def test_a_benchmark_wins_over_a_region_of_its_name_in_any_process() -> None:
-    found = region_timings([region(1, "a", 9.0), bench(2, "a", 1.0), region(2, "b", 2.0)])
-    assert [(t.name, t.kind, len(t.processes)) for t in found] == [("a", "benchmark", 1), ("b", "region", 1)]
 
 
 def test_slow_first_entries_of_a_region_are_its_warm_up() -> None:

@@ -72,23 +72,6 @@ def test_a_tuned_kernel_is_told_with_its_key_its_choice_and_its_seconds(workload
     assert (work.pass_name, work.pid) == ("trace", done.record.pid)
 
 
-def test_what_was_tuned_is_known_when_a_benchmark_ended_however_the_process_ends(workload: Run) -> None:
-    pytest.importorskip("triton")
-    pytest.importorskip("torch")
-    done = workload(
-        tuned("""
-        import os
-        call(96)
-        profkit.benchmark(lambda: None, name="nothing")
-        os._exit(0)
-        """),
-        directive={"pass_name": "timing", "budget": 0.05},
-        TRITON_INTERPRET="1",
-    )
-    assert done.record.triton is not None
-    assert [tuning.kernel for tuning in done.record.triton.tunings] == ["doubled"]
-
-
 def test_triton_is_not_imported_for_it(workload: Run) -> None:
     done = workload("""
         import atexit, sys
@@ -182,29 +165,10 @@ def test_a_choice_that_was_read_from_disk_took_no_seconds_and_says_so(placed: Pl
     )
 
 
-def test_of_a_kernel_that_sorts_out_configurations_only_the_last_number_is_known(placed: Place) -> None:
-    pruned = Autotuner(
-        fn=JITFunction(), keys=["n"], configs=CONFIGS, cache={(8,): CONFIGS[0], (9,): CONFIGS[1]},
-        configs_timings={0: [1.0]}, bench_time=1.0, early_config_prune=print, cache_results=True,
-    )  # fmt: skip
-    assert [(t.configurations, t.cached) for t in tunings(placed(pruned))] == [(None, False), (1, False)]
-
-
 def test_one_configuration_is_no_choice_and_a_kernel_that_never_ran_chose_nothing(placed: Place) -> None:
     single = Autotuner(fn=JITFunction(), configs=CONFIGS[:1], cache={})
     idle = Autotuner(fn=JITFunction(), configs=CONFIGS, cache={})
     assert placed(single, idle) is None
-
-
-def test_a_module_that_loads_itself_when_touched_is_left_alone(
-    placed: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Lazy(ModuleType):
-        def __getattribute__(self, name: str) -> Any:
-            raise AssertionError(f"{name} was touched")
-
-    monkeypatch.setitem(sys.modules, "lazy", Lazy("lazy"))
-    assert placed() is None
 
 
 # ------------------------------------------------------------ compiling
