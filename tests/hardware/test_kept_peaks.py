@@ -56,18 +56,6 @@ def test_another_machine_another_start_another_numpy_and_another_day_have_none(
     assert kept_peaks(machine) is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"machine": 1, "measured": "x"}'])
-def test_a_damaged_file_is_as_none(machine: Machine, tmp_path: Path, text: str) -> None:
-    keep_peaks(machine, PEAKS)
-    (tmp_path / "cache/profkit/peaks/peaks.json").write_text(text)
-    assert kept_peaks(machine) is None
-
-
-def test_peaks_that_lack_a_value_are_not_kept(machine: Machine) -> None:
-    keep_peaks(machine, replace(PEAKS, bandwidth_all=None))
-    assert kept_peaks(machine) is None
-
-
 @pytest.mark.parametrize(("queued", "measurements"), [(0.01, 2), (0.9, 4)])
 def test_only_what_a_quiet_machine_reached_is_kept(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: float, measurements: int

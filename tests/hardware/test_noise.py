@@ -84,18 +84,6 @@ def test_a_crowded_container_is_told_of_its_quota_and_its_neighbours(tree: Tree)
     assert found["free memory"].state == "limited"
 
 
-def test_the_line_for_a_quota_below_one_core_names_one_core() -> None:
-    found = {check.name: check for check in judge_conditions(_with(quota=0.5))}
-    fix = found["container's processor limit"].fix or ""
-    assert fix.startswith("OMP_NUM_THREADS=1,")
-    assert fix.endswith("--cpuset-cpus=0")
-
-
-def test_an_unreadable_tree_is_looked_at_without_a_fault(tree: Tree) -> None:
-    odd = {"proc/stat": "cpu x y", "proc/loadavg": "many", "proc/pressure/cpu": "some avg10=? total"}
-    assert read_conditions(tree("vm", odd)).load is None
-
-
 def test_a_look_at_this_machine_takes_its_window_and_sees_its_own_work_as_its_own() -> None:
     seen = read_conditions(window=0.3)
     if seen.others is None:

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core import process
-from profkit.core.types import Directive, PassPlan, Step
-from profkit.profiling.run_passes import RunSettings, run_pass
+from profkit.core.types import Step
 from profkit.profiling.run_steps import argv_with_environment, run_step
 
 TOOL = """
@@ -98,12 +96,6 @@ def test_a_deadline_lets_the_tool_finish_by_its_own_time_limit_first(tmp_path: P
     assert late.outcome.timed_out
 
 
-@pytest.mark.parametrize(("fine", "state"), [((54,), "finished"), ((), "failed")])
-def test_an_exit_code_may_say_that_all_is_there(tmp_path: Path, fine: tuple[int, ...], state: str) -> None:
-    plan = PassPlan("trace", "xctrace", (step(tmp_path, "raise SystemExit(54)", fine=fine),))
-    assert run_pass(plan, RunSettings(tmp_path, str(tmp_path))).result.state == state
-
-
 def test_the_workloads_status_may_be_brought_by_a_conversion(tmp_path: Path) -> None:
     status = tmp_path / "status"
     bring = (sys.executable, "-c", f"open({str(status)!r}, 'w').write('7')")
@@ -128,12 +120,3 @@ def test_the_tool_is_told_what_the_workload_would_inherit_and_no_secret(
     assert not names & {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "SHLVL", "HUGE"}
     assert argv[:2] == ("xctrace", "record")
     assert argv[-3:] == ("--launch", "--", "a")
-
-
-def test_a_tool_whose_workload_inherits_is_told_nothing() -> None:
-    tool = Step("trace", ("nsys", "profile", "a"), directive=Directive("trace", "r"))
-    assert argv_with_environment(tool, {"A": "b"}) == tool.argv
-
-
-def test_a_child_that_has_ended_is_not_asked(tmp_path: Path) -> None:
-    assert process.run([sys.executable, "-c", "pass"], finish=30.0).ok
