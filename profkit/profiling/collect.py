@@ -41,7 +41,6 @@ from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks
 from profkit.profiling.revision import read_revision, unchanged_program
 from profkit.profiling.run_passes import (
     PassRecord,
-    RunSettings,
     TimingRecord,
     measure_peaks,
     run_pass,
@@ -49,7 +48,7 @@ from profkit.profiling.run_passes import (
     skipped_result,
     usage_readings,
 )
-from profkit.profiling.run_steps import entered_region, remove_outputs
+from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
 from profkit.profiling.workload import seems_marked
 from profkit.runtime.passes.read import read_packages, read_triton
 from profkit.runtime.passes.secrets import hide_values
