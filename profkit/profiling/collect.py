@@ -38,7 +38,6 @@ from profkit.hardware.conditions import lost_shares, read_moment
 from profkit.hardware.peaks import kept_peaks
 from profkit.hardware.run_spread import keep_time, kept_spread
 from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks
-from profkit.profiling.revision import read_revision, unchanged_program
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
@@ -49,7 +48,7 @@ from profkit.profiling.run_passes import (
     usage_readings,
 )
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
-from profkit.profiling.workload import seems_marked
+from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
 from profkit.runtime.passes.read import read_packages, read_triton
 from profkit.runtime.passes.secrets import hide_values
 

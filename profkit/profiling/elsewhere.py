@@ -49,8 +49,7 @@ from profkit.profiling.profile import (
     write_reports,
 )
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
-from profkit.profiling.revision import read_revision
-from profkit.profiling.workload import CALLER, check_input, default_name
+from profkit.profiling.workload import CALLER, check_input, default_name, read_revision
 
 _STAYS = ("output", "targets")  # options that name files of this machine
 

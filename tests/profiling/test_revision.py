@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Revision, Workload
-from profkit.profiling.revision import read_revision, unchanged_program
+from profkit.profiling.workload import read_revision, unchanged_program
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
 NOBODY = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "commit.gpgsign=false")

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from profkit.backends import PassFindings, PlanState
 from profkit.backends.cuda.counters import plan_counters, plan_explain, smaller_may_do
-from profkit.backends.cuda.results import read_counters
+from profkit.backends.cuda.kernels import read_counters
 from profkit.backends.cuda.trace import (
     EXPORT_SECONDS,
     NSYS_SECONDS,

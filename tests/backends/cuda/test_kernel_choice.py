@@ -6,8 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.backends.cuda.kernels import choose_kernels, count_in_benchmark, count_in_program, entries_needed
-from profkit.backends.cuda.results import match_kernels
+from profkit.backends.cuda.kernels import (
+    choose_kernels,
+    count_in_benchmark,
+    count_in_program,
+    entries_needed,
+    match_kernels,
+)
 from profkit.core.types import GpuTrace, Kernel, KernelTime
 
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"

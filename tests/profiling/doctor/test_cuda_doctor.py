@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.checks import read_torch
-from profkit.backends.cuda.checks import (
+from profkit.backends.checks import (
     cuda_checks,
     holder_checks,
     judge_cuda,
     judge_torch,
+    read_torch,
     sharing_checks,
     sudo_checks,
 )
@@ -39,8 +39,8 @@ NO_NSYS = ToolAbility(None, None, False, "nsys is not installed", "apt-get insta
 @pytest.fixture(autouse=True)
 def _no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing torch takes seconds; what this Python has, and lacks, has its own tests below."""
-    monkeypatch.setattr("profkit.backends.cuda.checks.torch_checks", lambda: iter(()))
-    monkeypatch.setattr("profkit.backends.cuda.checks.nvtx_checks", lambda: iter(()))
+    monkeypatch.setattr("profkit.backends.checks.torch_checks", lambda: iter(()))
+    monkeypatch.setattr("profkit.backends.checks.nvtx_checks", lambda: iter(()))
 
 
 def told(ncu: NcuAbility, nsys: ToolAbility, gpu: Gpu = H200) -> dict[str, Check]:

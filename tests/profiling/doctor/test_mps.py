@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.checks import read_torch
-from profkit.backends.mps.checks import (
+from profkit.backends.checks import (
     judge_mps,
     judge_mps_torch,
     mps_checks,
+    read_torch,
 )
 from profkit.core.types import Check, Gpu
 from profkit.hardware.macos import add_specification
