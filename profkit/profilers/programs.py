@@ -75,10 +75,10 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
 
     `superuser` None asks the process.
     """
-    system = distribution_family(root)
-    if system is None:
+    family = distribution_family(root)
+    if family is None:
         return f"install {tool} with this system's package manager"
-    installer, packages = _FAMILIES[system]
+    installer, packages = _FAMILIES[family]
     release = system.read_text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
     line = f"{installer} {packages[tool].format(release=release)}"
     before = ("apt-get update",) if system in ("ubuntu", "debian") else ()  # a fresh image has no lists
