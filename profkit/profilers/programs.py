@@ -81,7 +81,7 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
     installer, packages = _FAMILIES[family]
     release = system.read_text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
     line = f"{installer} {packages[tool].format(release=release)}"
-    before = ("apt-get update",) if system in ("ubuntu", "debian") else ()  # a fresh image has no lists
+    before = ("apt-get update",) if family in ("ubuntu", "debian") else ()  # a fresh image has no lists
     return superuser_command(*before, line, superuser=superuser)
 
 
