@@ -9,11 +9,11 @@ from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.analysis.insights.host_growth import growing_lines
+from profkit.analysis.insights.host_io import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
-from profkit.analysis.timeline.operations import with_operations
+from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
 from profkit.core.errors import Interrupted, MachineError, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural

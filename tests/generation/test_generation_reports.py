@@ -210,7 +210,6 @@ def test_report_shows_a_generation_in_each_form(folder: Path) -> None:
         ("history", "add", "spring"),
         ("scrub", "spring"),
         ("report", "spring", "spring"),
-        ("report", "spring", "--format", "perfetto", "-o", "trace.json"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )
