@@ -1,4 +1,8 @@
-"""The doctor's checks of the machine itself: folders to write to, processor and caches, Python and its packages."""
+"""The doctor: what this machine can measure, what is in the way, and the one line that fixes it.
+
+It tries each instrument with a tiny measurement instead of looking for a file: a perf that is there may be
+refused, a valgrind that is there may crash, a counter that is there may count nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,92 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from profkit.core.errors import MachineError
+from profkit.backends import CheckGroup, backend_named, backend_names, profiler_group
+from profkit.core.errors import MachineError, ProfkitError
 from profkit.core.formatting import plural
+from profkit.core.progress import Progress, Silent
 from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check
 from profkit.hardware.machine import cache_warnings, read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
 from profkit.profilers.programs import CommandTrial, try_command
+from profkit.profilers.registry import PROFILERS
+
+
+def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Check, ...]:
+    """Look at everything that one backend needs, or at `all` (`auto` is the same); takes about ten seconds.
+
+    A look that fails becomes a check that says so; it never stops the others. Raises UsageError for a backend
+    there is not.
+    """
+    reporter = progress or Silent()
+    checks: list[Check] = []
+    for group in groups_for(backend):
+        start = time.monotonic()
+        reporter.begin(group.title)
+        group_checks = _run_group(group)
+        checks.extend(group_checks)
+        reporter.end(f"{_summarize_checks(group_checks)} ({time.monotonic() - start:.1f} s)")
+    return tuple(checks)
+
+
+def groups_for(backend: str) -> tuple[CheckGroup, ...]:
+    """What is looked at for a backend, in order.
+
+    The noise comes first: the looks after it start processes and would be heard.
+    """
+    from profkit.hardware.conditions import noise_checks
+
+    names = sorted(backend_names()) if backend in ("all", "auto") else [backend]
+    groups = [group for name in names for group in backend_named(name).check_groups()]
+    if len(names) > 1:  # profilers that no backend starts: `record` and `summarize` may use them
+        used = {profiler for name in names for profiler in backend_named(name).profilers}
+        groups += [profiler_group(name) for name in PROFILERS if name not in used]
+    return (
+        CheckGroup("noise", noise_checks),
+        CheckGroup("machine", machine_checks),
+        CheckGroup("storage", storage_checks),
+        CheckGroup("python", python_checks),
+        *{group.title: group for group in groups}.values(),
+    )
+
+
+def blocking_reason(backend: str, checks: Sequence[Check]) -> str | None:
+    """Why this backend can profile nothing at all here, None where at least the time can be measured.
+
+    The cpu backend times any workload without a tool, so only an output that cannot be written blocks it; the cuda
+    backend needs a device, and what its tools cannot do only limits it.
+    """
+    missing = (
+        c.detail for c in checks if c.name == f"{backend} backend" and c.state in ("missing", "refused")
+    )
+    refused = (c.detail for c in checks if c.name == "output folder" and c.state == "refused")
+    return next(missing, None) or next(refused, None)
+
+
+def _run_group(group: CheckGroup) -> tuple[Check, ...]:
+    try:
+        return tuple(group.run())
+    except ProfkitError as error:
+        return (Check(group.title, "refused", error.message, error.fix),)
+    except ModuleNotFoundError as error:
+        detail = f"{error.name} is not installed, and this check needs it"
+        return (Check(group.title, "refused", detail, f"pip install {error.name}"),)
+    except Exception as error:
+        # Whatever broke here, the user asked about the machine: the other answers must still come.
+        return (Check(group.title, "refused", f"this check failed: {type(error).__name__}: {error}"),)
+
+
+def _summarize_checks(checks: Sequence[Check]) -> str:
+    wrong = [check for check in checks if check.state != "ok"]
+    return "good" if not wrong else ", ".join(f"{check.name}: {check.state}" for check in wrong)
+
+
+# ------------------------------------------------------------ the machine itself
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 _TABLE = Path(__file__).with_name("checks.yaml")

@@ -1,14 +1,20 @@
-"""`--on`: profile, plan, record and doctor at another place, with results here as the same files."""
+"""`--on`: profile, plan, record and doctor at another place, with results here as the same files.
+
+A place that cannot be reached is passed over; where the connection is lost, the work is done once more at the next one,
+and only once: what makes two machines go away is more likely the work. `at_place` is the other side.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
-from profkit.core.codec import from_plain_data
+from profkit.core.codec import from_plain_data, is_finite_number
 from profkit.core.errors import (
     Interrupted,
     MachineError,
@@ -18,6 +24,7 @@ from profkit.core.errors import (
     WorkloadError,
 )
 from profkit.core.files.safe_folder import arriving, chown_to_sudo_user, replace_into, without_links
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
     FILE_NAME,
@@ -28,12 +35,11 @@ from profkit.core.run_folder import (
     write_run,
 )
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import Check, Plan, RunDocument, Workload
-from profkit.execution.places.connection import PlaceLost, PlaceUnreachable
-from profkit.execution.places.files import Sending, workload_tree
+from profkit.core.types import Check, Json, Plan, RunDocument, Workload
+from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
+from profkit.execution.places.files import Sending, Tree, workload_tree
 from profkit.execution.places.place import ExecutionPlace
-from profkit.execution.places.received import RUN_PARTS, refused_with
-from profkit.profiling.elsewhere.errand import Errand, do_errand, try_places
+from profkit.execution.places.received import RUN_PARTS, ReceivedFiles, refused_with
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import (
     ProfileOptions,
@@ -43,8 +49,7 @@ from profkit.profiling.profile import (
     write_reports,
 )
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
-from profkit.profiling.revision import read_revision
-from profkit.profiling.workload import CALLER, check_input, default_name
+from profkit.profiling.workload import CALLER, check_input, default_name, read_revision
 
 _STAYS = ("output", "targets")  # options that name files of this machine
 
@@ -84,25 +89,9 @@ def plan_elsewhere(
         answer = do_errand(errand, place, progress, None)
         with refused_with(place.title):
             plan = from_plain_data(Plan, answer, "the plan")
-        return replace(plan, notes=(*plan.notes, *_costs(plan, place)))
+        return replace(plan, notes=(*plan.notes, *((f"{place.cost}.",) if place.cost is not None else ())))
 
     return try_places(places, ask, lambda: make_plan(options), progress)
-
-
-def _costs(plan: Plan, place: ExecutionPlace) -> Iterator[str]:
-    """What the passes of a plan may cost at a place that is rented; an upper limit stands in its own sentence."""
-    if place.rent is None or place.cost is None:
-        return
-    passes = [planned for planned in plan.passes if planned.skipped is None]
-    seconds = sum(planned.seconds for planned in passes if planned.seconds is not None)
-    times = sum(planned.cost or 0.0 for planned in passes if planned.seconds is None)
-    sums = [
-        f"about {seconds * place.rent.price:.2g} $" if seconds else "",
-        f"about {times * place.rent.price:.2g} $ for each second that a plain run takes" if times else "",
-    ]
-    if any(sums):
-        yield f"These passes: {', and '.join(filter(None, sums))}, beside the container's start."
-    yield f"{place.cost}."
 
 
 def record_elsewhere(
@@ -193,3 +182,105 @@ def _keep(
             progress.note(why)
         chown_to_sudo_user(folder)
     return document, folder
+
+
+# ------------------------------------------------------------ one piece of work at a place
+
+_T = TypeVar("_T")
+_CALLS = {"begin": (str, str), "tick": (float,), "move": (str,), "end": (str,), "note": (str,)}
+_LIKE_OURS = re.compile(r"\s*(?:error|fix)\b", re.IGNORECASE)  # how our own last words begin
+_ROOM = 1000  # characters of a line of progress
+
+
+@dataclass(frozen=True)
+class Errand:
+    """One piece of work for a place. `function` of `at_place` gets `data`; `work` is laid out there before."""
+
+    function: str
+    data: Json
+    work: Tree | None
+    name: str
+    sending: Sending
+    parts: Collection[str] = ()  # the names that what comes back may have
+
+
+def try_places(
+    places: Sequence[ExecutionPlace],
+    ask: Callable[[ExecutionPlace], _T],
+    locally: Callable[[], _T],
+    progress: Progress,
+) -> _T:
+    """What the first place gives that can. Raises what the last one raised."""
+    lost = False
+    for place, others in zip(places, range(len(places) - 1, -1, -1), strict=True):
+        try:
+            return locally() if place.is_local else ask(place)
+        except (PlaceUnreachable, PlaceLost) as fault:
+            if not others or (lost and isinstance(fault, PlaceLost)):
+                raise
+            lost = lost or isinstance(fault, PlaceLost)
+            progress.end("lost" if isinstance(fault, PlaceLost) else "not reached")
+            progress.note(f"{fault.message}; the next place is tried")
+    raise UsageError("--on names no place", "--on ssh:HOST")
+
+
+def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None) -> Json:
+    """Carry out the errand; files that come back go into `arrived`. The result."""
+    with TemporaryFolder("place") as folder:
+        connection = Connection(place, Path(folder, "log"), errand.sending.python)
+        files = ReceivedFiles(arrived, errand.parts, place.title) if arrived is not None else None
+        try:
+            _connect(connection, errand, progress)
+            connection.start(
+                f"profkit.profiling.at_place:{errand.function}",
+                errand.data,
+                work=errand.work,
+                name=errand.name,
+                env=errand.sending.env,
+            )
+            for event in connection.events():
+                if event["event"] == "progress":
+                    _show(event, place.title, progress)
+                elif event["event"] in ("file", "data") and files is not None:
+                    files.take(event)
+                elif event["event"] == "result":
+                    if files is not None:
+                        files.finish()
+                    if connection.ended_because:
+                        progress.note(connection.ended_because)
+                    return event.get("value")
+                else:
+                    raise PlaceLost(f"{place.title} said {event['event'][:40]!r}, which was not asked")
+            raise PlaceLost(f"{place.title} said no result")
+        finally:
+            if files is not None:
+                files.close()
+            connection.close()
+
+
+def _connect(connection: Connection, errand: Errand, progress: Progress) -> None:
+    if connection.place.cost is not None:
+        progress.note(connection.place.cost)
+    progress.begin("connect", connection.place.title)
+    connection.open(progress)
+    version = ".".join(map(str, connection.hello.version))
+    progress.end(f"{connection.place.title}: Python {version}")
+    connection.stage(errand.work, progress)
+
+
+def _show(event: Mapping[str, Any], title: str, progress: Progress) -> None:
+    """Progress there is progress here; anything else that calls itself so is passed over."""
+    call, words = event.get("call"), event.get("words")
+    kinds = _CALLS.get(call) if isinstance(call, str) else None
+    if kinds is None or not isinstance(words, list) or len(words) != len(kinds):
+        return
+    if not all(
+        is_finite_number(word) if kind is float else isinstance(word, str)
+        for word, kind in zip(words, kinds, strict=True)
+    ):
+        return
+    shown = (
+        f"{title}: {word[:_ROOM]}" if isinstance(word, str) and _LIKE_OURS.match(word) else word
+        for word in words
+    )
+    getattr(progress, str(call))(*(word[:_ROOM] if isinstance(word, str) else word for word in shown))

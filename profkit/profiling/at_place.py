@@ -1,4 +1,4 @@
-"""What a place is asked for, on its own side: profile, plan, record, diagnose. `verbs` is the other side."""
+"""What a place is asked for, on its own side: profile, plan, record, diagnose. `elsewhere` is the other side."""
 
 from __future__ import annotations
 
