@@ -17,8 +17,8 @@ from profkit.analysis.generation import generation_scores, is_correct, kept_atte
 from profkit.core.codec import to_plain_data
 from profkit.core.formatting import plural
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts
-from profkit.reporting.views.cases import speedup_text
-from profkit.reporting.views.generation.text import (
+from profkit.reporting.views.kernels.cases import speedup_text
+from profkit.reporting.views.kernels.generation import (
     STOPPED,
     asked_model,
     continue_line,

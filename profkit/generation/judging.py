@@ -25,15 +25,22 @@ from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
 from profkit.execution.journal import open_journal
 from profkit.execution.pool import WorkerPool
 from profkit.generation.request import GenerationRequest
-from profkit.kernels.evaluation.journal import FORMAT, header_of, make_document, read_document, read_request
-from profkit.kernels.evaluation.judging.judge_process import (
+from profkit.kernels.evaluation.outputs import write_results
+from profkit.kernels.evaluation.request import (
+    FORMAT,
+    EvaluationRequest,
+    header_of,
+    make_document,
+    read_document,
+    read_request,
+    was_asked,
+)
+from profkit.kernels.evaluation.run import (
     judge_command,
     plain_settings,
     seconds_of_a_test,
     test_result,
 )
-from profkit.kernels.evaluation.outputs import write_results
-from profkit.kernels.evaluation.request import EvaluationRequest, was_asked
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.profiling.drill_down import profile_tests
 

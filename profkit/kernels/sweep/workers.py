@@ -21,7 +21,7 @@ from profkit.core.types import GridPoint, Json, MeasuredCeilings
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
 from profkit.execution.pool import WorkerPool
-from profkit.hardware.container import available_memory, read_limits
+from profkit.hardware.machine import available_memory, read_limits
 from profkit.kernels.devices import device_names
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.places import SlotWork, from_here
