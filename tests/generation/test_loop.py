@@ -304,7 +304,7 @@ def test_a_server_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
     said = generate(*options(server), cwd=tmp_path)
     assert said.code == 3
     assert "--base-url" in said.err
-    assert not (tmp_path / "generated_kernels").exists()
+    assert not (tmp_path / "generated_kernels" / "first").exists()
 
 
 def test_json_says_what_the_journal_holds(generated: Generated) -> None:
