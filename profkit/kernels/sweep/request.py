@@ -25,9 +25,9 @@ from profkit.kernels.operations.registry import (
     canonical_operation,
     has_implementation,
     implementations,
+    register_files,
     registrations,
 )
-from profkit.kernels.sweep.files import register_files
 
 _T = TypeVar("_T")
 BATCHES = (16, 32, 64, 128)

@@ -231,9 +231,9 @@ def test_a_choice_of_no_cases_is_refused(text: str) -> None:
 
 
 def test_one_case_runs_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    assert one_case.main(["gelu", "eager", "2x4x8", "--device", "cpu"]) == 0
+    assert one_case.main(["gelu", "pytorch", "2x4x8", "--device", "cpu"]) == 0
     assert "PyTorch: GELU forward float32 2x4x8: right" in capsys.readouterr().out
-    assert one_case.main(["gelu", "eager", "2x4"]) == 2
+    assert one_case.main(["gelu", "pytorch", "2x4"]) == 2
     assert "error: 2x4 is no shape" in capsys.readouterr().err
 
 

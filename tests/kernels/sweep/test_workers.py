@@ -25,8 +25,8 @@ from profkit.execution import limits
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device
 from profkit.kernels.operations import registry
+from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import workers
-from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.request import TimingOptions, read_sweep
 from profkit.kernels.sweep.run import run_sweep
 
