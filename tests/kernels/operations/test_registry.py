@@ -34,12 +34,6 @@ def test_an_operation_is_known_however_it_is_spelled(name: str) -> None:
     assert canonical_operation(name) == ("LayerNorm",)
 
 
-def test_loss_is_both_losses_and_what_is_not_known_is_refused_with_the_list() -> None:
-    assert canonical_operation("loss") == ("MSE", "CrossEntropy")
-    with pytest.raises(UsageError, match="softmax"):
-        canonical_operation("softmax")
-
-
 @pytest.mark.parametrize(("name", "known"), [("pytorch", "PyTorch"), ("triton", "Triton"), ("cuda", "CUDA")])
 def test_an_implementation_is_known_however_it_is_spelled(name: str, known: str) -> None:
     assert canonical_implementation(name) == known
