@@ -17,7 +17,7 @@ import pytest
 
 from profkit.core.errors import MachineError
 from profkit.core.progress import Silent
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.places.connection import Connection
 from profkit.execution.places.files import Sending
 from profkit.execution.places.parse import parse_places
@@ -71,7 +71,7 @@ def settle_all(
     pool = WorkerPool(workers, settle, timeout=timeout, moves=True)
     pool.begin()
     pool.open()
-    pool.run(FifoQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
+    pool.run(JobQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
     return settled, pool
 
 
@@ -151,7 +151,7 @@ def test_a_place_that_is_missing_joins_when_it_can_be_reached_and_one_that_is_lo
         pool.begin()
         pool.open()
         slots.let_join(pool.add, notes.append)
-        pool.run(FifoQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
+        pool.run(JobQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
     finally:
         slots.close()
     assert notes == ["prefix:late has joined", "prefix:here has joined"]
@@ -172,7 +172,7 @@ def test_on_one_host_one_worker_at_a_time_works_where_that_is_asked_for(workers:
     pool.begin()
     pool.open()
     jobs = {str(number): {"do": "sleep", "seconds": 0.05} for number in range(6)}
-    pool.run(FifoQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
+    pool.run(JobQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
     assert {outcome.status for outcome in settled} == {JobStatus.ok}
     assert len(settled) == len(jobs)
     spans.sort()

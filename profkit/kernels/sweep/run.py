@@ -13,7 +13,7 @@ from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
-from profkit.execution.job import FifoQueue, JobOutcome, JobStatus
+from profkit.execution.job import JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
@@ -101,7 +101,7 @@ def _measure(
     before = f", {known} known already" if known else ""
     batches = [batch_of(*each) for each in small_last(work, pool.serving)]
     campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases, describe)
-    campaign.do(pool, FifoQueue(batches), elsewhere, campaign.tick)
+    campaign.do(pool, JobQueue(batches), elsewhere, campaign.tick)
 
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
