@@ -116,7 +116,6 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
         lambda: _judges(request, logs, {"TMPDIR": scratch.name}),
         elsewhere,
         gpus=request.gpus if settings.device.startswith("cuda") else None,
-        serial=request.serial,
         timeout=seconds_of_a_test(settings),
         settings=plain_settings(settings if elsewhere is None else _settings_there(settings)),
         check=check_judge,

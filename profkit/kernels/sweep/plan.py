@@ -34,7 +34,7 @@ def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> 
     points = grid.points()
     largest = max(points, key=needed_bytes)
     free = None if places else _free_memory(request)
-    workers = max(1, len(places)) * (1 if request.serial else max(1, len(request.gpus)))
+    workers = max(1, len(places)) * max(1, len(request.gpus))
     skipped = [point for point in points if too_large(point, free) is not None]
     each = CASE_SECONDS if request.device == "cuda" else timing.budget + CHECK_SECONDS
     compiled = len(points) if COMPILED in grid.implementations else 0

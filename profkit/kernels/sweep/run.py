@@ -83,7 +83,6 @@ def _measure(
         lambda: workers.measuring_workers(request),
         elsewhere,
         gpus=request.gpus if request.device == "cuda" else None,
-        serial=request.serial,
         timeout=request.timeout,
         settings={"timing": asdict(request.timing), "share": 1 / max(1, len(request.gpus))},
         check=check_device,
