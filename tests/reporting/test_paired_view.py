@@ -109,7 +109,7 @@ def test_the_comment_is_a_verdict_a_short_table_the_cause_and_all_else_folded() 
     open_part, folded = text.split("<details>", 1)
     assert open_part.startswith("## ✗ WORSE: time.median +1")
     assert "These runs call a change of " in open_part
-    assert "| ✗ time.median | " in open_part
+    assert "| ✗ Time of the process | " in open_part
     assert "- src/parse.py:12 in parse, commit 1a2b3c4" in open_part
     assert "- It executes 37 % more instructions." in open_part
     assert "Changed lines in" not in open_part

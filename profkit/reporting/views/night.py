@@ -108,8 +108,8 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
     loud = [workload for workload in night.workloads if workload.outcome not in QUIET]
     calm = [workload for workload in night.workloads if workload.outcome in QUIET]
     for workload in loud:
-        title = (Label(OUTCOMES[workload.outcome], word_of(workload)).span, f": {workload.name}")
-        yield Section(title, tuple(_loud(workload, night)))
+        label = Label(OUTCOMES[workload.outcome], word_of(workload))
+        yield Section((label.span, f": {workload.name}"), tuple(_loud(workload, night)))
     if calm:
         new = all(workload.outcome == "new" for workload in calm)
         title = "New" if new else "Passed, and the smallest change that each would have shown"
@@ -262,7 +262,9 @@ def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
 def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -> StatusRow:
     """The metric, its change and why; below it the commits since the last good one."""
     good, here = metric.good_commit, metric.commit
-    to_look_at = metric.outcome in ("regressed", "ambiguous") and good and here and good != here
+    below: tuple[str, ...] = ()
+    if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
+        below = (f"commits since then: git log {good[:12]}..{here[:12]}",)
     word = metric.outcome.upper() + ("" if metric.gates else ", watched")
     return StatusRow(
         OUTCOMES[metric.outcome],
@@ -271,7 +273,7 @@ def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -
         why_of(metric, workload.pairs),
         limit=detectable(metric),
         place=place,
-        below=(f"commits since then: git log {good[:12]}..{here[:12]}",) if to_look_at else (),
+        below=below,
     )
 
 

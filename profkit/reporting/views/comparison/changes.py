@@ -42,6 +42,7 @@ from profkit.reporting.views.comparison.words import (
     change_text,
     evidence_texts,
     fact_text,
+    size_text,
     status_of,
 )
 from profkit.reporting.views.run_insights import evidence_text
@@ -54,7 +55,6 @@ DISTURBANCES = (
 ERROR = 0.02
 _TRUST = f"Of times that did not change, at most {100 * ERROR:.0f} % would be called different."
 _GEOMETRIC_MEAN = "time.geometric_mean"
-_CHANGE_COLUMNS = ("metric", "baseline", "candidate", "change", "interval")
 _TIMES = 10.0  # a change as large as that is shown as a factor
 _COMMIT = 12  # digits of a commit
 _SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
@@ -193,29 +193,32 @@ def _changed(comparison: Comparison) -> Iterator[Block]:
     words = [change.word for change in comparison.changes if _is_case(change)]
     cases = f"{plural(len(words), 'single case')}, which decide nothing: {words.count('different')} stand out"
     if means:
-        body = table(_CHANGE_COLUMNS, _rows(means), brief=_MOST_MEANS, note=cases if words else "")
-        yield Section("Geometric means over all shapes", (body,))
-    elif words:
+        yield Section("Geometric means over all shapes", (changes_table(means, _MOST_MEANS),))
+    if words:
         yield Items((cases,))
     changes = _of_metrics(comparison, "different")
     if changes:
         title = "Single cases that stand out" if all(map(_is_case, changes)) else "What changed"
-        rows = _rows(changes[:_MOST])
-        yield Section(title, (table(_CHANGE_COLUMNS, rows, left=max(0, len(changes) - _MOST)),))
+        yield Section(title, (changes_table(changes, _MOST),))
 
 
-def _rows(changes: Sequence[Change]) -> list[tuple[Text, ...]]:
-    """The name with a sign for its course, baseline, candidate, change, interval."""
+def changes_table(changes: Sequence[Change], most: int) -> DataTable:
+    """A row for each: its sign and name, from what to what, by how much, and how small a change would be seen."""
     rows: list[tuple[Text, ...]] = []
-    for change in changes:
+    for change in changes[:most]:
         status = status_of(change)
-        sizes = (format_quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
-        by = _relative(change.ratio)
-        if change.unit == "%":
-            by = _points(change.baseline.value, change.candidate.value)
         name = joined(Span(status.sign, status=status), f" {_title_of(change)}")
-        rows.append((name, *sizes, by, _interval(change)))
-    return rows
+        values = (format_quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
+        rows.append((name, *values, size_text(change), seen_share(change) or "-"))
+    titles = ("metric", "baseline", "candidate", "change", "would be seen")
+    return table(titles, rows, left=max(0, len(changes) - most))
+
+
+def seen_share(change: Change) -> str:
+    """The smallest change that would have been seen; nothing where an absolute change decides, or it is not known."""
+    if change.detectable is None or change.detectable > 1:
+        return ""
+    return f"{format_figures(100 * change.detectable, 2)} %"
 
 
 def _title_of(change: Change) -> str:
@@ -232,37 +235,6 @@ def _title_of(change: Change) -> str:
     return f"{known} ({scope.name})" if scope.kind == "region" and scope.name else known
 
 
-def _relative(ratio: float | None) -> str:
-    """`+9.8 %`, `2.4 x`; a dash where there is no ratio."""
-    if ratio is None:
-        return "-"
-    if ratio >= _TIMES:
-        return f"{format_figures(ratio)} x"
-    size = abs(100 * (ratio - 1))
-    return f"{'+' if ratio >= 1 else '-'}{f'{size:.2f}' if size < 1 else format_figures(size)} %"
-
-
-def _points(before: float | None, after: float | None) -> str:
-    """`+2.1 pts`: the distance of two values in %."""
-    return f"{signed((after or 0.0) - (before or 0.0))} pts"
-
-
-def _interval(change: Change) -> str:
-    """`+8.1 to +12 %`, `+2.9 to +3.4 pts`, `3.0 to 15 x`; a dash where the change has none."""
-    low, high = change.low, change.high
-    if low is None or high is None:
-        return "-"
-    if low == high:
-        return "exact"
-    if change.unit == "%":
-        ends, unit = [(end - 1) * change.baseline.value for end in (low, high)], "pts"
-    elif high >= _TIMES:
-        return f"{format_figures(low, 2)} to {format_figures(high, 2)} x"
-    else:
-        ends, unit = [100 * (end - 1) for end in (low, high)], "%"
-    return " to ".join(signed(end, 2) for end in ends) + f" {unit}"
-
-
 def _undecided(comparison: Comparison) -> Iterator[Block]:
     lines = [f"{_title_of(c)}: {change_text(c)}" for c in _of_metrics(comparison, "ambiguous")]
     if lines:
@@ -272,16 +244,8 @@ def _undecided(comparison: Comparison) -> Iterator[Block]:
 def _same(comparison: Comparison) -> Iterator[Block]:
     """All that is the same in one line, each with the smallest change that would have been seen."""
     same = _of_metrics(comparison, "same")
-    parts = [
-        _title_of(c)
-        + (
-            f" ({format_figures(100 * c.detectable, 2)} %)"
-            if c.detectable is not None and c.detectable <= 1  # else it is compared with an absolute change
-            else ""
-        )
-        for c in same
-        if c.scope.kind != "kernel"
-    ]
+    shown = [(_title_of(c), seen_share(c)) for c in same if c.scope.kind != "kernel"]
+    parts = [f"{name} ({seen})" if seen else name for name, seen in shown]
     if len(same) > len(parts):
         metrics = plural(len(same) - len(parts), "metric")
         parts.append(f"{metrics} of {kernel_word(comparison.baseline.backend)}s")
@@ -332,7 +296,7 @@ def _kernels(comparison: Comparison) -> Section:
         if k.baseline_name is not None:
             name = joined(name, " (was ", code(names[k.baseline_name, k.baseline_launch or ""]), ")")
         times = (format_quantity(seconds, "s") for seconds in (k.baseline_seconds, k.candidate_seconds))
-        rows.append((name, *times, _relative(_ratio(k.baseline_seconds, k.candidate_seconds)), k.word))
+        rows.append((name, *times, _relative(k.baseline_seconds, k.candidate_seconds), k.word))
     body = (_changes_of(what, rows),) if rows else ()
     return Section(f"{what.capitalize()}s: {', '.join(counts)}", body)
 
@@ -348,14 +312,21 @@ def _changes_of(what: str, rows: Sequence[tuple[Text, ...]]) -> DataTable:
 def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:
     """Of each profile the functions that changed most."""
     for title in dict.fromkeys(f.profile for f in functions):
-        rows = []
+        rows: list[tuple[Text, ...]] = []
         for f in [f for f in functions if f.profile == title][:_MOST]:
-            unit = f.unit if f.unit == "%" else ""
-            values = (format_quantity(value, unit) for value in (f.baseline, f.candidate))
-            by = _points(f.baseline, f.candidate) if unit else _relative(_ratio(f.baseline, f.candidate))
+            values = [
+                format_quantity(value, f.unit if f.unit == "%" else "") for value in (f.baseline, f.candidate)
+            ]
+            by = _relative(f.baseline, f.candidate)
+            if f.unit == "%":
+                by = f"{signed((f.candidate or 0.0) - (f.baseline or 0.0))} pts"
             rows.append((code(f.name), *values, by, {"slower": "more", "faster": "less"}.get(f.word, f.word)))
         yield Section(f"Changed {title}", (_changes_of("function", rows),))
 
 
-def _ratio(before: float | None, after: float | None) -> float | None:
-    return after / before if before and after is not None else None
+def _relative(before: float | None, after: float | None) -> str:
+    """`+9.8 %`, `12.4 x`; a dash where there is no ratio."""
+    if not before or after is None:
+        return "-"
+    ratio = after / before
+    return f"{format_figures(ratio)} x" if ratio >= _TIMES else f"{signed(100 * (ratio - 1))} %"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from profkit.core.formatting import format_figures, format_quantity, format_utc_time, plural
+from profkit.core.formatting import format_figures, format_utc_time, plural
 from profkit.core.types import (
     Change,
     ComparedSuite,
@@ -31,7 +31,6 @@ from profkit.reporting.view import (
     Label,
     Paragraph,
     Section,
-    Span,
     Status,
     TableColumn,
     Text,
@@ -42,7 +41,13 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.comparison.changes import blamed_text, blocks, pair_facts
+from profkit.reporting.views.comparison.changes import (
+    blamed_text,
+    blocks,
+    changes_table,
+    pair_facts,
+    seen_share,
+)
 from profkit.reporting.views.comparison.words import (
     OUTCOME_WORDS,
     OUTCOMES,
@@ -54,7 +59,6 @@ from profkit.reporting.views.comparison.words import (
     outcome_label,
     seen_text,
     size_text,
-    status_of,
     verdict_text,
     why_text,
 )
@@ -145,24 +149,11 @@ def comment(comparison: Comparison) -> View:
 
 
 def _changes(comparison: Comparison) -> DataTable:
-    """What decides, the worst first, then what else changed: at most ten rows."""
+    """What decides, the worst first, then what else changed."""
     role = "decides" if any(c.role == "decides" for c in comparison.changes) else "stands-in"
     deciding = [change for change in comparison.changes if change.role == role]
-    chosen = [*deciding, *(c for c in comparison.changes if c.role != role and c.word == "different")]
-    rows = []
-    for change in chosen[:MOST_ROWS]:
-        status = status_of(change)
-        name = joined(Span(status.sign, status=status), f" {metric_name(change)}")
-        values = (format_quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
-        rows.append((name, *values, size_text(change), _seen_share(change)))
-    titles = ("metric", "before", "after", "change", "would be seen")
-    return table(titles, rows, left=max(0, len(chosen) - MOST_ROWS))
-
-
-def _seen_share(change: Change) -> str:
-    """The smallest change that would have been seen; a dash where that is not known."""
-    known = change.detectable is not None and change.detectable <= 1
-    return f"{format_figures(100 * (change.detectable or 0.0), 2)} %" if known else "-"
+    others = [c for c in comparison.changes if c.role != role and c.word == "different"]
+    return changes_table([*deciding, *others], MOST_ROWS)
 
 
 def _causes(comparison: Comparison, heading: str) -> Sequence[Block]:
@@ -257,7 +248,7 @@ def _row(workload: ComparedWorkload) -> tuple[Text, ...]:
         what = joined(what, f" in {change.scope.name}")
     if change is None:
         return (workload.name, what, "-", "-", pairs)
-    return (workload.name, what, size_text(change), _seen_share(change), pairs)
+    return (workload.name, what, size_text(change), seen_share(change) or "-", pairs)
 
 
 def _without(suite: ComparedSuite) -> Iterator[Block]:
