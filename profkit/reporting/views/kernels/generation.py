@@ -57,7 +57,7 @@ from profkit.reporting.views.kernels.cases import (
     speedup_text,
 )
 
-_FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt", "README.md")
+_FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt")
 _FEW, _MANY = 20, 400  # rows of a screen, and of a page
 _BEST_OF_SEVERAL = (
     "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. The first line below "
