@@ -26,8 +26,8 @@ from profkit.core.types import (
     Switch,
     Workload,
 )
-from profkit.profilers.cprofile.read import read_cprofile, read_pass_notes
-from profkit.profilers.stacks.read import read_stacks
+from profkit.profilers.cprofile import read_cprofile, read_pass_notes
+from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import host_command, sampling_environment
 from profkit.runtime.passes.read_records import read_records
 from profkit.runtime.passes.read_tracemalloc import read_tracemalloc

@@ -24,9 +24,8 @@ from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.nsys.probe import reader_checks
 from profkit.profilers.perf import probe as perf
 from profkit.profilers.programs import CommandTrial, ToolAbility
-from profkit.profilers.region_trial import RegionTrial
 from profkit.profilers.valgrind import probe as valgrind
-from profkit.profilers.xctrace import checks as xctrace
+from profkit.profilers.xctrace import find as xctrace
 from profkit.profiling.doctor import machine
 from tests.conftest import ROOT
 
@@ -84,9 +83,7 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: perf.judge_perf(
         perf.PerfAbility("/perf", "6", True, census=(Counter("cycles", 1.0, "measured"),))
     ),
-    lambda: perf.perf_region("perf"),
     lambda: valgrind.judge_valgrind(valgrind.ValgrindAbility(*ABLE)),
-    lambda: valgrind.valgrind_region("valgrind"),
     lambda: cuda.judge_cuda((GPU,), NcuAbility(*ABLE), ToolAbility(*ABLE)),
     cuda.holder_checks,
     lambda: cuda.device_missing(Fault("no GPU")),
@@ -98,7 +95,6 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: mps.switch_checks({}),
     lambda: mps.mps_checks() if sys.platform != "darwin" else judge_rows(mps._TABLE, "elsewhere"),
     lambda: xctrace.judge_xctrace(xctrace.XctraceAbility(*ABLE)),
-    lambda: xctrace.recording_check("/nowhere/xctrace"),
     machine.storage_checks,
     machine.machine_checks,
     machine.python_checks,
@@ -134,8 +130,6 @@ def test_every_row_of_every_table_has_its_facts(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(machine, "_PACKAGES", ())
     monkeypatch.setattr(cuda, "running_holders", lambda _: ("ncu",))
     monkeypatch.setattr(cuda, "torch_checks", tuple)
-    for probe in (perf, valgrind):
-        monkeypatch.setattr(probe, "try_region", lambda *_: RegionTrial(1.0, 1.0))
     for judge in JUDGES:
         assert list(judge())
     written = {(path, part) for path in ROOT.glob("profkit/*/**/checks.yaml") for part in load_yaml(path)}

@@ -9,10 +9,8 @@ track for an error (its FAQ, "overlapping events in JSON traces"), so each gets 
 
 from __future__ import annotations
 
-import heapq
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from profkit.analysis.kernel_names import short_name
@@ -188,89 +186,3 @@ def _metadata_event(what: str, process: int, track: int, name: str) -> str:
     return json.dumps(
         {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": valid_text(name)}}
     )
-
-
-WAITING = 1 << 12  # marks that wait for earlier ones: rows of a table are nearly in the order of their starts
-PIECE = 2048  # marks that are text at one time
-MARK_NAME = 200  # characters of a name
-
-MarkArguments = Mapping[str, "str | int | float"]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class TraceMark:
-    """One thing that lasted, in ns: on `track` of the process (or device) `group`."""
-
-    start: int
-    end: int
-    group: str = field(compare=False)
-    track: str = field(compare=False)
-    name: str = field(compare=False)
-    category: str = field(compare=False)
-    details: MarkArguments = field(default_factory=dict, compare=False)
-
-
-class _Lanes:
-    """Lanes of one track; what comes earlier than what was placed before gets lanes of its own."""
-
-    def __init__(self) -> None:
-        self._turns: list[tuple[Tracks, int]] = []
-        self.numbers: dict[tuple[int, int], int] = {}
-
-    def place(self, start: int, end: int) -> tuple[int, int]:
-        for turn, (tracks, last) in enumerate(self._turns):
-            if start >= last:
-                self._turns[turn] = (tracks, start)
-                return turn, tracks.place(start, end)
-        self._turns.append((Tracks(), start))
-        return len(self._turns) - 1, self._turns[-1][0].place(start, end)
-
-
-def mark_events(
-    marks: Iterable[TraceMark], source: str, counted: Callable[[int], None] = lambda _: None
-) -> Iterator[str]:
-    """The document in pieces; memory does not grow with the number of marks.
-
-    `counted` is called after each piece with their number. Groups and tracks are numbered as they come.
-    """
-    groups: dict[str, int] = {}
-    lanes: dict[tuple[str, str], _Lanes] = {}
-    names: list[str] = []
-    yield '{"displayTimeUnit": "ns", "traceEvents": [\n'
-    lines: list[str] = []
-    for count, mark in enumerate(_in_order(marks), 1):
-        process = groups.setdefault(mark.group, len(groups) + 1)
-        track = lanes.setdefault((mark.group, mark.track), _Lanes())
-        place = track.place(mark.start, mark.end)
-        number = track.numbers.get(place)
-        if number is None:
-            number = track.numbers[place] = len(names) + 1
-            more = len(track.numbers) - 1
-            names.append(
-                _metadata_event(
-                    "thread_name", process, number, f"{mark.track}{f' ({more + 1})' if more else ''}"
-                )
-            )
-        name = mark.name if len(mark.name) <= MARK_NAME else f"{mark.name[: MARK_NAME - 1]}…"
-        details = {key: valid_text(v) if isinstance(v, str) else v for key, v in mark.details.items()}
-        args = json.dumps(details) if details else ""
-        lines.append(_slice_event(name, mark.category, mark.start, mark.end, (process, number), args))
-        if len(lines) == PIECE:
-            counted(count)
-            yield "".join(f"{line},\n" for line in lines)
-            lines.clear()
-    yield "".join(f"{line},\n" for line in lines)
-    named = [_metadata_event("process_name", number, 0, group) for group, number in groups.items()]
-    yield ",\n".join([*named, *names, _metadata_event("trace_source", 0, 0, source)])
-    yield "\n]}\n"
-
-
-def _in_order(marks: Iterable[TraceMark]) -> Iterator[TraceMark]:
-    """The marks by their starts, the longer first, as far as those that wait can tell."""
-    waiting: list[tuple[int, int, int, TraceMark]] = []
-    for number, mark in enumerate(marks):
-        heapq.heappush(waiting, (mark.start, -mark.end, number, mark))
-        if len(waiting) > WAITING:
-            yield heapq.heappop(waiting)[3]
-    while waiting:
-        yield heapq.heappop(waiting)[3]

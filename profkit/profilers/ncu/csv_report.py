@@ -253,6 +253,13 @@ _CONNECTED = re.compile(r"==PROF== Connected to process (\d+) \((.*)\)")
 _KINDS: Mapping[str, tuple[ResultKind, str]] = {"range": ("range", "range"), "graph": ("graph", "CUDA graph")}
 
 
+def looks_like_ncu_csv(head: bytes) -> bool:
+    """Whether in `head`, the beginning of a file, a table of `ncu --csv` begins, with whatever before it."""
+    if b"Process ID" not in head or b"Kernel Name" not in head:
+        return False
+    return any(line.replace(b'"', b"").startswith(b"ID,Process ID,") for line in head.splitlines())
+
+
 def read_ncu_csv(path: Path) -> Report:
     """The report in the text at `path`: counters and times by launch configuration, and what its log lines tell.
 

@@ -7,6 +7,7 @@ the results one by one. The file is mapped, not loaded, and what was read is giv
 from __future__ import annotations
 
 import mmap
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -186,3 +187,12 @@ def _open_report(path: Path) -> Iterator[_OpenReport]:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def refuse_packed(path: Path) -> Report:
+    """Python before 3.14 has no Zstandard."""
+    plain = shlex.quote(f"{path.stem}.ncu-rep")
+    raise UnreadableReport(
+        f"{path} is compressed (Zstandard; an .ncu-repz, if it is a report)",
+        f"zstd -d {shlex.quote(str(path))} -o {plain}, then read that",
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -279,7 +279,7 @@ def open_recording(path: Path) -> Iterator[Recording]:
         yield _read_recording(database, sort=not _is_in_order(database))
 
 
-def time_line(path: Path, records: Sequence[Path], counted: Callable[[int], None]) -> Iterator[str]:  # noqa: ARG001
+def time_line(path: Path, counted: Callable[[int], None]) -> Iterator[str]:
     """The export as trace events: kernels, copies, the host's calls, ranges. Raises as `open_recording` does."""
     with open_recording(path) as recording:
         yield from TraceEvents(recording, counted).pieces()

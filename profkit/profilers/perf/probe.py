@@ -12,20 +12,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.core.errors import Fault, UnreadableReport
+from profkit.core.errors import Fault, MachineError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.status import status_wrapper
 from profkit.core.tables import judge_rows
-from profkit.core.types import Check, Counter, Switch
+from profkit.core.types import Check, Counter, Directive, Machine, Step, Switch
 from profkit.hardware import tree
 from profkit.hardware.system import superuser_command
 from profkit.profilers import programs
-from profkit.profilers.perf.command import NO_PMU_FIX, PARANOID_FIX, STAT_ENV, explain, record_argv, stat_argv
+from profkit.profilers.perf.command import (
+    NO_PMU_FIX,
+    PARANOID_FIX,
+    STAT_ENV,
+    explain,
+    inject_argv,
+    python_frames,
+    record_argv,
+    script_argv,
+    stat_argv,
+)
 from profkit.profilers.perf.events import CLOCK
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
+from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.programs import CommandTrial, ToolAbility, install_line, try_command
-from profkit.profilers.region_trial import try_region
 
 _TABLE = Path(__file__).with_name("checks.yaml")
 _VERSION = re.compile(r"perf version (\S+)")
@@ -275,32 +286,6 @@ def perf_checks() -> Iterator[Check]:
         return
     ability = probe_perf()
     yield from judge_perf(ability)
-    if ability.path is not None and ability.software_ok:
-        yield from perf_region(ability.path)
-
-
-def perf_region(perf: str) -> Iterator[Check]:
-    """Switch `perf stat` on and off from inside a workload, through its control pipes."""
-    with TemporaryFolder() as name:
-        folder = Path(name)
-        control, ack, output = folder / "control", folder / "ack", folder / "counts"
-        for pipe in (control, ack):
-            os.mkfifo(pipe)
-        trial = try_region(
-            "perf",
-            folder,
-            Switch("perf-control", str(control), str(ack)),
-            (20_000, 400_000),
-            lambda workload: stat_argv(workload, output, [CLOCK.code], control=control, ack=ack, perf=perf),
-            STAT_ENV,
-            lambda: read_stat_csv(output),
-            explain,
-            CLOCK.code,  # the kernel's clock, so it is there without a PMU
-        )
-    wall = 1e3 * trial.seconds
-    return judge_rows(
-        _TABLE, "region", trial, {"path": perf, "wall": wall, "fits": trial.counted <= 2 * wall + 5}
-    )
 
 
 def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
@@ -334,3 +319,78 @@ def format_census(census: tuple[Counter, ...]) -> str:
         by_state.setdefault(counter.state, []).append(counter.name)
     known = [state for state in _WORDS if state in by_state]
     return "; ".join(f"{_WORDS[state]}: {', '.join(by_state[state])}" for state in known)
+
+
+SECONDS = 2.0  # of region, where the workload uses profkit.benchmark
+
+
+def recording_step(request: RecordRequest) -> Step:
+    """The step that leaves `report`. Raises MachineError where perf cannot do it here."""
+    perf, scratch, report = probe_perf(), request.scratch, request.report.absolute()
+    samples = request.what != "counters"
+    if not (perf.record_ok if samples else perf.software_ok):
+        fault = perf.record_fault if samples else perf.fault
+        raise MachineError(fault.reason if fault else "perf does not work here", fault.fix if fault else None)
+    control, ack = (str(scratch / "control"), str(scratch / "ack")) if request.marked else (None, None)
+    status = str(scratch / "status")
+    wrapped = status_wrapper(request.command, status)
+    after: tuple[tuple[str, ...], ...] = ()
+    if samples:
+        frames = python_frames(request.python)
+        env = dict(frames.env)
+        argv = record_argv(
+            wrapped,
+            report,
+            event="cycles" if perf.hardware_ok else "cpu-clock",
+            call_graph=frames.call_graph,
+            control=control,
+            ack=ack,
+            perf=str(perf.path),
+        )
+        if frames.inject:
+            injected = scratch / "injected.data"
+            inject = inject_argv(report, injected, perf=str(perf.path))
+            after = (inject, ("mv", "-f", str(injected), str(report)))
+    else:
+        env = dict(STAT_ENV)
+        events = _planned_events(perf.hardware_ok, request.machine)
+        argv = stat_argv(wrapped, report, events, control=control, ack=ack, perf=str(perf.path))
+    return Step(
+        "record",
+        argv,
+        env=env,
+        directive=Directive(
+            "trace" if samples else "counters",
+            str(scratch / "region"),
+            switch=Switch("perf-control", control, ack) if request.marked else None,
+            seconds=SECONDS,
+        ),
+        fifos=tuple(path for path in (control, ack) if path is not None),
+        tool="perf",
+        workload_status=status,
+        after=after,
+    )
+
+
+def _planned_events(hardware_ok: bool, machine: Machine) -> tuple[str, ...]:
+    """All that this CPU's table has for one run; they may take turns, and the report then says so."""
+    from profkit.profilers.perf.counter_groups import plan_groups
+    from profkit.profilers.perf.events import SOFTWARE, table_for
+
+    software = tuple(event.code for event in SOFTWARE)
+    if not hardware_ok:
+        return ("task-clock", *software)
+    metrics = (
+        "branch.miss_rate",
+        "cache.l1.miss_rate",
+        "cache.l2.miss_rate",
+        "cache.l3.miss_rate",
+        "simd.utilization",
+    )
+    groups = plan_groups(table_for(machine), metrics)
+    return tuple(dict.fromkeys(event for group in groups for event in group))
+
+
+def conversion_argv(perf_data: Path, output: Path) -> tuple[str, ...]:
+    """The command that turns `perf_data` into text for `script.read_script`, to be run where perf is."""
+    return script_argv(perf_data, output, perf=str(find_perf().path or "perf"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
     """
     report = sources.time_line
     if report is not None and report.form.time_line is not None:
-        return _of_report(report.path, report.form.time_line, sources.records, progress)
+        return _of_report(report.path, report.form.time_line, progress)
     run = document()
     if not any(done.seconds for done in run.passes) and not run.timings:
         raise UsageError(f"{sources.name} has no times to put on a line: it holds sums", _line_for(run))
@@ -43,7 +43,7 @@ def _line_for(document: RunDocument) -> str:
     return f"profkit profile {on}--backend {document.backend} --passes timing,trace -- {command}"
 
 
-def _of_report(path: Path, time_line: TimeLine, records: Sequence[Path], progress: Progress) -> Iterator[str]:
+def _of_report(path: Path, time_line: TimeLine, progress: Progress) -> Iterator[str]:
     reached = 0
 
     def counted(events: int) -> None:
@@ -52,7 +52,7 @@ def _of_report(path: Path, time_line: TimeLine, records: Sequence[Path], progres
             reached = events
             progress.note(f"{events:,} events")
 
-    events = time_line(path, records, counted)  # may say that there are no times, before anything is written
+    events = time_line(path, counted)  # may say that there are no times, before anything is written
 
     def pieces() -> Iterator[str]:
         progress.begin("time line", str(path))

@@ -10,7 +10,6 @@ from profkit.core.run_folder import FILE_NAME
 from profkit.profilers.profiler import Format
 from profkit.profilers.registry import all_formats, recognise_format
 
-_RECORDS = "trace.region.*.json"
 _NAMES = (
     "trace.xctrace",
     "trace.sqlite",
@@ -37,9 +36,6 @@ class Sources:
     name: str
     time_line: RecognisedReport | None = None
     stacks: tuple[RecognisedReport, ...] = ()
-    records: tuple[
-        Path, ...
-    ] = ()  # of a run on a Mac: what processes noted of the region while it was recorded
 
 
 def find_sources(path: Path) -> Sources:
@@ -57,8 +53,7 @@ def find_sources(path: Path) -> Sources:
     with_times = [report for report in reports if report.form.time_line is not None]
     first = min(with_times, key=lambda report: order.index(report.form.name), default=None)
     stacks = tuple({report.form.name: report for report in reports if report.form.has_stacks}.values())
-    records = sorted(first.path.parent.glob(_RECORDS)) if first is not None and is_run else []
-    return Sources(folder.resolve().name if is_run else path.name, first, stacks, tuple(records))
+    return Sources(folder.resolve().name if is_run else path.name, first, stacks)
 
 
 def is_document(path: Path) -> bool:

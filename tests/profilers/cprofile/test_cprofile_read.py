@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Profile, Report
-from profkit.profilers.cprofile.read import (
+from profkit.profilers.cprofile import (
     NotPlainData,
     library_of,
     looks_like_cprofile,

@@ -14,8 +14,13 @@ from profkit.core.errors import MachineError
 from profkit.hardware.machine import read_machine
 from profkit.profilers.nsys import probe as probe_module
 from profkit.profilers.nsys.command import explain, export_argv, nsys_argv
-from profkit.profilers.nsys.probe import find_nsys, probe_nsys
-from profkit.profilers.nsys.profiler import collect_report, conversion_argv, recording_step
+from profkit.profilers.nsys.probe import (
+    collect_report,
+    conversion_argv,
+    find_nsys,
+    probe_nsys,
+    recording_step,
+)
 from profkit.profilers.profiler import RecordRequest
 from profkit.profiling.run_steps import run_step
 from tests.conftest import ROOT

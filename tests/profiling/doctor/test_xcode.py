@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Check
-from profkit.profilers.xctrace.checks import instruments_checks, judge_xctrace
-from profkit.profilers.xctrace.find import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility, judge_xctrace, xctrace_checks
 from tests.mac_stand_in import programs
 
 DEVELOPER = "/Applications/Xcode.app/Contents/Developer"
@@ -66,5 +65,5 @@ def test_all_of_it_on_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(programs(tmp_path / "bin", answers)))
     monkeypatch.delenv("PROFKIT_XCTRACE", raising=False)
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    found = {check.name: check.state for check in instruments_checks()}
+    found = {check.name: check.state for check in xctrace_checks()}
     assert (found["xctrace"], found["templates"]) == ("ok", "ok")
