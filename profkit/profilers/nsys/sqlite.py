@@ -27,8 +27,9 @@ from profkit.profilers.nsys.activities import (
     UnorderedTable,
 )
 from profkit.profilers.nsys.command import GRAPH_FIX
-from profkit.profilers.nsys.database import Database, open_database
-from profkit.profilers.nsys.session import (
+from profkit.profilers.nsys.database import (
+    Database,
+    open_database,
     read_complaints,
     read_facts,
     read_gpus,
