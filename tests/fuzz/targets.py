@@ -237,7 +237,7 @@ def read_object(path: Path, depth: int) -> None:
 
 def read_cubin(path: Path, depth: int) -> None:
     """The machine code inside a report of ncu."""
-    from profkit.profilers.ncu.cubin import INSTRUCTION_BYTES, read_kernel_code
+    from profkit.profilers.ncu.instructions import INSTRUCTION_BYTES, read_kernel_code
 
     code = read_kernel_code(path.read_bytes(), seeds.SYMBOL)
     for offset in range(0, min(len(code.code), 4096) if code is not None else 0, INSTRUCTION_BYTES):
