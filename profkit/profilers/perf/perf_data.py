@@ -9,20 +9,20 @@ import stat
 import struct
 from collections.abc import Collection
 from pathlib import Path
-from typing import IO
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 
-_LITTLE, _BIG = b"PERFILE2", b"2ELIFREP"
+_MAGIC = b"PERFILE2"
 # One per process that ran with perf support. The folder is fixed in CPython; TMPDIR and JITDUMPDIR change nothing.
 LEFTOVER_FOLDER = Path("/tmp")
 _COMM, _FORK = 3, 7  # record types that name every process
+_RECORD = struct.Struct("<IHH")
 
 
 def is_perf_data(head: bytes) -> bool:
-    """True for a recording of perf (magic PERFILE2, either byte order)."""
-    return head.startswith((_LITTLE, _BIG))
+    """True for a recording of perf."""
+    return head.startswith(_MAGIC)
 
 
 def recorded_pids(path: Path) -> frozenset[int]:
@@ -32,58 +32,32 @@ def recorded_pids(path: Path) -> frozenset[int]:
     what stands before its end.
     """
     pids = set()
-    with _open(path) as file:
-        header = _Header(file, path)
-        record = struct.Struct(header.order + "IHH")
-        position, end = header.data
-        end = min(end, header.size)
-        if position >= end:
-            return frozenset()
-        file.seek(position)
-        # Walked in large pieces: a record is 64 KiB at most, and a recording has millions of them.
-        piece, at = b"", 0
-        while position < end:
-            if at + 65536 > len(piece):
-                piece, at = piece[at:] + file.read(min(1 << 22, end)), 0
-            if at + 12 > len(piece):
-                break
-            kind, _, length = record.unpack_from(piece, at)
-            if length < 8:
-                break
-            if kind in (_COMM, _FORK):
-                pids.add(struct.unpack_from(header.order + "I", piece, at + 8)[0])
-            at += length
-            position += length
-    return frozenset(pids)
-
-
-def _open(path: Path) -> IO[bytes]:
     try:
-        return open_regular(path)
+        with open_regular(path) as file:
+            head = file.read(104)
+            if not is_perf_data(head) or len(head) < 104:
+                raise UnreadableReport(f"{path} is no perf.data, or is cut off within its header")
+            position, length = struct.unpack_from("<QQ", head, 40)
+            size = file.seek(0, os.SEEK_END)
+            # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the file.
+            end = min(position + length, size) if length else size
+            file.seek(min(position, size))
+            # Walked in large pieces: a record is 64 KiB at most, and a recording has millions of them.
+            piece, at = b"", 0
+            while position < end:
+                if at + 65536 > len(piece):
+                    piece, at = piece[at:] + file.read(1 << 22), 0
+                if at + 12 > len(piece):
+                    break
+                kind, _, length = _RECORD.unpack_from(piece, at)
+                if length < 8:
+                    break
+                if kind in (_COMM, _FORK):
+                    pids.add(struct.unpack_from("<I", piece, at + 8)[0])
+                at, position = at + length, position + length
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
-
-
-class _Header:
-    """The fixed part of the file: its byte `order`, its `size`, and from where to where its records lie (`data`)."""
-
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        head = file.read(104)
-        if not is_perf_data(head):
-            raise UnreadableReport(f"{path} is no perf.data: it does not begin with PERFILE2")
-        self.order = "<" if head.startswith(_LITTLE) else ">"
-        self.size = file.seek(0, os.SEEK_END)
-        if len(head) < 16:
-            raise UnreadableReport(f"{path} is cut off within its header")
-        (header_size,) = struct.unpack_from(self.order + "Q", head, 8)
-        if header_size == 16:  # written to a pipe: records follow at once
-            self.data = (16, self.size)
-            return
-        if len(head) < 104:
-            raise UnreadableReport(f"{path} is cut off within its header")
-        start, length = struct.unpack_from(self.order + "QQ", head, 40)
-        # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the file.
-        self.data = (start, start + length if length else self.size)
+    return frozenset(pids)
 
 
 _LEFTOVER = re.compile(r"(?:perf|jit|jitted)-(\d{1,10})(?:\.map|\.dump|-\d+\.so)")

@@ -32,11 +32,10 @@ from profkit.profilers.perf.command import (
     script_argv,
     stat_argv,
 )
-from profkit.profilers.perf.events import CLOCK
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
 from profkit.profilers.profiler import RecordRequest
-from profkit.profilers.programs import CommandTrial, ToolAbility, install_line, try_command
+from profkit.profilers.programs import CommandTrial, ToolAbility, try_command
 
 _TABLE = Path(__file__).with_name("checks.yaml")
 _VERSION = re.compile(r"perf version (\S+)")
@@ -169,15 +168,6 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
         for group in groups:
             counters, _ = _count_events(perf, folder, group)
             by_name = {(c.name, c.pmu): c for c in counters}
-            if (
-                not counters
-                and group[0] == CLOCK.code
-                and (clock := _count_alone(perf, folder, CLOCK.code)).value is None
-            ):
-                # not even the kernel's clock: it is not the events that are refused, and to try each tells no more
-                names = {event: split_name(event) for event in group}
-                refused |= {e: replace(clock, name=n.name, pmu=n.pmu) for e, n in names.items()}
-                continue
             for event in group:
                 one = split_name(event)
                 counter = by_name.get((one.name, one.pmu))
@@ -289,7 +279,7 @@ def perf_checks() -> Iterator[Check]:
 
 
 def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
-    """What the probe's answers mean, check by check. `root` is read for the distribution and the kernel."""
+    """What the probe's answers mean, check by check. `root` is read for the kernel."""
     fault, record = ability.fault or Fault(""), ability.record_fault or Fault("")
     level = "" if ability.paranoid is None else f" (kernel.perf_event_paranoid = {ability.paranoid})"
     more = {
@@ -299,7 +289,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
         "record_reason": record.reason,
         "record_fix": record.fix,
         # A wrapper without a perf for this kernel is cured by the same package as no perf at all.
-        "install": install_line("perf", root),
+        "install": INSTALL_FIX,
         "kernel": tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
         "states": format_census(ability.census),
         "counting": ability.counting,

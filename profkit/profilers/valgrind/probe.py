@@ -17,7 +17,7 @@ from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check, Directive, Report, Step, Switch
 from profkit.hardware.processor import data_cache, data_caches, instruction_cache
 from profkit.profilers.profiler import RecordRequest
-from profkit.profilers.programs import ToolAbility, ask_tool, ask_version, find_tool, install_line
+from profkit.profilers.programs import ToolAbility, ask_tool, ask_version, find_tool
 from profkit.profilers.valgrind.command import (
     INSTALL,
     callgrind_argv,
@@ -109,9 +109,9 @@ def _read_outputs(out: Path) -> Report:
     return read_callgrind(*files)
 
 
-def judge_valgrind(ability: ValgrindAbility, root: Path = Path("/")) -> Iterator[Check]:
-    """What the probe's answers mean. `root` is read for the distribution."""
-    return judge_rows(_TABLE, "valgrind", ability, {"install": install_line("valgrind", root)})
+def judge_valgrind(ability: ValgrindAbility) -> Iterator[Check]:
+    """What the probe's answers mean."""
+    return judge_rows(_TABLE, "valgrind", ability, {"install": INSTALL})
 
 
 def recording_step(request: RecordRequest) -> Step:

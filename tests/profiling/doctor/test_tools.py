@@ -185,19 +185,9 @@ def test_the_census_lists_every_state_that_occurs_and_no_other() -> None:
     assert format_census(census) == "multiplexed: a, c; not counted: b"
 
 
-def test_an_absent_tool_is_installed_with_this_distributions_line(tmp_path: Path) -> None:
-    root = _debian(tmp_path)
-    perf = _by_name(judge_perf(PerfAbility(None, None, fault=Fault("perf is not installed", "x")), root))
-    valgrind = _by_name(
-        judge_valgrind(ValgrindAbility(None, None, False, reason="valgrind is not installed", fix="x"), root)
-    )
-    assert "apt-get install -y linux-perf" in (perf["perf"].fix or "")
-    assert "apt-get install -y valgrind" in (valgrind["valgrind"].fix or "")
-
-
-def test_addresses_that_cannot_be_fixed_limit_the_simulation(tmp_path: Path) -> None:
+def test_addresses_that_cannot_be_fixed_limit_the_simulation() -> None:
     ability = ValgrindAbility(Path("/usr/bin/valgrind"), "3.19.0", True)
-    found = _by_name(judge_valgrind(ability, tmp_path))
+    found = _by_name(judge_valgrind(ability))
     assert (found["valgrind"].state, found["repeatable addresses"].state) == ("ok", "limited")
 
 
@@ -213,8 +203,7 @@ def test_the_perf_of_this_machine_is_told_with_its_version_and_its_region_switch
 
 
 @pytest.mark.valgrind
-def test_the_valgrind_of_this_machine_is_told_with_its_version_and_its_region_switch() -> None:
+def test_the_valgrind_of_this_machine_is_told_with_its_version() -> None:
     found = _by_name(valgrind_checks())
     assert found["valgrind"].state == "ok"
     assert found["valgrind"].version
-    assert found["valgrind region switch"].state == "ok"
