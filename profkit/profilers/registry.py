@@ -213,13 +213,6 @@ VALGRIND = Profiler(
             _lazy("valgrind.read.looks_like_callgrind"),
             _lazy("valgrind.read.read_callgrind_with_mix"),
         ),
-        Format(
-            "cachegrind",
-            "valgrind",
-            "cachegrind",
-            _lazy("valgrind.read.looks_like_cachegrind"),
-            _lazy("valgrind.read.read_cachegrind"),
-        ),
     ),
     Recorder(_lazy("valgrind.probe.recording_step"), _lazy("valgrind.probe.collect_report")),
     _lazy("valgrind.command.explain"),

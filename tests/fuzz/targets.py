@@ -217,7 +217,7 @@ def read_kernel_file(path: Path, depth: int) -> None:
 
 def read_perf_data(path: Path, depth: int) -> None:
     """What profkit itself reads of a perf.data; the rest is left to perf."""
-    from profkit.profilers.perf.perf_data import recorded_pids
+    from profkit.profilers.perf.command import recorded_pids
 
     recorded_pids(path)
 

@@ -364,8 +364,7 @@ def recording_step(request: RecordRequest) -> Step:
 
 def _planned_events(hardware_ok: bool, machine: Machine) -> tuple[str, ...]:
     """All that this CPU's table has for one run; they may take turns, and the report then says so."""
-    from profkit.profilers.perf.counter_groups import plan_groups
-    from profkit.profilers.perf.events import SOFTWARE, table_for
+    from profkit.profilers.perf.events import SOFTWARE, plan_groups, table_for
 
     software = tuple(event.code for event in SOFTWARE)
     if not hardware_ok:

@@ -194,11 +194,8 @@ def length(number: int) -> bytes:
 
 
 # A tuple whose parts are twice the tuple before it, 40 times: hashing the last one would take 2^40 steps.
-DOUBLING = (
-    b"\xa9\x02"
-    + 2 * (b"i" + length(1))
-    + b"".join(b"\xa9\x02r%sr%s" % (length(n), length(n)) for n in range(40))
-)
+DOUBLING = b"\xa9\x02" + 2 * (b"i" + length(1))
+DOUBLING += b"".join(b"\xa9\x02r%sr%s" % (length(n), length(n)) for n in range(40))
 HOSTILE = {
     "a list of 2^31 parts": b"[" + length(2**31 - 1),
     "a negative length": b"(" + length(-5),

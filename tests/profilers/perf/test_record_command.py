@@ -11,8 +11,16 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.stacks.merge import PYTHON
-from profkit.profilers.perf.command import inject_argv, python_frames, record_argv, script_argv
-from profkit.profilers.perf.perf_data import find_leftovers, is_perf_data, recorded_pids, remove_leftovers
+from profkit.profilers.perf.command import (
+    find_leftovers,
+    inject_argv,
+    is_perf_data,
+    python_frames,
+    record_argv,
+    recorded_pids,
+    remove_leftovers,
+    script_argv,
+)
 from profkit.profilers.perf.probe import conversion_argv, find_perf
 from profkit.profilers.perf.script import looks_like_script, read_script
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.perf_data import is_perf_data, recorded_pids
+from profkit.profilers.perf.command import is_perf_data, recorded_pids
 
 
 def recording(order: str = "<", *, finished: bool = True) -> bytes:
