@@ -137,7 +137,7 @@ PERF = Profiler(
             "perf-data",
             "perf",
             "perf.data",
-            _lazy("perf.perf_data.is_perf_data"),
+            lambda head: head.startswith(b"PERFILE2"),
             _lazy("perf.script.read_script"),
             as_text=_PERF_TEXT,
             conversion=Conversion(_lazy("perf.probe.conversion_argv"), "converted.txt", _PERF_TEXT),

@@ -390,7 +390,7 @@ def perf_recordings() -> tuple[bytes, ...]:
 
     whole = recording()
     pipe = whole[:8] + (16).to_bytes(8, "little") + whole[104:]
-    return whole, recording(">"), recording(finished=False), pipe
+    return whole, recording(finished=False), pipe
 
 
 def objects() -> tuple[bytes, ...]:

@@ -185,11 +185,6 @@ _COMM, _FORK = 3, 7  # record types that name every process
 _RECORD = struct.Struct("<IHH")
 
 
-def is_perf_data(head: bytes) -> bool:
-    """True for a recording of perf."""
-    return head.startswith(_MAGIC)
-
-
 def recorded_pids(path: Path) -> frozenset[int]:
     """The number of every process that the recording saw start or change its name.
 
@@ -200,7 +195,7 @@ def recorded_pids(path: Path) -> frozenset[int]:
     try:
         with open_regular(path) as file:
             head = file.read(104)
-            if not is_perf_data(head) or len(head) < 104:
+            if not head.startswith(_MAGIC) or len(head) < 104:
                 raise UnreadableReport(f"{path} is no perf.data, or is cut off within its header")
             position, length = struct.unpack_from("<QQ", head, 40)
             size = file.seek(0, os.SEEK_END)

@@ -155,6 +155,8 @@ def _metal_trace(
     queue = buffers.queue(window)
     counters = samples.counters(counted, working)
     shaders = shader_sums(tables, part)
+    work = part.own_work
+    channels = sum_by_name(tables[INTERVALS].names["channel"].all, work["channel"], work, counted)
     clocks = state_times(tables[PERFORMANCE], part.gpu)
     chosen = run.setting("Counter Set") if run is not None else None
     induced = run.setting("Induced GPU Performance State") if run is not None else None
@@ -165,7 +167,7 @@ def _metal_trace(
         others=_to_seconds(by_others & counted) if knows_process and by_others is not None else None,
         longest_gap=longest_span(idle) / 1e9 if window.total else None,
         processes=processes_in(tables, part),
-        channels=tuple(named.work("channel") for named in channel_sums(tables, part)),
+        channels=tuple(named.work("channel") for named in channels),
         encoders=tuple(named.work("encoder") for named in encoders),
         shaders=tuple(named.work("shader") for named in shaders),
         command_buffers=buffers.times(counted),
@@ -293,8 +295,6 @@ def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: Met
     skipped += tables.skipped
     if skipped:
         yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
-    if tables.repeated > 1:
-        yield f"there are {tables.repeated} tables with the same rows: the longest counts"
 
 
 MOST_NAMES = 512  # names of one kind that are kept apart in a result
@@ -427,12 +427,6 @@ def _split_label(shown: str) -> tuple[str, str]:
     """`Command Buffer 0:Compute Command 0` as label of the command buffer and of the encoder."""
     buffer, colon, label = shown.partition(":")
     return (buffer.strip(), label.strip()) if colon else ("", shown)
-
-
-def channel_sums(tables: MetalTables, part: CountedPart) -> tuple[NamedWork, ...]:
-    """The target's work by channel of the GPU."""
-    names, work = tables[INTERVALS].names["channel"].all, part.own_work
-    return sum_by_name(names, work["channel"], work, part.counted)
 
 
 def shader_sums(tables: MetalTables, part: CountedPart) -> tuple[NamedWork, ...]:

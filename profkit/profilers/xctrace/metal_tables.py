@@ -231,9 +231,7 @@ class MetalTables:
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
-        self.repeated = 0  # tables of the schema of which there were most
         self._tables = {schema: MetalTable(layout) for schema, layout in LAYOUTS.items()}
-        self._count: dict[str, int] = {}
 
     def __getitem__(self, schema: str) -> MetalTable:
         return self._tables[schema]
@@ -257,8 +255,6 @@ class MetalTables:
             raise UnreadableReport(
                 f"{table.path or schema}: {fresh.skipped:,} of its {count:,} rows tell no time", EXPORT_AGAIN
             )
-        self._count[schema] = self._count.get(schema, 0) + 1
-        self.repeated = max(self._count.values())
         if count > self.rows.get(schema, -1):
             self._tables[schema], self.rows[schema] = fresh, count
 
