@@ -103,7 +103,6 @@ NSYS = Profiler(
             lambda head: head.startswith(b"SQLite format 3\x00"),
             _lazy("nsys.sqlite.read_sqlite"),
             as_text=_NSYS_TEXT,
-            time_line=_lazy("nsys.sqlite.time_line"),
         ),
         Format(
             "nsys-rep",
@@ -198,7 +197,6 @@ TORCH_PROFILER = Profiler(
             "torch.profiler Chrome trace",
             _lazy("torch_profiler.looks_like_chrome_trace"),
             _lazy("torch_profiler.read_chrome_trace"),
-            time_line=_lazy("torch_profiler.time_line"),
             facts_are_conditions=True,
         ),
     ),
