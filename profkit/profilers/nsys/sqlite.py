@@ -1,5 +1,4 @@
-"""Reads the SQLite export of an nsys report, of any schema: what the devices did, and what the host did for it.
-
+"""Reads the SQLite export of an nsys report, of any schema: what the devices did, and what the host did for it."""
 
 from __future__ import annotations
 
