@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import zlib
 from collections.abc import Callable, Sequence
@@ -133,8 +134,8 @@ def read_night(path: Path, depth: int) -> None:
 
 
 def read_traces(path: Path, depth: int) -> None:
-    """The calls of a trace that `evaluate` takes, and now and then the table of them."""
-    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_table, write_trace
+    """The calls of a trace that `evaluate` takes, and now and then the same compressed."""
+    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_trace
     from profkit.kernels.evaluation.suites.notation import read_traces as read
 
     calls = read(path)
@@ -144,8 +145,7 @@ def read_traces(path: Path, depth: int) -> None:
         except NotationError:
             continue
     if depth > READ:
-        write_trace(calls)
-        path.write_bytes(write_table(calls, ()))
+        path.write_bytes(gzip.compress(write_trace(calls).encode()))
         read(path)
 
 
