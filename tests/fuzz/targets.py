@@ -95,16 +95,14 @@ def read_generation(path: Path, depth: int) -> None:
 
 
 def read_sweep(path: Path, depth: int) -> None:
-    """As `profkit report` of a sweep, and `sweep --resume --plan`."""
-    from profkit.kernels.sweep.journal import read_request
-    from profkit.kernels.sweep.journal import read_sweep as read
+    """As `profkit report` of a sweep."""
+    from profkit.kernels.sweep.request import read_sweep as read
     from profkit.profiling.export import ExportOptions, export
 
     read(path)
     for form in ("terminal",) if depth == SHOW else ():
         for _ in export(ExportOptions((path,), form)).pieces:
             pass
-    read_request(path, plan=True)
 
 
 def read_history(path: Path, depth: int) -> None:
