@@ -28,9 +28,7 @@ HEAVY = {
 HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 # Only the processes that measure or judge load these: they are torch and Triton, from the first line on.
 BENCH = (
-    "evaluation/evaluator",
     "evaluation/judging",
-    "evaluation/feedback",
     "evaluation/functions",
     "kernels/operations/cuda/",
     "kernels/operations/in_float64.py",
@@ -44,22 +42,20 @@ BENCH = (
     "kernels/evaluation/judging/fresh_values.py",
     "kernels/evaluation/judging/judge.py",
     "kernels/evaluation/candidate/devices.py",
-    "kernels/evaluation/judging/batches.py",
-    "kernels/evaluation/judging/trial_timer.py",
+    "kernels/evaluation/judging/pairs.py",
     "kernels/evaluation/judging/trial.py",
     "kernels/evaluation/judging/reference.py",
     "kernels/evaluation/enabling",
     "kernels/evaluation/suites/capture.py",
     "kernels/evaluation/suites/op",
-    "kernels/evaluation/suites/user_file.py",
     "kernels/evaluation/suites/values.py",
 )
 LATE = ("profkit.core.process_tree",)
 STANDARD_ONLY = ("runtime/region/", "runtime/passes/host/")  # what is loaded into somebody's program
 # In a tool's folder these start the tool, and those need to know where it is; all other files read, or build command
 # lines out of what they are given.
-RUNNERS = {"programs.py", "find.py", "probe.py", "export.py", "checks.py"}
-CALLERS = RUNNERS | {"record.py", "region_trial.py"}
+RUNNERS = {"programs.py", "find.py", "probe.py", "export.py"}
+CALLERS = RUNNERS | {"record.py"}
 
 
 def package_of(parts: tuple[str, ...]) -> str:
@@ -276,7 +272,7 @@ def test_a_reader_needs_no_tool() -> None:
     found = [
         f"{place(path)}:{line} imports {name}"
         for path in FILES
-        if place(path).startswith("profilers/") and path.name not in CALLERS | {"profiler.py"}
+        if place(path).startswith("profilers/") and path.name not in CALLERS
         for line, name in imports_of(path)
         if name.startswith("profkit.profilers.") and {f"{part}.py" for part in name.split(".")} & CALLERS
     ]

@@ -37,7 +37,7 @@ from profkit.core.types import (
     Verdict,
     Workload,
 )
-from profkit.profilers.registry import find_profiler
+from profkit.profilers.registry import PROFILERS
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def profiler_group(name: str) -> CheckGroup:
     """The checks of a profiler, loaded when they are run."""
 
     def run() -> Iterable[Check]:
-        profiler = find_profiler(name)
+        profiler = PROFILERS.get(name)
         return profiler.checks() if profiler is not None else ()
 
     return CheckGroup(name, run)
@@ -162,7 +162,7 @@ class Backend(Protocol):
     time_concern: str = "trace"  # the summary that says where the time goes
     report_concerns: frozenset[str] = frozenset()  # summaries of a report that are shown without a value, too
     # Wall seconds for warm-up and samples in one process.
-    sampling: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+    sampling: Mapping[Depth, float] = {"gate": 5.0, "standard": 5.0, "full": 30.0}
     # What a whole run may take where the user says nothing: so many plain runs, and seconds. None: as long as it needs.
     allowances: Mapping[Depth, tuple[float, float] | None] = {
         "gate": (10.0, 15.0),

@@ -1,45 +1,15 @@
-"""What profkit asks of a profiler, as types: one object per tool, listed in `registry.py`.
-
-An object is cheap to load: its readers, its recipe and its checks are imported when they are called.
-"""
+"""What profkit asks of a profiler, as types: one object per tool, listed in `registry.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Machine, Report, Step
-
-
-class Profiler(Protocol):
-    """One tool that records: which reports of it can be read, how it is called, and what its errors mean.
-
-    What a tool cannot do is None: `recorder` where `profkit record` does not start it, `explain` where it is no program
-    of its own that could print an error.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name in documents (`Step.tool`, `Report.tool`) and on the command line."""
-
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """Its reports. A file is compared with them in this order."""
-
-    @property
-    def recorder(self) -> Recorder | None:
-        """How `profkit record` makes one report."""
-
-    @property
-    def explain(self) -> Callable[[str, int], Fault | None] | None:
-        """What a printed text and an exit code mean; the function returns None for what it does not know."""
-
-    def checks(self) -> Iterable[Check]:
-        """What the doctor says of this tool, after trying it; empty for a tool that needs no check."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +25,6 @@ class Conversion:
     by_hand: str
 
 
-TimeLine = Callable[[Path, Sequence[Path], Callable[[int], None]], Iterator[str]]
-
-
 @dataclass(frozen=True)
 class Format:
     """One kind of report, recognised by its content: a file by its first 64 KiB, a folder by what lies in it.
@@ -66,9 +33,6 @@ class Format:
     UnreadableReport. `as_text` is the line that exports a binary report as text, which can be scrubbed; None where the
     report is text. {name} in it is the file's name, {stem} the name without its suffix.
 
-    `time_line` gives the report as trace events in JSON, piece by piece; it takes the report, the records that
-    processes left of their regions, and a function that it calls with the number of events so far. None: the report
-    has no times.
     `has_stacks`: `read` returns the sampled stacks. `facts_are_conditions`: the report's facts say how was measured;
     those of other reports are shown as notes.
     """
@@ -81,7 +45,6 @@ class Format:
     as_text: str | None = None
     is_folder: Callable[[Path], bool] | None = None
     conversion: Conversion | None = None
-    time_line: TimeLine | None = None
     has_stacks: bool = False
     facts_are_conditions: bool = False
 
@@ -114,19 +77,35 @@ class Recorder:
     """How a tool records one report.
 
     `step` raises MachineError where the tool cannot do it here. `collect` brings what the step left to the report's
-    path and returns remarks; None where the step writes it there itself. `rescue` does so after a Ctrl-C, and returns
-    where it is. `check_target` raises UsageError for a path that must not be replaced; None where a report is a file.
-    `picks_kernel`: it can count one kernel alone. `follows_region`: a marked region changes what is recorded.
-    `uses_gpu`: it records a GPU, which nobody else should use meanwhile.
+    path and returns remarks; None where the step writes it there itself. `check_target` raises UsageError for a path
+    that must not be replaced; None where a report is a file. `picks_kernel`: it can count one kernel alone.
+    `follows_region`: a marked region changes what is recorded. `uses_gpu`: it records a GPU, which nobody else should
+    use meanwhile.
     """
 
     step: Callable[[RecordRequest], Step]
     collect: Callable[[RecordRequest], tuple[str, ...]] | None = None
-    rescue: Callable[[RecordRequest], Path | None] | None = None
     check_target: Callable[[Path], None] | None = None
     picks_kernel: bool = False
     follows_region: bool = True
     uses_gpu: bool = False
+
+
+@dataclass(frozen=True)
+class Profiler:
+    """One tool that records: which reports of it can be read, how it is called, and what its errors mean.
+
+    `name` stands in documents (`Step.tool`, `Report.tool`) and on the command line. A file is compared with `formats`
+    in their order. `recorder`: how `profkit record` makes one report; None where it does not start it. `explain`: what
+    a printed text and an exit code mean, None for what it does not know; absent where it is no program of its own.
+    `checks`: what the doctor says of it, after trying it.
+    """
+
+    name: str
+    formats: tuple[Format, ...]
+    recorder: Recorder | None = None
+    explain: Callable[[str, int], Fault | None] | None = None
+    checks: Callable[[], Iterable[Check]] = tuple
 
 
 def lazy_function(name: str) -> Callable[..., Any]:

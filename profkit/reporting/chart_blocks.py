@@ -147,8 +147,3 @@ class Charts(Block):
             blocks += [Paragraph(caption)] if caption and any(drawn) else []
             blocks += [Paragraph("\n".join(lines), pre=True) for lines in drawn if lines]
         return [*blocks, *(chart for chart in self.charts if not isinstance(chart, Chart))]
-
-
-@dataclass(frozen=True)
-class NoChart(Paragraph):
-    """Why there is no chart."""

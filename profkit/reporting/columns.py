@@ -90,10 +90,9 @@ def sortable_table(
     note: Text = "",
     hint: str = "part of a name",
     reference: tuple[Block, ...] = (),
-    shown: int = _MOST,
 ) -> SortableTable:
     """A table that sorts and filters; `names` are found by the filter too."""
-    first = rows[:shown]
+    first = rows[:_MOST]
     values = [(c, tuple(_value(c.value(row)) for row in first)) for c in columns]
     known = [
         (c, own)

@@ -87,7 +87,6 @@ class Span:
     status: Status | None = None
     source: Footnote | None = None
     link: str | None = None  # a file beside the report, as a relative path, or `#anchor`
-    address: str | None = None  # of a page of the web, which the user named and no document
     mark: str = ""
     series: int | None = None
 
@@ -273,18 +272,6 @@ class OnScreen(Block):
 
 
 @dataclass(frozen=True)
-class Sourced(Block):
-    """Blocks whose numbers have footnotes, for a format that shows these; others show `otherwise`."""
-
-    blocks: tuple[Block, ...]
-    otherwise: tuple[Block, ...] = ()
-
-    def plain(self) -> Sequence[Block]:
-        """What formats without footnotes show."""
-        return self.otherwise
-
-
-@dataclass(frozen=True)
 class StatusRow:
     """How one or several things stand that share a reason. `below` is what to try, or what else is known of it."""
 
@@ -373,7 +360,7 @@ def walk(blocks: Sequence[Block]) -> Iterator[Block]:
     """The blocks and all inside of them."""
     for block in blocks:
         yield block
-        if isinstance(block, Section | Detail | OnScreen | Sourced):
+        if isinstance(block, Section | Detail | OnScreen):
             yield from walk(block.blocks)
 
 

@@ -10,7 +10,7 @@ from profkit.reporting.chart_blocks import Charts, FlameGraph, StackedBar, Winne
 from profkit.reporting.charts.draw import SERIES, draw, draw_stacked
 from profkit.reporting.charts.marks import Chart
 from profkit.reporting.columns import SortableTable
-from profkit.reporting.forges.ci import Annotations, Cases
+from profkit.reporting.forges import Annotations, Cases
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
 from profkit.reporting.html.graphs import flame_data, flame_html, sortable_html
 from profkit.reporting.view import (
@@ -24,7 +24,6 @@ from profkit.reporting.view import (
     Items,
     Paragraph,
     Section,
-    Sourced,
     Span,
     Status,
     Statuses,
@@ -92,8 +91,6 @@ class PageBlocks:
         if span.source is not None:
             kind = span.source.quality.partition(":")[0]
             return element("a", *inside, class_=f"n {kind}", href=f"#s{self.number(span.source)}")
-        if span.address is not None:
-            return element("a", *inside, href=span.address, rel="noreferrer")
         if span.link is not None:
             href = span.link if span.link.startswith("#") else link(span.link)
             return element("a", *inside, href=href)
@@ -163,8 +160,6 @@ class PageBlocks:
                 assert isinstance(data, list)
                 data.append(flame_data(block.flame))
                 return flame_html(block)
-            case Sourced():
-                return self.body(block.blocks)
             case Cases() | Annotations():
                 return Html("")
         return together(map(self.block, block.plain()))

@@ -10,7 +10,7 @@ from pathlib import Path
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import PassResult, RunDocument, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
-from profkit.reporting.forges.ci import Case, Cases, CaseState
+from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.cprofile.read import read_cprofile, read_pass_notes
+from profkit.profilers.cprofile import read_cprofile, read_pass_notes
 from profkit.runtime.passes.command import HOST_PROGRAM
-from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
+from profkit.runtime.passes.read import read_tracemalloc
 
 PROGRAM = """
 import time

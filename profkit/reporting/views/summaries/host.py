@@ -252,7 +252,7 @@ _MOST_TUNINGS = 6  # kernels in the table: more were tuned by hardly any workloa
 
 
 def triton_text(facts: ConcernFacts) -> SummaryText | None:
-    """Tuning and compiling of the process that did most of it, and whether another pass ran other configurations.
+    """Tuning of the process that did most of it, and whether another pass ran other configurations.
 
     None where no process told of Triton.
     """
@@ -260,7 +260,7 @@ def triton_text(facts: ConcernFacts) -> SummaryText | None:
     if not works:
         return None
     timed = [work for work in works if work.pass_name == "timing"]
-    shown = max(timed or works, key=lambda work: (_tuned_seconds(work), work.compile_seconds or 0.0))
+    shown = max(timed or works, key=_tuned_seconds)
     rows = [
         (
             shorten(tuning.kernel, 28),
@@ -276,18 +276,13 @@ def triton_text(facts: ConcernFacts) -> SummaryText | None:
     tuned = [tuning for tuning in shown.tunings if not tuning.cached]
     names = list(dict.fromkeys(tuning.kernel for tuning in tuned or shown.tunings))
     kernels = shorten(names[0], 40) if len(names) == 1 else plural(len(names), "kernel")
-    headline = f"Triton loaded {plural(shown.binaries, 'kernel')}"
+    headline = f"Triton's choice for {kernels} came from its cache on disk"
     if tuned:
         headline = f"Triton tuned {kernels} in {format_quantity(_tuned_seconds(shown), 's')}"
-    elif shown.tunings:
-        headline = f"Triton's choice for {kernels} came from its cache on disk"
-    if shown.compile_seconds:
-        new = plural(shown.binaries - (shown.cached or 0), "kernel")
-        headline += f"; it compiled {new} in {format_quantity(shown.compile_seconds, 's')} or more"
     timings = facts.document.timings
     # A benchmark's warm-up and what came before it are in no sample.
     left_out = bool(timings) and all(timing.kind == "benchmark" for timing in timings)
-    end = "; left out of every time." if left_out and (tuned or shown.compile_seconds) else "."
+    end = "; left out of every time." if left_out and tuned else "."
     return summary_text("triton", headline + end, (), [table], _disagreements(works, shown))
 
 

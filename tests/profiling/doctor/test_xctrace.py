@@ -1,0 +1,61 @@
+"""What the doctor says of xctrace, by what its programs print. The texts are typed after public examples of them."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import Check
+from profkit.profilers.xctrace.find import XctraceAbility, judge_xctrace, xctrace_checks
+from tests.mac_stand_in import programs
+
+DEVELOPER = "/Applications/Xcode.app/Contents/Developer"
+ABLE = XctraceAbility(
+    Path(f"{DEVELOPER}/usr/bin/xctrace"),
+    "16.0 (17F42)",
+    True,
+    templates=("CPU Counters", "Metal System Trace", "Time Profiler"),
+    instruments=("Metal GPU Counters",),
+)
+
+
+def told(xctrace: XctraceAbility = ABLE) -> dict[str, Check]:
+    return {check.name: check for check in judge_xctrace(xctrace)}
+
+
+def test_an_xctrace_that_lists_all_templates_is_ok() -> None:
+    assert {name: check.state for name, check in told().items()} == {"xctrace": "ok", "templates": "ok"}
+    assert told()["xctrace"].version == "16.0 (17F42)"
+    absent = told(XctraceAbility(None, None, False, "there is no xcrun here", "install Xcode"))
+    assert (absent["xctrace"].state, absent["xctrace"].fix) == ("missing", "install Xcode")
+
+
+def test_an_xctrace_that_does_not_answer_is_refused_with_its_reason() -> None:
+    found = told(replace(ABLE, works=False, version=None, reason="crashed", fix="reinstall"))
+    assert (found["xctrace"].state, found["xctrace"].detail, found["xctrace"].fix) == (
+        "refused",
+        "crashed",
+        "reinstall",
+    )
+    assert "templates" not in found
+
+
+def test_all_of_it_on_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    xctrace = tmp_path / "xctrace"
+    listed = "== Standard Templates ==\nMetal System Trace\nTime Profiler\nCPU Counters\n"
+    xctrace.write_text(
+        '#!/bin/sh\ncase "$*" in\nversion) echo "xctrace version 16.0 (17F42)";;\n'
+        f'"list templates") printf "{listed}";;\nesac\n'
+    )
+    xctrace.chmod(0o755)
+    answers: dict[str, str | int] = {
+        "xcrun --find xctrace": f"{xctrace}\n",
+    }
+    monkeypatch.setenv("PATH", str(programs(tmp_path / "bin", answers)))
+    monkeypatch.delenv("PROFKIT_XCTRACE", raising=False)
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    found = {check.name: check.state for check in xctrace_checks()}
+    assert (found["xctrace"], found["templates"]) == ("ok", "ok")
