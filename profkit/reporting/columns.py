@@ -11,7 +11,7 @@ from profkit.reporting.view import Block, DataTable, TableColumn, Text, plain_te
 
 Row = TypeVar("Row")
 CellValue: TypeAlias = float | str | None
-_MOST = 5000  # rows of a page: more make it slow to open, and are in the JSON document
+_MOST = 4000  # rows of a page: more make it slow to open, and are in the JSON document
 
 
 @dataclass(frozen=True)

@@ -256,7 +256,8 @@ def _brief_rows(document: RunDocument, rows: Sequence[StatusRow]) -> Iterator[St
     above = {one.about.target for one in actions(document) if one.about} if not concluded(document) else set()
     for status in dict.fromkeys(row.status for row in rows):
         same = [row for row in rows if row.status is status]
-        named = [row for row in same if status in (Status.PASS, Status.NONE) or row.names[0] in above]
+        fine = status in (Status.PASS, Status.NONE)
+        named = [row for row in same if not row.place and (fine or row.names[0] in above)]
         if named:
             reason = "see above" if status is Status.FAIL else ""
             yield StatusRow(status, same[0].word, tuple(name for row in named for name in row.names), reason)

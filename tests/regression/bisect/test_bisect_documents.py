@@ -1,4 +1,4 @@
-"""What a bisection leaves and shows: its JSON by the published schema, and the page with the row of commits."""
+"""What a bisection leaves and shows: its JSON by the published schema, and the page."""
 
 from __future__ import annotations
 
@@ -57,24 +57,17 @@ def test_the_document_is_one_by_its_schema() -> None:
         checker.validate(told)
 
 
-def test_the_page_has_the_answer_and_each_test_and_each_probability() -> None:
+def test_the_page_has_the_answer_and_each_test() -> None:
     page = render(view(document("<script>alert(1)</script> & 'x'"), "reports/b")).replace("\xa0", " ")
     assert "made it 20 % slower (probability 97 %)" in page
     assert "<script>alert" not in page
-    assert page.index("made it 20 % slower") < page.index('class="chart commits"')
-    chart = page[page.index('class="chart commits"') :].partition("</svg>")[0]
-    assert chart.count("<circle") == 3  # the tests against the good end
-    assert "+1.0 % [-5.0, +8.0], 4 pairs" in chart
-    chances = page[page.index('class="chart chances"') :].partition("</svg>")[0]
-    assert chances.count('class="s1"') == 2
-    assert f"{ROW[3][:10]} 97 %" in chances
+    assert "+1.0 % [-5.0, +8.0]" in page
 
 
-def test_a_bisection_without_a_search_has_no_row_of_commits() -> None:
+def test_a_bisection_without_a_search_says_so() -> None:
     whole = document()
     ends = BisectSearch(ROW[0], ROW[1:], steps=whole.searches[0].steps[:1], state="same")
     page = render(view(BisectDocument("", ("a",), None, ".", "v1", "HEAD", whole.options, (ends,))))
-    assert 'class="chart commits"' not in page
     assert "Nothing was searched" in page
 
 

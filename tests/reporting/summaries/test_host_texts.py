@@ -91,7 +91,7 @@ def test_import_time_stands_apart_from_python_time() -> None:
         "10",
     )
     imports = "Imports, each with what it imports in turn"
-    assert rows_of(summary, imports) == [("<module> __init__.py:1", "6.7 %", "66.7 %", "1")]
+    assert rows_of(summary, imports) == [("torch/__init__.py", "6.7 %", "66.7 %", "1")]
 
 
 def test_a_profile_of_samples_is_told_from_those_of_cprofile_and_callgrind() -> None:
