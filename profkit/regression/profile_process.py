@@ -23,8 +23,8 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.run_folder import read_run
-from profkit.core.types import Depth, RunDocument
-from profkit.regression.nightly import config_values as values
+from profkit.core.types import Depth, PassName, RunDocument
+from profkit.regression import options as values
 from profkit.runtime.passes.command import START_NOTHING
 
 # `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
@@ -56,20 +56,20 @@ class ProfileRequest:
     """
 
     name: str
-    command: values.Command = ()
-    backend: Annotated[str, values.backend] = "auto"
+    command: values.Command
+    backend: str = "auto"
     depth: Depth = "gate"
-    passes: Annotated[tuple[str, ...] | None, values.pass_names] = None
-    targets: Annotated[Path | None, values.file] = None
+    passes: tuple[PassName, ...] | None = None
+    targets: values.Place | None = None
     env: values.Variables = field(default_factory=dict)
-    cwd: Annotated[Path, values.folder] = Path()
+    cwd: values.Place = Path()
     timeout: values.Seconds | None = None
     budget: values.Seconds = 600.0
     timing: values.Seconds | None = None  # of sampling in one process, as `profile --sampling` takes it
-    precision: Annotated[float, values.number(0.0001, 0.5, 0.01)] = 0.01
+    precision: Annotated[float, values.number(0.0001, 0.5)] = 0.01
     cold: bool = False
     limit: float | None = None  # seconds for its passes, as `profile --budget` takes it; no key of a file
-    on: Annotated[str | None, values.places] = None  # another place, as `profile --on` takes it
+    on: str | None = None  # another place, as `profile --on` takes it
     on_python: str | None = None
 
 

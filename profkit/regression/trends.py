@@ -31,10 +31,11 @@ from profkit.core.types import (
 )
 from profkit.core.types.history import SUMMARY_DAYS
 from profkit.regression.change_points import SeriesFindings, examine_series
-from profkit.regression.detection import rule_for, segments_of
+from profkit.regression.detection.nights import segments_of
+from profkit.regression.detection.rules import rule_for
 from profkit.regression.history import History, HistoryFilter
+from profkit.regression.history.rows import iso_time, microseconds
 from profkit.regression.history.store import ALL
-from profkit.regression.times import iso_time, microseconds
 
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
 # are thousands; of an evaluation the speed-up over all tests.
@@ -58,7 +59,7 @@ def trends_of(
     Each part may hold `*` and `?`. A metric that is left out is `time.median`, of a sweep `time.geometric_mean`, or all
     of them where a workload has no such. Raises UsageError where a pattern names nothing.
     """
-    known = history.series(chosen, samples=False)
+    known = history.series(chosen)
     matches: dict[tuple[SeriesKey, str], Series] = {}
     for pattern in patterns or ("*",):
         matching = _matching_series(known, pattern)
@@ -156,7 +157,7 @@ def summarize_history(
             since = iso_time(microseconds(entries[-1].started) - days * _DAY)
             chosen = HistoryFilter(since=since)
             entries = history.entries(chosen)
-        known = history.series(chosen, samples=False)
+        known = history.series(chosen)
         accepted = history.accepted()
         told.end(f"{len(entries)} runs, {len(known)} series")
         told.begin("look for changes", f"{len(known)} series")

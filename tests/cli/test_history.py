@@ -67,14 +67,9 @@ def test_one_that_cannot_be_read_does_not_cost_the_others(run: Path, tmp_path: P
 
 
 def test_a_report_may_be_given_a_workload_and_a_commit(tmp_path: Path) -> None:
-    profkit("history", "add", REPORT, "-w", "my tools", "--commit", "abc123", "--night", "n1", cwd=tmp_path)
+    profkit("history", "add", REPORT, "-w", "my tools", "--commit", "abc123", cwd=tmp_path)
     shown = profkit("history", "show", "--format", "json", cwd=tmp_path).json()
-    assert (shown["schema"], shown["workload"], shown["commit"], shown["night"]) == (
-        "profkit.entry/1",
-        "my tools",
-        "abc123",
-        "n1",
-    )
+    assert (shown["schema"], shown["workload"], shown["commit"]) == ("profkit.entry/1", "my tools", "abc123")
     assert {one["key"]["workload"] for one in shown["values"]} == {"my tools"}
 
 

@@ -321,8 +321,8 @@ def history(n: int) -> bytes:
     """Many entries, one each second."""
     from dataclasses import replace
 
+    from profkit.regression.history.actions import entry_at
     from profkit.regression.history.store import open_history
-    from profkit.regression.history_actions import entry_at
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "history.sqlite"

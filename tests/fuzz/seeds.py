@@ -188,8 +188,8 @@ def sweeps() -> tuple[bytes, ...]:
 @functools.cache
 def histories() -> tuple[bytes, ...]:
     """A history with a few runs."""
+    from profkit.regression.history.actions import entry_at
     from profkit.regression.history.store import open_history
-    from profkit.regression.history_actions import entry_at
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "history.sqlite"

@@ -166,6 +166,7 @@ def read_bisection(path: Path, depth: int) -> None:
     from math import log
 
     from profkit.regression.bisect.measure import observed
+
     from profkit.regression.bisect.search import Move, Rules, is_enough, next_move
     from profkit.regression.bisect.state import read_state
     from profkit.reporting import terminal

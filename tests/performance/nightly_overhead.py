@@ -94,7 +94,7 @@ def main() -> None:
 def _read(folder: Path) -> float:
     with open_history(folder / "history.sqlite", read_only=True) as history:
         start = time.process_time()
-        history.series(samples=False)
+        history.series()
         return time.process_time() - start
 
 

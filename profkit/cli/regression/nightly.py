@@ -93,13 +93,14 @@ def _plan(config: NightConfig, options: NightOptions, output: OutputFormat) -> N
 
 def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
     from profkit.core.signals import defer_interrupts
-    from profkit.regression.nightly.night import annotations_of
     from profkit.regression.nightly.workflow import run_night
+    from profkit.reporting.forges.step import annotations_in_step
+    from profkit.reporting.views.night import view
 
     night, folder = run_night(config, options, progress)
     with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
         _print(night, folder, output)
-        sys.stderr.write(annotations_of(config.notify, night))
+        sys.stderr.write(annotations_in_step(view(night)))
     return night.exit_code
 
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from profkit.core.types.bisect import BisectDocument as BisectDocument
     from profkit.core.types.bisect import BisectOptions as BisectOptions
     from profkit.core.types.bisect import BisectPart as BisectPart
-    from profkit.core.types.bisect import BisectPlan as BisectPlan
     from profkit.core.types.bisect import BisectSearch as BisectSearch
     from profkit.core.types.bisect import BisectState as BisectState
     from profkit.core.types.bisect import BisectStep as BisectStep
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import KernelChangeWord as KernelChangeWord
     from profkit.core.types.comparison import Look as Look
     from profkit.core.types.comparison import Pairing as Pairing
-    from profkit.core.types.comparison import RoleSign as RoleSign
     from profkit.core.types.comparison import Sample as Sample
     from profkit.core.types.comparison import Side as Side
     from profkit.core.types.comparison import SuiteOutcome as SuiteOutcome
@@ -177,11 +175,11 @@ if TYPE_CHECKING:
     from profkit.core.types.sweep import SweepDocument as SweepDocument
 
 _NAMES = {
-    "bisect": "BisectDocument BisectOptions BisectPart BisectPlan BisectSearch BisectState BisectStep SkippedCommit",
+    "bisect": "BisectDocument BisectOptions BisectPart BisectSearch BisectState BisectStep SkippedCommit",
     "comparison": (
         "BlamedLine Cause Change ChangeWord ComparedEnding ComparedSuite ComparedWorkload Comparison "
         "ComparisonOutcome Course Difference Fact Feature Fingerprint FunctionChange InsightChange InsightWord "
-        "KernelChange KernelChangeWord Look Pairing RoleSign Sample Side SuiteOutcome Tier"
+        "KernelChange KernelChangeWord Look Pairing Sample Side SuiteOutcome Tier"
     ),
     "evaluation": "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus",
     "exchange": "Directive SampleSet Switch TritonWork Tuning",

@@ -119,12 +119,6 @@ class Change:
 KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
 
 
-# Why a kernel of one run is another one of the other run: a similar name, the same operation of a framework, the same
-# grid and block, as many calls per iteration, the only own code without a counterpart, the only kernel of both runs of
-# one program.
-RoleSign = Literal["name", "operation", "shape", "calls", "alone", "only"]
-
-
 @dataclass(frozen=True)
 class KernelChange:
     """One kernel in both runs. Seconds are GPU time per iteration; None where the kernel is not in that run."""
@@ -137,10 +131,9 @@ class KernelChange:
     candidate_calls: float | None = None
     launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
     share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
-    # Where it has another name in the baseline and was paired by its role: that name, its grid and block, and why.
+    # Where it is the only kernel of both runs, and has another name in the baseline: that name, its grid and block.
     baseline_name: str | None = None
     baseline_launch: str | None = None
-    paired_by: tuple[RoleSign, ...] = ()
     noise: float | None = None  # seconds by which one trace differs from the next
     doubt: Fact | None = None  # what may have made the change
 

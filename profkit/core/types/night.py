@@ -173,7 +173,7 @@ class Night:
 
 @dataclass(frozen=True)
 class PlannedWorkload:
-    """What a night would do with one workload. Seconds: `usual` as it took before, `most` as it may take."""
+    """What a night would do with one workload, in at most so many seconds."""
 
     name: str
     command: tuple[str, ...]
@@ -182,7 +182,6 @@ class PlannedWorkload:
     passes: tuple[str, ...]
     gates: tuple[str, ...]
     most: float
-    usual: float | None = None  # None: it never ran
     runs: float | None = None  # what its passes are expected to cost, in plain runs of the workload
     message: str | None = None  # why it could not be planned
     fix: str | None = None
@@ -199,8 +198,5 @@ class NightPlan:
     history: str
     output: str
     workloads: tuple[PlannedWorkload, ...]
-    confirm: float  # at most for each candidate regression
     most: float
-    usual: float | None = None  # of the longest of the last nights, all included
     pairs: float = 0.0  # at most for each workload beside the last good commit
-    counts: float = 0.0  # at most in all, for counts of base commits that are not known yet

@@ -7,7 +7,7 @@ tried in the order of RULES: what is outside of the program first, then what it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from math import log, prod
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
@@ -15,13 +15,10 @@ from profkit.analysis.summaries.readings import traced_iterations
 from profkit.backends import kernel_word
 from profkit.core.types import Cause, Change, Fact, FunctionChange, KernelChange, RunDocument, Scope
 from profkit.regression.compare.evidence import Evidence, change_fact, moved
-from profkit.regression.compare.kernels import KernelPair, added_seconds, added_value, counts_chosen_launches
+from profkit.regression.compare.kernels import KernelPair, added_value, counts_chosen_launches
 from profkit.regression.compare.machine import find_machine_causes, find_performance_state
 
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
-SAME_TOTAL = 0.02  # the total is the same within this
-MOVED_SHARE = 0.02  # of the total: what moved at least
-ENCODER_SHARE = 0.1  # of what was added: less explains nothing
 CALLS_SHARE = 0.01  # of the GPU time
 CALLS_APART = 0.02  # calls per iteration, relative: the ends of a trace cut through an iteration
 TOLD_BY_WORK = 0.5  # of the logarithm of the time's ratio: so much of it the instructions tell
@@ -173,49 +170,8 @@ def _block_limits(evidence: Evidence, pair: KernelPair) -> dict[str, float]:
 # ---------------------------------------------------------------- which kernels, how often
 
 
-def _find_moved_work(evidence: Evidence) -> Iterator[Cause]:
-    """One kernel or function takes more, another as much less, and the whole is what it was."""
-    kernels = [(k.name, added_seconds(k)) for k in evidence.kernels if k.word not in ("same", "ambiguous")]
-    before = sum(k.baseline_seconds or 0.0 for k in evidence.kernels)
-    after = sum(k.candidate_seconds or 0.0 for k in evidence.kernels)
-    yield from _moved_cause(kernels, before, after, "s")
-    functions = [(f.name, added_value(f)) for f in evidence.functions if f.unit == "instructions"]
-    before, after = (
-        next((p.total for p in run.profiles if p.unit == "instructions"), 0.0)
-        for run in (evidence.baseline, evidence.candidate)
-    )
-    yield from _moved_cause(functions, before, after, "")
-
-
-def _moved_cause(
-    parts: Sequence[tuple[str, float]], before: float, after: float, unit: str
-) -> Iterator[Cause]:
-    if before <= 0 or abs(after / before - 1) > SAME_TOTAL:
-        return
-    up = sorted((part for part in parts if part[1] > 0), key=lambda part: -part[1])
-    down = sorted((part for part in parts if part[1] < 0), key=lambda part: part[1])
-    size = min(sum(size for _, size in up), -sum(size for _, size in down))
-    if size >= MOVED_SHARE * before:
-        numbers = {"share": size / before, "more_down": len(down) - 1, "more_up": len(up) - 1}
-        said = Fact("moved-time" if unit else "moved-work", numbers, {"down": down[0][0], "up": up[0][0]})
-        yield Cause("moved", said, evidence=tuple(_added(*part, unit) for part in (*up[:2], *down[:2])))
-
-
 def _added(name: str, size: float, unit: str = "") -> Fact:
     return Fact.of("added", name=name, size=size, unit=unit)
-
-
-def _find_slower_encoders(evidence: Evidence) -> Iterator[Cause]:
-    """The Metal encoders with most of the time that was added: their trace has no counters that would say why."""
-    added = sum(map(added_seconds, evidence.kernels))
-    if kernel_word(evidence.candidate.backend) != "encoder" or added <= 0:
-        return
-    slower = [k for k in evidence.kernels if k.word == "slower" and added_seconds(k) >= ENCODER_SHARE * added]
-    for encoder in sorted(slower, key=added_seconds, reverse=True)[:_NAMED]:
-        before, after = encoder.baseline_seconds or 0.0, encoder.candidate_seconds or 0.0
-        share = min(1.0, added_seconds(encoder) / added)
-        said = Fact.of("encoder", kernel=encoder.name, before=before, after=after, share=share)
-        yield Cause("encoder", said, _scope(encoder), (moved("seconds per iteration", before, after, "s"),))
 
 
 def _scope(kernel: KernelChange) -> Scope:
@@ -374,8 +330,6 @@ RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     _find_other_kernels,
     _find_autotuning,
     _find_shapes_and_occupancy,
-    _find_moved_work,
-    _find_slower_encoders,
     _find_call_counts,
     _find_launch_counts,
     _find_idle_device,

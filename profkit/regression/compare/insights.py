@@ -9,9 +9,8 @@ from functools import cached_property
 from profkit.analysis.insights import find_insights
 from profkit.core.types import Fact, Insight, InsightChange, InsightWord, Reading, RunDocument, Scope
 from profkit.regression.compare.evidence import moved
-from profkit.regression.compare.kernels import MatchedKernels, counts_chosen_launches
+from profkit.regression.compare.kernels import MatchedKernels, counts_chosen_launches, renamed_kernels
 from profkit.regression.compare.metrics import readings_of
-from profkit.regression.compare.roles import renamed_kernels
 
 HARDLY = 0.03  # relative: values that moved by no more did not make a problem come or go
 _Place = tuple[str, str | None, str | None]

@@ -12,7 +12,6 @@ from profkit.analysis.metrics import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import UsageError
-from profkit.core.formatting import format_quantity
 from profkit.core.statistics import combine_processes
 from profkit.core.types import Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
 from profkit.hardware.conditions import lost_shares
@@ -20,7 +19,6 @@ from profkit.hardware.conditions import lost_shares
 # Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
 KERNELS_KEPT = 20
 ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 3 %
-CONTRADICTS = 0.01  # half of the smallest change of a time that counts; of a run that is whole both are equal
 # Of a kernel is kept what is good in one direction, and these, which tell why that moved.
 _CAUSES = ("launch.registers", "launch.shared", "launch.blocks", "clock.sm", "instructions", "flops.tensor")
 # Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
@@ -34,7 +32,7 @@ def entry_of(
 ) -> Entry:
     """What a history keeps of a run: all readings of the run and its regions that have a value, and those of kernels.
 
-    The median time of a region comes with its interval and the raw samples of every process. Kernels are the 20 with
+    The median time of a region comes with its interval. Kernels are the 20 with
     the most GPU time. Functions are not kept: their names change with every build. `id` names a report that holds no
     run, by its content. Raises UsageError (2) for a run that is still under way, or does not say when it started.
     """
@@ -143,8 +141,6 @@ def _collect_values(document: RunDocument, iterations: int) -> Iterator[Value]:
 def _value(document: RunDocument, reading: Reading, timing: Timing | None, iterations: int) -> Value:
     value = float(reading.value or 0.0)
     low = high = None
-    groups: tuple[tuple[float, ...], ...] = ()
-    doubt = reading.doubt
     if reading.scope.kind == "run" and reading.metric in _SUMS:
         value /= iterations
     if reading.metric == "time.median" and timing is not None:
@@ -152,28 +148,9 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
         centre = combine_processes(groups)
         if centre is not None:
             low, high = centre.low, centre.high
-            doubt = doubt or _contradiction(value, centre.median)
-    return Value(
-        key=_key(document, reading.metric, reading.scope),
-        unit=reading.unit,
-        better=direction_of(reading.metric),
-        value=value,
-        quality=reading.quality,
-        low=low,
-        high=high,
-        groups=groups,
-        doubt=doubt,
-    )
-
-
-def _contradiction(value: float, median: float) -> str | None:
-    """Why a median cannot be believed that is not that of its own samples, as in a file that was changed by hand."""
-    if abs(value - median) <= CONTRADICTS * max(abs(value), abs(median)):
-        return None
-    return (
-        f"the run contradicts itself: the median is said to be {format_quantity(value, 's')}, and its samples have one "
-        f"of {format_quantity(median, 's')}"
-    )
+    key = _key(document, reading.metric, reading.scope)
+    better = direction_of(reading.metric)
+    return Value(key, reading.unit, better, value, reading.quality, low, high, reading.doubt)
 
 
 def _key(document: RunDocument, name: str, scope: Scope) -> SeriesKey:

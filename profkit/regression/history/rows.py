@@ -1,20 +1,12 @@
-"""Entries as rows of the tables, and back.
-
-Raw samples are stored as bytes in a row: float32, one group per process, thinned where there are very many.
-
-    u16      number of groups, then u32 the length of each
-    ...      the samples of all groups, one after the other; little endian throughout
-
-Four bytes a sample are enough: float32 is exact to 6e-8, and the steadiest clock of a GPU to 1e-4.
-"""
+"""Entries as rows of the tables, and back; moments as they are kept: UTC, to the microsecond, so that they sort."""
 
 from __future__ import annotations
 
 import json
 import math
-import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
 from profkit.core.codec import valid_text
@@ -22,62 +14,49 @@ from profkit.core.errors import UsageError
 from profkit.core.types import AcceptedChange, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
 from profkit.core.types.readings import Quality, ScopeKind
 from profkit.regression.history.entry import lost_of
-from profkit.regression.times import iso_time, microseconds
 
-# A run of the full depth takes some thousand samples in ten processes. 2048 tell every quantile to a per mille, and
-# at 8 kB a value a year of ten workloads stays below 100 MB.
-MOST_SAMPLES = 2048
-MOST_GROUPS = 64
-LEAST_PER_GROUP = 16
-_LARGEST = 3.4028234e38  # of float32
-
-Groups = tuple[tuple[float, ...], ...]
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SPAN = re.compile(r"(\d+)\s*(h|d|w|m|y|hours?|days?|weeks?|months?|years?)")
+_HOURS = {"h": 1, "d": 24, "w": 168, "m": 730, "y": 8766}
 
 
-def thin_samples(groups: Sequence[Sequence[float]]) -> tuple[Groups, int | None]:
-    """The groups with at most MOST_SAMPLES in all, and how many samples there were where some were left out.
+def parse_time(text: str) -> datetime:
+    """An ISO 8601 date or time with its offset, as UTC; without an offset it is UTC already.
 
-    Every process keeps its share, spread evenly over its samples in the order in which they were taken, so that
-    neither the distribution nor a drift is bent.
+    Raises UsageError where the text is no moment. Python 3.10 reads neither `Z` nor nanoseconds by itself.
     """
-    numbers = (tuple(sample for sample in group if abs(sample) <= _LARGEST) for group in groups)
-    processes = [group for group in numbers if group]
-    taken = sum(len(group) for group in processes)
-    if taken <= MOST_SAMPLES and len(processes) <= MOST_GROUPS:
-        return tuple(processes), None
-    chosen = [processes[index] for index in _even_indices(len(processes), MOST_GROUPS)]
-    each = max(LEAST_PER_GROUP, MOST_SAMPLES // len(chosen))
-    return tuple(tuple(group[index] for index in _even_indices(len(group), each)) for group in chosen), taken
-
-
-def pack_samples(groups: Groups) -> bytes | None:
-    """The groups as bytes; None where there are none."""
-    if not groups:
-        return None
-    flat = [sample for group in groups for sample in group]
-    lengths = map(len, groups)
-    return struct.pack(f"<H{len(groups)}I{len(flat)}f", len(groups), *lengths, *flat)
-
-
-def unpack_samples(blob: bytes | None) -> Groups:
-    """The groups behind packed bytes. Raises ValueError for what `pack_samples` never makes."""
-    if blob is None:
-        return ()
+    plain = re.sub(r"\s*(Z|z|UTC)$", "+00:00", text.strip())
+    plain = re.sub(r"[.,](\d+)", lambda match: "." + match[1].ljust(6, "0")[:6], plain)
     try:
-        (count,) = struct.unpack_from("<H", blob)
-        lengths = struct.unpack_from(f"<{count}I", blob, 2)
-        flat = struct.unpack(f"<{sum(lengths)}f", blob[2 + 4 * count :])
-    except (struct.error, OverflowError, MemoryError) as error:
-        raise ValueError(f"no packed samples: {error}") from error
-    ends = list(accumulate(lengths, initial=0))
-    return tuple(flat[begin:end] for begin, end in pairwise(ends))
+        moment = datetime.fromisoformat(plain)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{text[:60]!r} is not a date or time", "write it as 2026-11-20 or 2026-11-20T05:47:00+01:00"
+        ) from None
 
 
-def _even_indices(count: int, most: int) -> list[int]:
-    """At most `most` of the indices 0..count-1, evenly, both ends among them."""
-    if count <= most:
-        return list(range(count))
-    return [round(step * (count - 1) / (most - 1)) for step in range(most)]
+def microseconds(text: str) -> int:
+    """Microseconds since 1970 of an ISO 8601 text: what rows are ordered by. Raises UsageError."""
+    return (parse_time(text) - _UNIX_EPOCH) // timedelta(microseconds=1)
+
+
+def iso_time(micros: int) -> str:
+    """The moment as ISO 8601 in UTC; whole seconds without a fraction."""
+    when = _UNIX_EPOCH + timedelta(microseconds=micros)
+    return when.isoformat(timespec="microseconds" if when.microsecond else "seconds")
+
+
+def parse_since(text: str, now: datetime) -> int:
+    """What people write for "from when on": a date, a time, or a span before `now` (`30d`, `2 weeks`, `1y`)."""
+    span = _SPAN.fullmatch(text.strip().lower())
+    if span is None:
+        return microseconds(text)
+    try:
+        begin = now.astimezone(timezone.utc) - timedelta(hours=int(span[1]) * _HOURS[span[2][0]])
+        return (begin - _UNIX_EPOCH) // timedelta(microseconds=1)
+    except OverflowError as error:
+        raise UsageError(f"{text[:60]!r} is too long a time span", "30d, 12w or 1y") from error
 
 
 # ---------------------------------------------------------------- series
@@ -100,25 +79,21 @@ def series_of(row: tuple[Any, ...]) -> tuple[SeriesKey, str, Direction]:
 
 # ---------------------------------------------------------------- points
 
-POINT_COLUMNS = "series, entry, value, low, high, quality, doubt, taken, samples"
+POINT_COLUMNS = "series, entry, value, low, high, quality, doubt"
 
 
 def point_row(series: int, entry: int, value: Value) -> tuple[Any, ...]:
     """POINT_COLUMNS. Raises UsageError for no number."""
     if not math.isfinite(value.value):
         raise UsageError(f"{value.key.metric} of {value.key.workload} is {value.value}, which is no number")
-    groups, taken = thin_samples(value.groups)
     low, high = _finite_or_none(value.low), _finite_or_none(value.high)
-    doubt, taken = _valid_text_or_none(value.doubt), taken or value.taken
-    return (series, entry, float(value.value), low, high, value.quality, doubt, taken, pack_samples(groups))
+    return series, entry, float(value.value), low, high, value.quality, _valid_text_or_none(value.doubt)
 
 
 def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...]) -> Value:
     """The value of a whole point row."""
-    _, _, value, low, high, quality, doubt, taken, blob = row
-    return Value(
-        key, unit, better, value, cast("Quality", quality), low, high, unpack_samples(blob), taken, doubt
-    )
+    _, _, value, low, high, quality, doubt = row
+    return Value(key, unit, better, value, cast("Quality", quality), low, high, doubt)
 
 
 def point_of(entry: Entry) -> Point:
@@ -137,21 +112,17 @@ def point_of(entry: Entry) -> Point:
     )
 
 
-def points_of(
-    patterns: Mapping[int, Point], rows: Iterable[tuple[Any, ...]], *, samples: bool = True
-) -> Iterator[Point]:
+def points_of(patterns: Mapping[int, Point], rows: Iterable[tuple[Any, ...]]) -> Iterator[Point]:
     """Whole point rows as points. A doubted value is not valid, whatever is said of its run.
 
     A year of nights has a hundred thousand of them, and the constructor of a frozen type would take half of the time;
     so each is a copy of its run's pattern, with its own fields laid over it.
     """
-    for _, run, value, low, high, _, doubt, _, blob in rows:
+    for _, run, value, low, high, _, doubt in rows:
         point = object.__new__(Point)
         fields = point.__dict__
         fields.update(patterns[run].__dict__)
         fields["value"], fields["low"], fields["high"] = value, low, high
-        if samples and blob is not None:
-            fields["groups"] = unpack_samples(blob)
         if doubt is not None and fields["valid"]:
             fields["valid"], fields["reason"] = False, doubt
         yield point

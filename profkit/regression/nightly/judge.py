@@ -30,7 +30,6 @@ from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import WorkloadState
-from profkit.regression.paired.decide import decided_words
 from profkit.regression.profile_process import Ending
 
 CODES: dict[Ending, str] = {
@@ -62,13 +61,11 @@ class WorkloadPast:
     words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
     def decide_metrics(self) -> list[MetricOutcome]:
-        """Every metric decided by its past, with what pairs said of each night of it."""
-        outcomes = []
-        for series in self.series:
-            rule = self.spec.rule(series.key.metric, series.key.scope)
-            words = decided_words(self.words.get(series.key, {}))
-            outcomes.append(decide(series, rule, self.accepted, words))
-        return outcomes
+        """Every metric decided by its past."""
+        return [
+            decide(series, self.spec.rule(series.key.metric, series.key.scope), self.accepted)
+            for series in self.series
+        ]
 
     def last_good(self, outcome: MetricOutcome) -> Entry | None:
         """The last good night before the candidate regression, on the same machine; None where there is none."""
@@ -189,7 +186,7 @@ def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Ser
     return [
         series
         for name in dict.fromkeys((*spec.declared, *gating, *spec.watches))
-        for series in history.series(HistoryFilter(spec.name, entry.backend, name), samples=False)
+        for series in history.series(HistoryFilter(spec.name, entry.backend, name))
         if series.key.scope.kind in SCOPES and _is_wanted(spec, series)
     ]
 

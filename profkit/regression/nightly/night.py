@@ -11,10 +11,9 @@ from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, WorkloadError
 from profkit.core.types import Incident, IncidentMember, Json, MetricOutcome, Night, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
-from profkit.regression.nightly.config import NotifySpec
 from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
-from profkit.reporting.forges.step import annotations_in_step, append_summary, summary_file
+from profkit.reporting.forges.step import append_summary, summary_file
 from profkit.reporting.views.night import view
 
 NIGHT_SCHEMA = "profkit.night/1"
@@ -116,7 +115,10 @@ def _without_points(metric: MetricOutcome) -> MetricOutcome:
 
 
 def write_reports(folder: Path, night: Night, *, strict: bool = False) -> list[str]:
-    """night.json, report.md, junit.xml and report.html into `folder`; what could not be written, in words."""
+    """The night's four files into `folder`, and GitHub's summary of the step where there is one.
+
+    What could not be written, in words: it costs no night.
+    """
     from profkit.reporting.html import page  # here: its templates cost 50 ms
 
     blocks = view(night)
@@ -126,17 +128,9 @@ def write_reports(folder: Path, night: Night, *, strict: bool = False) -> list[s
         "junit.xml": junit.render([blocks], strict=strict),
         "report.html": page.render(blocks),
     }
-    return [fault for name, text in texts.items() if (fault := _write_or_fault(folder / name, text))]
-
-
-def write_notices(spec: NotifySpec, night: Night, *, strict: bool = False) -> list[str]:
-    """The files for others; what could not be written, in words: a broken notice costs no night."""
-    faults = []
-    if spec.junit is not None:
-        faults.append(_write_or_fault(spec.junit, junit.render([view(night)], strict=strict)))
-    summary = spec.summary or summary_file()
-    if summary is not None:
-        faults.append(append_summary(summary, view(night)))
+    faults = [_write_or_fault(folder / name, text) for name, text in texts.items()]
+    if (summary := summary_file()) is not None:
+        faults.append(append_summary(summary, blocks))
     return [fault for fault in faults if fault is not None]
 
 
@@ -146,8 +140,3 @@ def _write_or_fault(path: Path, text: str) -> str | None:
     except ProfkitError as fault:
         return fault.message
     return None
-
-
-def annotations_of(spec: NotifySpec, night: Night) -> str:
-    """The lines for GitHub's runner; empty where it does not listen."""
-    return annotations_in_step(view(night), spec.annotations)

@@ -25,24 +25,21 @@ from profkit.core.run_folder import clean_name
 from profkit.core.types import Change, Entry, MetricOutcome, NightPairs, Outcome, Scope, SeriesKey, Uncounted
 from profkit.core.types.night import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.regression.history import History, HistoryFilter
+from profkit.regression.history.rows import microseconds
 from profkit.regression.nightly.config import (
     PAIRS_SECONDS,
-    SUSPECT_PAIRS,
-    SUSPECT_SECONDS,
     NightConfig,
     WorkloadSpec,
 )
 from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession
-from profkit.regression.paired.checkout import NoCheckout, no_repository, repository_of
-from profkit.regression.paired.decide import FIRST_ROUNDS, confirm
-from profkit.regression.paired.first_runs import SPARE, warm_up
+from profkit.regression.paired.checkout import DEEPER, NoCheckout, no_repository, repository_of
+from profkit.regression.paired.decide import FIRST_ROUNDS, MetricFloor, confirm
 from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
-from profkit.regression.paired.interleave import MEMORY, MOST_PAIRS, TIME, PairedOptions, PairedRuns
-from profkit.regression.paired.one_run import RunOptions
+from profkit.regression.paired.interleave import MEMORY, TIME, PairedOptions, PairedRuns
+from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
 from profkit.regression.paired.version import version_of
-from profkit.regression.times import microseconds
 
 TONIGHT = "HEAD"
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
@@ -67,7 +64,7 @@ def base_of(
     if root is None:
         fault = no_repository(spec.cwd, "git init, or paired: never")
         fix = fault.fix or "install git, or paired: never"
-        return NightPairs(code="no-repository", message=fault.reason, fix=fix)
+        return NightPairs(code="no-repository", message=fault.message, fix=fix)
     names = [config.baseline] if config.baseline else _good_commits(history, spec, tonight)
     name = next((name for name in names if resolve_commit(root, name)), names[0])
     bare = name.removesuffix(PARENT)
@@ -82,8 +79,7 @@ def base_of(
     if first and resolve_commit(root, bare):
         if not shallow:
             return NightPairs(code="no-parent", first=True)
-        deeper = "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0"
-        return NightPairs(code="shallow", fix=deeper, failed=True)
+        return NightPairs(code="shallow", fix=DEEPER, failed=True)
     fetch = "git fetch --unshallow" if shallow else f"git fetch origin {bare}"
     accept = f"profkit history accept {shlex.quote(spec.name)} --because 'rewritten'"
     fix = f"{fetch}  # in CI fetch-depth: 0; or, where it is gone for good, {accept}"
@@ -145,18 +141,15 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
                 for name in (base.base, None)
             )
             began = time.monotonic()
-            notes = warm_up(first, second, replace(options, budget=inf), folder, session.progress)
+            notes = warm_up(first, second, options.run, folder, session.progress)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
                 raise KeyboardInterrupt
-            if config.paired == "always":
-                exact, told = ExactCounts(session, spec, tonight, first, second).compare()
+            exact, told = ExactCounts(session, spec, tonight, first, second).compare()
     except NoCheckout as fault:
         fix = _keep_log(session, spec, fault.log) or fault.fix
-        if fix is None and config.pairs.setup:
-            fix = f"pairs: {{setup: [...]}}  # it is {shlex.join(config.pairs.setup)}"
-        none = replace(base, code="failed", message=fault.reason, fix=fix, failed=not base.first)
+        none = replace(base, code="failed", message=fault.message, fix=fix, failed=not base.first)
         session.no_checkout[spec.cwd, base.base] = none
         return none
     except ProfkitError as fault:
@@ -180,19 +173,18 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
 
 def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
     """How this night runs pairs of a workload."""
-    pairs, always = session.config.pairs, session.config.paired == "always"
-    budget = min(pairs.budget or (PAIRS_SECONDS if always else SUSPECT_SECONDS), session.left)
+    pairs = session.config.pairs
+    budget = min(pairs.budget or PAIRS_SECONDS, session.left)
     sampling = min(spec.timing or pairs.sampling, pairs.sampling)
     run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
-    most = pairs.rounds or (MOST_PAIRS if always else SUSPECT_PAIRS)
-    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, most, run=run)
+    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, run=run)
 
 
 def _with_room(
     session: NightSession, spec: WorkloadSpec, options: PairedOptions, seconds: float
 ) -> PairedOptions:
     """The options with room for four pairs, each of `seconds`, where the file says no budget of pairs."""
-    if session.config.paired != "always" or session.config.pairs.budget is not None:
+    if session.config.pairs.budget is not None:
         return options
     needed = min(SPARE * FIRST_ROUNDS * seconds, spec.budget, session.left)
     return replace(options, budget=max(options.budget, needed))
@@ -207,7 +199,8 @@ def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
     )
     rounds = list(zip(new, old, strict=True))
     rule = spec.rule(MEMORY, change.scope)
-    return confirm(rounds, rule, "lower", change.unit, len(rounds), spent=True).change or change
+    floor = MetricFloor(MEMORY, rule.relative, rule.absolute)
+    return confirm(rounds, floor, "lower", change.unit, len(rounds), spent=True).change or change
 
 
 def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:
@@ -225,14 +218,9 @@ def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> st
 
 def _key_for(fix: str | None) -> str | None:
     """What mends it in the nightly's file, where the fix names an option of `profkit compare`."""
-    if not isinstance(fix, OptionFix):
-        return fix
-    if fix.option == "--setup":
-        words = f"sh, -c, {shlex.quote(fix.value)}" if " " in fix.value else fix.value or "..."
-        return f"pairs: {{setup: [{words}]}}"
-    if fix.option == "PYTHONPATH":
-        return f"env: {{PYTHONPATH: {shlex.quote(fix.value)}}}"
-    return "timeout: SECONDS" if fix.option == "--timeout" else fix
+    option = fix.option if isinstance(fix, OptionFix) else ""
+    keys = {"--setup": "pairs: {setup: [...]}", "--timeout": "timeout: SECONDS"}
+    return keys.get(option, fix)
 
 
 # ---------------------------------------------------------------- what it decides

@@ -28,12 +28,10 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.core.types.night import NOT_COMPARED
-from profkit.regression.detection import is_candidate
 from profkit.regression.history import History, open_history
-from profkit.regression.nightly.config import PAIRS_SECONDS, SUSPECT_SECONDS, NightConfig, WorkloadSpec
-from profkit.regression.nightly.exact import EXACT
-from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
-from profkit.regression.nightly.night import build_night, write_notices, write_reports
+from profkit.regression.nightly.config import PAIRS_SECONDS, NightConfig, WorkloadSpec
+from profkit.regression.nightly.judge import judge_workload, past_of, with_causes
+from profkit.regression.nightly.night import build_night, write_reports
 from profkit.regression.nightly.pairs import base_of, pair_workload, what_would_decide, with_pairs
 from profkit.regression.nightly.session import (
     NightSession,
@@ -51,43 +49,31 @@ from profkit.runtime.passes.secrets import mask_command
 
 NIGHTS = "nights"
 PLAN_SCHEMA = "profkit.night-plan/1"
-LOOKED = 30  # nights back that are asked how long a workload took
-SHOWN = 7  # of these: the longest of so many is what a night may take again
 
 
 def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) -> NightPlan:
     """The night as it would be; a workload that cannot be planned says why and costs the others nothing."""
-    past = _recent_states(nights)
-    confirm = (config.pairs.budget or SUSPECT_SECONDS) if config.paired == "suspects" else 0.0
+    always = config.paired == "always"
     with contextlib.ExitStack() as stack:
         history = None
         with contextlib.suppress(ProfkitError):  # the night itself tells what is wrong with it
             history = stack.enter_context(open_history(config.history, read_only=True))
-        always = config.paired == "always"
-        bases = [base_of(config, history, spec) if always else None for spec in specs]
-        planned = tuple(_plan_workload(*words, past) for words in zip(specs, bases, strict=True))
+        planned = tuple(
+            _plan_workload(spec, base_of(config, history, spec) if always else None) for spec in specs
+        )
     pairs = (config.pairs.budget or PAIRS_SECONDS) if always else 0.0
-    counting = [w for w in planned if set(w.passes) & (set(EXACT.values()) - {"timing"})]
-    counts = sum(w.most for w in counting) if always else 0.0
-    most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + counts
-    whole = [state.seconds for state in past if all(spec.name in state.done for spec in specs)]
+    most = sum(w.most for w in planned) + pairs * len(planned)
     return NightPlan(
         name=config.name,
         history=str(config.history),
         output=str(nights),
         workloads=planned,
-        confirm=confirm,
         pairs=pairs,
-        counts=counts,
-        usual=max(whole[:SHOWN], default=None),
         most=most if config.budget is None else min(most, config.budget),
     )
 
 
-def _plan_workload(
-    spec: WorkloadSpec, base: NightPairs | None, past: Sequence[NightState]
-) -> PlannedWorkload:
-    usual = next((s.done[spec.name].seconds for s in past if s.done.get(spec.name) is not None), None)
+def _plan_workload(spec: WorkloadSpec, base: NightPairs | None) -> PlannedWorkload:
     document, fault = plan_once(spec)
     passes = [planned for planned in document.get("passes", ()) if not planned.get("skipped")]
     costs = [planned.get("cost") for planned in passes]
@@ -98,7 +84,6 @@ def _plan_workload(
         backend=str(document.get("backend") or spec.backend),
         passes=tuple(dict.fromkeys(planned["name"] for planned in passes)),
         gates=spec.declared,
-        usual=usual,
         most=spec.budget,
         runs=sum(costs) if costs and None not in costs else None,
         message=fault.reason if fault is not None else None,
@@ -112,17 +97,6 @@ def plan_to_text(plan: NightPlan) -> str:
     body = to_plain_data(plan)
     assert isinstance(body, dict)
     return json_text({"schema": PLAN_SCHEMA, **body})
-
-
-def _recent_states(nights: Path) -> list[NightState]:
-    """The last nights, the newest first, whatever they are called; what cannot be read is passed over."""
-    states = []
-    with contextlib.suppress(OSError):
-        for folder in sorted(nights.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)[:LOOKED]:
-            with contextlib.suppress(ProfkitError):
-                state = read_state(folder)
-                states += [state] if state is not None else []
-    return sorted(states, key=lambda state: state.started, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -206,18 +180,16 @@ def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
 
 
 def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
-    """Every workload that was measured beside the last good commit; by the file only those that may have regressed.
+    """Every workload that was measured beside the last good commit.
 
     In a night that goes on also those whose pairs failed: what prevented them may be mended.
     """
-    for spec in specs if session.config.paired != "never" else ():
+    for spec in specs if session.config.paired == "always" else ():
         done = session.state.done.get(spec.name)
         # Also of a run that was throttled: what slows the machine slows both.
         past = past_of(session.history, spec, done.entry) if done and done.ending == "done" else None
         before = session.state.paired.get(spec.name)
         if past is None or (before is not None and not before.failed):
-            continue
-        if session.config.paired == "suspects" and not _is_suspect(past):
             continue
         session.progress.begin(f"{spec.name} in pairs", "beside the last good commit")
         paired = pair_workload(session, spec, past.entry)
@@ -231,11 +203,6 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
         count = paired.pairing.pairs if paired.pairing is not None else 0
         session.progress.end(paired.message or paired.code or f"{count} pairs")
         session.save(replace(session.state, paired={**session.state.paired, spec.name: paired}))
-
-
-def _is_suspect(past: WorkloadPast) -> bool:
-    """Whether one of its times is outside of its limits on the bad side."""
-    return any(m.gates and m.metric == TIME and is_candidate(m) for m in past.decide_metrics())
 
 
 # ---------------------------------------------------------------- the report
@@ -290,5 +257,4 @@ def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:
             except ProfkitError as fault:
                 troubles.append(fault.message)
     troubles += write_reports(session.folder, night, strict=strict)
-    troubles += write_notices(session.config.notify, night, strict=strict)
     return replace(night, notes=(*night.notes, *dict.fromkeys(troubles)))

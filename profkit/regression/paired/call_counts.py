@@ -191,10 +191,15 @@ def _caller(key: Key, more: FunctionCalls, less: FunctionCalls) -> Key | None:
 def _key(file: str | None, library: str | None, function: str, root: Path | None) -> Key:
     if file is None or library is not None:
         return library or "", function
-    path = Path(file)
+    return path_inside(file, root), function
+
+
+def path_inside(file: str | None, root: Path | None) -> str:
+    """The file as git names it; as it is where it lies elsewhere, empty where none is known."""
+    path = Path(file or "")
     if root is not None and path.is_absolute() and path.is_relative_to(root):
-        return str(path.relative_to(root)), function
-    return file, function
+        return str(path.relative_to(root))
+    return file or ""
 
 
 def _place(spot: Hotspot | Frame) -> _Place:

@@ -22,9 +22,8 @@ from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
 from profkit.regression.paired.decide import FIRST_ROUNDS
-from profkit.regression.paired.first_runs import warm_up
 from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, PairedResult, PairedRuns
-from profkit.regression.paired.one_run import bytecode_environment
+from profkit.regression.paired.one_run import bytecode_environment, warm_up
 from profkit.regression.paired.version import Version, version_of
 from profkit.regression.paired.why import (
     Reason,
@@ -78,25 +77,24 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
         contextlib.ExitStack() as stack,
     ):
         folder = Path(name).resolve()
+        progress.begin("prepare", "both versions")
         try:
-            progress.begin("prepare", "both versions")
             first, second = stack.enter_context(_both(request, folder, progress))
-            progress.end(f"{first.name}; {second.name}")
         except NoCheckout as fault:
             progress.end("failed")
-            raise _with_log(fault) from None
+            _say_log(fault)
+            raise
+        progress.end(f"{first.name}; {second.name}")
         return _compare_ready(request, first, second, folder, progress)
 
 
-def _with_log(fault: NoCheckout) -> UsageError:
-    """The fault as it is shown: its log is gone with the temporary folder, so the log's end is said at once."""
-    if fault.log is None:
-        return UsageError(fault.reason, fault.fix)
-    lines: list[str] = []
-    with contextlib.suppress(OSError, ValueError):
-        lines = read_bounded_text(fault.log).splitlines()[-LAST_LINES:]
-    more = ["the last lines of what it said:", *lines] if len(lines) > 1 else []
-    return UsageError("\n".join([fault.reason, *more]), fault.fix)
+def _say_log(fault: NoCheckout) -> None:
+    """Its log is gone with the temporary folder, so the log's end is said at once."""
+    if fault.log is not None:
+        with contextlib.suppress(OSError, ValueError):
+            lines = read_bounded_text(fault.log).splitlines()[-LAST_LINES:]
+            if len(lines) > 1:
+                fault.message = "\n".join([fault.message, "the last lines of what it said:", *lines])
 
 
 def _compare_ready(
@@ -104,7 +102,7 @@ def _compare_ready(
 ) -> VersionsResult:
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     progress.begin("first runs", "not counted: they fill caches")
-    notes = warm_up(first, second, request.pairs, folder, progress, request.checkout.setup)
+    notes = warm_up(first, second, request.pairs.run, folder, progress, request.checkout.setup)
     progress.end("done")
     progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
     result = PairedRuns(first, second, request.pairs, folder, progress).run()

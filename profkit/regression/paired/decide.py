@@ -6,10 +6,10 @@ rule: `compare --base`, `bisect` and the nightly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, e, exp, isfinite, log, sqrt
-from typing import Literal, Protocol, cast
+from typing import Literal
 
 from profkit.core.inference import Interval, course_of, decide
 from profkit.core.inference.tails import student_quantile
@@ -18,17 +18,6 @@ from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Sampl
 
 # `more`: not decided, and rounds are left; `ambiguous`: not decided, and the rounds are spent.
 ConfirmWord = Literal["different", "same", "ambiguous", "more"]
-
-
-class HasFloor(Protocol):
-    """A metric, and the smallest change of it that counts."""
-
-    @property
-    def metric(self) -> str:
-        """Its name."""
-
-    def floor(self, centre: float) -> float:
-        """The smallest change that counts where the value is `centre`, in the unit of `centre`."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +56,6 @@ _MOST_LOG = 100.0  # of a ratio: e to that power is still a number that can be w
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
 
 
-def decided_words(stored: Mapping[str, str]) -> dict[str, ConfirmWord]:
-    """The words of past re-runs that decided something, by the id of the run."""
-    return {
-        entry: cast("ConfirmWord", word)
-        for entry, word in stored.items()
-        if word in ("different", "same", "ambiguous")
-    }
-
-
 def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
     """The numbers of rounds after which it is asked: 4, 6, 9, 14, 20, each half as many again."""
     counts = [min(FIRST_ROUNDS, most)]
@@ -86,7 +66,7 @@ def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
 
 def confirm(
     rounds: Sequence[tuple[float, float]],
-    rule: HasFloor,
+    rule: MetricFloor,
     better: Direction = "lower",
     unit: str = "",
     most: int = MOST_ROUNDS,
@@ -186,7 +166,7 @@ def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:
 
 def _build_change(
     rounds: Sequence[tuple[float, float]],
-    rule: HasFloor,
+    rule: MetricFloor,
     better: Direction,
     unit: str,
     word: ChangeWord,

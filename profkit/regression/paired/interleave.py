@@ -12,7 +12,7 @@ from pathlib import Path
 from profkit.core.errors import WorkloadError
 from profkit.core.progress import Progress
 from profkit.core.types import RUN, Change, Fact, Look, Pairing, Scope
-from profkit.regression.paired.decide import FIRST_ROUNDS, Confirmation, HasFloor, MetricFloor, confirm
+from profkit.regression.paired.decide import FIRST_ROUNDS, Confirmation, MetricFloor, confirm
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.regression.paired.version import Version
 
@@ -62,8 +62,10 @@ class PairedRuns:
     # pairs that the budget may have room for, once some are made: the error is shared out over these
     most: int = 0
 
-    def run(self) -> PairedResult:
+    def run(self, is_enough: Callable[[PairedRuns], bool] | None = None) -> PairedResult:
         """Make pairs until all times are decided. Raises WorkloadError where a version does not run.
+
+        With `is_enough` it is asked after every four pairs instead, until the budget is spent.
 
         A Ctrl-C ends it with what there is, once that says anything.
         """
@@ -81,7 +83,10 @@ class PairedRuns:
                     self.most = max(FIRST_ROUNDS, min(self.options.most, len(self.pairs) + room))
                 spent = left < self.longest or 0 < self.most <= len(self.pairs)
                 words = self._look(spent)
-                if words and all(word.word not in ("more", "ambiguous") for word in words.values()):
+                decided = words and all(word.word not in ("more", "ambiguous") for word in words.values())
+                if is_enough is not None:
+                    decided = len(self.pairs) % FIRST_ROUNDS == 0 and is_enough(self)
+                if decided:
                     break
         except KeyboardInterrupt:
             if len(self.pairs) < 2:
@@ -140,8 +145,8 @@ class PairedRuns:
         scopes = [s for s in self.pairs[0][0].times if s in self.pairs[0][1].times] if self.pairs else []
         words = {
             scope: confirm(
-                self._values(scope),
-                self._floor(),
+                self.values(scope),
+                MetricFloor(TIME, self.options.floor, LEAST_SECONDS),
                 "lower",
                 "s",
                 max(self.most, FIRST_ROUNDS),
@@ -155,12 +160,12 @@ class PairedRuns:
         widest = max(changes, key=_width, default=None)
         if widest is not None and widest.ratio and widest.low is not None and widest.high is not None:
             self.looks.append(Look(len(self.pairs), widest.ratio, widest.low, widest.high))
-            self.progress.move(f"pair {len(self.pairs)}: {_size(widest)}")
+            self.progress.move(f"pair {len(self.pairs)}: {change_text(widest)}")
         elif self.pairs:
             self.progress.move(f"pair {len(self.pairs)}")
         return words
 
-    def _values(self, scope: Scope) -> list[tuple[float, float]]:
+    def values(self, scope: Scope) -> list[tuple[float, float]]:
         """(candidate, baseline) in seconds of each pair; without what was waited for a core, where all can tell."""
         told = self._waiting_is_known()
 
@@ -182,9 +187,6 @@ class PairedRuns:
             return None
         runs = [run for pair in self.pairs for run in pair]
         return sum(run.waited or 0.0 for run in runs) / sum(run.wall for run in runs)
-
-    def _floor(self) -> HasFloor:
-        return MetricFloor(TIME, self.options.floor, LEAST_SECONDS)
 
     def _memory_change(self) -> Change | None:
         """Of the peak memory, where it is known of all runs: below profkit's own size the kernel does not tell it."""
@@ -211,8 +213,9 @@ def _width(change: Change) -> float:
     return change.high - change.low
 
 
-def _size(change: Change) -> str:
+def change_text(change: Change) -> str:
+    """The change with its interval: `+5.0 % [+4.1, +5.9]`."""
     if change.ratio is None or change.low is None or change.high is None:
-        return ""
+        return "no ratio"
     percents = [100 * (value - 1) for value in (change.ratio, change.low, change.high)]
     return f"{percents[0]:+.1f} % [{percents[1]:+.1f}, {percents[2]:+.1f}]"

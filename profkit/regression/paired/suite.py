@@ -23,7 +23,7 @@ from profkit.core.types import (
     SuiteOutcome,
 )
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_config
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, commit_of, repository_of
+from profkit.regression.paired.checkout import CheckoutSpec, commit_of, repository_of
 from profkit.regression.paired.compare_versions import VersionsRequest, compare_versions
 from profkit.regression.paired.git import git_line, is_dirty
 from profkit.regression.paired.interleave import TIME, PairedOptions
@@ -154,11 +154,8 @@ def _require_versions(folder: Path, request: SuiteRequest) -> None:
     root = repository_of(folder)
     if root is None:
         return  # a workload says so, or has a repository of its own
-    try:
-        base = named_commit(root, request.base)
-        head = named_commit(root, request.head) if request.head is not None else commit_of(root)
-    except NoCheckout as fault:
-        raise UsageError(fault.reason, fault.fix) from None
+    base = named_commit(root, request.base)
+    head = named_commit(root, request.head) if request.head is not None else commit_of(root)
     if base == head and (request.head is not None or not is_dirty(root)):
         raise UsageError(
             f"{request.base} is what is here, and no file was changed since: there is nothing to compare",
@@ -205,9 +202,7 @@ def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest)
         request.head,
         cwd=spec.cwd,
         env=spec.env,
-        checkout=CheckoutSpec(
-            config.pairs.checkout, request.setup or config.pairs.setup, config.pairs.setup_timeout
-        ),
+        checkout=CheckoutSpec(request.setup or config.pairs.setup, config.pairs.setup_timeout),
         pairs=replace(request.pairs, floor=floor, run=run),
         causes=request.causes,
         cause_budget=request.cause_budget,

@@ -92,7 +92,7 @@ def version_of(
         return
     if root is None:
         fault = no_repository(cwd)
-        raise NoCheckout(f"{fault.reason}, so it has no commit {name!r}", fault.fix)
+        raise NoCheckout(f"{fault.message}, so it has no commit {name!r}", fault.fix)
     commit = named_commit(root, name)
     title = commit[:12] if commit.startswith(name) else f"{name} ({commit[:12]})"
     with checked_out(cwd, commit, spec, log, tick) as checkout:

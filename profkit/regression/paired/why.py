@@ -9,7 +9,6 @@ version after the other.
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 import threading
 import time
@@ -106,22 +105,16 @@ class Search:
         )
         found, told = self._count_calls()
         left = self.limit - (time.monotonic() - self._begin)
-        if self._on_device and self.most is None:
-            self.progress.end("calls counted")
-            self.progress.begin("why", f"on a device: one version after the other, at most {left:.0f} s more")
+        names = ", ".join(FURTHER_PASSES)
         if told and self.most is None:
-            names = ", ".join(FURTHER_PASSES)
             found = replace(found, notes=(Fact.of("calls-told", passes=names),))
         elif left < LEAST_LEFT:
-            found = replace(found, notes=(Fact.of("no-time-left", passes=", ".join(FURTHER_PASSES)),))
+            found = replace(found, notes=(Fact.of("no-time-left", passes=names),))
         else:
             results = self._profile_both(FURTHER_PASSES, left)
-            documents = _documents(results)
             failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
-            if documents:
-                cut = any(map(is_cut_off, documents))
-                note = Fact.of("cut-off", seconds=math.ceil(max(300.0, 4 * self.limit)))
-                found = replace(found, documents=documents, notes=(note,) if cut else ())
+            if documents := _documents(results):
+                found = replace(found, documents=documents)
             elif failed is not None:
                 found = replace(found, notes=(Fact.of("failed-profiled", message=failed),))
         self.progress.end(f"{time.monotonic() - self._begin:.1f} s")
@@ -280,14 +273,6 @@ def fitting_causes(
         for cause in causes
         if cause.kind not in OF_TIMES
         and (against is None or courses.get((_COUNTED_BY.get(cause.kind, ""), cause.scope)) != against)
-    )
-
-
-def is_cut_off(document: RunDocument) -> bool:
-    """Whether instructions were counted, but only of a part of the program."""
-    counted = [r for r in document.readings if r.metric == "instructions" and r.scope.kind == "run"]
-    return any(reading.value is None and reading.source.tool for reading in counted) and not is_counted(
-        document
     )
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Look
-from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.axes import Axis, Tick
 from profkit.reporting.charts.marks import AnyMark, Chart, Line, Point, Points, Rectangle, Rule
 
@@ -168,61 +166,3 @@ def _percent(ratio: float) -> float:
 def _look(look: Look) -> str:
     """`+12.3 % [+9.8, +14.9]`."""
     return f"{_percent(look.ratio):+.1f} % [{_percent(look.low):+.1f}, {_percent(look.high):+.1f}]"
-
-
-# ---------------------------------------------------------------- commits
-
-
-@dataclass(frozen=True)
-class CommitTest:
-    """A test of the commit at `place` of the row (1 is the first one) against the good end, as percents."""
-
-    place: int
-    change: float
-    low: float
-    high: float
-    hover: str
-
-
-@dataclass(frozen=True)
-class CommitChance:
-    """The probability (0..1) that the commit at `place` of the row made the change; `name` stands above its bar."""
-
-    place: int
-    probability: float
-    hover: str
-    name: str = ""
-
-
-def commit_charts(
-    description: str, commits: int, whole: float, tests: Sequence[CommitTest], chances: Sequence[CommitChance]
-) -> Charts:
-    """How much slower each tested commit is, and below it how probable it is that each made the change.
-
-    `whole` is the change between both ends in percent. A table and a sentence have the same numbers.
-    """
-    across = Axis("commits after GOOD, the oldest first", "", 0.5, commits + 0.5)
-    reach = max([2 * abs(whole), *(abs(test.change) for test in tests)])
-    points = tuple(Point(t.place, t.change, t.hover, max(-reach, t.low), min(reach, t.high)) for t in tests)
-    ends = (Rule(y=0.0, label="GOOD"), Rule(y=whole, label="BAD"))
-    slower = "slower than GOOD, with the interval of each test"
-    chance = "probability that the commit made the change"
-    bars = tuple(
-        Rectangle((c.place - 0.4, c.place + 0.4), (0, 100 * c.probability), "s1", c.hover, c.name)
-        for c in chances
-    )
-    charts = (
-        Chart(
-            "commits",
-            slower,
-            description,
-            across,
-            Axis(slower, "%"),
-            (*ends, Points(points)) if tests else (),
-        ),
-        Chart("chances", chance, description, across, Axis(chance, "%", 0, 115, ticks=_SHARES), bars),
-    )
-    return Charts(charts, repeats=True)
-
-
-_SHARES = tuple(Tick(float(value), str(value)) for value in (0, 50, 100))

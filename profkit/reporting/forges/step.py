@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from profkit.core.files.safe_folder import check_links, make_parents
 from profkit.reporting import markdown
 from profkit.reporting.forges.ci import annotation_lines
 from profkit.reporting.view import View
 
-Annotate: TypeAlias = Literal["auto", "always", "never"]
 _BETWEEN = 1024  # bytes that are left free between two summaries of one step
 
 
@@ -34,7 +32,6 @@ def append_summary(path: Path, view: View) -> str | None:
     return None
 
 
-def annotations_in_step(view: View, asked: Annotate = "auto") -> str:
-    """The lines for GitHub's runner; with `auto` empty where it does not listen."""
-    listening = asked == "always" or (asked == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")
-    return annotation_lines(view) if listening else ""
+def annotations_in_step(view: View) -> str:
+    """The lines for GitHub's runner; empty where it does not listen."""
+    return annotation_lines(view) if os.environ.get("GITHUB_ACTIONS") == "true" else ""

@@ -136,14 +136,7 @@ def night_view(plan: NightPlan) -> View:
     if plan.pairs:
         beside = "each workload beside the last good commit"
         total.append(("Pairs", f"{duration(plan.pairs)} for each: {beside}"))
-    if plan.counts:
-        once = "what is counted of a last good commit that this machine has not counted yet"
-        total.append(("Counts", f"{duration(plan.counts)} at most: {once}"))
-    if plan.confirm:
-        again = "each candidate regression is run again beside the last good commit"
-        total.append(("Re-runs", f"{duration(plan.confirm)} at most: {again}"))
-    usual = f"{duration(plan.usual)}, the longest of the last nights; " if plan.usual is not None else ""
-    total.append(("In all", f"{usual}{duration(plan.most)} at most"))
+    total.append(("In all", f"{duration(plan.most)} at most"))
     total += [("History", plan.history), ("Nights", plan.output)]
     blocks = tuple(_workload(workload) for workload in plan.workloads)
     return View(f"Plan: {plan.name}. Nothing was run.", (*blocks, Section("Night", (Facts(tuple(total)),))))
@@ -155,7 +148,6 @@ def _workload(workload: PlannedWorkload) -> Section:
         return Section(
             f"! {workload.name}", fix, joined(strong("cannot run: ", Status.FAIL), workload.message)
         )
-    usual = f"took {duration(workload.usual)} last time" if workload.usual is not None else "never ran"
     runs = f", about {format_figures(workload.runs, 2)} plain runs" if workload.runs is not None else ""
     lines: list[Block] = [
         Paragraph(command(shlex.join(workload.command))),
@@ -169,7 +161,7 @@ def _workload(workload: PlannedWorkload) -> Section:
     return Section(
         f"+ {workload.name}",
         tuple(lines),
-        f"{workload.backend}: {', '.join(workload.passes) or 'no pass'}{runs}; {usual}, "
+        f"{workload.backend}: {', '.join(workload.passes) or 'no pass'}{runs}; "
         f"at most {duration(workload.most)}; decided by {', '.join(workload.gates) or 'nothing'}",
     )
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Disturbance, Series
-from profkit.regression.detection import decide, rule_for
-from profkit.regression.detection.nights import Night, control_limits
+from profkit.regression.detection.decide import decide
+from profkit.regression.detection.nights import NightValue, control_limits
+from profkit.regression.detection.rules import rule_for
 from profkit.regression.history import entry_of, open_history
 from tests.documents import document
 from tests.regression.detection.nights import every_night, series_of
@@ -25,8 +26,8 @@ BUSY = (1.31, 2.04, 1.62, 1.45, 1.88)
 CALM = (1.012, 0.996, 1.004, 1.014, 0.989, 1.001, 0.993, 1.008, 0.999)
 
 
-def level(values: Sequence[float]) -> list[Night]:
-    return [Night(place, value, 0.0) for place, value in enumerate(values)]
+def level(values: Sequence[float]) -> list[NightValue]:
+    return [NightValue(place, value, 0.0) for place, value in enumerate(values)]
 
 
 def beside(values: Sequence[float], lost: Sequence[float]) -> Series:
@@ -40,7 +41,7 @@ def beside(values: Sequence[float], lost: Sequence[float]) -> Series:
 def test_a_quiet_night_of_a_normal_series_is_outside_in_about_one_of_a_thousand() -> None:
     draws = level([1 + v for v in islice(gaussian(random.Random(5), 0.01), 10_000)])
     outside = sum(
-        bool(control_limits(draws[end - 24 : end], BARE).side(draws[end].value))
+        bool(control_limits(draws[end - 24 : end], BARE).inner_side(draws[end].value))
         for end in range(24, len(draws))
     )
     assert 0.0002 < outside / len(draws) < 0.004

@@ -3,7 +3,7 @@
 import pytest
 
 from profkit.core.types import AcceptedChange, Segment
-from profkit.regression.detection import segments_of
+from profkit.regression.detection.nights import segments_of
 from tests.regression.detection.nights import date, series_of
 
 

@@ -75,6 +75,6 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> InTurn:
     """What `InTurn` says, in place of the processes of pairs."""
     turns = InTurn()
     monkeypatch.setattr(interleave, "run_once", turns.run_once)
-    module = importlib.import_module("profkit.regression.paired.first_runs")
+    module = importlib.import_module("profkit.regression.paired.one_run")
     monkeypatch.setattr(module, "loaded_files", lambda *_: frozenset())
     return turns

@@ -196,12 +196,3 @@ def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) ->
     assert base[:12] in told(workload, "instructions")
     codes = {m["metric"]: m["code"] for m in workload["metrics"]}
     assert {name: codes[name] for name in watched} == dict.fromkeys(watched, "exact")
-
-
-def test_a_plan_says_what_counting_the_base_may_cost(place: Path) -> None:
-    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
-    counts = "counters" in plan["workloads"][0]["passes"]
-    assert plan["counts"] == (120.0 if counts else 0.0)
-    (place / "night.yaml").write_text(HEAD + "paired: suspects\n")
-    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
-    assert plan["counts"] == 0.0

@@ -198,7 +198,7 @@ def test_what_cannot_be_confirmed_says_why_and_fails_nothing(tmp_path: Path, sim
     written(
         place,
         "  - {name: work, command: [python, work.py]}\n",
-        "pairs: {setup: [sh, -c, exit 3], rounds: 6}\n",
+        "pairs: {setup: [sh, -c, exit 3]}\n",
     )
     night(place, "--night", "a")
     aged(place / "reports" / "history.sqlite")

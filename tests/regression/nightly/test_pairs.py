@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 from workplace import InTurn, commit, git, notes_of, repository, told
 
-from profkit.core.errors import MORE_TIME, OptionFix
 from profkit.core.types import AcceptedChange, SampleSet
 from profkit.regression import profile_process
 from profkit.regression.history import open_history
-from profkit.regression.nightly.pairs import _key_for
 from profkit.regression.profile_process import ProfileResult
 from tests.cli_runner import profkit
 
@@ -386,29 +384,6 @@ def test_pairs_decide_a_night_of_which_the_run_itself_was_throttled(
         assert not history.entries()[-1].valid  # and no later night is compared with its time
 
 
-def test_by_suspects_only_a_time_outside_of_its_past_is_run_in_pairs(
-    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = place_of(tmp_path, "paired: suspects\n")
-    good = git(place, "rev-parse", "HEAD")
-    for number in range(9):
-        assert night(place, f"a{number}")[0] == 0
-    commit(place, 100)
-    assert (night(place, "b")[0], in_turn.runs) == (0, [])
-    bad = commit(place, 130)
-    code, _, time = night(place, "c")
-    assert (code, time["outcome"], time["code"], time["commit"]) == (1, "regressed", "paired", bad)
-    assert base_of(time) != good  # that of night b
-    runs = len(in_turn.runs)
-    assert 8 <= runs <= 40
-    code, _, time = night(place, "d")
-    assert (code, time["outcome"]) == (1, "regressed")
-    commit(place, 100)
-    for number in range(4):
-        code, _, time = night(place, f"e{number}")
-    assert (code, time["outcome"]) in ((0, "pass"), (0, "improved"))
-
-
 def test_without_pairs_a_candidate_is_told_and_fails_nothing_at_first(
     tmp_path: Path, in_turn: InTurn
 ) -> None:
@@ -420,39 +395,3 @@ def test_without_pairs_a_candidate_is_told_and_fails_nothing_at_first(
     assert (code, time["outcome"], time["code"]) == (0, "ambiguous", "suspect")
     assert notes_of(workload) == []
     assert in_turn.runs == []
-
-
-def test_a_plan_names_the_commit_of_the_pairs_and_takes_the_time_of_whole_nights(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    place = place_of(tmp_path)
-    first = commit(place, 100)
-    in_turn.lasts = 0.02
-    (place / "other.txt").write_text("x")
-    commit(place, 100)
-    night(place, "10")
-    commit(place, 101)
-    night(place, "9")  # later than the night 10, though its name comes after it
-    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
-    (work,) = plan["workloads"]
-    assert (work["pairs"]["code"], work["pairs"]["same"]) == ("same-code", True)
-    states = [json.loads(path.read_text()) for path in place.rglob("state.json")]
-    assert plan["usual"] == max(state["seconds"] for state in states)
-    assert plan["usual"] > work["usual"]
-    last = commit(place, 102)
-    assert last != first
-    shown = profkit("nightly", "night.yaml", "--plan", cwd=place, process=False).out
-    assert f"in pairs with {git(place, 'rev-parse', 'HEAD~1')[:12]}" in shown
-
-
-def test_a_fix_of_a_comparison_is_said_as_the_file_has_it() -> None:
-    for fix, key in (
-        (OptionFix("--setup", "make"), "pairs: {setup: [make]}"),
-        (OptionFix("--setup", "make && make b"), "pairs: {setup: [sh, -c, 'make && make b']}"),
-        (OptionFix("--setup", text="--setup with what builds it"), "pairs: {setup: [...]}"),
-        (OptionFix("PYTHONPATH", "a b"), "env: {PYTHONPATH: 'a b'}"),
-        (MORE_TIME, "timeout: SECONDS"),
-        ("--setup is a word of a workload", "--setup is a word of a workload"),
-        (None, None),
-    ):
-        assert _key_for(fix) == key

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.types import RUN, Frame, Hotspot, Profile, Reading, RunDocument, Source
-from profkit.regression.paired.blame import blamed_lines
+from profkit.regression.paired.blame import ChangedLines, blamed_lines, changed_lines
 from profkit.regression.paired.call_counts import CallChange
-from profkit.regression.paired.changed_lines import ChangedLines, changed_lines, spans_of
 from profkit.regression.paired.version import Version
 from profkit.regression.paired.why import ROUNDS, Reason
 from tests.documents import document
@@ -282,21 +281,3 @@ def test_of_several_changed_lines_that_which_makes_the_further_calls_is_named(tm
     calls = (CallChange(("", "<method 'get' of 'dict' objects>"), 0, 900, 0.9, ("tool.py", "escape"), 1),)
     (line,) = blamed_lines(Reason(calls=calls), old, new)
     assert (line.line, line.text) == (4, 'return "".join([table.get(c, c) for c in text])')
-
-
-def test_functions_in_braces_are_found_by_their_names() -> None:
-    code = (
-        "#define X(a) { a }\nstatic inline int f(int a)\n{\n  for (int i = 0; i < a; i++) { if (a) { g(); } }\n"
-        "  char c = '{'; /* { */\n  return \"}{\"[0];\n}\nnamespace n { struct K {\n  int m() const { return 1; }\n"
-        "}; }\nint t[] = { 1, f(3) };\ntemplate <typename T> T K<T>::sort(const T& x) {\n  return x;\n}\n"
-    )
-    spans = spans_of("a.cpp", code)
-    assert spans is not None
-    assert [(span.name, span.first, span.last) for span in spans] == [
-        ("f", 2, 7),
-        ("m", 9, 9),
-        ("sort", 12, 14),
-    ]
-    (method,) = spans_of("a.go", "func (k *K) Go(a int) error {\n\tfor a := range k {\n\t}\n}\n") or []
-    assert (method.name, method.last) == ("Go", 4)
-    assert spans_of("a.f90", "function f(a)\nend\n") is None

@@ -76,7 +76,7 @@ def test_what_a_run_left_there_is_taken_away_and_a_broken_build_is_made_anew(
     commit(place, 2)
     assert built(place, "HEAD", tmp_path) == "12"
     assert not (folder / "left.txt").exists()
-    (folder.parent / "ready.json").write_text("{")
+    (folder.parent / "ready").write_text("")
     assert built(place, "HEAD", tmp_path) == "122"
 
 
@@ -102,7 +102,7 @@ def test_builds_that_nobody_used_for_a_month_are_taken_away_when_a_new_one_is_ma
     built(place, "HEAD", tmp_path)
     assert old.exists()
     month = time.time() - UNUSED_SECONDS - 60
-    for path in (*old.glob("*/ready.json"), *old.glob("*"), old):
+    for path in (*old.glob("*/ready"), *old.glob("*"), old):
         os.utime(path, (month, month))
     (place / "requirements.txt").write_text("numpy==2.1\n")
     commit(place, 3)

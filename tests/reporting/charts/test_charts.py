@@ -30,10 +30,7 @@ from profkit.reporting.charts.of_run import (
     sequence_chart,
 )
 from profkit.reporting.charts.series import (
-    CommitChance,
-    CommitTest,
     cloud_chart,
-    commit_charts,
     interval_chart,
     series_chart,
     step_curve,
@@ -110,10 +107,6 @@ def looks(count: int, ratio: float = 1.15) -> list[Look]:
 
 
 SPOTS = tuple(spot(10 ** (n / 3), 1e12, 1 / 12, label=f"kernel {n}") for n in range(12))
-TESTS = tuple(
-    CommitTest(n, 5.0 * (n > 4), 5.0 * (n > 4) - 2, 5.0 * (n > 4) + 2, f"{n}") for n in (2, 4, 5, 8)
-)
-CHANCES = tuple(CommitChance(n, 0.7 if n == 5 else 0.05, f"{n}", "abc 70 %" * (n == 5)) for n in range(1, 9))
 CHARTS: dict[str, Callable[[], Chart]] = {
     "trend": lambda: trend_chart(trend(noisy(31), change_points=(ChangePoint(9, 4e-3, 4.2e-3),))),
     "roofline": lambda: roofline_chart(Roofline(CEILINGS, SPOTS)),
@@ -127,8 +120,6 @@ CHARTS: dict[str, Callable[[], Chart]] = {
     "cloud": lambda: rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(100)))),
     "steps": lambda: step_curve("Faster than p", "words", "p", 0.5, [(1.2, 0.25, "a"), (3.0, 0.0, "b")]),
     "intervals": lambda: interval_chart(looks(8), 0.02),
-    "commits": lambda: commit_charts("words", 8, 5.0, TESTS, CHANCES).charts[0],  # type: ignore[dict-item,return-value]
-    "chances": lambda: commit_charts("words", 8, 5.0, TESTS, CHANCES).charts[1],  # type: ignore[dict-item,return-value]
 }
 
 

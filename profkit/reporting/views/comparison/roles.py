@@ -1,11 +1,11 @@
-"""Of a comparison: which kernels were paired by their role, and what became of the insights."""
+"""Of a comparison: which kernel was renamed, and what became of the insights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.kernel_names import labels, short_name
-from profkit.core.types import Comparison, Insight, InsightChange, InsightWord, RoleSign
+from profkit.core.types import Comparison, Insight, InsightChange, InsightWord
 from profkit.reporting.view import (
     Block,
     Item,
@@ -22,14 +22,6 @@ from profkit.reporting.view import (
 from profkit.reporting.views.comparison.words import fact_text
 from profkit.reporting.views.run_insights import evidence_text
 
-SIGNS: dict[RoleSign, str] = {
-    "operation": "launched by the same operation",
-    "name": "similar names",
-    "shape": "the same grid and block",
-    "calls": "as many calls in each iteration",
-    "alone": "no other kernel of your own is in one run alone",
-    "only": "each is the only kernel of its run",
-}
 _INSIGHTS: dict[InsightWord, tuple[Status, str]] = {
     "fixed": (Status.BETTER, "fixed"),
     "new": (Status.FAIL, "new"),
@@ -41,7 +33,7 @@ _WIDTH = 44  # characters of a kernel's name
 
 
 def paired_kernels(comparison: Comparison) -> Iterator[Block]:
-    """Each kernel that has another name in the baseline, and why it is taken for the same."""
+    """Each kernel that has another name in the baseline, and is taken for the same."""
     pairs = [kernel for kernel in comparison.kernels if kernel.baseline_name is not None]
     if not pairs:
         return
@@ -51,13 +43,11 @@ def paired_kernels(comparison: Comparison) -> Iterator[Block]:
     items = tuple(
         Item(
             joined(code(names[before]), " became ", code(names[after])),
-            (soft("; ".join(SIGNS[sign] for sign in kernel.paired_by)),),
+            (soft("each is the only kernel of its run"),),
         )
         for kernel, before, after in zip(pairs, old, new, strict=True)
     )
-    yield Section(
-        "Paired by its role" if len(pairs) == 1 else "Paired by their role", (Items(items, brief=_BRIEF),)
-    )
+    yield Section("Taken for one kernel", (Items(items, brief=_BRIEF),))
 
 
 def compared_insights(changes: Sequence[InsightChange]) -> Iterator[Block]:
