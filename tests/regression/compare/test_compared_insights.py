@@ -78,7 +78,9 @@ def test_the_screen_says_who_became_whom_before_it_says_what_changed() -> None:
     flat = " ".join(text.split())
     assert "rms_norm_matrix_kernel became rms_norm_matrix_kernel_float4" in flat
     assert (
-        text.index("Paired by its role") < text.index("What changed") < text.index("Insights: 1 fixed, 1 new")
+        text.index("Taken for one kernel")
+        < text.index("What changed")
+        < text.index("Insights: 1 fixed, 1 new")
     )
     assert "fixed: Have more loads under way at a time" in flat
     assert "new: Let neighbouring threads access neighbouring addresses" in flat

@@ -331,6 +331,5 @@ def test_a_workload_may_run_at_another_place_with_the_variables_of_the_file(tmp_
     (run,) = (tmp_path / "reports").glob("**/run.json")
     assert json.loads(run.read_text())["place"] == "prefix:env"
     written(tmp_path, "  - {name: there, command: [python], on: gpu1}\n")
-    said = night(tmp_path)
-    assert said.code == 2
-    assert "there is no place 'gpu1'" in said.json()["error"]["message"]
+    (told,) = night(tmp_path).json()["workloads"]
+    assert (told["ending"], "there is no place 'gpu1'" in told["message"]) == ("refused", True)

@@ -62,7 +62,7 @@ def test_the_changed_line_of_the_function_that_rose_is_blamed_with_its_commit(tm
     (line,) = blamed_lines(reason(*documents), old, new)
     assert (line.path, line.line, line.text) == ("tool.py", 7, "words = sorted(words)")
     assert (line.function, line.subject, line.commit) == ("parse", "Sort the words", new.commit)
-    assert "200 ms to 500 ms" in spoken(line)
+    assert "100 ms to 250 ms" in spoken(line)
 
 
 def test_a_function_that_calls_all_others_is_blamed_for_what_was_added_to_itself(tmp_path: Path) -> None:
