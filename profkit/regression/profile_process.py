@@ -15,17 +15,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
-from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.run_folder import read_run
 from profkit.core.types import Depth, PassName, RunDocument
 from profkit.regression import options as values
-from profkit.runtime.passes.command import START_NOTHING
 
 # `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
 _START = (
@@ -34,7 +32,6 @@ _START = (
 )
 _ROOT = str(Path(__file__).resolve().parents[2])
 END_SECONDS = 30.0  # what a child may take for its last words beyond the budget of its measurements
-PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
 _SAID = 2000  # characters of a child's fault that are shown
 # What the nightly's file calls the option that a fix names.
 _KEYS = {"--output": "output: FOLDER", "--timeout": "timeout: SECONDS"}
@@ -121,29 +118,6 @@ def profile_once(
             document = read_run(folder)
     ending, reason, fix = _ending_of(outcome, spec.budget, document, fault_file)
     return ProfileResult(ending, reason, fix, folder, document, outcome.seconds)
-
-
-def plan_once(spec: ProfileRequest) -> tuple[dict[str, Any], ProfileResult | None]:
-    """The plan of its profile (`profkit.plan/1`) where it would run, and why there is none; runs nothing of it.
-
-    Its `env` is left out: PYTHONPATH, PATH and LD_PRELOAD would run code of whoever wrote the file.
-    """
-    with TemporaryFolder("plan") as folder:
-        log = Path(folder) / "plan.json"
-        options = [*_options(spec, Path(folder)), "--plan", "--format", "json"]
-        fault_file = Path(folder) / "profkit.fault"
-        argv = [sys.executable, "-c", _START, _ROOT, str(fault_file), *options, "--", *spec.command]
-        try:
-            outcome = process.run(argv, env={START_NOTHING: "1"}, cwd=spec.cwd, log=log, timeout=PLAN_SECONDS)
-            if not outcome.ok:
-                ending, reason, fix = _ending_of(outcome, PLAN_SECONDS, None, fault_file)
-                return {}, ProfileResult(ending, reason, fix)
-            document = json.loads(read_bounded_text(log))
-        except UsageError as fault:
-            return {}, ProfileResult("refused", fault.message, fault.fix)
-        except (OSError, ValueError) as error:
-            return {}, ProfileResult("profkit-failed", f"its plan cannot be read: {error}")
-    return (document if isinstance(document, dict) else {}), None
 
 
 def _list_or_create(into: Path) -> set[str]:

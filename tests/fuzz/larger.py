@@ -355,7 +355,6 @@ CASES: dict[str, dict[str, tuple[int, Maker]]] = {
     "sweep": {"": (3, _journal(seeds.sweeps))},
     "history": {"": (10, history)},
     "night-state": {"": (4, _documents(seeds.states, 0))},
-    "bisection": {"": (2, _documents(seeds.bisections, 0))},
     "nightly": {"": (10, nightly)},
     "targets": {"": (60, targets)},
     "kernel-file": {"": (20, kernels)},

@@ -314,58 +314,6 @@ def states() -> tuple[bytes, ...]:
     return (pack({f"n1/{STATE_FILE}": body, f"n2/{STATE_FILE}": body}),)
 
 
-def bisections() -> tuple[bytes, ...]:
-    """The folder of a bisection at its end, and that of one on its way."""
-    from profkit.core.codec import to_plain_data
-    from profkit.core.types import (
-        RUN,
-        BisectDocument,
-        BisectOptions,
-        BisectPart,
-        BisectSearch,
-        BisectStep,
-        Fact,
-        SkippedCommit,
-    )
-    from profkit.regression.bisect.state import FILE_NAME, SCHEMA
-
-    row = tuple(digit * 40 for digit in "0123")
-    pairs = ((1.0, 1.2), (1.01, 1.2), (1.0, 1.19), (1.0, 1.21))
-    ends = BisectStep("ends", row[0], row[3], pairs, "different", 1.2, 1.1, 1.3, 9.0)
-    direct = BisectStep("confirm", row[1], row[3], pairs, "different", 1.2, 1.1, 1.3, 9.0, 0.97)
-    part = BisectPart("one", row[1], row[2:], 0.97, 1.2, 1.1, 1.3, "different", ("a.py +1 -2",))
-    whole = BisectSearch(
-        row[0],
-        row[1:],
-        None,
-        RUN,
-        (ends, direct),
-        (SkippedCommit(row[2], "why", "fix"),),
-        "found",
-        (part,),
-        {row[3]: 0.97},
-    )
-    begun = BisectSearch(row[0], row[1:], steps=(ends,))
-    options = BisectOptions(60.0, 0.02, 1.0, None, 1, 0.95)
-    documents = [
-        BisectDocument(
-            "",
-            ("python", "a b.py"),
-            "make",
-            ".",
-            "v1",
-            "main",
-            options,
-            (search,),
-            {row[3]: "subject"},
-            (Fact.of("text", text="note"),),
-        )
-        for search in (whole, begun)
-    ]
-    texts = [json_text({"schema": SCHEMA, **to_plain_data(one)}) for one in documents]  # type: ignore[dict-item]
-    return tuple(pack({FILE_NAME: text.encode()}) for text in texts)
-
-
 def traces() -> tuple[bytes, ...]:
     """A trace of calls, and the table made of it."""
     from profkit.kernels.evaluation.suites.notation import read_traces, write_table

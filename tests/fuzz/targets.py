@@ -144,7 +144,7 @@ def read_history(path: Path, depth: int) -> None:
 
 
 def read_night(path: Path, depth: int) -> None:
-    """As `profkit nightly FILE --plan` begins."""
+    """As `profkit nightly FILE` begins."""
     from profkit.regression.nightly.config import read_config
 
     read_config(path)
@@ -159,33 +159,6 @@ def read_state(path: Path, depth: int) -> None:
         if state is not None:
             session.write_state(folder, state)
             session.read_state(folder)
-
-
-def read_bisection(path: Path, depth: int) -> None:
-    """As `bisect --resume` reads its folder, works out the next step, and shows it at its end."""
-    from math import log
-
-    from profkit.regression.bisect.measure import observed
-
-    from profkit.regression.bisect.search import Move, Rules, is_enough, next_move
-    from profkit.regression.bisect.state import read_state
-    from profkit.reporting import terminal
-    from profkit.reporting.html.page import render as page
-    from profkit.reporting.views.bisect import view
-
-    document = read_state(path)
-    rules = Rules(document.options.certainty, log(1 + document.options.floor))
-    for search in document.searches:
-        places = {commit: place for place, commit in enumerate((search.good, *search.commits))}
-        steps = [(step.pairs, places[step.earlier], places[step.later]) for step in search.steps]
-        seen = [observed(pairs, steps[0][0], earlier, later) for pairs, earlier, later in steps]
-        skipped = frozenset(places[one.commit] for one in search.skipped)
-        if seen:
-            next_move(len(search.commits), skipped, seen, rules)
-            last = Move(seen[-1].earlier, seen[-1].later)
-            is_enough(last, len(search.commits), skipped, seen, rules)
-    terminal.render(view(document, "folder"))
-    page(view(document, "folder"))
 
 
 def read_traces(path: Path, depth: int) -> None:
@@ -282,7 +255,6 @@ TARGETS = {
         Target("history", seeds.histories, mutate.mutate_sqlite, read_history, "history.sqlite"),
         Target("nightly", seeds.nightly_files, mutate.mutate_text, read_night, "nightly.yaml"),
         Target("night-state", seeds.states, mutate.mutate_folder, read_state, "nights", True),
-        Target("bisection", seeds.bisections, mutate.mutate_folder, read_bisection, "bisection", True),
         Target("traces", seeds.traces, mutate.mutate_packed_text, read_traces, "mine.txt"),
         Target("kernel-file", lambda: (seeds.KERNELS,), mutate.mutate_text, read_kernel_file, "kernels.py"),
         Target("series", seeds.series, mutate.mutate_text, read_series, "series.csv"),

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.run_folder import read_run, write_run
 from profkit.regression.history.store import open_history
-from tests.cli_runner import ENVIRONMENT, profkit
+from tests.cli_runner import profkit
 from tests.documents import document
 from tests.fuzz.failing_calls import KINDS, failing
 
@@ -51,14 +51,6 @@ def test_a_call_that_fails_is_told_and_leaves_what_was_there(
 ) -> None:
     monkeypatch.delenv("PROFKIT_DEBUG", raising=False)
     try_each(COMMANDS[name], kind, ready, tmp_path, _is_whole)
-
-
-@pytest.mark.parametrize("kind", ["read"])
-def test_a_nightly_that_cannot_be_planned_says_why(
-    kind: str, ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(ENVIRONMENT, "PROFKIT_VALGRIND", "/nowhere")  # each plan would try it out
-    try_each(("nightly", "nightly.yaml", "--plan"), kind, ready, tmp_path, _is_whole)
 
 
 def try_each(

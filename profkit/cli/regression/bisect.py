@@ -14,14 +14,9 @@ Example:  profkit bisect v1.2 HEAD -- python bench.py
 
 With a build:  profkit bisect v1.2 HEAD --setup 'make -j8' -- ./bench
 
-After a Ctrl-C:  profkit bisect v1.2 HEAD --resume reports/bisect-20261123-081500 -- python bench.py
-
 Exit codes: 0 a commit was found, or several that made it together; 5 both ends are the same, or it cannot be decided;
 2 wrong usage; 4 the command fails at one of both ends; 130 interrupted.
 """
-
-
-SETTLED = ("budget", "floor", "sampling", "timeout", "output")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,7 +25,6 @@ def add_to(app: typer.Typer) -> None:
 
 
 def bisect(
-    context: typer.Context,
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -59,13 +53,6 @@ def bisect(
             "--output", "-o", help="A new folder for what was found (default: reports/bisect-TIME)."
         ),
     ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume",
-            help="Go on in this folder, by its options; both ends and the command are named again.",
-        ),
-    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
@@ -90,11 +77,7 @@ def bisect(
     request = BisectRequest(good, bad, tuple(command), options, setup, folder=output)
     progress = progress_for(quiet=quiet, ends_only=True)
     with raise_on_signals():
-        if resume is not None:
-            _check_resume(context)
-            document, folder = bisecting.resume(request, resume, progress), resume
-        else:
-            document, folder = bisecting.bisect(request, progress)
+        document, folder = bisecting.bisect(request, progress)
     with defer_interrupts():
         if format is OutputFormat.json:
             from profkit.reporting.json import bisection
@@ -105,15 +88,3 @@ def bisect(
 
             print_view(view(document, str(folder)), format)
     raise typer.Exit(bisecting.exit_code(document))
-
-
-def _check_resume(context: typer.Context) -> None:
-    """Raises UsageError where --resume stands beside what its folder has settled: it would not be heeded."""
-    from profkit.cli.options import typed_options
-    from profkit.core.errors import UsageError
-
-    for option, value in typed_options(context, SETTLED):
-        raise UsageError(
-            f"{option} {value} cannot be changed by --resume: a bisection goes on by its own options",
-            f"leave out {option}, or leave out --resume for a new bisection",
-        )

@@ -116,10 +116,8 @@ if TYPE_CHECKING:
     from profkit.core.types.night import MetricOutcome as MetricOutcome
     from profkit.core.types.night import Night as Night
     from profkit.core.types.night import NightPairs as NightPairs
-    from profkit.core.types.night import NightPlan as NightPlan
     from profkit.core.types.night import Outcome as Outcome
     from profkit.core.types.night import PairsCommand as PairsCommand
-    from profkit.core.types.night import PlannedWorkload as PlannedWorkload
     from profkit.core.types.night import Uncounted as Uncounted
     from profkit.core.types.night import WorkloadOutcome as WorkloadOutcome
     from profkit.core.types.plan import KernelPlan as KernelPlan
@@ -199,8 +197,8 @@ _NAMES = {
     "machine": "Cache Check DeviceMoment Disturbance Machine Moment Peaks RunSpread",
     "metal": ("MetalAbsent MetalCounter MetalOverTime MetalProcess MetalState MetalTrace MetalWork Spread"),
     "night": (
-        "DecisionStep Incident IncidentMember MetricOutcome Night NightPairs NightPlan Outcome PairsCommand "
-        "PlannedWorkload Uncounted WorkloadOutcome"
+        "DecisionStep Incident IncidentMember MetricOutcome Night NightPairs Outcome PairsCommand "
+        "Uncounted WorkloadOutcome"
     ),
     "plan": "KernelPlan PassPlan PassResult Plan Step",
     "readings": (

@@ -12,7 +12,7 @@ from math import ceil, exp, log, log2
 from pathlib import Path
 from typing import Literal
 
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
 from profkit.core.progress import Progress
 from profkit.core.types import (
     BisectDocument,
@@ -44,11 +44,10 @@ from profkit.regression.bisect.state import (
     changed_in,
     make_state_folder,
     parents_of,
-    read_state,
     row_between,
     write_state,
 )
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, locked, no_repository, repository_of
+from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, no_repository, repository_of
 from profkit.regression.paired.decide import MetricFloor, confirm
 from profkit.regression.paired.git import git_line, subject_of
 from profkit.regression.paired.interleave import (
@@ -105,35 +104,9 @@ def bisect(request: BisectRequest, progress: Progress) -> tuple[BisectDocument, 
     return Bisection(document, root, request.cwd, folder, progress).run(), folder
 
 
-def resume(request: BisectRequest, folder: Path, progress: Progress) -> BisectDocument:
-    """Go on with the bisection in `folder`, by its options.
-
-    What runs is named again: both ends, the command and the setup command. Somebody else's folder runs nothing that
-    was not typed. Raises UsageError where any of these is another, or the repository is.
-    """
-    document = read_state(folder)
-    line = resume_line(document, folder)
-    if (request.command, request.setup) != (document.command, document.setup):
-        raise UsageError("the command and --setup are others than those of the folder", line)
-    root, row = _requested_row(request)
-    if (row.good, row.commits) != (document.search.good, document.search.commits):
-        raise UsageError(f"GOOD and BAD have other commits between them than {folder}", line)
-    if str(request.cwd.resolve().relative_to(root)) != document.cwd:
-        fix = f"cd {root / document.cwd}"
-        raise UsageError(f"it began in the folder {document.cwd} of the repository", fix)
-    return Bisection(document, root, request.cwd, folder, progress).run()
-
-
 def exit_code(document: BisectDocument) -> int:
     """0 where a commit was found, alone or with others; 5 where none was."""
     return 0 if any(part.kind == "one" for part in document.search.parts) else 5
-
-
-def resume_line(document: BisectDocument, folder: Path) -> str:
-    """What is typed to go on."""
-    words = ["profkit", "bisect", document.good, document.bad, "--resume", str(folder)]
-    words += ["--setup", document.setup] if document.setup is not None else []
-    return shlex.join([*words, "--", *document.command])
 
 
 def _requested_row(request: BisectRequest) -> tuple[Path, Row]:
@@ -156,32 +129,21 @@ class Bisection:
     good: Version | None = None  # the good end, ready to run
 
     def run(self) -> BisectDocument:
-        """The search to its end. Raises UsageError where another process is at work in the folder."""
+        """The search to its end."""
+        write_state(self.folder, self.document)
         with contextlib.ExitStack() as stack:
             try:
-                free = stack.enter_context(locked(self.folder))
-            except OSError as error:
-                message = f"cannot write to {self.folder}: {error.strerror or error}"
-                raise MachineError(message, f"ls -ld {self.folder}") from error
-            if not free:
-                raise UsageError(f"another profkit is at work in {self.folder}", "wait for its end")
-            write_state(self.folder, self.document)
-            try:
-                self._search_to_the_end(stack)
+                self._test_ends(stack)
+                while self.search.state == "running":
+                    move = next_move(len(self.search.commits), self._skipped(), self._seen(), self._rules())
+                    if isinstance(move, Move):
+                        self._test(move, stack)
+                    else:
+                        self._finish(move)
             except (KeyboardInterrupt, Interrupted):
                 told = f"interrupted; the steps so far ({len(self.search.steps)}) are in {self.folder}"
-                raise Interrupted(told, resume_line(self.document, self.folder)) from None
+                raise Interrupted(told, "the same again: what was built is kept") from None
         return self.document
-
-    def _search_to_the_end(self, stack: contextlib.ExitStack) -> None:
-        if not self.search.steps:
-            self._test_ends(stack)
-        while self.search.state == "running":
-            move = next_move(len(self.search.commits), self._skipped(), self._seen(), self._rules())
-            if isinstance(move, Move):
-                self._test(move, stack)
-            else:
-                self._finish(move)
 
     def _test_ends(self, stack: contextlib.ExitStack) -> None:
         """GOOD against BAD in full: where they are not different there is nothing to search."""

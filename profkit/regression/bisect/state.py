@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from math import isfinite
 from pathlib import Path
 from typing import cast
 
-from profkit.core.codec import from_plain_data, json_text, to_plain_data
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.codec import json_text, to_plain_data
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder
 from profkit.core.types import BisectDocument, Json
 from profkit.core.whole_files import write_whole
-from profkit.regression.bisect.search import FEW
 from profkit.regression.paired.git import git_line
 
 MOST_COMMITS = 20_000  # what git prints of them is 2 MB
 MOST_FILES = 20  # of a commit that are named
 SCHEMA = "profkit.bisect/1"
 FILE_NAME = "bisect.json"
-_SIZE_LIMIT = 64 << 20  # bytes; 20,000 commits and a hundred steps are 3 MB
-_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -110,8 +104,7 @@ def make_state_folder(asked: Path | None) -> Path:
         chown_to_sudo_user(*made)
         make_folder(folder)
     except FileExistsError:
-        fix = f"--resume {folder}, or another --output"
-        raise UsageError(f"{folder} is there already", fix) from None
+        raise UsageError(f"{folder} is there already", "another --output") from None
     except OSError as error:
         raise MachineError(
             f"cannot write to {folder}: {error.strerror or error}", "--output FOLDER"
@@ -128,40 +121,3 @@ def write_state(folder: Path, document: BisectDocument) -> None:
     except OSError as error:
         fix = f"df -h {shlex.quote(str(folder))}; ls -ld {shlex.quote(str(folder))}"
         raise MachineError(f"cannot write {folder / FILE_NAME}: {error.strerror or error}", fix) from error
-
-
-def read_state(folder: Path) -> BisectDocument:
-    """The bisection in `folder`. Raises UnreadableReport for what is none."""
-    path = folder / FILE_NAME
-    try:
-        data = json.loads(read_bounded_text(path, _SIZE_LIMIT))
-        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise ValueError(f"it is not a {SCHEMA}")
-        document = from_plain_data(BisectDocument, data)
-        _check(document)
-    except OSError as error:
-        raise UnreadableReport(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError, UnreadableReport) as error:
-        reason = error.message if isinstance(error, UnreadableReport) else str(error)
-        raise UnreadableReport(f"cannot read {path}: {reason}") from error
-    return document
-
-
-def _check(document: BisectDocument) -> None:
-    """Raise ValueError for what no bisection leaves: git is asked about its commits, its pairs are computed with."""
-    search, options = document.search, document.options
-    row = (search.good, *search.commits)
-    if any(_HASH.fullmatch(commit) is None for commit in row):
-        raise ValueError("a commit in it is no hash")
-    named = {commit for step in search.steps for commit in (step.earlier, step.later)}
-    named |= {one.commit for one in search.skipped}
-    if not document.command or not search.commits or len({*row}) < len(row) or not named <= {*row}:
-        raise ValueError("it has no command, or other commits than those between its ends")
-    if not (0 <= options.floor < 1 and 1 <= options.budget < 1e6 and 0 < options.sampling < 1e6):
-        raise ValueError("its options are outside of what is possible")
-    seconds = [value for step in search.steps for pair in step.pairs for value in pair]
-    ratios = [one.ratio for one in (*search.steps, *search.parts)]
-    if not all(isfinite(value) and value > 0 for value in (*seconds, *ratios)):
-        raise ValueError("a number in it is none that is measured")
-    if any(len(step.pairs) < FEW or any(len(pair) != 2 for pair in step.pairs) for step in search.steps):
-        raise ValueError("a step's pairs are not pairs of seconds")

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents, remember
 from profkit.core.progress import Progress
@@ -21,18 +20,16 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
     Night,
     NightPairs,
-    NightPlan,
     PairsCommand,
-    PlannedWorkload,
     SeriesKey,
     WorkloadOutcome,
 )
 from profkit.core.types.night import NOT_COMPARED
 from profkit.regression.history import History, open_history
-from profkit.regression.nightly.config import PAIRS_SECONDS, NightConfig, WorkloadSpec
+from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_reports
-from profkit.regression.nightly.pairs import base_of, pair_workload, what_would_decide, with_pairs
+from profkit.regression.nightly.pairs import pair_workload, what_would_decide, with_pairs
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -44,59 +41,9 @@ from profkit.regression.nightly.session import (
 )
 from profkit.regression.paired.checkout import commit_of
 from profkit.regression.paired.interleave import TIME
-from profkit.regression.profile_process import plan_once
 from profkit.runtime.passes.secrets import mask_command
 
 NIGHTS = "nights"
-PLAN_SCHEMA = "profkit.night-plan/1"
-
-
-def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) -> NightPlan:
-    """The night as it would be; a workload that cannot be planned says why and costs the others nothing."""
-    always = config.paired == "always"
-    with contextlib.ExitStack() as stack:
-        history = None
-        with contextlib.suppress(ProfkitError):  # the night itself tells what is wrong with it
-            history = stack.enter_context(open_history(config.history, read_only=True))
-        planned = tuple(
-            _plan_workload(spec, base_of(config, history, spec) if always else None) for spec in specs
-        )
-    pairs = (config.pairs.budget or PAIRS_SECONDS) if always else 0.0
-    most = sum(w.most for w in planned) + pairs * len(planned)
-    return NightPlan(
-        name=config.name,
-        history=str(config.history),
-        output=str(nights),
-        workloads=planned,
-        pairs=pairs,
-        most=most if config.budget is None else min(most, config.budget),
-    )
-
-
-def _plan_workload(spec: WorkloadSpec, base: NightPairs | None) -> PlannedWorkload:
-    document, fault = plan_once(spec)
-    passes = [planned for planned in document.get("passes", ()) if not planned.get("skipped")]
-    costs = [planned.get("cost") for planned in passes]
-    return PlannedWorkload(
-        name=spec.name,
-        command=mask_command(spec.command)[0],
-        cwd=str(spec.cwd),
-        backend=str(document.get("backend") or spec.backend),
-        passes=tuple(dict.fromkeys(planned["name"] for planned in passes)),
-        gates=spec.declared,
-        most=spec.budget,
-        runs=sum(costs) if costs and None not in costs else None,
-        message=fault.reason if fault is not None else None,
-        fix=fault.fix if fault is not None else None,
-        pairs=base,
-    )
-
-
-def plan_to_text(plan: NightPlan) -> str:
-    """As one JSON document, schema `profkit.night-plan/1`."""
-    body = to_plain_data(plan)
-    assert isinstance(body, dict)
-    return json_text({"schema": PLAN_SCHEMA, **body})
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profkit.core.errors import UnreadableReport
-from profkit.regression.bisect.state import read_state
-from tests.cli_runner import ENVIRONMENT, PROFKIT, Said, profkit
+from tests.cli_runner import Said, profkit
 from tests.git_repository import git
 
 # Seconds of a processor: the same however busy the machine is.
@@ -100,74 +94,6 @@ def test_the_slow_one_of_twenty_commits_is_found_beside_one_that_does_not_run(tm
     assert state_in(tmp_path / "re po" / "reports" / "found") == document
     assert git(tmp_path / "re po", "worktree", "list").count("\n") == 0
 
-    again = bisect(tmp_path / "re po", commits[0], "HEAD", "--resume", "reports/found")  # runs nothing
-    assert again.code == 0, again.err
-    first = again.out.splitlines()[0]
-    assert re.match(r"✗ FOUND +\w{10} 'change 14 <script>' made it \d+ % slower \(probability", first)
-    assert (
-        f"profkit compare --base {commits[13][:10]} --head {commits[14][:10]} -- python 'work it.py'"
-        in again.out
-    )
-
-
-@pytest.mark.timed
-def test_a_bisection_that_was_ended_goes_on_where_it_was(tmp_path: Path) -> None:
-    folder = tmp_path / "repo"
-    commits = row(folder, [FAST] * 6 + [SLOW] * 5)
-    state = folder / "reports" / "b"
-    options = ("--output", "reports/b", *SMALL)
-    interrupted = _end_after(folder, 2, signal.SIGINT, commits[0], "main", *options)
-    assert interrupted.code == 130
-    assert f"profkit bisect {commits[0]} main --resume reports/b -- python 'work it.py'" in interrupted.err
-    kept = state_in(state)["search"]["steps"]
-    assert len(kept) >= 2
-    resume = (commits[0], "main", "--resume", "reports/b")
-    killed = _end_after(folder, len(kept) + 1, signal.SIGKILL, *resume, "--quiet")
-    assert killed.code == -signal.SIGKILL
-    more = state_in(state)["search"]["steps"]
-    assert more[: len(kept)] == kept
-    assert len(more) > len(kept)
-
-    named = profkit("bisect", *resume, "--", "python", "other.py", cwd=folder)
-    assert (named.code, "others than those of the folder" in named.err) == (2, True)
-    assert bisect(folder, *resume, "--setup", "touch ran").code == 2
-    assert bisect(folder, commits[1], "main", "--resume", "reports/b").code == 2
-    assert "--budget 3.0 cannot be changed" in bisect(folder, *resume, "--budget", "3").err
-    assert len(state_in(state)["search"]["steps"]) == len(more)
-
-    done = bisect(folder, *resume, "--quiet")
-    assert done.code == 0, done.err
-    search = state_in(state)["search"]
-    assert search["steps"][: len(more)] == more
-    assert search["parts"][0]["commits"] == [commits[6]]
-
-
-def _end_after(folder: Path, steps: int, number: signal.Signals, good: str, bad: str, *words: str) -> Said:
-    """Start a bisection, and send it a signal when so many steps are written.
-
-    It has a temporary folder of its own: what it leaves there when it is killed goes with the test.
-    """
-    temporary = folder.parent / "temporary"
-    temporary.mkdir(exist_ok=True)
-    process = subprocess.Popen(
-        [*PROFKIT, "bisect", good, bad, *words, *COMMAND],
-        cwd=folder,
-        env={**ENVIRONMENT, "TMPDIR": str(temporary)},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        path = folder / "reports" / "b" / "bisect.json"
-        if path.exists() and len(json.loads(path.read_text())["search"]["steps"]) >= steps:
-            os.kill(process.pid, number)
-            break
-        time.sleep(0.05)
-    out, err = process.communicate(timeout=60)
-    return Said(process.returncode, out, err)
-
 
 @pytest.mark.timed
 def test_two_commits_that_made_it_slower_are_both_named(tmp_path: Path) -> None:
@@ -177,12 +103,6 @@ def test_two_commits_that_made_it_slower_are_both_named(tmp_path: Path) -> None:
     assert said.code == 0, said.err
     search = said.json()["search"]
     assert search["state"] == "several"
-    shown = bisect(tmp_path / "repo", commits[0], "HEAD", "--resume", "reports/two").out
-    sentence = " ".join(shown.partition("bisection")[0].split())
-    assert re.search(
-        r"SEVERAL The change of \+\d+\.\d % is in several commits: \w{10} 'change 2 <script>' \+", sentence
-    )
-    assert "'change 4 <script>' +" in sentence
     assert [part["commits"] for part in search["parts"] if part["kind"] == "one"] == [
         [commits[2]],
         [commits[4]],
@@ -267,44 +187,7 @@ def test_ends_between_which_there_is_no_way_are_refused_with_a_line_that_helps(t
 def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:
     commits = row(tmp_path / "repo", [FAST] * 3)
     said = bisect(tmp_path / "repo", commits[0], "HEAD", "--output", str(tmp_path))
-    assert (said.code, f"--resume {tmp_path}" in said.err) == (2, True)
-
-
-HASH = "a" * 40
-WHOLE: dict[str, Any] = {
-    "schema": "profkit.bisect/1",
-    "started": "",
-    "command": ["true"],
-    "setup": None,
-    "cwd": ".",
-    "good": "a",
-    "bad": "b",
-    "options": {"budget": 60, "floor": 0.02, "sampling": 1, "timeout": None},
-    "search": {"good": HASH, "commits": ["b" * 40]},
-}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({}, None),
-        ({"schema": "profkit.run/3"}, "it is not a profkit.bisect/1"),
-        ({"command": []}, "no command"),
-        ({"search": {"good": "--upload-pack=x", "commits": [HASH]}}, "no hash"),
-        ({"search": {"good": HASH, "commits": []}}, "other commits"),
-        ({"options": {**WHOLE["options"], "budget": 1e99}}, "options"),
-        ({"command": "rm -rf /"}, "not a list"),
-    ],
-)
-def test_a_folder_of_somebody_else_is_held_against_what_it_may_be(
-    tmp_path: Path, change: dict[str, Any], message: str | None
-) -> None:
-    (tmp_path / "bisect.json").write_text(json.dumps({**WHOLE, **change}))
-    if message is None:
-        assert read_state(tmp_path).command == ("true",)
-        return
-    with pytest.raises(UnreadableReport, match=message):
-        read_state(tmp_path)
+    assert (said.code, "another --output" in said.err) == (2, True)
 
 
 @pytest.mark.timed

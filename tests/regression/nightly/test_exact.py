@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workplace import InTurn, Profiled, commit, git, notes_of, repository, told
+from workplace import InTurn, commit, git, notes_of, repository, told
 
 from tests.cli_runner import profkit
 
@@ -70,7 +70,7 @@ def test_four_per_cent_more_instructions_than_the_base_fail_the_first_night(
     assert "since" in told(workload)
 
 
-def test_a_base_that_was_counted_before_on_this_machine_is_not_counted_again(
+def test_what_stays_within_the_floor_passes_and_fewer_are_better(
     place: Path, simulated: list[str], in_turn: InTurn
 ) -> None:
     counted(place, "1000")
@@ -80,7 +80,6 @@ def test_a_base_that_was_counted_before_on_this_machine_is_not_counted_again(
     counted(place, "1005")
     code, _, instructions = night(place, "b")
     assert (code, instructions["outcome"], instructions["code"]) == (0, "pass", "exact")
-    assert len(simulated) == 3
     counted(place, "900")
     assert night(place, "c")[2]["outcome"] == "improved"
 
@@ -108,20 +107,6 @@ def test_counts_that_differ_between_runs_of_one_commit_decide_nothing_and_are_no
     code, workload, instructions = night(place, "a")
     assert (code, instructions["outcome"]) == (0, "new")
     assert any("of one commit lies" in note for note in notes_of(workload))
-
-
-def test_a_package_that_changed_between_nights_is_no_change_of_the_code(
-    place: Path, simulated: Profiled, in_turn: InTurn
-) -> None:
-    counted(place, "1000")
-    for name in "abc":  # the history knows three counts of the base, all alike
-        assert night(place, name)[0] == 0
-    simulated.more = 1.05
-    counted(place, "1001")
-    code, workload, instructions = night(place, "d")
-    assert code == 0
-    assert instructions["code"] != "exact"
-    assert any("of one commit lies 5.0 % apart" in note for note in notes_of(workload))
 
 
 def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(

@@ -209,21 +209,6 @@ def test_what_cannot_be_confirmed_says_why_and_fails_nothing(tmp_path: Path, sim
     assert night(place, "--night", "b", "--strict").code == 5
 
 
-def test_a_plan_runs_nothing_and_writes_nothing(tmp_path: Path) -> None:
-    written(
-        tmp_path,
-        "  - {name: a, command: [python, -c, \"open('ran', 'w')\"]}\n  - {name: b, command: [./no]}\n",
-    )
-    said = night(tmp_path, "--plan")
-    document = said.json()
-    assert (said.code, document["schema"]) == (0, "profkit.night-plan/1")
-    assert [w["passes"] for w in document["workloads"]] == [["timing"], []]
-    assert "is not there" in document["workloads"][1]["message"]
-    assert sorted(os.listdir(tmp_path)) == ["night.yaml"]
-    shown = profkit("nightly", "night.yaml", "--plan", cwd=tmp_path, process=False)
-    assert "Nothing was run" in shown.out
-
-
 @pytest.mark.skipif(
     os.geteuid() != 0 or not hasattr(os, "O_PATH"), reason="only root can be two users; looked at on Linux"
 )
@@ -238,32 +223,6 @@ def test_root_writes_no_night_through_a_link_of_a_stranger(tmp_path: Path, name:
     said = night(tmp_path, "--night", "n1")
     assert said.code == 3
     assert list(victim.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "command: [python, work.py], env: {PYTHONPATH: FOLDER/theirs}",
-        "command: [python, work.py], env: {PATH: 'FOLDER/theirs:/usr/bin:/bin'}, depth: standard",
-        "command: [./theirs/python, work.py], depth: full",
-        "command: [python, work.py], env: {PROFKIT_VALGRIND: FOLDER/theirs/valgrind}, depth: full",
-    ],
-)
-def test_a_plan_starts_no_program_that_the_file_names(tmp_path: Path, lines: str) -> None:
-    theirs, ran = tmp_path / "theirs", tmp_path / "ran"
-    theirs.mkdir()
-    (tmp_path / "work.py").write_text("pass")
-    (theirs / "sitecustomize.py").write_text(f"open({str(ran)!r}, 'w')")
-    for name in ("python", "perf", "valgrind", "git"):
-        (theirs / name).write_text(f"#!/bin/sh\necho > {ran}\n")
-        (theirs / name).chmod(0o755)
-    (tmp_path / "night.yaml").write_text(
-        "version: 1\nname: n\nhistory: h.sqlite\noutput: reports\nworkloads:\n"
-        f"  - {{name: a, backend: cpu, {lines.replace('FOLDER', str(tmp_path))}}}\n"
-    )
-    said = night(tmp_path, "--plan")
-    assert (said.code, said.json()["workloads"][0]["message"]) == (0, None)
-    assert not ran.exists()
 
 
 @pytest.mark.parametrize(
