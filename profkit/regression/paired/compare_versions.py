@@ -134,18 +134,9 @@ def _both(request: VersionsRequest, folder: Path, progress: Progress) -> Iterato
         yield _of_command(request.commands[0], request.cwd), _of_command(request.commands[1], request.cwd)
         return
     with contextlib.ExitStack() as stack:
+        what = request.command, request.cwd, request.checkout
         first, second = (
-            stack.enter_context(
-                version_of(
-                    name,
-                    request.command,
-                    request.cwd,
-                    request.checkout,
-                    folder / side,
-                    progress.tick,
-                    request.env,
-                )
-            )
+            stack.enter_context(version_of(name, *what, folder / side, progress.tick, request.env))
             for name, side in ((request.base, "base"), (request.head, "head"))
         )
         if first.commit == second.commit and not second.dirty:
@@ -197,11 +188,8 @@ def what_would_decide(change: Change, ran: Pairing) -> Fact:
 
 
 def _summary(result: PairedResult) -> str:
-    words = [
-        f"{change.scope.name or 'time'} {change.word}" for change in result.changes if change.unit == "s"
-    ]
-    text = ", ".join(words) or "not enough pairs"
-    return f"{text} after {result.pairing.pairs} pairs" + (", interrupted" if result.interrupted else "")
+    words = [f"{c.scope.name or 'time'} {c.word}" for c in result.changes if c.unit == "s"]
+    return f"{', '.join(words) or 'not enough pairs'} after {result.pairing.pairs} pairs"
 
 
 def _search(

@@ -29,18 +29,17 @@ from profkit.regression.paired.git import git_line, is_dirty
 from profkit.regression.paired.interleave import TIME, PairedOptions
 from profkit.regression.paired.version import named_commit
 
+# The gravest first: the word of a workload, the outcome that it makes, and the exit code.
+_GRAVE: tuple[tuple[str, SuiteOutcome, int], ...] = (
+    ("regressed", "regressed", 1),
+    ("failed", "failed", WorkloadError.exit_code),
+    ("machine", "refused", MachineError.exit_code),
+    ("refused", "refused", UsageError.exit_code),
+)
+_OTHERS: tuple[SuiteOutcome, ...] = ("improved", "changed", "same", "ambiguous", "new")
 _ORDER = (
-    "regressed",
-    "failed",
-    "refused",
-    "machine",
-    "ambiguous",
-    "changed",
-    "improved",
-    "same",
-    "new",
-    "elsewhere",
-    "interrupted",
+    *("regressed", "failed", "refused", "machine", "ambiguous", "changed", "improved", "same", "new"),
+    *("elsewhere", "interrupted"),
 )
 _WORDS_LOOKED_AT = 32  # of a command, for files that the baseline lacks
 UNDECIDED = 5
@@ -98,17 +97,8 @@ def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
 def suite_outcome(workloads: Sequence[ComparedWorkload]) -> SuiteOutcome:
     """The worst of what was found out. What is open counts only where nothing was decided."""
     words = {_word_of(workload) for workload in workloads}
-    found: tuple[tuple[set[str], SuiteOutcome], ...] = (
-        ({"regressed"}, "regressed"),
-        ({"failed"}, "failed"),
-        ({"refused", "machine"}, "refused"),
-        ({"improved"}, "improved"),
-        ({"changed"}, "changed"),
-        ({"same"}, "same"),
-        ({"ambiguous"}, "ambiguous"),
-        ({"new"}, "new"),
-    )
-    return next((outcome for any_of, outcome in found if words & any_of), "ambiguous")
+    grave = (outcome for word, outcome, _ in _GRAVE if word in words)
+    return next(grave, next((word for word in _OTHERS if word in words), "ambiguous"))
 
 
 def suite_exit_code(workloads: Sequence[ComparedWorkload], *, interrupted: bool, strict: bool) -> int:
@@ -120,18 +110,11 @@ def suite_exit_code(workloads: Sequence[ComparedWorkload], *, interrupted: bool,
     words = {_word_of(workload) for workload in workloads}
     if interrupted:
         return Interrupted.exit_code
-    for word, code in (
-        ("regressed", 1),
-        ("failed", WorkloadError.exit_code),
-        ("machine", MachineError.exit_code),
-        ("refused", UsageError.exit_code),
-    ):
-        if word in words:
-            return code
+    if grave := [code for word, _, code in _GRAVE if word in words]:
+        return grave[0]
     decided = words & {"improved", "changed", "same"}
-    if "ambiguous" in words and (strict or not decided):
-        return UNDECIDED
-    return 0 if decided or "new" in words else UNDECIDED
+    is_open = "ambiguous" in words and (strict or not decided)
+    return UNDECIDED if is_open or not (decided or "new" in words) else 0
 
 
 def _word_of(workload: ComparedWorkload) -> str:

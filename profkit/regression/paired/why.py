@@ -45,8 +45,7 @@ from profkit.regression.profile_process import END_SECONDS, ProfileRequest, Prof
 MOST_SECONDS = 60.0  # where nobody says; never more than the pairs may take
 # of a program on a device: its start and a trace of it take long, and are what tells most
 DEVICE_SECONDS = 240.0
-# What a profile takes beside its passes, on a busy machine 10 s of 60: its start, the end of a tool, the reports.
-AROUND_SECONDS, AROUND_SHARE = 12.0, 0.2
+AROUND_SHARE = 0.2  # of a profile's time: its start, the end of a tool, the reports
 ROUNDS = 3  # runs of each version under cProfile, for what is not exact
 LEAST_LEFT = 8.0  # seconds below which no further instrument is started
 FURTHER_PASSES = ("stacks", "counters", "trace")
@@ -181,7 +180,7 @@ class Search:
     def _request(self, version: Version, passes: tuple[str, ...], seconds: float) -> ProfileRequest:
         request = self.request(version)
         env = {**request.env, **_SEED}
-        limit = seconds - min(AROUND_SECONDS, AROUND_SHARE * seconds)
+        limit = (1 - AROUND_SHARE) * seconds
         return replace(request, passes=passes, env=env, limit=limit, budget=seconds + END_SECONDS)
 
 
@@ -193,11 +192,9 @@ def _documents(results: list[ProfileResult]) -> tuple[RunDocument, ...]:
 
 def _iterations(result: ProfileResult) -> int | None:
     """Of what the program marks, under cProfile; None where it marks nothing."""
-    if result.folder is None:
-        return None
     with contextlib.suppress(UnreadableReport, OSError):
-        work = read_region_work(result.folder, "cprofile")
-        return work.iterations if work.marked else None
+        work = read_region_work(result.folder, "cprofile") if result.folder is not None else None
+        return work.iterations if work is not None and work.marked else None
     return None
 
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
+from profkit.core.formatting import format_figures, format_quantity, plural, shorten
 from profkit.core.types import (
-    Incident,
-    IncidentMember,
     MetricOutcome,
     Night,
     NightPairs,
-    Scope,
     Uncounted,
     WorkloadOutcome,
 )
@@ -176,7 +171,7 @@ def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> 
     return f"{text}: {workload.message}" if workload.code == "not-stored" else workload.message or text
 
 
-def name_of(metric: MetricOutcome | IncidentMember) -> str:
+def name_of(metric: MetricOutcome) -> str:
     """The metric, and where it was measured if that is not the run."""
     return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric
 
@@ -220,21 +215,3 @@ def night_reason(night: Night) -> str:
         else ""
     )
     return f"nothing regressed{seen}"
-
-
-def incident_lines(night: Night, incident: Incident) -> tuple[str, list[str]]:
-    """The headline of changes that have one beginning, and a line for each of them."""
-    names = list(dict.fromkeys(member.workload for member in incident.members))
-    what = names[0] if len(names) == 1 else plural(len(names), "workload")
-    sizes = sorted(member.size for member in incident.members if member.size is not None)
-    size = ""
-    if sizes:
-        low, high = f"{signed(100 * sizes[0], 2)} %", f"{signed(100 * sizes[-1], 2)} %"
-        size = f" by {low}" if low == high else f" by {low} to {high}"
-    since = f" since {incident.since[:10]}" if incident.since else ""
-    commit = f", with commit {incident.commit[:12]}" if incident.commit else ""
-    known: Mapping[tuple[str, str, Scope], str] = {
-        (w.name, m.metric, m.scope): reason_of(m, w.pairs) for w in night.workloads for m in w.metrics
-    }
-    lines = [f"{m.workload}: {name_of(m)}: {known[m.workload, m.metric, m.scope]}" for m in incident.members]
-    return f"{what} {incident.outcome}{size}{since}{commit}", lines

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.formatting import format_quantity, format_utc_time
-from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
+from profkit.core.types import MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
 from profkit.core.types.night import OUTCOME_ORDER
 from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.marks import Chart
@@ -19,7 +19,6 @@ from profkit.reporting.view import (
     Commands,
     Detail,
     Fold,
-    Item,
     Items,
     Label,
     Paragraph,
@@ -37,7 +36,6 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views.night.reasons import (
-    incident_lines,
     missed_targets,
     name_of,
     night_reason,
@@ -107,10 +105,6 @@ def view(night: Night, folder: Path | None = None) -> View:
 
 
 def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
-    together = [incident for incident in night.incidents if len(incident.members) > 1]
-    if together:
-        items = tuple(_incident(night, incident) for incident in together)
-        yield Section("Changes that belong together", (Items(items),))
     loud = [workload for workload in night.workloads if workload.outcome not in QUIET]
     calm = [workload for workload in night.workloads if workload.outcome in QUIET]
     for workload in loud:
@@ -146,12 +140,6 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
         yield Section("Files", (Paragraph(str(folder)), Paragraph(soft(files))))
     yield from (_cases(night, workload) for workload in night.workloads)
     yield Annotations(tuple(_annotations(night)))
-
-
-def _incident(night: Night, incident: Incident) -> Item:
-    status = OUTCOMES[incident.outcome]
-    headline, lines = incident_lines(night, incident)
-    return Item((Span(f"{status.sign} ", status=status), strong(headline)), tuple(map(soft, lines)))
 
 
 # ---------------------------------------------------------------- one workload
