@@ -19,8 +19,7 @@ from profkit.core.types import (
     Side,
 )
 from profkit.regression.compare.outcome import outcome_of, worst_first
-from profkit.regression.paired.decide import MetricFloor, confirm
-from profkit.regression.paired.interleave import FLOOR, TIME
+from profkit.regression.paired.interleave import FLOOR, TIME, MetricFloor, confirm
 from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 
 

@@ -87,7 +87,7 @@ def _tonight(config: NightConfig, options: NightOptions, progress: Progress, out
 
 def _print(night: Night, folder: Path, output: OutputFormat) -> None:
     if output is OutputFormat.json:
-        from profkit.regression.nightly.night import night_to_text
+        from profkit.regression.nightly.workflow import night_to_text
 
         print_result(night_to_text(night))
     else:

@@ -47,16 +47,23 @@ from profkit.regression.bisect.state import (
     row_between,
     write_state,
 )
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, no_repository, repository_of
-from profkit.regression.paired.decide import MetricFloor, confirm
-from profkit.regression.paired.git import git_line, subject_of
+from profkit.regression.paired.checkout import (
+    CheckoutSpec,
+    NoCheckout,
+    git_line,
+    no_repository,
+    repository_of,
+    subject_of,
+)
 from profkit.regression.paired.interleave import (
     LEAST_SECONDS,
     TIME,
+    MetricFloor,
     PairedOptions,
     PairedResult,
     PairedRuns,
     change_text,
+    confirm,
 )
 from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
 from profkit.regression.paired.version import Version, named_commit, version_of

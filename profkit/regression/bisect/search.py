@@ -22,7 +22,7 @@ from itertools import accumulate, pairwise
 from math import ceil, exp, hypot, inf, lgamma, log, log2, pi, sqrt
 
 from profkit.core.types.bisect import CERTAINTY
-from profkit.regression.paired.decide import trimmed_mean
+from profkit.regression.paired.interleave import trimmed_mean
 
 WRONG = 0.01  # of the tests say what is true of the other end
 WILD = 0.01  # of the tests say anything

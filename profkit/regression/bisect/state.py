@@ -15,7 +15,7 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder
 from profkit.core.types import BisectDocument, Json
 from profkit.core.whole_files import write_whole
-from profkit.regression.paired.git import git_line
+from profkit.regression.paired.checkout import git_line
 
 MOST_COMMITS = 20_000  # what git prints of them is 2 MB
 MOST_FILES = 20  # of a commit that are named

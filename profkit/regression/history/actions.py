@@ -23,9 +23,8 @@ from profkit.kernels.evaluation.document import is_evaluation
 from profkit.profilers.registry import folder_format
 from profkit.profiling.summarize import refuse_generation, summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
-from profkit.regression.history.entry import ID_LENGTH
 from profkit.regression.history.file import is_history
-from profkit.regression.history.rows import iso_time, microseconds
+from profkit.regression.history.rows import ID_LENGTH, iso_time, microseconds
 
 
 @dataclass(frozen=True)

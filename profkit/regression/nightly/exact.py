@@ -16,7 +16,7 @@ from profkit.core.statistics import median
 from profkit.core.types import Change, Entry, Sample, Scope, Uncounted, Value
 from profkit.regression import profile_process
 from profkit.regression.history import entry_of
-from profkit.regression.history.entry import COUNTED
+from profkit.regression.history.rows import COUNTED
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import EXACT_FOLDER, NightSession
 from profkit.regression.paired.version import Version

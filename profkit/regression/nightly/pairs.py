@@ -34,10 +34,24 @@ from profkit.regression.nightly.config import (
 from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession
-from profkit.regression.paired.checkout import DEEPER, NoCheckout, no_repository, repository_of
-from profkit.regression.paired.decide import FIRST_ROUNDS, MetricFloor, confirm
-from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
-from profkit.regression.paired.interleave import MEMORY, TIME, PairedOptions, PairedRuns
+from profkit.regression.paired.checkout import (
+    DEEPER,
+    NoCheckout,
+    git_line,
+    is_dirty,
+    no_repository,
+    repository_of,
+    resolve_commit,
+)
+from profkit.regression.paired.interleave import (
+    FIRST_ROUNDS,
+    MEMORY,
+    TIME,
+    MetricFloor,
+    PairedOptions,
+    PairedRuns,
+    confirm,
+)
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
 from profkit.regression.paired.version import version_of
 

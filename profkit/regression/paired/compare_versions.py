@@ -21,8 +21,13 @@ from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
-from profkit.regression.paired.decide import FIRST_ROUNDS
-from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, PairedResult, PairedRuns
+from profkit.regression.paired.interleave import (
+    FIRST_ROUNDS,
+    MOST_PAIRS,
+    PairedOptions,
+    PairedResult,
+    PairedRuns,
+)
 from profkit.regression.paired.one_run import bytecode_environment, warm_up
 from profkit.regression.paired.version import Version, version_of
 from profkit.regression.paired.why import (

@@ -23,9 +23,8 @@ from profkit.core.types import (
     SuiteOutcome,
 )
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_config
-from profkit.regression.paired.checkout import CheckoutSpec, commit_of, repository_of
+from profkit.regression.paired.checkout import CheckoutSpec, commit_of, git_line, is_dirty, repository_of
 from profkit.regression.paired.compare_versions import VersionsRequest, compare_versions
-from profkit.regression.paired.git import git_line, is_dirty
 from profkit.regression.paired.interleave import TIME, PairedOptions
 from profkit.regression.paired.version import named_commit
 

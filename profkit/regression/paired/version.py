@@ -13,10 +13,12 @@ from profkit.regression.paired.checkout import (
     NoCheckout,
     checked_out,
     commit_of,
+    git_line,
+    is_dirty,
     no_repository,
     repository_of,
+    resolve_commit,
 )
-from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
 
 PRESENT = "the working tree"
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")  # a repository may hold several projects

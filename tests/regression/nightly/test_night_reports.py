@@ -30,7 +30,7 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.regression.nightly.night import build_night, exit_code, night_to_text
+from profkit.regression.nightly.workflow import build_night, exit_code, night_to_text
 from profkit.reporting.views.night.reasons import night_reason
 from tests.paired_documents import said
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from profkit.core.types import RUN, Frame, Hotspot, Profile, Reading, RunDocument, Source
 from profkit.regression.paired.blame import ChangedLines, blamed_lines, changed_lines
-from profkit.regression.paired.call_counts import CallChange
 from profkit.regression.paired.version import Version
-from profkit.regression.paired.why import ROUNDS, Reason
+from profkit.regression.paired.why import ROUNDS, CallChange, Reason
 from tests.documents import document
 from tests.git_repository import git, repository
 from tests.spoken import spoken

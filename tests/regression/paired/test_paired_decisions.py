@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.regression.detection.rules import NightRule, rule_for
-from profkit.regression.paired.decide import _alpha_share, confirm, rounds_of_looks
+from profkit.regression.paired.interleave import _alpha_share, confirm, rounds_of_looks
 
 RULE = rule_for("time.median")
 

@@ -13,14 +13,18 @@ from profkit.core.progress import Silent
 from profkit.core.types import Cause, Frame, FunctionChange, Hotspot, InsightChange, Profile, RunDocument
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
-from profkit.regression.paired.call_counts import FunctionCalls, changed_calls, counts_of, explains, steady
 from profkit.regression.paired.version import Version
 from profkit.regression.paired.why import (
     FURTHER_PASSES,
+    FunctionCalls,
     Search,
+    changed_calls,
+    counts_of,
     exact_functions,
+    explains,
     fitting_causes,
     fitting_insights,
+    steady,
     without_interpreter,
 )
 from profkit.regression.profile_process import ProfileRequest, ProfileResult

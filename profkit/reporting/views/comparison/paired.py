@@ -11,7 +11,7 @@ from profkit.reporting.charts.series import interval_chart
 from profkit.reporting.view import Block, Item, Items, Section, Text, code, joined, soft, strong
 from profkit.reporting.views.comparison.words import fact_text, seen_text, verdict_text
 
-# Of calling a time different that is the same, over all looks, as `regression/paired/decide.py` has it.
+# Of calling a time different that is the same, over all looks, as `regression/paired/interleave.py` has it.
 ERROR = 0.02
 TRUST = (
     f"Of times that did not change, at most {100 * ERROR:.0f} % would be called different, over all looks at the "
