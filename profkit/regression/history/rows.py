@@ -1,4 +1,4 @@
-"""What a history keeps of a run, as rows of its tables and back; moments in UTC, to the microsecond, so that they sort."""
+"""What a history keeps of a run, as rows of its tables and back; moments in UTC, to the microsecond: they sort."""
 
 from __future__ import annotations
 

@@ -153,12 +153,6 @@ def test_a_commit_that_ran_once_and_does_not_any_more_is_not_asked_again() -> No
         assert [(one.low, one.high) for one in move] == [(9, 11)]
 
 
-def test_a_row_of_one_commit_needs_no_search() -> None:
-    assert next_move(1, NOBODY, [Observation(0, 1, SLOWER, 0.01)], RULES) == (
-        Found(0, 1, 1.0, SLOWER, False),
-    )
-
-
 def test_the_answer_is_tested_against_the_commit_before_it() -> None:
     _, seen = search(one_step(20, 13), 4)
     assert (seen[-1].earlier, seen[-1].later) == (12, 13)
@@ -166,27 +160,6 @@ def test_the_answer_is_tested_against_the_commit_before_it() -> None:
     (stretch,) = stretches(20, NOBODY, refuted, RULES)
     assert stretch.weights[12] < RULES.certainty
     assert isinstance(next_move(20, NOBODY, refuted, RULES), Move)
-
-
-def test_all_probabilities_are_one_together() -> None:
-    _, seen = search(one_step(20, 13), 9, wrong=0.1)
-    for count in range(1, len(seen) + 1):
-        for stretch in stretches(20, NOBODY, seen[:count], RULES):
-            assert sum(stretch.weights) == pytest.approx(1)
-
-
-def test_a_test_that_decides_nothing_still_moves_the_probability() -> None:
-    ends = Observation(0, 20, SLOWER, 0.005)
-    (none,) = stretches(20, NOBODY, [ends], RULES)
-    said = []
-    for shift in (0.0, 0.4 * SLOWER, 0.5 * SLOWER, 0.6 * SLOWER, SLOWER):
-        (one,) = stretches(20, NOBODY, [ends, Observation(0, 10, shift, 0.1)], RULES)
-        said.append(one.up_to(10))
-    assert none.up_to(10) == pytest.approx(0.5)
-    assert said[2] == pytest.approx(0.5, abs=0.02)
-    assert 0.1 < said[0] < said[1] < 0.5 < said[3] < said[4] < 0.9
-    (precise,) = stretches(20, NOBODY, [ends, Observation(0, 10, SLOWER, 0.01)], RULES)
-    assert 0.97 < precise.up_to(10) < 0.999  # never without a doubt
 
 
 def test_a_test_ends_when_it_is_clear_which_end_its_commit_is_like() -> None:

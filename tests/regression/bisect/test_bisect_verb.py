@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -139,24 +138,6 @@ def test_where_both_ends_are_the_same_nothing_is_searched(tmp_path: Path) -> Non
     assert not said.out.count("like GOOD")
 
 
-@pytest.mark.timed
-def test_commits_that_do_not_run_leave_one_of_several(tmp_path: Path) -> None:
-    commits = row(tmp_path / "repo", [FAST] * 3 + [SLOW] * 3, broken=(3,))
-    said = bisect(tmp_path / "repo", commits[0], "HEAD", *SMALL[:-1], "--output", "reports/s")  # not --quiet
-    assert said.code == 0, said.err
-    assert "One of these 2 made it" in said.out
-    steps = state_in(tmp_path / "repo" / "reports" / "s")["search"]["steps"]
-    lines = said.err.splitlines()  # one for each step
-    assert re.fullmatch(rf"both ends: {len(steps[0]['pairs'])} pairs, different: \+[\d.]+ % \[.*\]", lines[0])
-    assert [f"{commits[3][:10]} is skipped" in line for line in lines].count(True) == 1
-    told = re.compile(
-        r"(step|confirm) \d+: \w{10} '.*: \d+ pairs, [+-][\d.]+ % \[.*\]; likeliest \w{10} .* %"
-    )
-    assert [told.match(line) is not None for line in lines].count(True) == len(steps) - 1
-    assert len(lines) == len(steps) + 1
-    assert state_in(tmp_path / "repo" / "reports" / "s")["search"]["parts"][0]["commits"] == commits[3:5]
-
-
 def test_an_end_that_does_not_run_is_the_users(tmp_path: Path) -> None:
     commits = row(tmp_path / "repo", [FAST, FAST, FAST], broken=(2,))
     said = bisect(tmp_path / "repo", commits[0], "HEAD", *SMALL)
@@ -182,12 +163,6 @@ def test_ends_between_which_there_is_no_way_are_refused_with_a_line_that_helps(t
     outside = tmp_path / "outside"
     outside.mkdir()
     assert "is in no git repository" in bisect(outside, "a", "b").err
-
-
-def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:
-    commits = row(tmp_path / "repo", [FAST] * 3)
-    said = bisect(tmp_path / "repo", commits[0], "HEAD", "--output", str(tmp_path))
-    assert (said.code, "another --output" in said.err) == (2, True)
 
 
 @pytest.mark.timed

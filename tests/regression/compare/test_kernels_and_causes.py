@@ -76,13 +76,6 @@ def test_a_kernel_in_another_shape_is_the_same_kernel() -> None:
     assert "264x1x1" in spoken_lines(cause(found, "shape").evidence)[0]
 
 
-def test_thousands_of_kernels_are_matched_each_once() -> None:
-    name = "void ns::templated_{}<{}>(float*, int)"
-    many = [(kernel(name.format(n, "float, " * 20 + str(n))), 10, 1e-4 * (n + 1)) for n in range(2_000)]
-    other = [(replace(k, name=k.name.replace("templated", "renamed")), c, s) for k, c, s in many[:300]]
-    assert len(compare(traced(many), traced([*other, *many[300:]])).kernels) == 2_300
-
-
 def test_reports_of_counters_are_compared_by_launch() -> None:
     report = gpu_documents.of_counters()
     assert report.trace is not None
@@ -117,24 +110,6 @@ def test_occupancy_fell_because_registers_rose() -> None:
         "Theoretical occupancy of gemm fell from 75.0 to 37.5 %, because registers per thread rose."
     )
     assert "registers per thread 40 -> 128" in spoken_lines(told.evidence)
-
-
-def test_what_did_not_take_the_room_is_not_named_for_it() -> None:
-    def shaped(
-        registers: int, shared: float, theoretical: float, achieved: float, blocks: tuple[float, float]
-    ):
-        k = kernel("gemm", registers)
-        names = ("launch.shared", "occupancy.theoretical", "occupancy.achieved", "occupancy.limit.registers",
-                 "occupancy.limit.shared")  # fmt: skip
-        told = zip(names, (shared, theoretical, achieved, *blocks), strict=True)
-        return traced(
-            [(k, 100, 1e-2)], *(value(n, v, "%" if "al" in n else "", "ncu", k.scope) for n, v in told)
-        )
-
-    found = compare(shaped(32, 1e4, 75.0, 70.0, (16, 12)), shaped(40, 4e4, 31.0, 30.0, (12, 5)))
-    assert spoken(cause(found, "occupancy")).endswith("to 31.0 %, because shared memory per block rose.")
-    idle = compare(shaped(32, 1e4, 75.0, 70.0, (16, 12)), shaped(40, 1e4, 75.0, 50.0, (12, 12)))
-    assert spoken(cause(idle, "occupancy")) == "Achieved occupancy of gemm fell from 70.0 to 50.0 %."
 
 
 def test_more_bytes_more_instructions_and_spills_are_named_where_the_kernel_is_slower() -> None:
@@ -218,15 +193,6 @@ def test_misses_and_traffic_of_the_cpu_are_told(
 ) -> None:
     found = compare(run(0.0, value(metric, before, unit)), run(0.2, value(metric, after, unit), seed=2))
     assert kind in kinds(found)
-
-
-@pytest.mark.parametrize(("instructions", "told"), [(1.2e7, False), (1.02e7, True)])
-def test_a_miss_rate_is_no_cause_where_added_instructions_tell_the_time(
-    instructions: float, told: bool
-) -> None:
-    before = run(0.0, value("instructions", 1e7), value("cache.l2.miss_rate", 5.0, "%"))
-    after = run(0.2, value("instructions", instructions), value("cache.l2.miss_rate", 40.0, "%"), seed=2)
-    assert ("misses" in kinds(compare(before, after))) == told
 
 
 def test_memory_tells_whose_it_is() -> None:

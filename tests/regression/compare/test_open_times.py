@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import Change, Comparison, Reading, RunDocument, SampleSet, Timing
-from profkit.regression.compare import CompareOptions, compare
+from profkit.regression.compare import compare
 from tests.comparison_documents import run, timing, value
 from tests.spoken import spoken
 
@@ -82,14 +82,3 @@ def test_kernels_that_rose_decide_where_the_open_time_points_the_same_way() -> N
 def test_kernels_alone_or_against_the_time_decide_nothing(by: float, after: float) -> None:
     found = compare(alone(0.0, gpu(9e-4)), alone(by, gpu(after), seed=2))
     assert found.outcome == "ambiguous"
-
-
-def test_exact_instructions_are_told_beside_an_open_time_and_decide_where_they_are_asked_to() -> None:
-    before = alone(0.0, value("instructions", 1e6, "count", "valgrind"))
-    after = alone(0.05, value("instructions", 1.12e6, "count", "valgrind"), seed=2)
-    found = compare(before, after)
-    assert found.outcome == "ambiguous"
-    assert "instructions rose by 12" in spoken(found)
-    assert spoken(found.fix) is not None
-    assert spoken(found.fix).startswith("--metric instructions")
-    assert compare(before, after, CompareOptions(metrics=("instructions",))).outcome == "regressed"

@@ -37,15 +37,6 @@ def test_a_quiet_night_passes_with_the_smallest_change_that_it_could_have_seen()
     assert told.trend.noise == pytest.approx(0.008, rel=0.5)
 
 
-def test_what_detectable_promises_is_a_candidate_in_nine_of_ten_nights() -> None:
-    told = tonight(QUIET)
-    assert told.detectable is not None
-    values = noisy(QUIET)
-    shifted = [1 + told.detectable + 0.008 * z for z in (-1.28, -0.8, -0.5, -0.25, 0, 0.25, 0.5, 0.8, 1.28)]
-    found = [decide(series_of([*values, value]), RULE).code == "suspect" for value in shifted]
-    assert sum(found) >= 8
-
-
 def test_a_series_with_two_modes_does_not_pretend_to_see_what_lies_between_them() -> None:
     modes = [1.08 if i % 5 == 3 else 1.0 for i in range(60)]
     told = tonight([*modes, 1.0])
@@ -78,12 +69,6 @@ def test_a_machine_that_is_another_each_night_is_never_green() -> None:
     assert set(told) == {"invalid"}
 
 
-def test_machines_that_alternate_are_each_held_against_their_own_past() -> None:
-    levels = [1.0, 1.3] * 20
-    assert tonight(levels, machines="ab" * 20).outcome == "pass"
-    assert tonight([*levels, 1.3], machines="ab" * 20 + "a").code == "suspect"
-
-
 def test_one_night_outside_is_a_candidate_and_fails_nothing() -> None:
     told = tonight([*QUIET, 1.3])
     assert (told.outcome, told.code, told.nights) == ("ambiguous", "suspect", 1)
@@ -92,10 +77,6 @@ def test_one_night_outside_is_a_candidate_and_fails_nothing() -> None:
         "0000028",
         "0000026",
     )  # the last on the good side of the median
-
-
-def test_a_wild_night_is_forgotten() -> None:
-    assert set(codes(series_of(noisy([*QUIET, 1.6, *QUIET])))[40:]) == {"suspect", "held"}
 
 
 def test_three_nights_in_a_row_regress_and_name_the_first() -> None:
@@ -114,21 +95,11 @@ def test_a_regression_is_said_once_and_stands_until_it_is_gone() -> None:
     assert set(found[73:]) == {"held"}
 
 
-def test_a_second_regression_on_top_of_one_that_stands_is_news() -> None:
-    found = codes(series_of(noisy([*QUIET, *[1.1] * 30, *[1.25] * 10])))
-    assert [i for i, code in enumerate(found) if code == "nights"] == [42, 72]
-
-
 def test_an_accepted_change_is_the_new_normal_from_its_night_on() -> None:
     series = series_of(noisy([*QUIET, *[1.1] * 10]))
     found = codes(series, AcceptedChange("gated_mlp", date(40), "checks were added"))
     assert found[40:47] == ["new"] * 7
     assert set(found[47:]) == {"held"}
-
-
-def test_a_regression_after_an_accepted_change_is_found() -> None:
-    series = series_of(noisy([*QUIET, *[1.1] * 20, *[1.21] * 3]))
-    assert codes(series, AcceptedChange("gated_mlp", date(40), "word"))[-1] == "nights"
 
 
 def test_an_improvement_is_green_and_the_new_normal_that_may_not_be_lost_again() -> None:
@@ -205,14 +176,6 @@ def test_many_nights_on_one_side_are_a_regression_though_none_is_far_out() -> No
     assert first.since == date(40)
 
 
-def test_a_step_in_the_first_week_is_news_in_the_night_in_which_it_can_first_be_told() -> None:
-    values = noisy([*[1.0] * 5, *[1.05] * 25], 0.004)
-    told = [decide(series_of(values[:night]), RULE) for night in range(1, 31)]  # as it is asked each night
-    red = [o for o in told if o.outcome == "regressed"]
-    assert {o.code for o in red} == {"change-point"}
-    assert red[0].since == date(5)
-
-
 def test_drift_is_caught_against_the_first_nights_though_every_week_is_quiet() -> None:
     levels = [*QUIET, *[1.003 ** (i / 7) for i in range(180)]]  # 0.3 % a week
     found = every_night(series_of(noisy(levels)), RULE)
@@ -225,12 +188,6 @@ def test_drift_is_caught_against_the_first_nights_though_every_week_is_quiet() -
     begun = int(first.commit, 16)
     assert int(first.good_commit, 16) == begun - 1  # and not a night of the fortnight that convicted it
     assert 40 < begun < 40 + 90  # it began long before it was found
-
-
-def test_a_machine_that_regresses_after_another_one_did_is_no_news() -> None:
-    levels = [1.0] * 80 + [1.1] * 20
-    found = codes(series_of(noisy(levels), machines="ab" * 50))
-    assert sum(code == "nights" for code in found) == 1
 
 
 def test_the_past_is_all_that_a_night_knows() -> None:

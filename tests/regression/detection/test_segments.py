@@ -2,7 +2,7 @@
 
 import pytest
 
-from profkit.core.types import AcceptedChange, Segment
+from profkit.core.types import AcceptedChange
 from profkit.regression.detection.nights import segments_of
 from tests.regression.detection.nights import date, series_of
 
@@ -34,28 +34,11 @@ def test_a_machine_begins_a_segment_where_none_of_those_before_comes_again(
     assert shape(machines) == segments
 
 
-def test_an_accepted_change_begins_a_segment_with_its_word_and_who_said_it() -> None:
-    told = AcceptedChange("gated_mlp", date(2), "checks were added", by="mira")
-    found = segments_of(series_of([1.0] * 4), [told])
-    assert found[1] == Segment(2, 3, "accepted", "checks were added", "mira")
-
-
 def test_of_other_workloads_and_metrics_nothing_is_accepted() -> None:
     whole = [(0, 3, "begin")]
     assert shape("aaaa", known(2, workload="other")) == whole
     assert shape("aaaa", known(2, metric="ipc")) == whole
     assert shape("aaaa", known(2, metric="time.median")) == [(0, 1, "begin"), (2, 3, "accepted")]
-
-
-def test_a_date_without_a_time_is_the_midnight_before_that_night() -> None:
-    assert shape("aaaa", AcceptedChange("gated_mlp", "2026-01-03", "word")) == [
-        (0, 1, "begin"),
-        (2, 3, "accepted"),
-    ]
-
-
-def test_what_lies_outside_of_the_series_begins_nothing() -> None:
-    assert shape("aaaa", known(-9), known(99)) == [(0, 3, "begin")]
 
 
 def test_machines_of_invalid_nights_decide_nothing() -> None:

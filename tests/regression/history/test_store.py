@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from profkit.core.errors import UsageError
 from profkit.core.types import RUN, AcceptedChange, Scope, SeriesKey
-from profkit.regression.history import History, HistoryFilter, default_path, open_history
+from profkit.regression.history import History, HistoryFilter, open_history
 from tests.regression.history.entries import entry, value
 
 
@@ -68,13 +67,6 @@ def test_local_times_are_ordered_by_the_moment_that_they_mean(history: History) 
         history.add(entry(number, started=started))
     assert [int(one.id, 16) for one in history.entries()] == [1, 0, 2]
     assert history.entries()[0].started == "2026-03-29T01:30:00+00:00"
-
-
-def test_runs_of_the_same_second_keep_the_order_in_which_they_were_added(history: History) -> None:
-    for number in (3, 1, 2):
-        history.add(entry(number, started="2026-01-01T00:00:00Z"))
-    (series,) = history.series()
-    assert [int(point.entry, 16) for point in series.points] == [3, 1, 2]
 
 
 def test_a_run_without_a_moment_is_refused_and_leaves_nothing(history: History) -> None:
@@ -163,12 +155,6 @@ def test_another_unit_is_another_series(history: History) -> None:
     assert sorted((series.unit, len(series.points)) for series in history.series()) == [("ms", 1), ("s", 1)]
 
 
-def test_what_the_catalogue_learned_is_what_a_series_tells(history: History) -> None:
-    history.add(entry(1, replace(value(), better="none")))
-    history.add(entry(2, value()))
-    assert [series.better for series in history.series()] == ["lower"]
-
-
 def test_pruned_runs_are_gone_with_all_that_was_theirs(history: History) -> None:
     for number in range(4):
         history.add(entry(number))
@@ -179,16 +165,6 @@ def test_pruned_runs_are_gone_with_all_that_was_theirs(history: History) -> None
     assert {series.key.workload for series in history.series()} == {"mlp"}
     assert history.confirmed() == {}
     assert history.add(entry(9, workload="other"))  # and may come again
-
-
-def test_pruning_makes_the_file_smaller(history: History) -> None:
-    for number in range(40):
-        history.add(entry(number, *(value(f"m{metric}", 1.0) for metric in range(60))))
-    history.close()
-    before = history.path.stat().st_size
-    with open_history(history.path) as opened:
-        opened.prune([entry(number).id for number in range(39)])
-    assert history.path.stat().st_size < before / 2
 
 
 NAMES = (
@@ -226,18 +202,3 @@ def test_what_is_no_number_is_refused_and_leaves_nothing(history: History, numbe
     with pytest.raises(UsageError, match="no number"):
         history.add(entry(1, value(number=number)))
     assert history.entries() == ()
-
-
-def test_the_default_place_is_beside_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PROFKIT_HISTORY", raising=False)
-    assert default_path() == Path("reports/history.sqlite")
-    monkeypatch.setenv("PROFKIT_HISTORY", "/srv/h.sqlite")
-    assert default_path() == Path("/srv/h.sqlite")
-
-
-def test_any_sqlite_program_can_read_it(history: History) -> None:
-    import sqlite3
-
-    history.add(entry(1, facts={"a": "b"}))
-    rows = sqlite3.connect(history.path).execute("SELECT workload, facts FROM entry").fetchall()
-    assert [(workload, json.loads(facts)) for workload, facts in rows] == [("mlp", {"a": "b"})]

@@ -136,30 +136,6 @@ def test_more_cache_lines_than_the_base_fail_the_first_night(
     assert told(workload) == f"dram.bytes: +3.0 % beside {good[:12]}, exact"
 
 
-def test_cache_lines_that_do_not_repeat_neither_gate_nor_are_shown(
-    place: Path, simulated: list[str], in_turn: InTurn
-) -> None:
-    (place / "lines.txt").write_text("1000")
-    counted(place, "1000")
-    (place / "lines.txt").write_text("1030 1060 1045 1090")
-    counted(place, "1000")
-    code, workload, _ = night(place, "a")
-    assert (code, lines_of(workload)) == (0, [])
-
-
-def test_a_file_that_names_its_gates_has_no_others(
-    place: Path, simulated: list[str], in_turn: InTurn
-) -> None:
-    text = HEAD.replace("budget: 120", "budget: 120, gates: [time.median], watches: [instructions]")
-    (place / "night.yaml").write_text(text)
-    (place / "lines.txt").write_text("1000")
-    counted(place, "1000")
-    (place / "lines.txt").write_text("1030")
-    counted(place, "1000")
-    code, workload, _ = night(place, "a")
-    assert (code, lines_of(workload)) == (0, [])
-
-
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) -> None:
     """Fewer instructions: what fails a night is counted twice, which takes as long again and is shown above."""

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
-from workplace import aged, commit, git, notes_of, repository, told
+from workplace import aged, commit, git, repository, told
 
 from profkit.regression.history import open_history
 from tests import schemas
@@ -193,22 +193,6 @@ def test_a_change_is_confirmed_the_same_night_beside_the_last_good_commit(
     assert night(place, "--night", "b1").code == 1
 
 
-def test_what_cannot_be_confirmed_says_why_and_fails_nothing(tmp_path: Path, simulated: list[str]) -> None:
-    place = repository(tmp_path / "repo", 100)
-    written(
-        place,
-        "  - {name: work, command: [python, work.py]}\n",
-        "pairs: {setup: [sh, -c, exit 3]}\n",
-    )
-    night(place, "--night", "a")
-    aged(place / "reports" / "history.sqlite")
-    commit(place, 300)
-    document = night(place, "--night", "b").json()
-    assert (document["exit_code"], document["workloads"][0]["outcome"]) == (0, "ambiguous")
-    assert "setup command exited with 3" in notes_of(document["workloads"][0])[0]
-    assert night(place, "--night", "b", "--strict").code == 5
-
-
 @pytest.mark.skipif(
     os.geteuid() != 0 or not hasattr(os, "O_PATH"), reason="only root can be two users; looked at on Linux"
 )
@@ -245,16 +229,6 @@ def test_wrong_usage_is_one_sentence_and_its_fix(
     assert f"  fix: {fix}" in said.err
 
 
-def test_a_broken_history_costs_nothing_that_was_stored(tmp_path: Path) -> None:
-    written(tmp_path, GOOD)
-    (tmp_path / "reports").mkdir()
-    (tmp_path / "reports" / "history.sqlite").write_text("this is no history")
-    said = night(tmp_path)
-    assert said.code == 2
-    assert "Traceback" not in said.err
-    assert (tmp_path / "reports" / "history.sqlite").read_text() == "this is no history"
-
-
 def test_two_nightlies_at_once_would_measure_each_other(tmp_path: Path) -> None:
     from profkit.regression.nightly.session import nightly_lock
 
@@ -263,12 +237,6 @@ def test_two_nightlies_at_once_would_measure_each_other(tmp_path: Path) -> None:
         said = night(tmp_path)
     assert said.code == 3
     assert "another nightly is running" in said.err
-
-
-def test_the_example_is_printed_as_it_is(tmp_path: Path) -> None:
-    said = profkit("nightly", "--example", cwd=tmp_path, process=False)
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith("# A nightly")
 
 
 def test_a_history_that_cannot_be_used_is_told_with_the_key_of_the_file(tmp_path: Path) -> None:

@@ -193,25 +193,6 @@ def test_a_night_whose_pairs_are_prevented_is_not_decided_and_says_why_first(
     assert "not compared" in " ".join(said.out.splitlines()[0:2])
 
 
-def test_what_a_failed_setup_printed_is_kept_and_the_setup_of_a_commit_fails_once_a_night(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    setup = f"echo run >> {tmp_path}/tries; echo no gcc; exit 3"
-    place = place_of(tmp_path, f"pairs: {{setup: [sh, -c, '{setup}']}}\n")
-    (place / "night.yaml").write_text(
-        (place / "night.yaml").read_text() + "  - {name: other, command: [python, work.py]}\n"
-    )
-    assert profkit("nightly", "night.yaml", "--quiet", "--night", "a", cwd=place, process=False).code == 0
-    commit(place, 120)
-    said = profkit(
-        "nightly", "night.yaml", "--quiet", "--night", "b", "--format", "json", cwd=place, process=False
-    )
-    one, two = said.json()["workloads"]
-    assert one["fix"] == two["fix"]
-    assert "no gcc" in Path(one["fix"].removeprefix("cat ")).read_text()
-    assert (tmp_path / "tries").read_text() == "run\n"
-
-
 def test_too_few_pairs_decide_nothing_and_are_no_base_for_later_nights(
     tmp_path: Path, in_turn: InTurn
 ) -> None:
@@ -269,24 +250,6 @@ def test_where_the_file_sets_no_budget_there_is_room_for_four_pairs(
     assert len(in_turn.runs) >= 8
 
 
-def test_where_the_last_good_commit_is_gone_the_one_before_it_is_the_base(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    """A forced push replaces the last commits; those that no branch has are removed at the next `git gc`."""
-    place = place_of(tmp_path)
-    first = git(place, "rev-parse", "HEAD")
-    assert night(place, "a")[0] == 0
-    gone = commit(place, 101)
-    assert base_of(night(place, "b")[2]) == first
-    git(place, "reset", "-q", "--hard", first)
-    commit(place, 130)
-    git(place, "reflog", "expire", "--expire=now", "--all")
-    git(place, "gc", "-q", "--prune=now")
-    assert not git(place, "rev-list", "--all").count(gone)
-    code, _, time = night(place, "c")
-    assert (code, base_of(time)) == (1, first)
-
-
 def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_paired(
     tmp_path: Path, in_turn: InTurn
 ) -> None:
@@ -298,27 +261,6 @@ def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_pa
     commit(place, 120)
     assert "it runs elsewhere (on:)" in notes_of(night(place, "a")[1])[0]
     assert in_turn.runs == []
-
-
-def test_a_clone_without_the_commits_before_says_how_to_get_them(tmp_path: Path, in_turn: InTurn) -> None:
-    place = place_of(tmp_path)
-    commit(place, 120)
-    shallow = tmp_path / "shallow"
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{place}", str(shallow))
-    (shallow / "night.yaml").write_text((place / "night.yaml").read_text())
-    code, workload, _ = night(shallow, "a")
-    assert (code, workload["outcome"]) == (0, "ambiguous")
-    assert "this clone is shallow" in told(workload)
-    assert "git fetch --unshallow" in workload["fix"]
-
-
-def test_a_night_that_goes_on_runs_no_pairs_twice_and_tells_the_same(tmp_path: Path, in_turn: InTurn) -> None:
-    place = place_of(tmp_path)
-    commit(place, 120)
-    first = night(place, "a")
-    runs = len(in_turn.runs)
-    assert night(place, "a") == first
-    assert len(in_turn.runs) == runs
 
 
 def test_a_ctrl_c_in_the_pairs_keeps_the_night_and_the_next_call_makes_them(

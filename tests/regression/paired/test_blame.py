@@ -96,16 +96,6 @@ def test_nothing_is_blamed_where_no_changed_function_takes_more(tmp_path: Path) 
     assert blamed_lines(Reason(), old, new) == ()
 
 
-def test_a_line_that_is_in_no_commit_has_none(tmp_path: Path) -> None:
-    old, new = versions(tmp_path)
-    assert old.root is not None
-    assert new.root is not None
-    (new.root / "tool.py").write_text(SLOWER.replace("sorted(words)", "sorted(words, key=len)"))
-    documents = profiled(old.root, parse=0.2), profiled(new.root, parse=0.5)
-    (line,) = blamed_lines(reason(*documents), old, replace(new, dirty=True))
-    assert (line.commit, line.subject) == ("", "not committed")
-
-
 def test_a_function_of_machine_code_is_known_by_the_name_that_git_sees(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
     code = (
@@ -168,14 +158,6 @@ def test_seconds_that_overlap_between_the_runs_of_both_versions_blame_nothing(tm
     assert blamed_lines(Reason(profiled=((quick, slow, quick), (after,) * 3)), old, new) == ()
     assert blamed_lines(Reason(profiled=((quick,), (after,))), old, new) == ()
     assert blamed_lines(Reason(profiled=((quick,) * 3, (after,) * 3)), old, new) != ()
-
-
-def test_a_generator_that_a_built_in_function_runs_is_blamed_by_the_line_it_begins_in(tmp_path: Path) -> None:
-    old, new = versions(tmp_path)
-    there, elsewhere = (CallChange(("tool.py", "<genexpr>"), 10, 30, 0.5, None, line) for line in (7, 1))
-    (line,) = blamed_lines(Reason(calls=(there,)), old, new)
-    assert (line.line, line.function) == (7, "parse")
-    assert blamed_lines(Reason(calls=(elsewhere,)), old, new) == ()
 
 
 def committed(place: Path, message: str) -> str:

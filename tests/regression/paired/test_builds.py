@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 
 import pytest
 
-from profkit.regression.paired.checkout import UNUSED_SECONDS, CheckoutSpec, checked_out
+from profkit.regression.paired.checkout import CheckoutSpec, checked_out
 from tests.git_repository import commit, git, repository
 
 SETUP = CheckoutSpec(setup=("sh", "-c", "cat size.txt >> built.txt"))
@@ -33,11 +31,6 @@ def built(place: Path, name: str, tmp_path: Path) -> str:
     with checked_out(place, git(place, "rev-parse", name), SETUP, tmp_path / "log") as there:
         assert git(there.folder, "rev-parse", "HEAD") == git(place, "rev-parse", name)
         return (there.folder / "built.txt").read_text()
-
-
-def test_the_same_commit_is_set_up_once(place: Path, tmp_path: Path) -> None:
-    assert built(place, "HEAD", tmp_path) == "1"
-    assert built(place, "HEAD", tmp_path) == "1"
 
 
 def test_another_commit_goes_on_with_what_git_ignores(place: Path, tmp_path: Path) -> None:
@@ -90,22 +83,3 @@ def test_a_setup_that_fails_leaves_no_build_that_counts_as_ready(place: Path, tm
     (tmp_path / "compiler").touch()
     with checked_out(place, head, broken, tmp_path / "log") as there:
         assert (there.folder / "built.txt").read_text() == "ok\n"
-
-
-def test_builds_that_nobody_used_for_a_month_are_taken_away_when_a_new_one_is_made(
-    place: Path, tmp_path: Path, cache: Path
-) -> None:
-    built(place, "HEAD", tmp_path)
-    (old,) = (cache / "profkit" / "builds").iterdir()
-    (place / "requirements.txt").write_text("numpy==2.0\n")
-    commit(place, 2)
-    built(place, "HEAD", tmp_path)
-    assert old.exists()
-    month = time.time() - UNUSED_SECONDS - 60
-    for path in (*old.glob("*/ready"), *old.glob("*"), old):
-        os.utime(path, (month, month))
-    (place / "requirements.txt").write_text("numpy==2.1\n")
-    commit(place, 3)
-    built(place, "HEAD", tmp_path)
-    assert not old.exists()
-    assert len(list((cache / "profkit" / "builds").iterdir())) == 2

@@ -38,23 +38,6 @@ def test_a_commit_is_there_inside_the_block_and_gone_behind_it(tmp_path: Path) -
     assert git(place, "status", "--porcelain") == ""
 
 
-def test_a_dirty_tree_is_left_as_it_is(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    (place / "size.txt").write_text("7")
-    with checked_out(place, git(place, "rev-parse", "HEAD"), USUAL, tmp_path / "log") as there:
-        assert (there.folder / "size.txt").read_text() == "100"
-    assert (place / "size.txt").read_text() == "7"
-
-
-def test_what_a_killed_night_left_registered_is_no_hindrance(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    head = git(place, "rev-parse", "HEAD")
-    git(place, "worktree", "add", "--detach", str(tmp_path / "left"), head)
-    (tmp_path / "left" / ".git").unlink()
-    with checked_out(place, head, USUAL, tmp_path / "log") as there:
-        assert there.folder.is_dir()
-
-
 def test_a_command_and_its_folder_move_with_the_checkout(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
     (place / "sub").mkdir()
@@ -123,14 +106,6 @@ def test_a_submodule_that_lacks_the_commit_is_refused_with_the_line_that_fetches
     with pytest.raises(NoCheckout, match="git's checkout") as caught:
         checked_out(place, head, USUAL, tmp_path / "log").__enter__()
     assert caught.value.fix == f"git -C {place / 'deps'} fetch origin {'1' * 40}"
-
-
-def test_a_setup_command_runs_in_the_checkout_before_anything_else(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    spec = replace(USUAL, setup=("sh", "-c", "cp size.txt made.txt"))
-    with checked_out(place, git(place, "rev-parse", "HEAD"), spec, tmp_path / "log") as there:
-        assert (there.folder / "made.txt").read_text() == "100"
-    assert not (place / "made.txt").exists()
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,6 @@ def test_files_that_are_not_committed_are_the_candidate(tmp_path: Path) -> None:
     assert found.candidate.name == "the working tree"
 
 
-def test_one_commit_with_itself_is_refused(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    with pytest.raises(UsageError, match="the same commit"):
-        compare_versions(request(place, base="HEAD"), Silent())
-
-
 @pytest.mark.parametrize("base", ["absent", "--upload-pack=x", ""])
 def test_a_name_that_is_no_commit_is_refused(tmp_path: Path, base: str) -> None:
     with pytest.raises(UsageError, match="there is no commit"):
@@ -107,15 +101,6 @@ def test_a_version_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None
     git(place, "commit", "-qam", "broken")
     with pytest.raises(WorkloadError, match=r"(?s)the working tree.*exited with 1.*no data"):
         compare_versions(request(place), Silent())
-
-
-def test_two_commands_are_compared_and_a_shell_is_used_where_they_need_one(tmp_path: Path) -> None:
-    quick, slow = (f'{sys.executable} -c "{BUSY.format(s)}" | cat' for s in (0.05, 0.1))
-    found = compare_versions(
-        VersionsRequest(commands=(quick, slow), cwd=tmp_path, pairs=QUICK, causes=False), Silent()
-    ).comparison
-    assert found.outcome == "regressed"
-    assert (found.baseline.name, found.candidate.name) == (quick, slow)
 
 
 @pytest.mark.parametrize(

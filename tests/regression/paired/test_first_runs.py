@@ -18,8 +18,7 @@ from profkit.regression.paired import (
     VersionsRequest,
     compare_versions,
 )
-from tests.git_repository import commit, git, repository
-from tests.spoken import spoken_lines
+from tests.git_repository import commit, repository
 
 QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
 
@@ -61,24 +60,6 @@ def test_two_commits_that_both_load_the_working_tree_are_refused_with_the_folder
     assert mended.outcome == "regressed"
 
 
-def test_a_compiled_module_of_the_working_tree_is_told_by_its_file(installed: tuple[Path, str]) -> None:
-    place, python = installed
-    module = next(iter(Path(os.__file__).parent.glob("lib-dynload/_json.*.so")), None)
-    if module is None:
-        pytest.skip("this Python has _json built in")
-    shutil.copy(module, place / "lib" / module.name)  # built in place, and in no commit
-    (place / ".gitignore").write_text("*.so\n__pycache__/\n")
-    (place / "bench.py").write_text(
-        "import sys\nsys.modules.pop('_json', None)\nsys.path.reverse()\nimport _json\n"
-    )
-    commit(place, 1)
-    commit(place, 2)
-    with pytest.raises(UsageError, match=r"runs the code of the working tree .*lib/_json\.") as found:
-        compare_versions(between(place, python, "bench.py"), Silent())
-    assert found.value.fix is not None
-    assert "--setup" in found.value.fix
-
-
 def test_a_script_that_is_in_no_commit_runs_with_the_code_of_each_version(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
     (place / "src").mkdir()
@@ -91,18 +72,6 @@ def test_a_script_that_is_in_no_commit_runs_with_the_code_of_each_version(tmp_pa
     (place / "bench" / "new.py").write_text("import tool\n")
     found = compare_versions(between(place, sys.executable, "bench/new.py"), Silent()).comparison
     assert found.outcome == "regressed"
-
-
-def test_a_script_that_differs_is_run_by_both_and_noted_as_nothing(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    for milliseconds in (50, 100):
-        program = f"import time\nend = time.process_time() + {milliseconds}e-3\nwhile time.process_time() < end: pass\n"
-        (place / "bench.py").write_text(program)
-        git(place, "add", "-A")
-        git(place, "commit", "-qm", "Another script")
-    found = compare_versions(between(place, sys.executable, "bench.py"), Silent()).comparison
-    assert found.outcome == "regressed"
-    assert not any("Neither version loads" in note for note in spoken_lines(found.notes))
 
 
 def test_one_program_for_both_versions_is_refused(tmp_path: Path) -> None:

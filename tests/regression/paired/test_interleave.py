@@ -64,22 +64,6 @@ def test_a_slower_version_is_different_and_worse(
     assert result.pairing.pairs < 10  # a fifth is seen at once
 
 
-def test_equal_versions_are_the_same_before_the_budget_ends(
-    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
-) -> None:
-    result, _ = in_pairs(noisy(1.0, 0.01))
-    assert [change.word for change in result.changes] == ["same"]
-    assert result.pairing.pairs < 40
-
-
-def test_what_cannot_be_decided_ends_with_the_most_pairs(
-    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
-) -> None:
-    result, _ = in_pairs(noisy(1.0, 0.3))
-    assert [change.word for change in result.changes] == ["ambiguous"]
-    assert result.pairing.pairs == 40
-
-
 def test_the_order_inside_of_a_pair_is_random_and_every_pair_has_both(
     in_pairs: Callable[..., tuple[PairedResult, list[str]]],
 ) -> None:
@@ -101,14 +85,6 @@ def test_waiting_for_a_processor_is_taken_out_of_every_run(
     result, _ = in_pairs(make)
     assert result.changes[0].ratio == pytest.approx(1.2, abs=0.02)
     assert result.pairing.waited == pytest.approx(0.5, abs=0.15)
-
-
-def test_nothing_is_taken_out_where_one_run_had_several_threads(
-    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
-) -> None:
-    calls = itertools.count()
-    result, _ = in_pairs(lambda _: process(0.1, waited=None if next(calls) == 3 else 0.05))
-    assert result.pairing.waited is None
 
 
 def test_a_version_that_fails_now_and_then_is_measured_and_one_that_always_fails_is_not(

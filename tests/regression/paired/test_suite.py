@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import ComparedEnding, ComparedWorkload
-from profkit.regression.paired.suite import suite_exit_code, suite_outcome, worst_workloads_first
+from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 from tests.conftest import ROOT
 from tests.git_repository import git
-from tests.paired_documents import compared, workload
+from tests.paired_documents import compared
 from tests.regression.paired.suite_repository import compare, repository
 
 DIFFERENT, SAME, OPEN = compared(0.12), compared(0.0, 0.001), compared(0.02, 0.02)
@@ -149,8 +149,3 @@ workloads:
     assert (endings["quick"], endings["third"]) == ("compared", "interrupted")
     assert "Interrupted: what was finished is shown." in (folder / "out" / "report.md").read_text()
     assert git(folder, "worktree", "list").count("\n") == 0
-
-
-def test_the_workload_that_became_slowest_stands_first() -> None:
-    done = [workload("same"), workload("little", 0.05), workload("much", 0.5), workload("better", -0.2)]
-    assert [one.name for one in worst_workloads_first(done)] == ["much", "little", "better", "same"]
