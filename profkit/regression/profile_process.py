@@ -152,6 +152,14 @@ def _new_run(into: Path, before: set[str]) -> Path | None:
     return None
 
 
+_BY_CODE: dict[int, tuple[Ending, str]] = {
+    WorkloadError.exit_code: ("workload-failed", "the workload failed"),
+    MachineError.exit_code: ("machine", "this machine cannot do it"),
+    UsageError.exit_code: ("refused", "profkit refused it"),
+    130: ("died", "it was interrupted from outside"),
+}
+
+
 def _ending_of(
     outcome: process.ProcessOutcome, limit: float, document: RunDocument | None, fault_file: Path
 ) -> tuple[Ending, str, str | None]:
@@ -160,10 +168,8 @@ def _ending_of(
     if document is not None and document.failure:  # the child's own record
         failure = document.failure.strip()
         message, fix = failure, fix if failure == message else None
-    message = message[:_SAID]
-    message = _FRAMES.sub(
-        "", message
-    )  # in one line of a report its last line says more; the log has it whole
+    # in one line of a report the last line of a traceback says more; the log has it whole
+    message = _FRAMES.sub("", message[:_SAID])
     if outcome.timed_out:
         return "out-of-time", f"it did not finish within its budget of {limit:.0f} s", "budget: SECONDS"
     if outcome.returncode < 0:
@@ -174,15 +180,9 @@ def _ending_of(
         if document.state != "complete":
             return "died", f"its run is {document.state}", None
         return "done", "", None
-    if outcome.returncode == WorkloadError.exit_code:
-        return "workload-failed", message or "the workload failed", fix
-    if outcome.returncode == MachineError.exit_code:
-        return "machine", message or "this machine cannot do it", fix
-    if outcome.returncode == UsageError.exit_code:
-        return "refused", message or "profkit refused it", fix
-    if outcome.returncode == 130:
-        return "died", "it was interrupted from outside", None
-    return "profkit-failed", message or f"profkit {process.describe_status(outcome.returncode)}", fix
+    otherwise: tuple[Ending, str] = "profkit-failed", f"profkit {process.describe_status(outcome.returncode)}"
+    ending, usual = _BY_CODE.get(outcome.returncode, otherwise)
+    return ending, message or usual, fix
 
 
 def _take_fault(file: Path) -> tuple[str, str | None]:

@@ -132,7 +132,6 @@ def read_history(path: Path, depth: int) -> None:
         with open_history(path, read_only=True) as history:
             entries = history.entries()
             history.series()
-            history.confirmed()
             history.accepted()
         if entries and depth > READ:
             with open_history(path) as history:

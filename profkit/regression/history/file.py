@@ -2,7 +2,6 @@
 
     entry 1 ─< point >─ 1 series        one run, one metric in one scope, its value there
     entry >─ 1 machine                  what decides comparability, once for all runs that share it
-    decision >─ point                   what a re-run of the same night said of one value
     accepted                            changes that were accepted as the new normal
 
 `point` is clustered by series: a year of one metric is read in one pass. Types are checked by CHECK and not by STRICT:
@@ -83,12 +82,6 @@ CREATE TABLE accepted (
     word     TEXT NOT NULL CHECK (typeof(word) = 'text'),
     by       TEXT CHECK (typeof(by) IN ('text', 'null'))
 );
-CREATE TABLE decision (
-    series   INTEGER NOT NULL REFERENCES series (number),
-    entry    INTEGER NOT NULL REFERENCES entry (number),
-    word     TEXT NOT NULL CHECK (typeof(word) = 'text'),
-    PRIMARY KEY (series, entry)
-) WITHOUT ROWID;
 """
 
 

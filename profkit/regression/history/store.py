@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from profkit.core.codec import valid_text, without_collector
+from profkit.core.codec import without_collector
 from profkit.core.errors import UsageError
-from profkit.core.types import AcceptedChange, Entry, Series, SeriesKey, Value
+from profkit.core.types import AcceptedChange, Entry, Series, Value
 from profkit.regression.history.file import damage_error, default_path, explain_sqlite_error, open_file
 from profkit.regression.history.rows import (
     ENTRY_COLUMNS,
@@ -119,22 +119,6 @@ class History:
         """Store the outcome of a run: `pass`, `regressed`, ... Raises UsageError where there is none."""
         self._update(entry, outcome=outcome)
 
-    def confirm(self, entry: str, key: SeriesKey, word: str) -> None:
-        """Store the result of a re-run of one value of a run. Raises UsageError where there is no such value."""
-        with self._transaction() as sql:
-            scope = key.scope
-            numbers = sql.execute(
-                "SELECT point.series, point.entry FROM entry JOIN point ON point.entry = entry.number"
-                f" JOIN series ON series.number = point.series WHERE entry.id = ? AND {_NAMED}",
-                (entry, key.workload, key.metric, scope.name, key.backend, scope.kind, scope.id),
-            ).fetchone()
-            if numbers is None:
-                raise UsageError(
-                    f"{self.path} holds no {key.metric} of a run {entry!r}", "profkit history list"
-                )
-            row = (*numbers, valid_text(word))
-            sql.execute("INSERT OR REPLACE INTO decision (series, entry, word) VALUES (?,?,?)", row)
-
     def accept(self, accepted: AcceptedChange) -> bool:
         """Store a known change: it begins a segment. False where this very one is there already."""
         row = accepted_row(accepted)
@@ -152,7 +136,6 @@ class History:
             for entry in entries:
                 number = sql.execute("SELECT number FROM entry WHERE id = ?", (entry,)).fetchone()
                 if number is not None:
-                    sql.execute("DELETE FROM decision WHERE entry = ?", number)
                     sql.execute("DELETE FROM point WHERE entry = ?", number)
                     sql.execute("DELETE FROM entry WHERE number = ?", number)
                     taken += 1
@@ -217,21 +200,6 @@ class History:
                     values = tuple(points_of(patterns, last))
                     found.append(Series(*series_of(tuple(columns)), values))
         return tuple(found)
-
-    def confirmed(self, workload: str | None = None) -> dict[SeriesKey, dict[str, str]]:
-        """The results of re-runs: of each series, the word by the id of the run."""
-        where, given = _where(**{"series.workload": workload})
-        words: dict[SeriesKey, dict[str, str]] = {}
-        with self._explain_errors():
-            rows = self._connection.execute(
-                f"SELECT {_OF_SERIES}, entry.id, decision.word FROM decision"
-                " JOIN series ON series.number = decision.series JOIN entry ON entry.number = decision.entry"
-                f" {where} ORDER BY entry.started, entry.number",
-                given,
-            )
-            for *series, entry, word in rows:
-                words.setdefault(series_of(tuple(series))[0], {})[entry] = word
-        return words
 
     def accepted(self, workload: str | None = None) -> tuple[AcceptedChange, ...]:
         """The accepted changes, oldest first."""

@@ -5,8 +5,8 @@ Why it changed: tonight's run beside the last good one, as far as the counters o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.analysis.metrics import all_metrics
@@ -21,7 +21,6 @@ from profkit.core.types import (
     Feature,
     MetricOutcome,
     Series,
-    SeriesKey,
     Verdict,
     WorkloadOutcome,
 )
@@ -58,7 +57,6 @@ class WorkloadPast:
     series: tuple[Series, ...]
     accepted: tuple[AcceptedChange, ...]
     entries: tuple[Entry, ...]
-    words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
     def decide_metrics(self) -> list[MetricOutcome]:
         """Every metric decided by its past."""
@@ -69,13 +67,12 @@ class WorkloadPast:
 
     def last_good(self, outcome: MetricOutcome) -> Entry | None:
         """The last good night before the candidate regression, on the same machine; None where there is none."""
-        machine = [e for e in self.entries if e.machine == self.entry.machine and e.valid]
+        since, good = outcome.since or self.entry.started, outcome.good_commit
         before = [
-            e for e in machine if e.id != self.entry.id and e.started < (outcome.since or self.entry.started)
+            e
+            for e in self.entries
+            if e.machine == self.entry.machine and e.valid and e.started < since and good in (None, e.commit)
         ]
-        if outcome.good_commit is not None:
-            named = [e for e in before if e.commit == outcome.good_commit]
-            return named[-1] if named else None
         return before[-1] if before else None
 
 
@@ -84,15 +81,14 @@ def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPa
     if run is None:
         return None
     known = history.entries(HistoryFilter(spec.name))
-    index = next((i for i, entry in enumerate(known) if entry.id == run), None)
-    if index is None:
+    entry = next((entry for entry in known if entry.id == run), None)
+    if entry is None:
         return None
-    entry = known[index]
-    entries = tuple(e for e in known[: index + 1] if e.backend == entry.backend)
+    entries = tuple(e for e in known[: known.index(entry) + 1] if e.backend == entry.backend)
     changes = (*history.accepted(spec.name), *changes_of_work(entries))
     until_now = (_series_until(series, entry.id) for series in _read_series(history, spec, entry))
     series = tuple(cut for cut in until_now if cut is not None)
-    return WorkloadPast(spec, entry, series, changes, entries, history.confirmed(spec.name))
+    return WorkloadPast(spec, entry, series, changes, entries)
 
 
 def changes_of_work(entries: Sequence[Entry]) -> list[AcceptedChange]:

@@ -22,7 +22,7 @@ from profkit.core.errors import OptionFix, ProfkitError
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.formatting import format_figures
 from profkit.core.run_folder import clean_name
-from profkit.core.types import Change, Entry, MetricOutcome, NightPairs, Outcome, Scope, SeriesKey, Uncounted
+from profkit.core.types import Change, Entry, MetricOutcome, NightPairs, Outcome, Scope, Uncounted
 from profkit.core.types.night import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.history.rows import microseconds
@@ -64,10 +64,8 @@ MetricScope = tuple[str, Scope]
 # ---------------------------------------------------------------- the base
 
 
-def base_of(
-    config: NightConfig, history: History | None, spec: WorkloadSpec, tonight: Entry | None = None
-) -> NightPairs:
-    """The commit to hold tonight against, or why there is none; `tonight` is its run, None where it has not run yet.
+def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: Entry) -> NightPairs:
+    """The commit to hold tonight's run against, or why there is none.
 
     The one that the file pins (`baseline`), else that of the last good night since the last accepted change, else the
     one before the first night's: on a first night HEAD~1, and the same again until a night is good.
@@ -102,25 +100,19 @@ def base_of(
     )
 
 
-def _good_commits(history: History | None, spec: WorkloadSpec, tonight: Entry | None) -> list[str]:
+def _good_commits(history: History, spec: WorkloadSpec, tonight: Entry) -> list[str]:
     """The commits of good nights before tonight and since the last accepted change, the newest first.
 
     Or what stands for them. Several, since the newest one may be gone after a forced push.
     """
-    if history is None:
-        return [f"{TONIGHT}{PARENT}"]
     accepted = [microseconds(c.since) for c in history.accepted(spec.name) if c.metric in (None, TIME)]
-    now = microseconds(tonight.started) if tonight is not None else inf
-    since = max((time for time in accepted if time <= now), default=-inf)
+    since = max((moment for moment in accepted if moment <= microseconds(tonight.started)), default=-inf)
     young = [
         entry
-        for entry in history.entries(HistoryFilter(spec.name))
+        for entry in history.entries(HistoryFilter(spec.name, until=tonight.started))
         if entry.commit and not entry.dirty and microseconds(entry.started) >= since
-        if tonight is None or (entry.id != tonight.id and entry.started < tonight.started)
     ]
-    words = [told for key, told in history.confirmed(spec.name).items() if key.metric == TIME]
-    compared = [entry for entry in young if not any(told.get(entry.id) == NOT_COMPARED for told in words)]
-    good = [e.commit for e in reversed(compared) if e.commit and e.valid and e.outcome in GOOD]
+    good = [e.commit for e in reversed(young) if e.commit and e.valid and e.outcome in GOOD]
     if good:
         return list(dict.fromkeys(good))
     oldest = (young[0].commit if young else None) or TONIGHT
@@ -297,8 +289,7 @@ def _not_compared(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:
 def _decided(outcome: MetricOutcome, change: Change, pairs: NightPairs, past: WorkloadPast) -> MetricOutcome:
     word, first, nights = _outcome_of(change), past.entry, 0
     if word == "regressed":
-        key = SeriesKey(first.workload, first.backend, outcome.metric, outcome.scope)
-        first, nights = _began(past, key)
+        first, nights = _began(past)
     rule = past.spec.rule(outcome.metric, outcome.scope)
     return replace(
         outcome,
@@ -318,12 +309,11 @@ def _decided(outcome: MetricOutcome, change: Change, pairs: NightPairs, past: Wo
     )
 
 
-def _began(past: WorkloadPast, key: SeriesKey) -> tuple[Entry, int]:
-    """The first of the nights in a row, tonight's the last, whose pairs said that this time regressed; how many."""
+def _began(past: WorkloadPast) -> tuple[Entry, int]:
+    """The first of the nights in a row, tonight's the last, that regressed; how many."""
     first, nights = past.entry, 1
-    words = past.words.get(key, {})
     for entry in reversed(past.entries[:-1]):
-        if entry.outcome == "regressed" and words.get(entry.id) == "different":
+        if entry.outcome == "regressed":
             first, nights = entry, nights + 1
         elif entry.valid:
             break

@@ -5,7 +5,6 @@ Whatever happens to one workload, the others have their turn; whatever ends the 
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +24,9 @@ from profkit.core.types import (
     Night,
     NightPairs,
     PairsCommand,
-    SeriesKey,
     WorkloadOutcome,
 )
-from profkit.core.types.night import MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
+from profkit.core.types.night import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import judge_workload, past_of, with_causes
@@ -44,7 +42,6 @@ from profkit.regression.nightly.session import (
     write_text,
 )
 from profkit.regression.paired.checkout import commit_of
-from profkit.regression.paired.interleave import TIME
 from profkit.reporting import junit, markdown
 from profkit.reporting.forges.step import append_summary, summary_file
 from profkit.reporting.views.night import view
@@ -147,13 +144,6 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
             continue
         session.progress.begin(f"{spec.name} in pairs", "beside the last good commit")
         paired = pair_workload(session, spec, past.entry)
-        for change in (*paired.changes, *paired.exact):
-            key = SeriesKey(past.entry.workload, past.entry.backend, change.metric, change.scope)
-            with contextlib.suppress(UsageError):  # tonight's own run has no value of it
-                session.history.confirm(past.entry.id, key, change.word)
-        for series in past.series if paired.failed else ():
-            if series.key.metric == TIME:
-                session.history.confirm(past.entry.id, series.key, NOT_COMPARED)
         count = paired.pairing.pairs if paired.pairing is not None else 0
         session.progress.end(paired.message or paired.code or f"{count} pairs")
         session.save(replace(session.state, paired={**session.state.paired, spec.name: paired}))
@@ -207,7 +197,9 @@ def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:
         done = session.state.done.get(workload.name)
         if done is not None and done.entry is not None:
             try:
-                session.history.decide(done.entry, workload.outcome)
+                # What was not compared is no base of later nights, though its past lets it pass.
+                failed = workload.pairs is not None and workload.pairs.failed and workload.outcome in GOOD
+                session.history.decide(done.entry, NOT_COMPARED if failed else workload.outcome)
             except ProfkitError as fault:
                 troubles.append(fault.message)
     troubles += write_reports(session.folder, night, strict=strict)

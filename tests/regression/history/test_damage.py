@@ -32,7 +32,7 @@ def read_all(path: Path) -> object:
     """Everything that a history tells."""
     with open_history(path, read_only=True) as history:
         runs = [history.entry(one.id) for one in history.entries()]
-        return runs, history.series(), history.accepted(), history.confirmed()
+        return runs, history.series(), history.accepted()
 
 
 def refused(path: Path) -> ProfkitError:

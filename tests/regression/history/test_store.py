@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.core.types import RUN, AcceptedChange, Scope, SeriesKey
+from profkit.core.types import RUN, AcceptedChange, Scope
 from profkit.regression.history import History, HistoryFilter, open_history
 from tests.regression.history.entries import entry, value
 
@@ -122,23 +122,6 @@ def test_a_contradicted_value_is_no_valid_point_of_a_valid_run(history: History)
     assert history.entry("last").valid
 
 
-def test_what_a_re_run_said_is_kept_with_its_value(history: History) -> None:
-    for number in (2, 1):
-        history.add(entry(number, value(), value("time.p95")))
-    key = value().key
-    history.confirm(entry(1).id, key, "same")
-    history.confirm(entry(2).id, key, "different")
-    history.confirm(entry(1).id, key, "different")
-    assert (
-        history.confirmed()
-        == history.confirmed("mlp")
-        == {key: {entry(1).id: "different", entry(2).id: "different"}}
-    )
-    assert history.confirmed("other") == {}
-    with pytest.raises(UsageError, match=r"holds no time\.p99"):
-        history.confirm(entry(1).id, replace(key, metric="time.p99"), "same")
-
-
 def test_an_accepted_change_is_kept_once(history: History) -> None:
     accepted = AcceptedChange("mlp", "2026-11-19T00:00:00+01:00", "new compiler", "time.median", "anna")
     assert history.accept(accepted)
@@ -159,11 +142,9 @@ def test_pruned_runs_are_gone_with_all_that_was_theirs(history: History) -> None
     for number in range(4):
         history.add(entry(number))
     history.add(entry(9, workload="other", machine="other"))
-    history.confirm(entry(9).id, SeriesKey("other", "cuda", "time.median", Scope("region", "mlp")), "same")
     assert history.prune([entry(9).id, entry(0).id, "nobody"]) == 2
     assert [int(one.id, 16) for one in history.entries()] == [1, 2, 3]
     assert {series.key.workload for series in history.series()} == {"mlp"}
-    assert history.confirmed() == {}
     assert history.add(entry(9, workload="other"))  # and may come again
 
 

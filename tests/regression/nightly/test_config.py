@@ -46,7 +46,7 @@ def test_every_line_of_the_example_that_is_commented_out_can_be_read(tmp_path: P
         ):
             line = line.replace("# ", "", 1)
         lines.append(line)
-    text = "\n".join(lines[4:]).replace("- {workload", "  - {workload")
+    text = "\n".join(lines[3:]).replace("- {workload", "  - {workload")
     (tmp_path / "targets.yaml").write_text("targets: {}\n")
     config = read_config(written(tmp_path, text))
     assert config.workloads[0].passes == ("timing",)
