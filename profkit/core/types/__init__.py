@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import Feature as Feature
     from profkit.core.types.comparison import Fingerprint as Fingerprint
     from profkit.core.types.comparison import FunctionChange as FunctionChange
-    from profkit.core.types.comparison import InsightChange as InsightChange
-    from profkit.core.types.comparison import InsightWord as InsightWord
     from profkit.core.types.comparison import KernelChange as KernelChange
     from profkit.core.types.comparison import KernelChangeWord as KernelChangeWord
     from profkit.core.types.comparison import Look as Look
@@ -174,7 +172,7 @@ _NAMES = {
     "bisect": "BisectDocument BisectOptions BisectPart BisectSearch BisectState BisectStep SkippedCommit",
     "comparison": (
         "BlamedLine Cause Change ChangeWord ComparedEnding ComparedSuite ComparedWorkload Comparison "
-        "ComparisonOutcome Course Difference Fact Feature Fingerprint FunctionChange InsightChange InsightWord "
+        "ComparisonOutcome Course Difference Fact Feature Fingerprint FunctionChange "
         "KernelChange KernelChangeWord Look Pairing Sample Side SuiteOutcome Tier"
     ),
     "evaluation": "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus",

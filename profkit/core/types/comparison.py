@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.insights import Insight
 from profkit.core.types.readings import RUN, Direction, Scope
 
 # How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
@@ -161,23 +160,6 @@ class Cause:
     evidence: tuple[Fact, ...] = ()  # registers per thread: 40, 64
 
 
-InsightWord = Literal["fixed", "new", "remains", "unknown"]
-
-
-@dataclass(frozen=True)
-class InsightChange:
-    """What became of one insight. `unknown`: one run lacks it, and did not measure enough to say that it is not there.
-
-    `why`: the values that it rested on, in both runs.
-    """
-
-    rule: str
-    word: InsightWord
-    why: tuple[Fact, ...] = ()
-    baseline: Insight | None = None
-    candidate: Insight | None = None
-
-
 @dataclass(frozen=True)
 class Side:
     """One of the two: what it was, where it came from."""
@@ -250,7 +232,6 @@ class Comparison:
     looked_at: int = 0  # how many metrics were tested, which the adjustment is for
     notes: tuple[Fact, ...] = ()
     fix: Fact | None = None  # what would change a refusal, or decide what is open
-    insights: tuple[InsightChange, ...] = ()  # fixed, new, still there, in this order
     pairing: Pairing | None = None  # where both were run in turn, and not recorded apart
     blamed: tuple[BlamedLine, ...] = ()  # the likeliest first
 

@@ -20,7 +20,6 @@ from profkit.core.types import (
 )
 from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.evidence import Evidence
-from profkit.regression.compare.insights import insight_changes
 from profkit.regression.compare.kernels import (
     KernelPair,
     MatchedKernels,
@@ -124,7 +123,6 @@ def compare(
         looked_at=tested_count(changes),
         notes=tuple(_notes(baseline, candidate, decided, barred)),
         fix=found.fix,
-        insights=insight_changes(baseline, candidate, matched) if not options.metrics and not barred else (),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
@@ -91,12 +91,6 @@ def _is_rewritten(baseline: RunDocument, candidate: RunDocument) -> bool:
     own = all(kernel_owner(trace.kernels[0].kernel.name) in OWN_CODE for trace in traces)
     metal = baseline.metal is not None or candidate.metal is not None
     return own and not metal and programs[0] is not None and programs[0] == programs[1]
-
-
-def renamed_kernels(matched: MatchedKernels) -> Mapping[str, str]:
-    """The names of the candidate by those of the baseline, of kernels that are spelled another way there."""
-    names = [(pair.baseline.name, pair.candidate.name) for pair in matched.pairs]
-    return {first: second for first, second in names if first != second}
 
 
 def _match_by(

@@ -35,7 +35,6 @@ from profkit.regression.paired.why import (
     Search,
     exact_functions,
     fitting_causes,
-    fitting_insights,
     without_interpreter,
 )
 from profkit.regression.profile_process import ProfileRequest
@@ -262,6 +261,5 @@ def _comparison_of(
         looked_at=len(changes),
         notes=(*notes, *result.notes, *found.notes),
         fix=decided.fix,
-        insights=fitting_insights(why.insights, outcome) if why else (),
         pairing=result.pairing,
     )

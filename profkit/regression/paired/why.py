@@ -32,7 +32,6 @@ from profkit.core.types import (
     Frame,
     FunctionChange,
     Hotspot,
-    InsightChange,
     RunDocument,
 )
 from profkit.hardware.machine import usable_cores
@@ -434,17 +433,6 @@ def without_interpreter(document: RunDocument) -> RunDocument:
         for profile in document.profiles
     )
     return replace(document, profiles=profiles)
-
-
-def fitting_insights(
-    insights: Sequence[InsightChange], outcome: ComparisonOutcome
-) -> tuple[InsightChange, ...]:
-    """Without what became better in a version that is worse, and the other way round: each is from one run.
-
-    What is still there is no difference between the versions.
-    """
-    against = {"regressed": "fixed", "improved": "new"}.get(outcome)
-    return tuple(insight for insight in insights if insight.word not in (against, "remains"))
 
 
 def fitting_causes(

@@ -41,7 +41,6 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views.comparison import paired
 from profkit.reporting.views.comparison.machine import machine_blocks
-from profkit.reporting.views.comparison.roles import compared_insights, paired_kernels
 from profkit.reporting.views.comparison.words import (
     OUTCOMES,
     cause_text,
@@ -98,7 +97,7 @@ def blocks(comparison: Comparison, *, trust: bool = True) -> Iterator[Block]:
         )
         yield Section("Not alike", (Items(lines),))
     yield from _means(comparison)
-    yield from paired_kernels(comparison)
+    yield from _paired_kernels(comparison)
     changes = [c for c in comparison.changes if c.word == "different" and c.metric != _GEOMETRIC_MEAN]
     if changes:
         title = "Single cases that stand out" if all(map(_is_case, changes)) else "What changed"
@@ -116,7 +115,6 @@ def blocks(comparison: Comparison, *, trust: bool = True) -> Iterator[Block]:
                 for cause in causes
             )
             yield Section(heading, (Items(tuple(items)),))
-    yield from compared_insights(comparison.insights)
     if comparison.kernels:
         yield _kernels(comparison)
     yield from _functions(comparison.functions)
@@ -434,3 +432,21 @@ def _differing_items(difference: Difference) -> str | None:
             more = f" and {len(alone) - _LISTED} more" if len(alone) > _LISTED else ""
             parts.append(f"{', '.join(alone[:_LISTED])}{more} in the {name} alone")
     return "; ".join(parts) or None
+
+
+def _paired_kernels(comparison: Comparison) -> Iterator[Block]:
+    """Each kernel that has another name in the baseline, and is taken for the same."""
+    pairs = [kernel for kernel in comparison.kernels if kernel.baseline_name is not None]
+    if not pairs:
+        return
+    old = [(kernel.baseline_name or "", kernel.baseline_launch or "") for kernel in pairs]
+    new = [(kernel.name, kernel.launch or "") for kernel in pairs]
+    names = labels([*old, *new], 44)
+    items = tuple(
+        Item(
+            joined(code(names[before]), " became ", code(names[after])),
+            (soft("each is the only kernel of its run"),),
+        )
+        for kernel, before, after in zip(pairs, old, new, strict=True)
+    )
+    yield Section("Taken for one kernel", (Items(items, brief=6),))
