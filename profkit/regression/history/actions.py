@@ -143,7 +143,7 @@ def entries_to_prune(
 
     Raises UsageError where none of these is said: no run is taken out by default.
     """
-    if keep is older_than is workload is None:
+    if keep is None and older_than is None and workload is None:
         raise UsageError("say which runs to remove", "--keep N, --older-than WHEN or --workload NAME")
     recent: set[str] = set()
     if keep is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from profkit.core.inference import Interval, course_of, decide, ratio_of_values
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
-from profkit.core.types import Change, Entry, Sample, Scope, Uncounted, Value
+from profkit.core.types import Change, Entry, PassName, Sample, Scope, Uncounted, Value
 from profkit.regression import profile_process
 from profkit.regression.history import entry_of
 from profkit.regression.history.rows import COUNTED
@@ -30,9 +30,10 @@ _COUNTS = (
     "cache.l2.miss_rate",
     "cache.l3.miss_rate",
 )
+_COUNTING: PassName = "counters"
 # By metric the pass that counts it.
-EXACT: Mapping[str, str] = {
-    **dict.fromkeys(_COUNTS, "counters"),
+EXACT: Mapping[str, PassName] = {
+    **dict.fromkeys(_COUNTS, _COUNTING),
     "memory.python_peak": "tracemalloc",
     "memory.device_peak": "timing",
 }
@@ -85,7 +86,7 @@ class ExactCounts:
         if budget <= 0:
             self.uncounted[Uncounted("budget-spent", version.name)] = None
             return
-        timing = [] if self.alone else ["timing"]  # it says how many iterations are counted
+        timing: list[PassName] = [] if self.alone else ["timing"]  # it says how many iterations are counted
         passes = tuple(dict.fromkeys([*timing, *(EXACT[metric] for metric, _ in keys)]))
         request = replace(
             self.spec,

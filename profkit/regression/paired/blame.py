@@ -180,7 +180,7 @@ def _calls_in(place: _Place, calls: Sequence[CallChange]) -> CallChange | None:
     return None
 
 
-_Measured = tuple[float, Mapping[Key, float]]  # the whole, and the value of each function
+_Measured = tuple[float, dict[Key, float]]  # the whole, and the value of each function
 
 
 def _rises(reason: Reason, first: Path, second: Path, *, own: bool) -> dict[Key, _Rise]:

@@ -32,6 +32,7 @@ from profkit.core.types import (
     Frame,
     FunctionChange,
     Hotspot,
+    PassName,
     RunDocument,
 )
 from profkit.hardware.machine import usable_cores
@@ -238,7 +239,7 @@ DEVICE_SECONDS = 240.0
 AROUND_SHARE = 0.2  # of a profile's time: its start, the end of a tool, the reports
 ROUNDS = 3  # runs of each version under cProfile, for what is not exact
 LEAST_LEFT = 8.0  # seconds below which no further instrument is started
-FURTHER_PASSES = ("stacks", "counters", "trace")
+FURTHER_PASSES: tuple[PassName, ...] = ("stacks", "counters", "trace")
 OF_TIMES = ("imports", "neighbours", "state")  # kinds of causes that rest on the seconds of these runs
 _COUNTED_BY = {"work": "instructions", "bytes": "dram.bytes"}  # the metric that a kind of cause rests on
 _INTERPRETER = re.compile(r"(lib)?python[\d.]*t?(\.so[\d.]*)?|libc[.-].*|ld-linux.*")
@@ -342,7 +343,7 @@ class Search:
                 return found, told
         return found, False
 
-    def _profile_both(self, passes: tuple[str, ...], seconds: float) -> list[ProfileResult]:
+    def _profile_both(self, passes: tuple[PassName, ...], seconds: float) -> list[ProfileResult]:
         """One run of each under these instruments, beside each other where there are two processors."""
         self._number += 1
         cancel = threading.Event()
@@ -367,7 +368,7 @@ class Search:
                 raise
         return [future.result() for future in futures]
 
-    def _request(self, version: Version, passes: tuple[str, ...], seconds: float) -> ProfileRequest:
+    def _request(self, version: Version, passes: tuple[PassName, ...], seconds: float) -> ProfileRequest:
         request = self.request(version)
         env = {**request.env, **_SEED}
         limit = (1 - AROUND_SHARE) * seconds
