@@ -63,7 +63,6 @@ def bisect(
     from profkit.core.signals import defer_interrupts, raise_on_signals
     from profkit.core.types import BisectOptions
     from profkit.regression.bisect import bisection as bisecting
-    from profkit.regression.bisect.bisection import BisectRequest
     from profkit.regression.paired.interleave import FLOOR
 
     if len(words or []) < 3:
@@ -74,10 +73,9 @@ def bisect(
     good, bad, *command = words or []
     share = parse_share(floor)
     options = BisectOptions(budget, share if share is not None else FLOOR, sampling, timeout)
-    request = BisectRequest(good, bad, tuple(command), options, setup, folder=output)
     progress = progress_for(quiet=quiet, ends_only=True)
     with raise_on_signals():
-        document, folder = bisecting.bisect(request, progress)
+        document, folder = bisecting.bisect(good, bad, tuple(command), options, progress, setup, output)
     with defer_interrupts():
         if format is OutputFormat.json:
             from profkit.reporting.json import bisection

@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from math import ceil, exp, log, log2
 from pathlib import Path
@@ -40,11 +40,10 @@ from profkit.regression.bisect.search import (
     stretches,
 )
 from profkit.regression.bisect.state import (
-    Row,
     changed_in,
+    commits_between,
     make_state_folder,
     parents_of,
-    row_between,
     write_state,
 )
 from profkit.regression.paired.checkout import (
@@ -74,54 +73,38 @@ _SUBJECT = 200  # characters of a message's first line that are kept
 StepKind = Literal["ends", "search", "confirm"]
 
 
-@dataclass(frozen=True)
-class BisectRequest:
-    """What is asked: the commit after `good` and up to `bad` that changed the time of `command`."""
+def bisect(
+    good: str,
+    bad: str,
+    command: tuple[str, ...],
+    options: BisectOptions,
+    progress: Progress,
+    setup: str | None = None,
+    folder: Path | None = None,
+) -> tuple[BisectDocument, Path]:
+    """Search the commit after `good` and up to `bad` that changed the time of `command`, where it is called.
 
-    good: str
-    bad: str
-    command: tuple[str, ...]
-    options: BisectOptions
-    setup: str | None = None
-    cwd: Path = field(default_factory=Path.cwd)
-    folder: Path | None = None  # for the state; None: a new one in reports/
-
-
-def bisect(request: BisectRequest, progress: Progress) -> tuple[BisectDocument, Path]:
-    """Search, and leave the state in a folder after each step; the document, and that folder.
-
-    Raises UsageError, WorkloadError where an end does not run, and Interrupted after a Ctrl-C.
+    The document, and the folder in which it is left after each step. Raises UsageError, WorkloadError where an end does
+    not run, and Interrupted after a Ctrl-C.
     """
-    root, row = _requested_row(request)
-    document = BisectDocument(
-        datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        request.command,
-        request.setup,
-        str(request.cwd.resolve().relative_to(root)),
-        request.good,
-        request.bad,
-        request.options,
-        BisectSearch(row.good, row.commits),
-    )
-    folder = make_state_folder(request.folder)
-    tests = log2(len(row.commits)) + 2  # the ends, one for each halving, and one that confirms
-    progress.note(
-        f"{len(row.commits)} commits: about {ceil(tests)} tests of {request.options.budget:.0f} s at most"
-    )
-    return Bisection(document, root, request.cwd, folder, progress).run(), folder
+    cwd = Path.cwd().resolve()
+    root = repository_of(cwd)
+    if root is None:
+        raise no_repository(cwd)
+    first = named_commit(root, good)
+    commits = commits_between(root, first, named_commit(root, bad))
+    started, place = datetime.now(timezone.utc).isoformat(timespec="seconds"), str(cwd.relative_to(root))
+    search = BisectSearch(first, commits)
+    document = BisectDocument(started, command, setup, place, good, bad, options, search)
+    folder = make_state_folder(folder)
+    tests = log2(len(commits)) + 2  # the ends, one for each halving, and one that confirms
+    progress.note(f"{len(commits)} commits: about {ceil(tests)} tests of {options.budget:.0f} s at most")
+    return Bisection(document, root, cwd, folder, progress).run(), folder
 
 
 def exit_code(document: BisectDocument) -> int:
     """0 where a commit was found, alone or with others; 5 where none was."""
     return 0 if any(part.kind == "one" for part in document.search.parts) else 5
-
-
-def _requested_row(request: BisectRequest) -> tuple[Path, Row]:
-    """The repository, and the commits between the ends. Raises UsageError."""
-    root = repository_of(request.cwd)
-    if root is None:
-        raise no_repository(request.cwd)
-    return root, row_between(root, named_commit(root, request.good), named_commit(root, request.bad))
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import cast
@@ -23,16 +22,10 @@ SCHEMA = "profkit.bisect/1"
 FILE_NAME = "bisect.json"
 
 
-@dataclass(frozen=True)
-class Row:
-    """`commits` follow `good`, the oldest first, each the child of the one before it."""
+def commits_between(root: Path, good: str, bad: str) -> tuple[str, ...]:
+    """The commits after `good` up to `bad`, both hashes, the oldest first, each the child of the one before it.
 
-    good: str
-    commits: tuple[str, ...]
-
-
-def row_between(root: Path, good: str, bad: str) -> Row:
-    """The row from `good` to `bad`, both hashes: at a merge it goes on with the first parent that `good` leads to.
+    At a merge it goes on with the first parent that `good` leads to.
 
     Raises UsageError where no way of parents leads from `bad` to `good`, or it is longer than 20,000 commits.
     """
@@ -56,7 +49,7 @@ def row_between(root: Path, good: str, bad: str) -> Row:
         if before is None or before == good:
             break
         commits.append(before)
-    return Row(good, tuple(reversed(commits)))
+    return tuple(reversed(commits))
 
 
 def parents_of(root: Path, commit: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from math import log, prod
+from math import prod
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.analysis.summaries.readings import traced_iterations
@@ -21,7 +21,6 @@ from profkit.regression.compare.machine import find_machine_causes, find_perform
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
 CALLS_SHARE = 0.01  # of the GPU time
 CALLS_APART = 0.02  # calls per iteration, relative: the ends of a trace cut through an iteration
-TOLD_BY_WORK = 0.5  # of the logarithm of the time's ratio: so much of it the instructions tell
 MOST_OF_A_KIND = 5  # the largest: of a hundred kernels with one cause five are enough
 _NAMED = 3  # kernels or functions that evidence names
 # The metric, and whether more of it is the worse for a kernel.
@@ -117,54 +116,26 @@ def _find_shapes_and_occupancy(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _occupancy_cause(evidence: Evidence, pair: KernelPair, fall: Change) -> Cause:
-    risen = _risen_resources(evidence, pair, fall)
-    sure = len(risen) == 1 or bool(_block_limits(evidence, pair))
-    names = {f"risen{number}": line.names["title"] for number, line in enumerate(risen)}
+    """With what each block uses more of than before."""
+    scope, before, after = pair.baseline.scope, pair.baseline, pair.candidate
+    risen = []
+    for metric, unit, launched in (
+        ("launch.registers", "", (before.registers, after.registers)),
+        ("launch.shared", "B", (before.shared, after.shared)),
+        ("launch.threads", "", (prod(before.block), prod(after.block))),
+    ):
+        first, second = evidence.both(metric, scope) or launched
+        if first is not None and second is not None and second > first:
+            risen.append(moved(metric, first, second, unit))
     said = Fact.of(
-        "occupancy-because" if risen and sure else "occupancy-where" if risen else "occupancy",
+        "occupancy-because" if len(risen) == 1 else "occupancy-where" if risen else "occupancy",
         kernel=pair.candidate.name,
         metric=fall.metric,
         before=fall.baseline.value,
         after=fall.candidate.value,
-        **names,
+        **{f"risen{number}": line.names["title"] for number, line in enumerate(risen)},
     )
-    lines = [change_fact(fall), *risen]
-    achieved = evidence.both("occupancy.achieved", pair.baseline.scope)
-    if achieved is not None and fall.metric == "occupancy.theoretical":
-        lines.append(moved("occupancy.achieved", *achieved, "%"))
-    return Cause("occupancy", said, pair.candidate.scope, tuple(lines))
-
-
-def _risen_resources(evidence: Evidence, pair: KernelPair, fall: Change) -> list[Fact]:
-    """What each block uses more of than before.
-
-    Where the report says how many blocks each resource allows, only the resource that allows the fewest. Nothing where
-    the kernel could keep as many warps as before, and merely did not.
-    """
-    scope = pair.baseline.scope
-    if fall.metric != "occupancy.theoretical" and evidence.both("occupancy.theoretical", scope):
-        return []
-    limits = _block_limits(evidence, pair)
-    before, after = pair.baseline, pair.candidate
-    risen = []
-    for metric, unit, limit, launched in (
-        ("launch.registers", "", "registers", (before.registers, after.registers)),
-        ("launch.shared", "B", "shared", (before.shared, after.shared)),
-        ("launch.threads", "", "warps", (prod(before.block), prod(after.block))),
-    ):
-        first, second = evidence.both(metric, scope) or launched
-        allows_more = bool(limits) and limits.get(limit, float("inf")) > min(limits.values())
-        if first is not None and second is not None and second > first and not allows_more:
-            risen.append(moved(metric, first, second, unit))
-    return risen
-
-
-def _block_limits(evidence: Evidence, pair: KernelPair) -> dict[str, float]:
-    """How many blocks of the candidate fit on a multiprocessor by each resource, where the report says it."""
-    scope = pair.baseline.scope
-    names = ("registers", "shared", "warps", "blocks", "barriers")
-    limits = {name: evidence.after.get((f"occupancy.limit.{name}", scope)) for name in names}
-    return {name: limit for name, limit in limits.items() if limit is not None}
+    return Cause("occupancy", said, pair.candidate.scope, (change_fact(fall), *risen))
 
 
 # ---------------------------------------------------------------- which kernels, how often
@@ -294,15 +265,8 @@ def _find_kernel_efficiency(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
-    """Where a miss rate of the CPU's caches or branches rose, and added instructions do not tell the time alone.
-
-    A rate is of the accesses that there are: where a loop was added, it is of other ones.
-    """
-    work, time = evidence.rose("instructions"), evidence.rose("time.median")
-    of_time = log(time.ratio) if time is not None and time.ratio else 0.0
-    if work is not None and work.ratio and log(work.ratio) >= TOLD_BY_WORK * of_time:
-        return
-    for metric in _MISSES:
+    """Where a miss rate of the caches or branches rose, and no work was added: a rate is of the accesses there are."""
+    for metric in _MISSES if evidence.rose("instructions") is None else ():
         change = evidence.rose(metric)
         if change is not None:
             yield Cause("misses", Fact(f"worse {metric}"), change.scope, (change_fact(change),))
