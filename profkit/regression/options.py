@@ -160,7 +160,7 @@ def metric_name(value: YamlValue, key: str) -> str:
     try:
         return metric(name).name
     except UsageError as error:
-        value.refuse(f"{key}: {error.message}", "docs/metrics.md lists all names")
+        value.refuse(f"{key}: {error.message}", "profkit/analysis/metrics/catalogue.yaml lists all names")
 
 
 Seconds: TypeAlias = Annotated[float, _seconds]

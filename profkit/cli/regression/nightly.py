@@ -75,7 +75,7 @@ def nightly(
 def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
     from profkit.core.signals import defer_interrupts
     from profkit.regression.nightly.workflow import run_night
-    from profkit.reporting.forges.step import annotations_in_step
+    from profkit.reporting.forges import annotations_in_step
     from profkit.reporting.views.night import view
 
     night, folder = run_night(config, options, progress)

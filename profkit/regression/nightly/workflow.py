@@ -43,7 +43,7 @@ from profkit.regression.nightly.session import (
 )
 from profkit.regression.paired.checkout import commit_of
 from profkit.reporting import junit, markdown
-from profkit.reporting.forges.step import append_summary, summary_file
+from profkit.reporting.forges import append_summary, summary_file
 from profkit.reporting.views.night import view
 from profkit.runtime.passes.secrets import mask_command
 

@@ -76,15 +76,6 @@ def test_a_kernel_in_another_shape_is_the_same_kernel() -> None:
     assert "264x1x1" in spoken_lines(cause(found, "shape").evidence)[0]
 
 
-def test_reports_of_counters_are_compared_by_launch() -> None:
-    report = gpu_documents.of_counters()
-    assert report.trace is not None
-    slow = [replace(k, total=k.total * 3, launches=2) for k in report.trace.kernels]
-    found = compare(report, replace(report, trace=replace(report.trace, kernels=tuple(slow))))
-    assert {k.word for k in found.kernels} == {"slower"}
-    assert found.kernels[0].candidate_seconds == pytest.approx(1.5 * (found.kernels[0].baseline_seconds or 0))
-
-
 # ---------------------------------------------------------------- causes on a device
 
 
@@ -193,22 +184,6 @@ def test_misses_and_traffic_of_the_cpu_are_told(
 ) -> None:
     found = compare(run(0.0, value(metric, before, unit)), run(0.2, value(metric, after, unit), seed=2))
     assert kind in kinds(found)
-
-
-def test_memory_tells_whose_it_is() -> None:
-    def holding(process: float, python: float) -> RunDocument:
-        return run(
-            0.0,
-            value("memory.rss_peak", process, "B", "psutil"),
-            value("memory.python_peak", python, "B", "tracemalloc"),
-        )
-
-    found = compare(holding(1e8, 1e7), holding(2e8, 1e8))
-    assert "most of it is in Python objects" in spoken(cause(found, "memory"))
-    found = compare(holding(1e8, 1e7), holding(2e8, 1e7))
-    assert "hardly any of it" in spoken(cause(found, "memory"))
-    found = compare(holding(1e8, 1e7), holding(2e8, 5e7))
-    assert "40 % of it is in Python objects" in spoken(cause(found, "memory"))
 
 
 def test_samples_of_a_profile_differ_by_their_number() -> None:

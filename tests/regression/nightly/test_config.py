@@ -95,7 +95,7 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "    budget: true\n", 5, "no time", "budget: 600"),
         (LEAST + "    precision: 2\n", 5, "not a number from", "precision: 0.0001"),
         (LEAST + "    passes: [timing, magic]\n", 5, "is 'magic', not timing", "timing"),
-        (LEAST + "    gates: [time.medain]\n", 5, "did you mean time.median", "docs/metrics.md"),
+        (LEAST + "    gates: [time.medain]\n", 5, "did you mean time.median", "catalogue.yaml"),
         (LEAST + "    floors: {time.median: 2}\n", 5, "not a percentage", "time.median: 2 %"),
         (LEAST + "    floors: {time.median: {relativ: 2 %}}\n", 5, "has no 'relativ'", "one of"),
         (LEAST + "    floors: {time.median: {gates: true}}\n", 5, "stands under gates", "gates: ["),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from workplace import InTurn, commit, git, notes_of, repository, told
 
-from profkit.core.types import AcceptedChange, SampleSet
+from profkit.core.types import SampleSet
 from profkit.regression import profile_process
 from profkit.regression.history import open_history
 from profkit.regression.profile_process import ProfileResult
@@ -110,30 +109,6 @@ def test_what_was_accepted_is_what_later_nights_are_held_against(tmp_path: Path,
     commit(place, 150)
     code, _, time = night(place, "c")
     assert (code, base_of(time)) == (1, slower)
-
-
-def test_a_change_that_is_accepted_in_the_file_from_tonight_on_is_no_regression(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    place = place_of(tmp_path)
-    assert night(place, "a")[0] == 0
-    commit(place, 120)
-    with open_history(place / "reports" / "history.sqlite") as history:
-        history.accept(AcceptedChange("work", datetime.now(timezone.utc).isoformat(), "checks its input"))
-    code, workload, time = night(place, "b")
-    assert (code, time["outcome"]) == (0, "pass"), workload["notes"]
-    assert "accepted" in told(workload)
-    assert in_turn.runs == []
-
-
-def test_a_pinned_commit_is_what_every_night_is_held_against(tmp_path: Path, in_turn: InTurn) -> None:
-    place = place_of(tmp_path, "baseline: v1\n")
-    git(place, "tag", "v1")
-    pinned = git(place, "rev-parse", "HEAD")
-    for number, size in enumerate((101, 101, 120)):
-        commit(place, size)
-        code, _, time = night(place, str(number))
-        assert (code, base_of(time)) == (int(size == 120), pinned)
 
 
 def test_what_could_not_be_decided_is_held_against_the_same_commit_again(

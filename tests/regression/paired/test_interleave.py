@@ -64,14 +64,6 @@ def test_a_slower_version_is_different_and_worse(
     assert result.pairing.pairs < 10  # a fifth is seen at once
 
 
-def test_the_order_inside_of_a_pair_is_random_and_every_pair_has_both(
-    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
-) -> None:
-    _, order = in_pairs(noisy(1.0, 0.3))
-    pairs = [tuple(order[n : n + 2]) for n in range(0, len(order), 2)]
-    assert set(pairs) == {("old", "new"), ("new", "old")}
-
-
 def test_waiting_for_a_processor_is_taken_out_of_every_run(
     in_pairs: Callable[..., tuple[PairedResult, list[str]]],
 ) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from profkit.execution import limits
 from profkit.execution.worker import search_own_modules_last
-from profkit.hardware.container import available_memory
+from profkit.hardware.machine import available_memory
 from profkit.kernels.evaluation.candidate.confinement import (
     GPU_CACHES,
     confine,
@@ -71,8 +71,8 @@ class _Handler:
     def __init__(self, answers: int, source: dict[str, Any], memory: Any, threads: int) -> None:
         import torch
 
-        from profkit.kernels.evaluation.candidate.memory import HostKernelMemory, KernelMemory
-        from profkit.kernels.evaluation.sources.registry import open_source
+        from profkit.kernels.evaluation.candidate.memory import KernelMemory
+        from profkit.kernels.evaluation.sources.files import open_source
         from profkit.kernels.evaluation.sources.source import SourceRequest
 
         if threads:
@@ -90,7 +90,7 @@ class _Handler:
 
             self.memory: KernelMemory = CudaKernelMemory(memory)
         else:
-            self.memory = HostKernelMemory(memory)
+            self.memory = KernelMemory(memory)
         self._kernel: Any = None
         self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self._outputs: list[Any] = []
