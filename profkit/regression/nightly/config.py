@@ -74,6 +74,11 @@ class WorkloadSpec(ProfileRequest):
             own |= {"gates": metric in self.gates, "exact": False}
         return rule_for(metric, {metric: own}, scope)
 
+    def wants(self, metric: str, scope: Scope) -> bool:
+        """Whether `metric` can fail the night, or is shown."""
+        rule = self.rule(metric, scope)
+        return rule.gates or rule.exact or metric in self.watches
+
 
 @dataclass(frozen=True)
 class PairsSpec(CheckoutSpec):

@@ -64,7 +64,7 @@ class ExactCounts:
         values = {
             (value.key.metric, value.key.scope): value
             for value in entry.values
-            if _is_exact(value) and self._is_wanted(value)
+            if _is_exact(value) and self.spec.wants(value.key.metric, value.key.scope)
         }
         if not values:
             return (), ()
@@ -117,11 +117,6 @@ class ExactCounts:
             for key in keys:
                 counts.pop(key, None)
             self._count(version, counts, keys, tonight)
-
-    def _is_wanted(self, value: Value) -> bool:
-        """Whether it can fail the night or is shown: nothing else is worth a second count."""
-        rule = self.spec.rule(value.key.metric, value.key.scope)
-        return rule.gates or rule.exact or value.key.metric in self.spec.watches
 
     def _is_beyond(self, key: Key) -> bool:
         old, new = self.old.get(key), self.new.get(key)

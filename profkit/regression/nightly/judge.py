@@ -31,18 +31,8 @@ from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import WorkloadState
 from profkit.regression.profile_process import Ending
 
-CODES: dict[Ending, str] = {
-    "done": "measured",
-    "workload-failed": "workload-failed",
-    "machine": "cannot-measure",
-    "out-of-time": "out-of-time",
-    "died": "died",
-    "refused": "refused",
-    "profkit-failed": "profkit-failed",
-    "absent": "not-measured",
-    "budget-spent": "budget-spent",
-    "not-stored": "not-stored",
-}
+# Codes of endings that are not called as their ending.
+_CODES: dict[Ending, str] = {"done": "measured", "machine": "cannot-measure", "absent": "not-measured"}
 SCOPES = ("run", "region")  # a kernel's own values explain; there are hundreds of them
 # Fields that say what was done or how it was measured: where one of these is another, the work is another.
 _WORK_FIELDS = ("workload.", "mode.")
@@ -126,7 +116,7 @@ def judge_workload(
         name=spec.name,
         backend=entry.backend if entry is not None else spec.backend,
         outcome="missing",
-        code=CODES[done.ending],
+        code=_CODES.get(done.ending, done.ending),
         message=done.message,
         run=done.run,
         seconds=done.seconds,
@@ -183,13 +173,8 @@ def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Ser
         series
         for name in dict.fromkeys((*spec.declared, *gating, *spec.watches))
         for series in history.series(HistoryFilter(spec.name, entry.backend, name))
-        if series.key.scope.kind in SCOPES and _is_wanted(spec, series)
+        if series.key.scope.kind in SCOPES and spec.wants(series.key.metric, series.key.scope)
     ]
-
-
-def _is_wanted(spec: WorkloadSpec, series: Series) -> bool:
-    rule = spec.rule(series.key.metric, series.key.scope)
-    return rule.gates or rule.exact or rule.metric in spec.watches
 
 
 def _series_until(series: Series, entry: str) -> Series | None:
