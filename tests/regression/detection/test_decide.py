@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 
 import pytest
 
-from profkit.core.types import AcceptedChange, MetricOutcome, Series
+from profkit.core.codec import to_plain_data
+from profkit.core.types import AcceptedChange, Disturbance, MetricOutcome, Series
 from profkit.regression.detection.decide import decide
+from profkit.regression.detection.nights import NightValue, control_limits, segments_of
 from profkit.regression.detection.rules import rule_for
+from profkit.regression.history import entry_of, open_history
 from profkit.reporting.views.night.reasons import reason_of
+from tests.documents import document
 from tests.regression.detection.nights import date, every_night, noisy, series_of
+from tests.regression.detection.years import gaussian
 
 RULE = rule_for("time.median")
 QUIET = [1.0] * 40
@@ -200,3 +208,144 @@ def test_the_past_is_all_that_a_night_knows() -> None:
             whole[night].code,
             whole[night].since,
         )
+
+
+# ---------------------------------------------------------------- segments
+
+
+def shape(machines: str, *accepted: AcceptedChange) -> list[tuple[int, int, str]]:
+    series = series_of([1.0] * len(machines), machines)
+    return [(e.first, e.last, e.cause) for e in segments_of(series, accepted)]
+
+
+def known(night: int, metric: str | None = None, workload: str = "gated_mlp") -> AcceptedChange:
+    return AcceptedChange(workload, date(night), "checks were added", metric)
+
+
+@pytest.mark.parametrize(
+    ("machines", "segments"),
+    [
+        ("", []),
+        ("aaaa", [(0, 3, "begin")]),
+        ("aabb", [(0, 1, "begin"), (2, 3, "machine")]),
+        ("aabbcc", [(0, 1, "begin"), (2, 3, "machine"), (4, 5, "machine")]),
+        ("abab", [(0, 3, "begin")]),  # a pool: nobody is gone
+        ("aaba", [(0, 3, "begin")]),
+        ("ababcc", [(0, 3, "begin"), (4, 5, "machine")]),
+    ],
+)
+def test_a_machine_begins_a_segment_where_none_of_those_before_comes_again(
+    machines: str, segments: list[tuple[int, int, str]]
+) -> None:
+    assert shape(machines) == segments
+
+
+def test_of_other_workloads_and_metrics_nothing_is_accepted() -> None:
+    whole = [(0, 3, "begin")]
+    assert shape("aaaa", known(2, workload="other")) == whole
+    assert shape("aaaa", known(2, metric="ipc")) == whole
+    assert shape("aaaa", known(2, metric="time.median")) == [(0, 1, "begin"), (2, 3, "accepted")]
+
+
+def test_machines_of_invalid_nights_decide_nothing() -> None:
+    series = series_of([1.0] * 5, "xaaya", invalid={0: "no", 3: "no"})
+    assert [(e.first, e.last) for e in segments_of(series)] == [(0, 4)]
+
+
+# ---------------------------------------------------------------- values as no benchmark gives them
+
+
+POOLS = {
+    "zeros": [0.0],
+    "zeros and ones": [0.0, 0.0, 0.0, 1.0],
+    "signs": [-1.0, 1.0, 0.5, -0.25],
+    "huge": [1e308, 1.7e308, -1.7e308, 1e300],
+    "tiny": [5e-324, 1e-320, 1e-310, 0.0],
+    "all at once": [0.0, 1e308, -1e308, 5e-324, 1.0, float("inf"), float("nan"), float("-inf")],
+    "whole": [3.0, 4.0, 5.0, 10**15],
+}
+
+
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("better", ["lower", "higher", "none"])
+def test_every_value_has_an_outcome(pool: str, better: str) -> None:
+    rng = random.Random(f"{pool}{better}")
+    for metric in ("time.median", "ipc"):
+        rule = replace(rule_for(metric), gates=True, relative=rng.choice([0.0, 0.02]))
+        values = [rng.choice(POOLS[pool]) for _ in range(90)]
+        series = series_of(values, "".join(rng.choice("aab") for _ in values), better)  # type: ignore[arg-type]
+        told = every_night(series, rule, [AcceptedChange("gated_mlp", "2026-02-01", "word")])
+        assert len(told) == len(values)
+        last = decide(series, rule)
+        assert reason_of(last)
+        json.dumps([to_plain_data(one) for one in (*told, replace(last, trend=None))], allow_nan=False)
+
+
+def test_a_count_that_was_nothing_and_is_something_is_told_in_its_own_unit() -> None:
+    rule = rule_for("shared.bank_conflicts", {"shared.bank_conflicts": {"gates": True}})
+    series = series_of([0.0] * 30 + [4096.0] * 3, metric="shared.bank_conflicts", unit="count")
+    told = decide(series, rule)
+    assert told.outcome == "regressed"
+    assert reason_of(told).startswith("4.10 k above 0 for 3 nights")
+    assert told.detectable is None
+
+
+# ---------------------------------------------------------------- limits
+
+
+BARE = rule_for("ipc", {"ipc": {"relative": 0}})  # no floor, so that the limits alone are seen
+# Five nights beside a busy neighbour, and nine within 3 %.
+BUSY = (1.31, 2.04, 1.62, 1.45, 1.88)
+CALM = (1.012, 0.996, 1.004, 1.014, 0.989, 1.001, 0.993, 1.008, 0.999)
+
+
+def level(values: Sequence[float]) -> list[NightValue]:
+    return [NightValue(place, value, 0.0) for place, value in enumerate(values)]
+
+
+def beside(values: Sequence[float], lost: Sequence[float]) -> Series:
+    """The series, with the share of each night that others had; the later ones had nothing taken away."""
+    series = series_of(values)
+    shares = [*lost, *[0.0] * (len(values) - len(lost))]
+    points = tuple(replace(p, lost=share) for p, share in zip(series.points, shares, strict=True))
+    return replace(series, points=points)
+
+
+def test_a_quiet_night_of_a_normal_series_is_outside_in_about_one_of_a_thousand() -> None:
+    draws = level([1 + v for v in islice(gaussian(random.Random(5), 0.01), 10_000)])
+    outside = sum(
+        bool(control_limits(draws[end - 24 : end], BARE).inner_side(draws[end].value))
+        for end in range(24, len(draws))
+    )
+    assert 0.0002 < outside / len(draws) < 0.004
+
+
+def test_a_short_level_has_wider_limits_and_a_night_that_follows_one_outside_narrower_ones() -> None:
+    draws = level([1 + v for v in islice(gaussian(random.Random(2), 0.01), 24)])
+    whole, short = control_limits(draws, BARE), control_limits(draws[:7], BARE)
+    assert (short.high - short.low) / short.sigma > 1.4 * (whole.high - whole.low) / whole.sigma
+    following = control_limits(draws, BARE, following=True)
+    assert (following.high - following.low) / (whole.high - whole.low) == pytest.approx(2.5 / 4)
+
+
+def test_disturbed_nights_are_forgotten_once_there_are_quiet_ones() -> None:
+    values, lost = [*BUSY, *CALM], [1 - 1 / value for value in BUSY]
+    blind, seeing = decide(series_of(values), RULE), decide(beside(values, lost), RULE)
+    assert blind.detectable is not None
+    assert seeing.detectable is not None
+    assert blind.detectable > 0.9
+    assert seeing.detectable <= 0.10
+    assert (seeing.outcome, seeing.code) == ("pass", "held")
+    stepped = [*values, 1.15]
+    assert decide(series_of(stepped), RULE).outcome == "pass"
+    assert decide(beside(stepped, lost), RULE).code == "suspect"
+
+
+def test_a_history_keeps_which_share_of_its_time_a_run_lost(tmp_path: Path) -> None:
+    lost = (Disturbance(10.0, cpu=6.0, stolen=1.0, others=3.0, waited=2.0),)
+    run = replace(document(), disturbances=lost)
+    with open_history(tmp_path / "history.sqlite") as history:
+        history.add(entry_of(run))
+        (point, *_) = history.series()[0].points
+    assert point.lost == pytest.approx(0.3)
+    assert "time lost" not in entry_of(document()).facts
