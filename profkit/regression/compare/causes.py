@@ -10,17 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from math import prod
 
-from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
-from profkit.analysis.summaries.readings import traced_iterations
 from profkit.backends import kernel_word
-from profkit.core.types import Cause, Change, Fact, FunctionChange, KernelChange, RunDocument, Scope
+from profkit.core.types import Cause, Change, Fact, FunctionChange, RunDocument, Scope
 from profkit.regression.compare.evidence import Evidence, change_fact, moved
-from profkit.regression.compare.kernels import KernelPair, added_value, counts_chosen_launches
+from profkit.regression.compare.kernels import KernelPair, added_value
 from profkit.regression.compare.machine import find_machine_causes, find_performance_state
 
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
-CALLS_SHARE = 0.01  # of the GPU time
-CALLS_APART = 0.02  # calls per iteration, relative: the ends of a trace cut through an iteration
 MOST_OF_A_KIND = 5  # the largest: of a hundred kernels with one cause five are enough
 _NAMED = 3  # kernels or functions that evidence names
 # The metric, and whether more of it is the worse for a kernel.
@@ -47,17 +43,6 @@ def causes_of(evidence: Evidence) -> tuple[Cause, ...]:
 
 
 # ---------------------------------------------------------------- software, other kernels
-
-
-def _find_software(evidence: Evidence) -> Iterator[Cause]:
-    """Another torch, Triton, driver or Python, where anything is different: it may bring other kernels by itself."""
-    if not any(change.word == "different" for change in evidence.changes):
-        return
-    sides = fingerprint_of(evidence.baseline), fingerprint_of(evidence.candidate)
-    for found in fingerprint_differences(*sides):
-        if all_fields()[found.name].of == "software" and found.baseline and found.candidate:
-            names = {"field": found.name, "before": found.baseline, "after": found.candidate}
-            yield Cause("software", Fact("software", {}, names))
 
 
 def _find_other_kernels(evidence: Evidence) -> Iterator[Cause]:
@@ -145,40 +130,6 @@ def _added(name: str, size: float, unit: str = "") -> Fact:
     return Fact.of("added", name=name, size=size, unit=unit)
 
 
-def _scope(kernel: KernelChange) -> Scope:
-    return Scope("kernel", kernel.name, kernel.launch or None)
-
-
-def _find_call_counts(evidence: Evidence) -> Iterator[Cause]:
-    """For each kernel that became slower or faster, and is launched another number of times in each iteration."""
-    if counts_chosen_launches(evidence.baseline.trace) or counts_chosen_launches(evidence.candidate.trace):
-        return
-    for k in evidence.kernels:
-        before, after = k.baseline_calls, k.candidate_calls
-        if k.word not in ("slower", "faster") or k.share < CALLS_SHARE or not before or not after:
-            continue
-        if abs(after / before - 1) > CALLS_APART:
-            said = Fact.of("called-more" if after > before else "called-less", kernel=k.name)
-            yield Cause("calls", said, _scope(k), (moved("calls", before, after),))
-
-
-def _find_launch_counts(evidence: Evidence) -> Iterator[Cause]:
-    """Where each iteration launches more kernels or fewer, or submits more command buffers to an Apple GPU."""
-    sizes = [(k.name, (k.candidate_calls or 0.0) - (k.baseline_calls or 0.0)) for k in evidence.kernels]
-    largest = sorted((part for part in sizes if abs(part[1]) > 0.1), key=lambda part: -abs(part[1]))[:_NAMED]
-    for metric, kind, things, parts in (
-        ("launch.count", "launches", _things(evidence), largest),
-        ("buffer.count", "buffers", "command buffers", []),
-    ):
-        for change in evidence.different(metric):
-            before, after = change.baseline.value, change.candidate.value
-            said = Fact.of(
-                kind, count=abs(after - before), things=things, how="more" if after > before else "fewer"
-            )
-            lines = (moved(metric, before, after), *(_added(*part) for part in parts))
-            yield Cause(kind, said, evidence=lines)
-
-
 def _find_idle_device(evidence: Evidence) -> Iterator[Cause]:
     """Where GPU utilization fell. That it waits for the host is only said where nothing was launched while it idled."""
     fall = evidence.fell("gpu.utilization")
@@ -193,24 +144,6 @@ def _find_idle_device(evidence: Evidence) -> Iterator[Cause]:
     waits = starved is not None and starved > 0.5
     said = Fact.of("waits-for-host" if waits else "idle-device", things=_things(evidence))
     yield Cause("host", said, evidence=tuple(lines))
-
-
-def _find_transfers(evidence: Evidence) -> Iterator[Cause]:
-    """Where the bytes of an iteration's copies between host and device are different, by their kind."""
-    for change in evidence.different("transfer.bytes"):
-        before, after = _bytes_by_kind(evidence.baseline), _bytes_by_kind(evidence.candidate)
-        kinds = [
-            moved(kind, before.get(kind, 0.0), after.get(kind, 0.0), "B")
-            for kind in dict.fromkeys((*before, *after))
-            if before.get(kind) != after.get(kind)
-        ]
-        yield Cause("transfers", _more("transfers", change), evidence=(change_fact(change), *kinds))
-
-
-def _bytes_by_kind(document: RunDocument) -> dict[str, float]:
-    count = traced_iterations(document)
-    transfers = document.trace.transfers if document.trace is not None else ()
-    return {transfer.kind: transfer.bytes / count for transfer in transfers}
 
 
 def _more(code: str, change: Change, **names: str) -> Fact:
@@ -272,34 +205,14 @@ def _find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
             yield Cause("misses", Fact(f"worse {metric}"), change.scope, (change_fact(change),))
 
 
-def _find_memory_growth(evidence: Evidence) -> Iterator[Cause]:
-    """Where a peak or a growth of the memory rose, and how much of it Python's objects hold; or the time of imports."""
-    process = evidence.rose("memory.rss_peak")
-    python = evidence.both("memory.python_peak", process.scope) if process is not None else None
-    if process is not None and python is not None:  # else nothing says whose it is
-        share = (python[1] - python[0]) / (process.candidate.value - process.baseline.value)
-        lines = (change_fact(process), moved("memory.python_peak", *python, "B"))
-        yield Cause("memory", Fact.of("more-memory", share=share), evidence=lines)
-    growth, imports = evidence.rose("memory.python_growth"), evidence.rose("time.import")
-    if growth is not None and growth.candidate.value > 0:
-        yield Cause("leak", Fact("leak"), evidence=(change_fact(growth),))
-    if imports is not None:  # that is start-up, not the work
-        yield Cause("imports", Fact("imports"), evidence=(change_fact(imports),))
-
-
 RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     find_machine_causes,
     find_performance_state,
-    _find_software,
     _find_other_kernels,
     _find_autotuning,
     _find_shapes_and_occupancy,
-    _find_call_counts,
-    _find_launch_counts,
     _find_idle_device,
-    _find_transfers,
     _find_work,
     _find_kernel_efficiency,
     _find_cache_misses,
-    _find_memory_growth,
 )

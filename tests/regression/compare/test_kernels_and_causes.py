@@ -116,21 +116,12 @@ def test_other_kernels_are_another_algorithm() -> None:
     assert spoken_lines(cause(found, "algorithm").evidence) == ("gone: gemm, 1.00 ms", "new: fused, 2.00 ms")
 
 
-def test_added_launches_and_a_device_that_waits_are_told() -> None:
+def test_a_device_that_waits_is_told() -> None:
     before = traced([(GEMM, 100, 1e-2)])
     after = traced([(GEMM, 100, 1e-2), (ADD, 200, 1e-3)], busy=0.6, starved=0.9)
     found = compare(before, after)
-    assert spoken_lines(cause(found, "launches").evidence)[:2] == (
-        "launches per iteration 10 -> 30",
-        "add +20",
-    )
     assert "95.0 % -> 60.0 %" in spoken_lines(cause(found, "host").evidence)[0]
     assert "waits more for the host" in spoken(cause(found, "host"))
-
-
-def test_a_kernel_that_is_called_more_often_is_not_a_slower_kernel_alone() -> None:
-    found = compare(traced([(GEMM, 100, 1e-2)]), traced([(GEMM, 200, 2e-2)]))
-    assert spoken_lines(cause(found, "calls").evidence) == ("calls 10 -> 20",)
 
 
 def test_another_choice_of_triton_s_tuner_is_told() -> None:

@@ -17,7 +17,7 @@ from profkit.regression.detection.decide import decide
 from profkit.regression.detection.nights import NightValue, control_limits, segments_of
 from profkit.regression.detection.rules import rule_for
 from profkit.regression.history import entry_of, open_history
-from profkit.reporting.views.night.reasons import reason_of
+from profkit.reporting.views.night_words import reason_of
 from tests.documents import document
 from tests.regression.detection.nights import date, every_night, noisy, series_of
 from tests.regression.detection.years import gaussian

@@ -31,7 +31,7 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.regression.nightly.workflow import build_night, exit_code, night_to_text
-from profkit.reporting.views.night.reasons import night_reason
+from profkit.reporting.views.night_words import night_reason
 from tests.paired_documents import said
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
 
@@ -125,9 +125,7 @@ def test_what_pairs_decided_is_said_once_and_the_next_commands_run_the_same_two_
     both = night(
         *(workload(name, "regressed", metrics=(told,), pairs=pairing, in_pairs=how) for name in ("v", "w"))
     )
-    words = " ".join(night_text(both).split())
-    assert words.count(" bisect ") == 1  # the same two commits
-    assert words.count(" compare --base ") == 2
+    assert " ".join(night_text(both).split()).count(" bisect ") == 1  # the same line
 
 
 def test_the_first_line_of_a_workload_that_failed_names_its_error() -> None:
