@@ -245,7 +245,7 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
     "faster": lambda value: f"{abs(100 * value):.1f} % {'lower' if value < 0 else 'higher'}",
     "seen": lambda value: f" (a change of {percent_text(value)} would have been seen)" if value else "",
     "stand-out": lambda value: (
-        f"; {plural(round(value), 'single case')} apart from the rest" if value else ""
+        f", but {plural(round(value), 'single case stands out', 'single cases stand out')}" if value else ""
     ),
     "mended": lambda value: f"; {plural(round(value), 'test')} failed and passed now" if value else "",
     "python": lambda value: f"{100 * value:.0f} % of it is",
