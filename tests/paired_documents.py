@@ -13,7 +13,6 @@ from profkit.core.types import (
     ComparedWorkload,
     Comparison,
     Fact,
-    Look,
     Pairing,
     Scope,
     Side,
@@ -62,14 +61,6 @@ def compared(
     """Two versions, of which the second takes `by` longer."""
     values = times(by, noise, seed=seed)
     change = change_of(values, scope)
-    looks = []
-    for count in range(4, len(values) + 1):
-        one = confirm(values[:count], MetricFloor(TIME, FLOOR), "lower", "s", len(values), True).change
-        assert one is not None
-        assert one.ratio is not None
-        assert one.low is not None
-        assert one.high is not None
-        looks.append(Look(count, one.ratio, one.low, one.high))
     outcome, reason, fix = outcome_of((change,))
     started = "2026-11-20T13:37:20+00:00"
     return Comparison(
@@ -81,7 +72,7 @@ def compared(
         causes=causes,
         looked_at=1,
         fix=fix,
-        pairing=Pairing(len(values), 6.5, 60.0, tuple(looks), waited),
+        pairing=Pairing(len(values), 6.5, 60.0, waited),
         blamed=blamed,
     )
 

@@ -65,7 +65,7 @@ workloads:
     timeout: 10 min
     budget: 1 h
   - {name: b, command: x 'y z'}
-pairs: {rounds: 5}
+pairs: {budget: 2 min}
 """
 TRACE = b"""Operator: aten.embedding.default
 cnt: 5, ((T([100, 16], f32), T([4, 8], i64)), {})

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import FunctionChange as FunctionChange
     from profkit.core.types.comparison import KernelChange as KernelChange
     from profkit.core.types.comparison import KernelChangeWord as KernelChangeWord
-    from profkit.core.types.comparison import Look as Look
     from profkit.core.types.comparison import Pairing as Pairing
     from profkit.core.types.comparison import Sample as Sample
     from profkit.core.types.comparison import Side as Side
@@ -173,7 +172,7 @@ _NAMES = {
     "comparison": (
         "BlamedLine Cause Change ChangeWord ComparedEnding ComparedSuite ComparedWorkload Comparison "
         "ComparisonOutcome Course Difference Fact Feature Fingerprint FunctionChange "
-        "KernelChange KernelChangeWord Look Pairing Sample Side SuiteOutcome Tier"
+        "KernelChange KernelChangeWord Pairing Sample Side SuiteOutcome Tier"
     ),
     "evaluation": "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus",
     "exchange": "Directive SampleSet Switch TritonWork Tuning",

@@ -173,18 +173,8 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Look:
-    """How far it was after `pairs` pairs: the ratio of candidate over baseline, with its interval."""
-
-    pairs: int
-    ratio: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Pairing:
-    """How two versions were run in turn. `seconds` of the `budget` were used; of several times `looks` has the widest.
+    """How two versions were run in turn. `seconds` of the `budget` were used.
 
     `waited`: the share of the time in which the runs could go on and had no processor, which was taken out of every
     time; None where it could not be.
@@ -193,7 +183,6 @@ class Pairing:
     pairs: int
     seconds: float
     budget: float
-    looks: tuple[Look, ...] = ()
     waited: float | None = None
     failed: int = 0
 

@@ -19,7 +19,7 @@ from profkit.core.inference import Interval, course_of, decide
 from profkit.core.inference.tails import student_quantile
 from profkit.core.progress import Progress
 from profkit.core.statistics import median
-from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Fact, Look, Pairing, Sample, Scope
+from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Fact, Pairing, Sample, Scope
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.regression.paired.version import Version
 
@@ -246,7 +246,6 @@ class PairedRuns:
     progress: Progress
     pairs: list[tuple[OneRun, OneRun]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
     longest: float = 0.0
     shortest: float = inf
     # pairs that the budget may have room for, once some are made: the error is shared out over these
@@ -290,7 +289,6 @@ class PairedRuns:
                 len(self.pairs),
                 time.monotonic() - began,
                 self.options.budget,
-                tuple(self.looks),
                 self._share_waited(),
                 len(self.failures),
             ),
@@ -348,11 +346,9 @@ class PairedRuns:
         }
         changes = [word.change for word in words.values() if word.change is not None]
         widest = max(changes, key=_width, default=None)
-        if widest is not None and widest.ratio and widest.low is not None and widest.high is not None:
-            self.looks.append(Look(len(self.pairs), widest.ratio, widest.low, widest.high))
-            self.progress.move(f"pair {len(self.pairs)}: {change_text(widest)}")
-        elif self.pairs:
-            self.progress.move(f"pair {len(self.pairs)}")
+        if self.pairs:
+            said = f": {change_text(widest)}" if widest is not None else ""
+            self.progress.move(f"pair {len(self.pairs)}{said}")
         return words
 
     def values(self, scope: Scope) -> list[tuple[float, float]]:
