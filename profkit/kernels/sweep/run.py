@@ -16,12 +16,11 @@ from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeiling
 from profkit.execution.job import JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
 from profkit.execution.pool import WorkerPool
-from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
+from profkit.kernels.campaign import Campaign, format_duration, open_campaign, resume_line, update_outcome
 from profkit.kernels.devices import check_device
 from profkit.kernels.places import PlaceSlots
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.outputs import load_reports, write_results
-from profkit.kernels.sweep.plan import format_duration
 from profkit.kernels.sweep.request import (
     FORMAT,
     SweepRequest,

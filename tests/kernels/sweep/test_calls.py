@@ -101,8 +101,6 @@ def test_the_script_passes_options_through_and_plans_the_default_grid() -> None:
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
     assert (plan["schema"], plan["points"], plan["cases"]) == ("profkit.sweep-plan/1", 560, 560)
-    assert plan["largest"] == "LayerNorm forward float32 128x2048x512"
-    assert plan["bytes"] > 4 * 3 * 128 * 2048 * 512
     assert plan["seconds"] > 0
 
 
