@@ -46,7 +46,7 @@ LARGEST = 1 << 40  # elements: more is a slip of the finger, whatever the machin
 ON_GPU = ("PyTorch", "torch.compile", "Triton", "CUDA")
 ON_CPU = ("PyTorch",)
 LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
-FILE = "cases.jsonl"
+FILE, LOG = "cases.jsonl", "worker.log"
 FORMAT = JournalFormat(
     "profkit.sweep-journal/2", "sweep", "profkit sweep", FILE, "case", CaseResult, in_memory=False
 )

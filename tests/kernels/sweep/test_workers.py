@@ -26,7 +26,7 @@ from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device
 from profkit.kernels.operations import registry
 from profkit.kernels.operations.registry import register_files
-from profkit.kernels.sweep import workers
+from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import TimingOptions, read_sweep
 from profkit.kernels.sweep.run import run_sweep
 
@@ -196,9 +196,9 @@ def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itse
 ) -> None:
     request = replace(request_for(tmp_path / "out", "PyTorch"), gpus=("0", "1", "2"))
     request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 24))))
-    assert len(workers.measuring_workers(request)) == 3
+    assert len(run.measuring_workers(request)) == 3
     clients = [InProcess(), WorkerClient(WorkerCommand("", python="/bin/false")), InProcess()]
-    monkeypatch.setattr(workers, "measuring_workers", lambda _: clients)
+    monkeypatch.setattr(run, "measuring_workers", lambda _: clients)
     notes = Notes()
     document = run_sweep(request, notes)
     assert [result.state for result in document.results] == ["measured"] * 16
