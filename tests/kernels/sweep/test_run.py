@@ -24,7 +24,6 @@ from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, GridPoint
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Job, JobOutcome, JobStatus
-from profkit.kernels.operations import registry
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import request as journals
 from profkit.kernels.sweep import run
@@ -39,11 +38,6 @@ def misbehaving(tmp_path: Path) -> Path:
     path = tmp_path / "it's mine.py"
     path.write_text(MISBEHAVING)
     return path
-
-
-@pytest.fixture(autouse=True)
-def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 def test_every_case_is_settled_though_implementations_crash_and_lie(

@@ -24,7 +24,6 @@ from profkit.core.progress import Silent
 from profkit.execution import limits
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device
-from profkit.kernels.operations import registry
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import TimingOptions, read_sweep
@@ -80,11 +79,6 @@ class Notes(Silent):
 
     def note(self, text: str) -> None:
         self.told.append(text)
-
-
-@pytest.fixture(autouse=True)
-def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 def _until(condition: object, seconds: float = 60.0) -> bool:
