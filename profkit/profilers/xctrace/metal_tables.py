@@ -279,12 +279,12 @@ class CounterSamples:
         rows = 0
         for start, duration, name, value, percentage, is_percentage in table.rows(_CELLS):
             rows += 1
-            when = parse_interval(start, duration)  # type: ignore[arg-type]
+            when = parse_interval(start, duration)
             amount = value if isinstance(value, (int, float)) else percentage
             if when is None or not is_finite_number(amount) or not name:
                 self.skipped += 1
                 continue
-            number = self._names.number(cell_text(name))  # type: ignore[arg-type]
+            number = self._names.number(cell_text(name))
             if is_percentage:
                 self._in_percent.add(number)
             self._start.append(when[0])
