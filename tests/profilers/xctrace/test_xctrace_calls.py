@@ -94,8 +94,7 @@ def test_an_error_of_xctrace_is_told_in_words_with_its_fix(
 
 def test_what_xctrace_says_when_all_went_well_is_no_fault() -> None:
     assert (
-        explain_fault("Target app exited, ending...\nRecording completed. Saving output file...", 0)
-        is None
+        explain_fault("Target app exited, ending...\nRecording completed. Saving output file...", 0) is None
     )
 
 
