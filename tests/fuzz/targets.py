@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import zlib
 from collections.abc import Callable, Sequence
@@ -94,16 +95,14 @@ def read_generation(path: Path, depth: int) -> None:
 
 
 def read_sweep(path: Path, depth: int) -> None:
-    """As `profkit report` of a sweep, and `sweep --resume --plan`."""
-    from profkit.kernels.sweep.journal import read_request
-    from profkit.kernels.sweep.journal import read_sweep as read
+    """As `profkit report` of a sweep."""
+    from profkit.kernels.sweep.request import read_sweep as read
     from profkit.profiling.export import ExportOptions, export
 
     read(path)
     for form in ("terminal",) if depth == SHOW else ():
         for _ in export(ExportOptions((path,), form)).pieces:
             pass
-    read_request(path, plan=True)
 
 
 def read_history(path: Path, depth: int) -> None:
@@ -133,8 +132,8 @@ def read_night(path: Path, depth: int) -> None:
 
 
 def read_traces(path: Path, depth: int) -> None:
-    """The calls of a trace that `evaluate` takes, and now and then the table of them."""
-    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_table, write_trace
+    """The calls of a trace that `evaluate` takes, and now and then the same compressed."""
+    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_trace
     from profkit.kernels.evaluation.suites.notation import read_traces as read
 
     calls = read(path)
@@ -144,8 +143,7 @@ def read_traces(path: Path, depth: int) -> None:
         except NotationError:
             continue
     if depth > READ:
-        write_trace(calls)
-        path.write_bytes(write_table(calls, ()))
+        path.write_bytes(gzip.compress(write_trace(calls).encode()))
         read(path)
 
 
