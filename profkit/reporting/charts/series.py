@@ -1,16 +1,12 @@
-"""Charts of many cases: series over a size, all cases below their ceilings, shares above p, pairs of runs."""
+"""Charts of many cases: series over a size, all cases below their ceilings, shares above p."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
 
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Look
 from profkit.reporting.charts.axes import Axis, Tick
-from profkit.reporting.charts.marks import AnyMark, Chart, Line, Point, Points, Rectangle, Rule
-
-_ROOM = 1.5  # floors that are shown on both sides at least
+from profkit.reporting.charts.marks import AnyMark, Chart, Line, Point, Points, Rule
 
 
 def series_chart(
@@ -115,54 +111,3 @@ def step_curve(
         Axis(title, "%", 0.0, 100.0),
         (Rule(x=1.0), Line(whole, "line l1"), Points(tuple(falls))) if steps else (),
     )
-
-
-# ---------------------------------------------------------------- pairs of runs
-
-
-def interval_chart(
-    looks: Sequence[Look], floor: float, title: str = "change of the time", caption: str = ""
-) -> Chart:
-    """An interval that closes over the pairs of runs, beside the relative change that does not count (`floor`).
-
-    Early intervals are cut: the last one is what is to be seen. Without marks where there are fewer than two.
-    """
-    shown = [look for look in looks if all(map(isfinite, (look.ratio, look.low, look.high)))]
-    if len(shown) < 2:
-        return Chart("intervals", title, "", Axis(), Axis(title, "%"), ())
-    first, last = shown[0], shown[-1]
-    reach = max(last.high - last.low, 2 * floor, 1e-6)
-    low = min(max(min(look.low for look in shown), last.low - reach), 1 - _ROOM * floor)
-    high = max(min(max(look.high for look in shown), last.high + reach), 1 + _ROOM * floor)
-    points = tuple(
-        Point(
-            look.pairs,
-            _percent(look.ratio),
-            f"after {look.pairs} pairs: {_look(look)}",
-            max(_percent(low), _percent(look.low)),
-            min(_percent(high), _percent(look.high)),
-        )
-        for look in shown
-    )
-    band = Rectangle(
-        (first.pairs, last.pairs), (-100 * floor, 100 * floor), "band", f"within {100 * floor:.3g} %"
-    )
-    edges = (Rule(y=100 * floor, style="grid"), Rule(y=-100 * floor, style="grid")) if floor else ()
-    return Chart(
-        "intervals",
-        title,
-        f"After {first.pairs} pairs {_look(first)}; after {last.pairs} pairs {_look(last)}.",
-        Axis("pairs of runs", ticks=tuple(Tick(look.pairs, str(look.pairs)) for look in shown)),
-        Axis(f"{title}; shaded: what does not count", "%", _percent(low), _percent(high)),
-        (band, *edges, Rule(y=0.0), Points(points)),
-        caption=caption,
-    )
-
-
-def _percent(ratio: float) -> float:
-    return 100 * (ratio - 1)
-
-
-def _look(look: Look) -> str:
-    """`+12.3 % [+9.8, +14.9]`."""
-    return f"{_percent(look.ratio):+.1f} % [{_percent(look.low):+.1f}, {_percent(look.high):+.1f}]"

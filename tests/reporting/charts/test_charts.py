@@ -18,7 +18,7 @@ from profkit.analysis.summaries.roofline_points import (
     RooflinePoint,
 )
 from profkit.analysis.summaries.time import SampleDistribution, distribution_of
-from profkit.core.types import ChangePoint, Look, SampleSet, Scope, Segment, Series, SeriesKey, Timing, Trend
+from profkit.core.types import ChangePoint, SampleSet, Scope, Segment, Series, SeriesKey, Timing, Trend
 from profkit.core.types import Point as Night
 from profkit.reporting.chart_blocks import Charts, Piece, StackedBar, WinnerCell, WinnerMap
 from profkit.reporting.charts.draw import draw_stacked
@@ -30,7 +30,6 @@ from profkit.reporting.charts.of_run import (
 )
 from profkit.reporting.charts.series import (
     cloud_chart,
-    interval_chart,
     series_chart,
     step_curve,
 )
@@ -101,10 +100,6 @@ def rates(*clouds: Points) -> Chart:
     return cloud_chart("All cases", "FLOP per byte", "FLOP/s", clouds, ceilings=(1e12, 1e13))
 
 
-def looks(count: int, ratio: float = 1.15) -> list[Look]:
-    return [Look(n + 2, ratio, ratio - 0.2 / (n + 1), ratio + 0.2 / (n + 1)) for n in range(count)]
-
-
 SPOTS = tuple(spot(10 ** (n / 3), 1e12, 1 / 12, label=f"kernel {n}") for n in range(12))
 CHARTS: dict[str, Callable[[], Chart]] = {
     "trend": lambda: trend_chart(trend(noisy(31), change_points=(ChangePoint(9, 4e-3, 4.2e-3),))),
@@ -114,7 +109,6 @@ CHARTS: dict[str, Callable[[], Chart]] = {
     "lines": lambda: lines(*(line(name, [1e-6, 2e-5], n) for n, name in enumerate("ABCDEFGH"))),
     "cloud": lambda: rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(100)))),
     "steps": lambda: step_curve("Faster than p", "words", "p", 0.5, [(1.2, 0.25, "a"), (3.0, 0.0, "b")]),
-    "intervals": lambda: interval_chart(looks(8), 0.02),
 }
 
 
@@ -135,7 +129,6 @@ EMPTY = {
     "growth of one": growth_chart([(0, 1.0)], "Held", "flat"),
     "no points": lines(),
     "no steps": step_curve("Faster than p", "", "p", 0.0, []),
-    "one look": interval_chart(looks(1), 0.02),
     "no night": trend_chart(trend([])),
 }
 
@@ -369,13 +362,6 @@ def test_a_speed_up_of_1_and_all_of_the_roofline_have_a_line() -> None:
     assert corners(marks(svg(ratios), "path", "level")[0])[0][1] == pytest.approx(
         places(ratios, "f1")[0][1], abs=0.2
     )
-
-
-def test_early_intervals_are_cut_and_strange_ones_are_left_out() -> None:
-    odd = [Look(2, 1.1, float("-inf"), float("inf")), *looks(3)]
-    chart = interval_chart(odd, 0.02)
-    assert len(dots(chart)) == 3
-    assert "shaded: what does not count" in words(svg(chart))[0]
 
 
 # ---------------------------------------------------------------- a whole, cut into its parts
