@@ -13,7 +13,7 @@ from profkit.reporting import markdown
 from profkit.reporting.html import page
 from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
 from profkit.reporting.view import plain_text
-from profkit.reporting.views.comparison import comment, suite_comment, suite_view, view
+from profkit.reporting.views.comparison import comment, suite_view, view
 from profkit.reporting.views.comparison.changes import ERROR
 from profkit.reporting.views.comparison.view import why_lines
 from profkit.reporting.views.comparison.words import leading_change, size_text, verdict_text
@@ -97,7 +97,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
         view(compared(blamed=(LINE,))),
         comment(compared()),
         suite_view(whole),
-        suite_comment(whole),
+        suite_view(whole, short=True),
     ):
         text = text_of(shown, details=False, width=width)
         assert max(map(len, text.split("\n"))) <= width, text
@@ -142,7 +142,7 @@ def test_nothing_in_it_is_obeyed() -> None:
     whole = suite(
         ComparedWorkload(HOSTILE, "compared", found), ComparedWorkload("b", "failed", None, HOSTILE, HOSTILE)
     )
-    for shown in (view(found), comment(found), suite_view(whole), suite_comment(whole)):
+    for shown in (view(found), comment(found), suite_view(whole), suite_view(whole, short=True)):
         for text in (markdown.render(shown), page.render(shown), text_of(shown)):
             assert "\x1b" not in text
         outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", markdown.render(shown).replace("\\`", ""))
@@ -196,7 +196,7 @@ def test_a_suite_has_a_row_for_each_workload_and_the_worst_first() -> None:
     assert re.search(r"^broken +✗ FAILED", text, re.MULTILINE)
     assert re.search(r"^fresh +\+ NEW", text, re.MULTILINE)
     assert "no such file" in text
-    markdown_text = markdown.render(suite_comment(whole))
+    markdown_text = markdown.render(suite_view(whole, short=True))
     assert markdown_text.startswith("## ✗ WORSE: parse: time.median +1")
     assert markdown_text.count("| **✗ WORSE**") == 1
     assert "<summary>All that was compared</summary>" in markdown_text

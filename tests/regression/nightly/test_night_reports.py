@@ -156,7 +156,6 @@ def test_what_is_new_could_show_nothing_and_no_report_says_that_it_passed() -> N
     told = replace(metric("new"), detectable=None)
     one = night(workload("w", "new", metrics=(told,)))
     assert "Passed" not in night_text(one)
-    assert "could have shown" not in night_junit(one)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +170,6 @@ def test_every_pass_says_how_small_a_change_it_could_have_seen() -> None:
     one = night(workload("a"))
     for text in (night_text(one), night_markdown(one), night_page(one)):
         assert "3.1" in text
-    assert "could have shown a change of 3.1 %" in night_junit(one)
     assert night_reason(one) == "nothing regressed; a change of 3.1 % would have been seen everywhere"
 
 
