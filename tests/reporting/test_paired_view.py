@@ -63,12 +63,6 @@ def test_the_note_is_of_the_error_of_pairs_and_not_of_adjusted_samples() -> None
     assert ERROR == ALPHA
 
 
-def test_a_side_without_a_backend_has_no_empty_place() -> None:
-    text = as_text(compared(), color=False, width=200)
-    assert ", ," not in text
-    assert "main (aaaaaaaaaaaa), 2026-11-20 13:37:20 UTC\n" in text
-
-
 def test_pairs_seconds_and_what_was_taken_out_stand_in_the_head() -> None:
     text = as_text(compared(), color=False)
     assert "12 pairs in random order, 6.5 s of at most 60 s" in text
@@ -228,8 +222,3 @@ def test_the_one_other_thing_that_is_worse_is_named_with_its_size() -> None:
     )
     both = replace(one, changes=(*one.changes, memory, replace(memory, metric="memory.other")))
     assert verdict_text(both).endswith("]; 2 others are worse")
-
-
-def test_a_line_that_was_taken_out_says_so() -> None:
-    line = BlamedLine("a.py", 9, "CACHE[text] = words", "1a2b3c4", "No cache", "parse", said("more"), True)
-    assert "taken out: CACHE[text] = words" in as_text(compared(blamed=(line,)), color=False, width=100)
