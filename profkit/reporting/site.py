@@ -166,18 +166,16 @@ def _workloads(summary: HistorySummary) -> list[_Workload]:
         series.setdefault(one.trend.series.key.workload, []).append(one)
     return [
         _Workload(
-            name, page_name(name), tuple(sorted(series.get(name, ()), key=_place)), tuple(runs.get(name, ()))
+            name, page_name(name), tuple(sorted(series.get(name, ()), key=_rank)), tuple(runs.get(name, ()))
         )
         for name in sorted({*runs, *series}, key=lambda name: (name.lower(), name))
     ]
 
 
-def _place(one: SeriesSummary) -> tuple[bool, bool, bool, str, str, str]:
-    """What gates first, kernels and functions last; within each the times first."""
-    key = one.trend.series.key
-    part = key.scope.kind in ("kernel", "function")
-    not_time = not key.metric.startswith("time.")
-    return not one.gates, part, not_time, key.metric, key.scope.name or "", key.backend
+def _rank(one: SeriesSummary) -> tuple[bool, bool, str]:
+    """What can fail a night first, then times."""
+    metric = one.trend.series.key.metric
+    return not one.gates, not metric.startswith("time."), metric
 
 
 def _overview(summary: HistorySummary, workloads: Sequence[_Workload], title: str) -> View:

@@ -113,8 +113,6 @@ if TYPE_CHECKING:
     from profkit.core.types.metal import MetalWork as MetalWork
     from profkit.core.types.metal import Spread as Spread
     from profkit.core.types.night import DecisionStep as DecisionStep
-    from profkit.core.types.night import Incident as Incident
-    from profkit.core.types.night import IncidentMember as IncidentMember
     from profkit.core.types.night import MetricOutcome as MetricOutcome
     from profkit.core.types.night import Night as Night
     from profkit.core.types.night import NightPairs as NightPairs
@@ -201,7 +199,7 @@ _NAMES = {
     "machine": "Cache Check DeviceMoment Disturbance Machine Moment Peaks RunSpread",
     "metal": ("MetalAbsent MetalCounter MetalOverTime MetalProcess MetalState MetalTrace MetalWork Spread"),
     "night": (
-        "DecisionStep Incident IncidentMember MetricOutcome Night NightPairs NightPlan Outcome PairsCommand "
+        "DecisionStep MetricOutcome Night NightPairs NightPlan Outcome PairsCommand "
         "PlannedWorkload Uncounted WorkloadOutcome"
     ),
     "plan": "KernelPlan PassPlan PassResult Plan Step",

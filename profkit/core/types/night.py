@@ -132,26 +132,6 @@ class WorkloadOutcome:
 
 
 @dataclass(frozen=True)
-class IncidentMember:
-    """A metric of a workload that changed, with its relative size where that is known."""
-
-    workload: str
-    metric: str
-    scope: Scope
-    size: float | None = None
-
-
-@dataclass(frozen=True)
-class Incident:
-    """Changes of one night that have one beginning as far as can be told: the same commit, or the same day."""
-
-    outcome: Outcome
-    members: tuple[IncidentMember, ...]
-    since: str | None = None
-    commit: str | None = None
-
-
-@dataclass(frozen=True)
 class Night:
     """One nightly, all of it."""
 
@@ -162,9 +142,6 @@ class Night:
     seconds: float = 0.0
     commit: str | None = None
     workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
-    incidents: tuple[Incident, ...] = ()
-    looked_at: int = 0
-    suspects: int = 0  # of `looked_at`: outside of their control limits tonight
     left_out: int = 0  # workloads of the file that were not asked for
     notes: tuple[str, ...] = ()  # what could not be stored or written
     exit_code: int = 0

@@ -1,4 +1,4 @@
-"""One night out of its workloads: its outcome and incidents, its document (`profkit.night/1`), and its reports."""
+"""One night out of its workloads: its outcome, its document (`profkit.night/1`), and its reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import cast
 
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, WorkloadError
-from profkit.core.types import Incident, IncidentMember, Json, MetricOutcome, Night, WorkloadOutcome
+from profkit.core.types import Json, MetricOutcome, Night, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.nightly.config import NotifySpec
 from profkit.regression.nightly.session import write_text
@@ -33,16 +33,12 @@ def build_night(
 ) -> Night:
     """The night as a whole; `more` are further fields of it."""
     ordered = sorted(workloads, key=lambda w: (OUTCOME_ORDER.index(w.outcome), w.code in KNOWN_CODES))
-    looked = [m for w in ordered for m in w.metrics if m.band and m.value is not None]
     night = Night(
         id=id,
         name=name,
         started=started,
         outcome=ordered[0].outcome if ordered else "missing",
         workloads=tuple(ordered),
-        incidents=tuple(find_incidents(ordered)),
-        looked_at=len(looked),
-        suspects=sum(not m.band[0] <= (m.value or 0.0) <= m.band[-1] for m in looked),
     )
     night = replace(night, **more)  # type: ignore[arg-type]
     return replace(night, exit_code=exit_code(night, strict=strict))
@@ -67,36 +63,6 @@ def exit_code(night: Night, *, strict: bool = False) -> int:
     if not outcomes or outcomes & {"missing", "invalid"} or (strict and "ambiguous" in outcomes):
         return UNDECIDED
     return 0
-
-
-def find_incidents(workloads: Sequence[WorkloadOutcome]) -> list[Incident]:
-    """Changes with one beginning as one: of the same commit where it is known, else of the same night.
-
-    Only confirmed changes of metrics that gate make one: candidates wait, and watched metrics explain.
-    """
-    groups: dict[tuple[str, str], list[tuple[str, MetricOutcome]]] = {}
-    for workload in workloads:
-        for metric in workload.metrics:
-            if metric.gates and metric.outcome in ("regressed", "improved"):
-                since = metric.commit or (metric.since or "")[:10]
-                groups.setdefault((metric.outcome, since), []).append((workload.name, metric))
-    incidents = [
-        Incident(
-            changes[0][1].outcome,
-            tuple(IncidentMember(name, m.metric, m.scope, _relative_size(m)) for name, m in changes),
-            changes[0][1].since,
-            changes[0][1].commit,
-        )
-        for changes in groups.values()
-    ]
-    return sorted(incidents, key=lambda one: (OUTCOME_ORDER.index(one.outcome), -len(one.members)))
-
-
-def _relative_size(metric: MetricOutcome) -> float | None:
-    """The relative change: of the pairs where there were any, else of tonight against the past."""
-    if metric.change is not None and metric.change.ratio is not None:
-        return metric.change.ratio - 1
-    return metric.value / metric.expected - 1 if metric.value is not None and metric.expected else None
 
 
 # ---------------------------------------------------------------- its files
