@@ -58,10 +58,7 @@ def test_the_time_of_the_cpu_bench_is_in_seconds_of_one_call() -> None:
     calls = []
     assert 1e-3 <= cpu_bench(lambda: calls.append(time.sleep(1e-3)), num_runs=5) < 0.5
     assert len(calls) == 15
-
-
-def test_memory_can_be_cleaned_up_without_a_gpu() -> None:
-    cleanup_memory_and_gpu()
+    cleanup_memory_and_gpu()  # without a GPU it only collects garbage
 
 
 # ---------------------------------------------------------------- streams

@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("torch")
 
-from profkit.kernels.evaluation.candidate.arguments import Encoder
 from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.judging import trial as alike
 from profkit.kernels.evaluation.judging.judge import Judge
@@ -21,7 +20,6 @@ from profkit.kernels.evaluation.judging.pairs import Unlaunched
 from profkit.kernels.evaluation.judging.trial import start_alike
 from tests.kernels.evaluation.judging import judge_of, judge_operation
 
-TIME_LAUNCHES = alike._time_launches
 OPERATIONS = [4.2, 4.9, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.5, 6.6, 7.3, 7.8, 9.8]  # µs of a launch
 
 
@@ -110,26 +108,6 @@ def test_no_process_is_measured_in_which_a_kernel_may_have_changed_what_a_launch
     assert candidate.asked[before] == "kill"
 
 
-def test_the_process_that_drew_what_few_draw_is_the_one_that_is_replaced() -> None:
-    candidate, reference = Simulated(random.Random(1)), Simulated(random.Random(2))
-    reference.start()
-    reference.offset = -0.4  # no candidate will ever be like it
-    start_alike(candidate, reference)  # type: ignore[arg-type]
-    assert reference.starts > 1
-    assert abs(candidate.offset - reference.offset) < 0.08
-
-
-def test_a_machine_that_is_never_steady_gets_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        alike, "_time_launches", lambda *both: ([each.start() for each in both], (1e-6, 3e-6))[1]
-    )
-    seconds = iter(range(0, 1000, 20))
-    monkeypatch.setattr(alike, "perf_counter", lambda: next(seconds))
-    candidate, reference = Simulated(random.Random(1)), Simulated(random.Random(2))
-    start_alike(candidate, reference)  # type: ignore[arg-type]
-    assert candidate.asked.count("kill") + reference.asked.count("kill") == 4
-
-
 @pytest.mark.parametrize("correctness_only", [False, True])
 def test_processes_are_made_alike_before_a_kernel_is_loaded_where_times_are_asked_for(
     correctness_only: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -144,23 +122,3 @@ def test_processes_are_made_alike_before_a_kernel_is_loaded_where_times_are_aske
     with judge_of("cheats.py", tmp_path, correctness_only=correctness_only) as judge:
         judge_operation(judge, "relu.default")
     assert loaded == [] if correctness_only else [""]
-
-
-def test_a_small_gpu_gets_no_more_launches_than_its_memory_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-
-    def batches(*arguments: Any, **_: Any) -> Any:
-        asked.append(arguments[5])
-        raise Unlaunched
-
-    monkeypatch.setattr(alike, "Encoder", lambda _: Encoder())
-    monkeypatch.setattr(alike, "PairedBatches", batches)
-    with judge_of("cheats.py", tmp_path) as judge:
-        assert judge._candidate is not None
-        assert judge._reference is not None
-        judge._candidate.memory.size = 10 * 4 * alike.ELEMENTS
-        with pytest.raises(Unlaunched):
-            TIME_LAUNCHES(judge._candidate, judge._reference)
-    assert asked == [10]

@@ -144,50 +144,28 @@ def test_what_the_judge_writes_is_what_the_process_reads_at_its_own_address(both
     assert int(result[7]) == 7  # a copy
 
 
-def test_memory_of_the_process_is_read_after_it_has_made_a_handle_for_it(both: Both) -> None:
+def test_memory_of_the_process_is_read_by_handles_that_it_has_made_and_are_closed_with_it(both: Both) -> None:
     driver, judge, kernels = both
-    own = driver.allocate(4096)
+    own, other, unshared = (driver.allocate(4096) for _ in range(3))
+    driver.unshared.add(unshared)
+    before = len(driver.opened)
     assert judge.read(own + 16, 8) is None
     assert judge.unknown([own + 16]) == [own + 16]
+    assert kernels.export([unshared, 1]) == []
+    judge.open([(unshared, 4096, "no handle"), (unshared, 4096, "00")])
+    assert judge.unknown([unshared]) == [unshared]
     judge.open(kernels.export([own + 16, own + 32]))
-    assert judge.unknown([own + 16]) == []
     tensor_at(own + 16, 8).fill_(5)  # after it was opened: the same memory, not a copy of then
     result = judge.read(own + 16, 8)
     assert result is not None
     assert result.tolist() == [5] * 8
     assert judge.read(own + 4090, 8) is None  # beyond it
-
-
-def test_another_allocation_at_the_same_address_is_opened_anew(both: Both) -> None:
-    driver, judge, kernels = both
-    own = driver.allocate(4096)
-    judge.open(kernels.export([own]))
-    known = set(driver.opened)
-    judge.open(kernels.export([own]))
-    assert set(driver.opened) == known
-    other = driver.allocate(4096)
-    tensor_at(other, 1).fill_(9)
     ((_, size, handle),) = kernels.export([other])
-    judge.open([(own, size, handle)])
+    tensor_at(other, 1).fill_(9)
+    assert judge.open([(own, size, handle)])  # another allocation at the same address
     result = judge.read(own, 1)
     assert result is not None
     assert result.tolist() == [9]
-
-
-def test_memory_without_a_handle_and_handles_that_are_none_stay_unknown(both: Both) -> None:
-    driver, judge, kernels = both
-    own = driver.allocate(4096)
-    driver.unshared.add(own)
-    assert kernels.export([own, 1]) == []
-    judge.open([(own, 4096, "no handle"), (own, 4096, "00")])
-    assert judge.unknown([own]) == [own]
-
-
-def test_a_process_that_was_killed_leaves_nothing_open(both: Both) -> None:
-    driver, judge, kernels = both
-    own = driver.allocate(4096)
-    before = len(driver.opened)
-    judge.open(kernels.export([own]))
     judge.lose()
     judge.recover()
     assert len(driver.opened) == before
@@ -219,29 +197,16 @@ def probe_of(*answers: float) -> IdleProbe:
     return probe
 
 
-def test_an_idle_device_is_found_idle_and_one_late_judge_changes_nothing() -> None:
-    probe = probe_of()
-    probe.check()
-    assert (probe.checks, probe.early) == (1, 0)
-    probe = probe_of(3e-3)
-    probe.check()
-    assert (probe.checks, probe.early) == (1, 1)
-    probe = probe_of(3e-3)
-    probe.wait()
-    assert probe.overruns == 0
+def test_an_idle_device_is_told_from_one_that_works_and_one_late_judge_changes_nothing() -> None:
+    for answers, early in (((), 0), ((3e-3,), 1)):
+        probe = probe_of(*answers)
+        probe.check()
+        assert (probe.checks, probe.early, probe.is_idle) == (1, early, True)
     assert probe.busy_seconds == pytest.approx(10e-6 + ABOVE_IDLE)
-
-
-def test_work_that_goes_on_is_found_and_waited_for() -> None:
     with pytest.raises(BusyDevice, match="stands still"):
         probe_of(*[2e-3] * 10).check()
-    probe_of(*[2e-3] * 9).check()
-    probe = probe_of(2e-3, 2e-3, 10e-6, 2e-3)  # one fast answer between two slices of time is none
-    probe.wait()
-    assert probe.overruns == 1
-
-
-def test_a_device_that_never_becomes_idle_is_given_up() -> None:
+    assert not probe_of(2e-3, 10e-6, 2e-3, 10e-6, 2e-3).is_idle
+    probe_of(2e-3, 2e-3, 10e-6, 2e-3).wait()  # one fast answer between two slices of time is none
     with pytest.raises(BusyDevice, match="more than 5 s"):
         probe_of(*[2e-3] * 10_000).wait()
     assert not probe_of(*[1.0] * 100).recover()

@@ -15,7 +15,6 @@ from profkit.execution.child import WorkerEnded
 from profkit.execution.job import JobStatus
 from profkit.kernels.evaluation.candidate.arguments import Arena, KernelError, Recipe
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.candidate.cuda_memory import WAITING, IdleProbe
 from profkit.kernels.evaluation.candidate.memory import DONE, OPEN, PAGE, JudgeGate
 from profkit.kernels.evaluation.judging.pairs import ReferenceFailed, fit_gate
 
@@ -42,34 +41,6 @@ def test_a_batch_waits_until_the_gate_opens_and_is_done_when_the_device_says_its
     assert not gate.is_done  # that was the batch before
     gate.close()
     assert not waiting
-
-
-def test_while_something_waits_at_a_gate_an_answer_may_take_longer() -> None:
-    probe = IdleProbe(lambda: None, clock=iter(range(10_000)).__next__)
-    probe.idle_seconds = 10e-6
-    usual = probe.busy_seconds
-    gate = JudgeGate(probe.waiting)
-    gate.next_batch()
-    assert probe.busy_seconds == WAITING > usual
-    gate.close()
-    assert probe.busy_seconds == usual
-
-
-@pytest.mark.parametrize(
-    ("answers", "idle"),
-    [((1, 1), True), ((9, 1, 1), True), ((9, 9, 9, 1, 1), True), ((9, 1, 9, 1, 9), False), ((9,) * 5, False)],
-)
-def test_a_device_is_idle_when_it_answers_at_once_twice(answers: Sequence[float], idle: bool) -> None:
-    now = 0.0
-
-    def ask() -> None:
-        nonlocal now
-        now += next(left, 1e-5)
-
-    left = iter([1e-5] * 51)
-    probe = IdleProbe(ask, lambda: now)
-    left = iter([1e-3 * each if each > 1 else 1e-5 for each in answers])
-    assert probe.is_idle is idle
 
 
 class Process:

@@ -69,12 +69,6 @@ def test_one_that_they_do_not_show_is_ambiguous_and_said_to_be_luck(word: SpeedW
     assert (found.speedup.word, found.speedup.median, remarks) == ("AMBIGUOUS", 1.01, (LUCK,))
 
 
-def test_where_the_machine_was_busy_nothing_is_said_of_luck() -> None:
-    found, remarks, _ = confirm(times(0.9, "SLOWER"), times(0.95, "AMBIGUOUS", disturbed=True))
-    assert (found.speedup.word, remarks) == ("AMBIGUOUS", ())
-    assert found.speedup.high == 1.0  # it may be equal: so no mean of it is SLOWER
-
-
 @pytest.mark.parametrize(
     ("median", "word", "asks"),
     [

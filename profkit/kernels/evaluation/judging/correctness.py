@@ -23,19 +23,9 @@ from profkit.kernels.operations.in_float64 import WIDER, flat_tensors
 EPS = 1e-10  # of a relative error, as the field has it: |y - t| / (|t| + eps)
 # Of what gives places, a tie may be broken in another way: the places are right where they hold the same values.
 PLACES = {
-    "argmax": 0,
-    "argmin": 0,
-    "max": 1,
-    "min": 1,
-    "topk": 1,
-    "sort": 1,
-    "kthvalue": 1,
-    "median": 1,
-    "nanmedian": 1,
-    "mode": 1,
-    "cummax": 1,
-    "cummin": 1,
-}
+    "argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1, "kthvalue": 1, "median": 1, "nanmedian": 1,
+    "mode": 1, "cummax": 1, "cummin": 1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ import torch
 from profkit.analysis.evaluation.witnesses import (
     assess_own_kernels,
     describe_host_time,
-    describe_launches,
     describe_witnesses,
     kept_bound,
 )
@@ -41,7 +40,7 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice, find_device
 from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
-from profkit.kernels.evaluation.judging.pairs import PairedTimes, ReferenceFailed, Unverified
+from profkit.kernels.evaluation.judging.pairs import ReferenceFailed, Unverified
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.judging.trial import (
     COMPILE_SECONDS,
@@ -72,9 +71,6 @@ NEEDS_GPU = "Triton needs a GPU"
 NOTHING_RAN = "nothing of it ran on the GPU"
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
-BEATEN = (
-    "PyTorch's own is faster than the measured peaks of this machine allow: no bound is given for this test"
-)
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
@@ -340,13 +336,11 @@ class Judge:
         )
         witnesses = describe_witnesses(times.seconds, bound, *threads, self._settings.threads)
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
-        if bound is not None and kept_bound(bound, times.reference_seconds) is None:
-            remarks = (*remarks, BEATEN)
         compiled = None
         if self._rival is not None:
             compiled, remark = time_against_compiled(self._rival, trial, timer.time)
             remarks = (*remarks, *filter(None, (remark,)))
-        own_share, launching = self._trace(trial, times)
+        own_share, own = self._trace(trial)
         host = describe_host_time(times.seconds, times.launch_seconds)
         return replace(
             result,
@@ -356,28 +350,24 @@ class Judge:
             reference_seconds=times.reference_seconds,
             compiled=compiled,
             verified=times.verified,
-            remarks=(*remarks, *said, *launching, *filter(None, (host,))),
+            remarks=(*remarks, *said, *filter(None, (own, host))),
             bytes=float(bytes_),
             flops=flops,
             bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),
         )
 
-    def _trace(self, trial: Trial, times: PairedTimes) -> tuple[float | None, tuple[str, ...]]:
-        """The share of the device's time in kernels of the candidate's own, and what is to be said of where it goes."""
+    def _trace(self, trial: Trial) -> tuple[float | None, str]:
+        """The share of the device's time in kernels of the candidate's own, and what is to be said of that."""
         tracer = self._tracer
         if tracer is None:
-            return None, ()
+            return None, ""
         try:
             tracer.load(trial.test.operation)
-            launched = trial.trace(tracer, TRACED_CALLS)
+            own = assess_own_kernels(trial.trace(tracer, TRACED_CALLS))
         except (KernelError, WorkerEnded, MachineError) as error:
             tracer.kill()
-            return None, (f"what it launches is not known: {error}",)
-        own = assess_own_kernels(launched)
-        device_seconds = sum(spent for _, spent in launched) / TRACED_CALLS
-        launching = describe_launches(times.seconds, device_seconds, gated=times.launch_seconds > 0)
-        remarks = (own.remark if own is not None else NOTHING_RAN, launching)
-        return None if own is None else own.share, tuple(filter(None, remarks))
+            return None, f"what it launches is not known: {error}"
+        return (own.share, own.remark) if own is not None else (None, NOTHING_RAN)
 
     def _make_tracer(self, source: SourceRequest) -> None:
         """On a device, the process that shows which kernels are launched; of PyTorch's own nobody asks."""
@@ -405,7 +395,6 @@ class Judge:
             timeout=timeout or self._settings.timeout,
             log=log,
             kept=kept,
-            patient=self._settings.correctness_only,
         )
 
 

@@ -57,12 +57,12 @@ from profkit.kernels.evaluation.judging.reference import (
     borrow_limits,
     count_bytes,
     count_written,
-    find_operation,
     is_random,
     make_reference,
     run_natively,
 )
 from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import Skip
 from profkit.kernels.operations.in_float64 import flat_tensors
@@ -112,7 +112,7 @@ class Trial:
         function: FunctionOperation | None = None,
     ) -> None:
         self.test, self.seed, self._device = test, seed, device
-        self.operation: Any = function or find_operation(test.operation)
+        self.operation: Any = function or find_operator(test.operation)
         if is_random(self.operation):
             raise Skip("its values are drawn at random")
         arguments = suite.make_arguments(test, seed)

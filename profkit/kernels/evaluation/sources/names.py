@@ -133,12 +133,13 @@ def near_names(name: str) -> str:
 
 
 def find_operator(name: str) -> Any:
-    """torch's own object of an overload (`add.Tensor`). Raises KeyError for what it does not have."""
+    """torch's own object of an overload (`add.Tensor`). Raises LookupError for what it does not have."""
     import torch
 
     operation, _, overload = name.partition(".")
     if (overload := overload or "default") not in known_overloads().get(operation, ()):
-        raise KeyError(name)
+        library = f"it is an operation of the library {operation}, and " if "." in overload else ""
+        raise LookupError(f"{library}torch {torch.__version__} has no aten::{name}")
     return getattr(getattr(torch.ops.aten, operation), overload)
 
 
@@ -170,7 +171,7 @@ class OperationDescription:
 
 
 def describe_operation(name: str) -> OperationDescription:
-    """What PyTorch says of an overload (`add.Tensor`). Raises KeyError for what is none."""
+    """What PyTorch says of an overload (`add.Tensor`). Raises LookupError for what is none."""
     operation = find_operator(name)
     base, _, overload = name.partition(".")
     return OperationDescription(
