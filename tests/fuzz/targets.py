@@ -206,7 +206,7 @@ def read_traces(path: Path, depth: int) -> None:
 
 def read_kernel_file(path: Path, depth: int) -> None:
     """What is read of a file with kernels before it is run in a process of its own."""
-    from profkit.kernels.evaluation.sources.text import LoadError, read_text
+    from profkit.kernels.evaluation.sources.names import LoadError, read_text
 
     try:
         read_text(path).implementations()

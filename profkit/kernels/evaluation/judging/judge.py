@@ -106,12 +106,14 @@ class Judge:
 
         What makes no sense to it is `usage`: a message, and what to type instead.
         """
+        first = bool(settings.pop("first"))
         try:
-            return self._open(settings, first=bool(settings.pop("first")))
+            about = self._open(settings)
+            return about | self._describe() if first else about
         except UsageError as error:
             return {"usage": [error.message, error.fix]}
 
-    def _open(self, settings: dict[str, Any], *, first: bool) -> Json:
+    def _open(self, settings: dict[str, Any]) -> dict[str, Json]:
         adopt_orphans()
         shield()
         self._settings = codec.from_plain_data(JudgeSettings, settings)
@@ -130,22 +132,23 @@ class Judge:
             self._rival = self._process(SOURCE, "compiled", self._kept, patience)
         self._make_tracer(chosen.source)
         described = describe_device(self._device.device)
-        about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
-        if first:
-            selection = Selection(chosen.operations, chosen.dtype, chosen.device)
-            tests, without = self._list_tests(selection)
-            about["tests"] = codec.to_plain_data(tests)
-            about["without_kernel"] = list(without)
-            source = self._open_source()
-            untested = describe_untested(source, chosen.source, tests) if not chosen.operations else ()
-            about["notes"] = [*source.remarks(), *untested]
-            if chosen.describe:
-                about["described"] = [
-                    codec.to_plain_data(describe_operation(name))
-                    for name in dict.fromkeys(test.operation for test in tests)
-                ]
-            if not chosen.correctness_only:
-                about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
+        return {"device": described["device"], "versions": described["versions"]}
+
+    def _describe(self) -> dict[str, Json]:
+        """The tests, and what else a whole evaluation is told once."""
+        chosen, source = self._settings, self._open_source()
+        tests, without = self._list_tests(Selection(chosen.operations, chosen.dtype, chosen.device))
+        untested = describe_untested(source, chosen.source, tests) if not chosen.operations else ()
+        about: dict[str, Json] = {
+            "tests": codec.to_plain_data(tests),
+            "without_kernel": list(without),
+            "notes": [*source.remarks(), *untested],
+        }
+        if chosen.describe:
+            names = dict.fromkeys(test.operation for test in tests)
+            about["described"] = [codec.to_plain_data(describe_operation(name)) for name in names]
+        if not chosen.correctness_only:
+            about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
 
     def use(self, suite: Suite, source: SourceRequest, function: FunctionOperation | None = None) -> None:
@@ -254,9 +257,8 @@ class Judge:
 
     def _time_reference(self, trial: Trial, result: TestResult) -> TestResult:
         """A test without a kernel, whose operation's own time counts in that of a whole model."""
-        result = replace(
-            result, reason="there is no kernel for it: PyTorch's own time counts in that of the model"
-        )
+        why = "there is no kernel for it: PyTorch's own time counts in that of the model"
+        result = replace(result, reason=why)
         if self._settings.correctness_only or not trial.can_be_timed:
             return result
         assert self._reference is not None

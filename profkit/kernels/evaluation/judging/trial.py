@@ -33,7 +33,7 @@ from profkit.kernels.evaluation.candidate.arguments import (
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
 from profkit.kernels.evaluation.candidate.process import LEAST
-from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect, check_call
+from profkit.kernels.evaluation.judging.correctness import CallCheck, Errors, Incorrect
 from profkit.kernels.evaluation.judging.fresh_values import (
     FreshValues,
     choose_values,
@@ -263,7 +263,7 @@ class Trial:
 
     def _check(self, process: KernelProcess, call: KernelCall, reference: CallReference) -> Errors:
         arguments = decode(self.recipe.body, call.slot)
-        return check_call(self.operation, process, call.value, reference, call.slot, arguments)
+        return CallCheck(self.operation, process, reference, call.slot, arguments).check(call.value)
 
     def _is_right_by_far(self, process: KernelProcess, call: KernelCall, native: CallReference) -> bool:
         """Whether it is as near to PyTorch's own result as the first call may be to the truth."""

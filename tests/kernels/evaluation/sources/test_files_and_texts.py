@@ -18,8 +18,8 @@ import pytest
 from profkit.core.errors import UsageError
 from profkit.evaluation import compile_kernel_from_string
 from profkit.kernels.evaluation.sources.files import open_source
+from profkit.kernels.evaluation.sources.names import LoadError, with_imports
 from profkit.kernels.evaluation.sources.source import SourceRequest, make_source_request
-from profkit.kernels.evaluation.sources.text import LoadError, with_imports
 from tests.conftest import ROOT
 
 torch = pytest.importorskip("torch")
