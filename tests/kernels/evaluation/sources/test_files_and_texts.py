@@ -81,16 +81,6 @@ def test_a_file_without_a_kernel_is_refused(tmp_path: Path, text: str, message: 
         request_of(tmp_path / "mine.py", text)
 
 
-def test_a_file_is_run_with_gradients_also_where_kernels_are_called_without(tmp_path: Path) -> None:
-    text = (
-        "import torch\ntorch.ones(1, requires_grad=True).sum().backward()\n"
-        "def relu_kernel_impl(x): return x\n"
-    )
-    source = open_source(request_of(tmp_path / "mine.py", text))
-    with torch.no_grad():
-        assert source.load("relu.default")(1) == 1
-
-
 def compiled(tmp_path: Path, text: str) -> Any:
     return compile_kernel_from_string(text, "relu.default", tmp_path / "relu.py", "relu__default", "made")
 

@@ -40,7 +40,6 @@ def opened(root: Path, files: dict[str, str]) -> KernelSource:
         ("relu/relu_attempt_3.py", "relu__default", "relu.default"),
         ("add___Tensor/add___Tensor_implementation_v1.py", "add___Tensor", "add_.Tensor"),
         ("__lshift____Scalar/__lshift____Scalar.py", "__lshift____Scalar", "__lshift__.Scalar"),
-        ("add/add_implementation_v1.py", "add", "add.Tensor"),
         ("add_/add__implementation_v1.py", "add_", "add_.Tensor"),
     ],
 )
