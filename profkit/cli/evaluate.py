@@ -42,7 +42,6 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
-    SerialMeasureOption,
     places_of,
     print_result,
     print_view,
@@ -152,7 +151,6 @@ def evaluate(
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
     budget: BudgetOption = 5.0,
     timeout: TimeoutOption = 60.0,
-    serial_measure: SerialMeasureOption = False,
     plan: Annotated[bool, option(HOW, "Say what would be tested, and test nothing.", None, "--plan")] = False,
     resume: Annotated[
         Path | None, option(ON, "Go on with the evaluation in this folder, by its own settings.", "FOLDER")
@@ -192,11 +190,11 @@ def evaluate(
     quiet: QuietOption = False,
 ) -> None:
     """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
-    typed = {**locals(), "compiled": compile, "serial": serial_measure}
+    typed = {**locals(), "compiled": compile}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.parse import hide_prefixes
-    from profkit.generation.clients.keys import without_secrets
+    from profkit.generation.keys import without_secrets
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
         JudgeSettings,
@@ -252,13 +250,13 @@ def evaluate(
                     "kernels are generated here, and without a plan", "profkit generate, then evaluate"
                 )
             from profkit.core.types import GenerationLimits
-            from profkit.generation.clients.registry import ClientOptions
-            from profkit.generation.generate import generate_kernels
+            from profkit.generation.model import ModelOptions
             from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
+            from profkit.generation.run import generate_kernels
 
             new = {"limits": GenerationLimits(max_attempts), "output": kernels or DEFAULT_FOLDER}
             writing = taken(GenerationOptions, {**typed, **new, "profile_depth": ""})
-            to_ask = ClientOptions(provider, model, base_url, key_env, command)
+            to_ask = ModelOptions(provider, model, base_url, key_env, command)
             generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
             backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
         own = typed["traces"]
@@ -276,7 +274,6 @@ def evaluate(
             gpus=gpus,
             name=name,
             command=mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
-            serial=serial_measure,
             elsewhere=where is not None,
         )
     if plan:

@@ -12,7 +12,7 @@ import pytest
 
 from profkit.core.process import ProcessOutcome
 from profkit.core.types import Machine, Peaks
-from profkit.hardware.kept import peaks as module
+from profkit.hardware import peaks as module
 from profkit.hardware.machine import read_machine
 from profkit.hardware.peaks import SCHEMA, keep_peaks, kept_peaks
 from profkit.profiling import run_passes

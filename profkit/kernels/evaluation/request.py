@@ -79,10 +79,7 @@ class JudgeSettings:
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """An evaluation that can be run. `command` is how it was typed; `gpus` are the devices that share it.
-
-    `serial`: on each host one operation at a time is tested.
-    """
+    """An evaluation that can be run. `command` is how it was typed; `gpus` are the devices that share it."""
 
     settings: JudgeSettings
     folder: Path
@@ -91,7 +88,6 @@ class EvaluationRequest:
     command: tuple[str, ...] = ()
     again: bool = False  # what did not pass before is tried once more
     gpus: tuple[str, ...] = ()
-    serial: bool = False
 
 
 def make_request(
@@ -101,7 +97,6 @@ def make_request(
     gpus: str = "",
     name: str = "evaluation",
     command: tuple[str, ...] = (),
-    serial: bool = False,
     elsewhere: bool = False,
 ) -> EvaluationRequest:
     """A new evaluation by settings whose `device` is as typed, with a seed of its own, in a new folder below `output`.
@@ -121,7 +116,7 @@ def make_request(
     if output is not None:
         folder = create_run_folder(output, name, kind, datetime.now())
     backend = settings.source.kind
-    return EvaluationRequest(settings, folder, backend, name, command, gpus=chosen, serial=serial)
+    return EvaluationRequest(settings, folder, backend, name, command, gpus=chosen)
 
 
 def note_asked(logs: Path, judge: int, test: str) -> None:
@@ -252,5 +247,4 @@ def make_document(
         planned=len(tests),
         complete=bool(tests) and len(results) == len(tests),
         seconds=seconds,
-        serial=request.serial,
     )

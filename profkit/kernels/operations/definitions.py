@@ -1,15 +1,163 @@
-"""The operations: layer norm, GELU, Swish, mean squared error, cross entropy."""
+"""What an operation is: its inputs, its value in float64, what it costs, and how exact it can be; and those there are.
+
+Layer norm, GELU, Swish, mean squared error, cross entropy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import ceil, log, sqrt
+from typing import Any, ClassVar, TypeAlias
 
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.operation import Draw, Operation, Tensor
 
+Tensor: TypeAlias = Any
+Call: TypeAlias = Callable[[], Any]  # one call: everything is prepared, it gives a tensor or a tuple of them
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """A floating-point format: bytes per element, unit roundoff (half the step after 1), and its least number."""
+
+    itemsize: int
+    roundoff: float
+    least: float  # the smallest subnormal: what is below it is rounded to 0
+
+
+DTYPES = {
+    "float32": Dtype(4, 2.0**-24, 2.0**-149),
+    "float16": Dtype(2, 2.0**-11, 2.0**-24),
+    "bfloat16": Dtype(2, 2.0**-8, 2.0**-133),
+}
+
+
+class Draw:
+    """Draws inputs on a torch.device; the same ones for the same point."""
+
+    def __init__(self, point: GridPoint, device: Any) -> None:
+        import torch
+
+        self._device, self._dtype = device, getattr(torch, point.dtype)
+        self._random = torch.Generator(device=device)
+        self._random.manual_seed(zlib.crc32(point.name.encode()))
+
+    def __call__(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
+        """Normal numbers of this mean and standard deviation, in the point's dtype."""
+        import torch
+
+        tensor = torch.empty(shape, dtype=self._dtype, device=self._device)
+        return tensor.normal_(mean, scale, generator=self._random)
+
+    def labels(self, count: int, classes: int) -> Tensor:
+        """int64 numbers of [0, classes)."""
+        import torch
+
+        return torch.randint(0, classes, (count,), device=self._device, generator=self._random)
+
+
+class Operation(ABC):
+    """One operation on x of batch x sequence x dimension.
+
+    `gradients` is how many of the first inputs have one. `chunked` of the inputs begin with the batch and can be cut
+    along it, the others belong to all of it.
+    """
+
+    name: ClassVar[str]
+    gradients: ClassVar[int]
+    chunked: ClassVar[tuple[bool, ...]]
+    scalar: ClassVar[bool] = False  # its value is one number, the mean over all of the batch
+    element_flops: ClassVar[tuple[int, int]]  # for each element of x, forward and backward
+    row_flops: ClassVar[tuple[int, int]] = (0, 0)
+
+    @abstractmethod
+    def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
+        """The inputs of a forward call, in the order that every implementation takes them."""
+
+    @abstractmethod
+    def apply(self, *inputs: Tensor) -> Tensor:
+        """The operation by torch's own functions, in the dtype of the inputs. So eager runs it, and the reference."""
+
+    def flops(self, point: GridPoint) -> float:
+        """Floating-point operations of one call. exp, erf, division and square root count as one each."""
+        way = point.direction == "backward"
+        rows = point.batch * point.sequence
+        return float(self.element_flops[way] * point.elements + self.row_flops[way] * rows)
+
+    @abstractmethod
+    def elements(self, point: GridPoint) -> tuple[int, int]:
+        """Elements of the dtype that a call must move at least, and other bytes (labels, statistics)."""
+
+    def upstream_gradient(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
+        """The gradient from above, of a backward call."""
+        del inputs
+        return draw(point.batch, point.sequence, point.dimension)
+
+    @abstractmethod
+    def chain(self, point: GridPoint, place: int) -> int:
+        """Roundings in float32 one after the other, behind one number of result `place`."""
+
+    def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
+        """How large the numbers are that are added behind each one of `wanted`, in absolute values: what rounds.
+
+        `inputs` and `above` are float32, and the batches are those of `wanted`, which is result `place` in float64.
+        """
+        del place, inputs, above
+        return wanted.abs()
+
+    def kept_results(self, point: GridPoint) -> int:
+        """How many intermediate results may be kept in the dtype: what autograd keeps for a backward call."""
+        del point
+        return 0
+
+    def bytes(self, point: GridPoint) -> float:
+        """What one call must move at least: every input read once, every output written once."""
+        elements, extra = self.elements(point)
+        return float(elements * DTYPES[point.dtype].itemsize + extra)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A point made concrete: the inputs of the forward call, and the gradient that comes from above."""
+
+    point: GridPoint
+    operation: Operation
+    inputs: tuple[Tensor, ...]
+    above: Tensor | None = None  # backward only
+
+    @property
+    def backward(self) -> bool:
+        """Whether the gradients are asked for, and not the value."""
+        return self.point.direction == "backward"
+
+
+class Unavailable(Exception):
+    """This implementation cannot be had here: why, and the line that would change it."""
+
+    def __init__(self, reason: str, fix: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.fix = reason, fix
+
+
+def check_inputs(problem: Problem) -> None:
+    """Our own kernels take dense tensors of a few formats. Raises Unavailable for others.
+
+    A copy that is dense would be easy to make, and would either be timed with the kernel or be hidden from the timing.
+    """
+    x = problem.inputs[0]
+    tensors = (*problem.inputs, *([problem.above] if problem.above is not None else []))
+    if x.numel() == 0:
+        raise Unavailable("there is nothing to compute: its input has no elements")
+    if (dtype := str(x.dtype).removeprefix("torch.")) not in DTYPES:
+        raise Unavailable(f"its kernels take {', '.join(DTYPES)}, not {dtype}")
+    if not all(tensor.is_contiguous() for tensor in tensors):
+        raise Unavailable("its kernels take contiguous tensors", "call .contiguous() on the inputs")
+
+
+# ---------------------------------------------------------------- the operations
 # ruff: noqa: D102 (the base class documents the methods)
-
 
 EPS = 1e-5
 # Every so many rows one whose variance is about EPS: in the others nobody sees which EPS it is, and where it is added.
@@ -25,6 +173,7 @@ class LayerNorm(Operation):
     """
 
     name = "LayerNorm"
+    element_flops, row_flops = (7, 13), (4, 2)
     gradients = 3
     chunked = (True, False, False)
 
@@ -66,11 +215,6 @@ class LayerNorm(Operation):
         # torch keeps mean and 1 / sigma for the backward call: on the CPU in the dtype, on a GPU in float32
         return 1 if point.direction == "backward" else 0
 
-    def flops(self, point: GridPoint) -> float:
-        rows = point.batch * point.sequence
-        element, row = (7, 4) if point.direction == "forward" else (13, 2)
-        return float(element * rows * point.dimension + row * rows)
-
     def elements(self, point: GridPoint) -> tuple[int, int]:
         rows = point.batch * point.sequence
         if point.direction == "forward":
@@ -82,9 +226,6 @@ class LayerNorm(Operation):
 
     def chain(self, point: GridPoint, place: int) -> int:
         return 8 + (point.dimension if place == 0 else point.batch * point.sequence)
-
-
-# ruff: noqa: D102 (the base class documents the methods)
 
 
 FAR = 100.0  # where exp(x) overflows, and a formula that is careless gives a NaN
@@ -102,7 +243,7 @@ class _Elementwise(Operation):
         return (x,)
 
     def elements(self, point: GridPoint) -> tuple[int, int]:
-        count = point.batch * point.sequence * point.dimension
+        count = point.elements
         return (2 if point.direction == "forward" else 3) * count, 0
 
     def chain(self, point: GridPoint, place: int) -> int:
@@ -119,6 +260,7 @@ class Gelu(_Elementwise):
     """
 
     name = "GELU"
+    element_flops = (5, 11)
 
     def apply(self, *inputs: Tensor) -> Tensor:
         from torch.nn.functional import gelu
@@ -131,11 +273,6 @@ class Gelu(_Elementwise):
         del place, wanted
         return inputs[0].abs() if above is None else above.abs()
 
-    def flops(self, point: GridPoint) -> float:
-        return float(
-            (5 if point.direction == "forward" else 11) * point.batch * point.sequence * point.dimension
-        )
-
 
 class Swish(_Elementwise):
     """x * sigmoid(x). FLOPs: negate, exp, + 1, division, product: 5.
@@ -144,6 +281,7 @@ class Swish(_Elementwise):
     """
 
     name = "Swish"
+    element_flops = (5, 9)
 
     def apply(self, *inputs: Tensor) -> Tensor:
         from torch.nn.functional import silu
@@ -159,14 +297,6 @@ class Swish(_Elementwise):
             return wanted.abs() * steep
         sigma = x.sigmoid()
         return above.abs() * sigma * (1 + x.abs() * (1 - sigma)) * steep
-
-    def flops(self, point: GridPoint) -> float:
-        return float(
-            (5 if point.direction == "forward" else 9) * point.batch * point.sequence * point.dimension
-        )
-
-
-# ruff: noqa: D102 (the base class documents the methods)
 
 
 # One number has to show what was done with millions. So the first and the last of them (of cross entropy: rows) make a
@@ -197,7 +327,7 @@ class _Loss(Operation):
     def upstream_gradient(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
         """As loss scaling does, so that gradients are no subnormals in half precision."""
         del draw
-        return inputs[0].new_full((), min(2.0**15, float(point.batch * point.sequence * point.dimension)))
+        return inputs[0].new_full((), min(2.0**15, float(point.elements)))
 
 
 class Mse(_Loss):
@@ -207,6 +337,7 @@ class Mse(_Loss):
     """
 
     name = "MSE"
+    element_flops = (3, 2)
 
     def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
         shape = (point.batch, point.sequence, point.dimension)
@@ -223,19 +354,13 @@ class Mse(_Loss):
 
         return mse_loss(*inputs)
 
-    def flops(self, point: GridPoint) -> float:
-        return float(
-            (3 if point.direction == "forward" else 2) * point.batch * point.sequence * point.dimension
-        )
-
     def elements(self, point: GridPoint) -> tuple[int, int]:
-        count = point.batch * point.sequence * point.dimension
-        return (2 * count + 1, 0) if point.direction == "forward" else (3 * count + 1, 0)
+        return (2 if point.direction == "forward" else 3) * point.elements + 1, 0
 
     def chain(self, point: GridPoint, place: int) -> int:
         del place
         backward = point.direction == "backward"
-        return 4 if backward else _sum(point.batch * point.sequence * point.dimension)
+        return 4 if backward else _sum(point.elements)
 
     def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
         del place, inputs
@@ -254,6 +379,7 @@ class CrossEntropy(_Loss):
     """
 
     name = "CrossEntropy"
+    element_flops = (4, 6)
 
     def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
         x = draw(point.batch, point.sequence, point.dimension)
@@ -272,11 +398,6 @@ class CrossEntropy(_Loss):
 
         x, labels = inputs
         return cross_entropy(x.reshape(-1, x.shape[-1]), labels.reshape(-1))
-
-    def flops(self, point: GridPoint) -> float:
-        return float(
-            (4 if point.direction == "forward" else 6) * point.batch * point.sequence * point.dimension
-        )
 
     def elements(self, point: GridPoint) -> tuple[int, int]:
         rows = point.batch * point.sequence

@@ -14,9 +14,8 @@ from profkit.analysis.generation import (
     generation_scores,
     kept_attempt,
     spending_of,
-    within_attempts,
 )
-from profkit.core.formatting import format_figures, format_utc_time, joined, plural, shorten
+from profkit.core.formatting import joined, plural, shorten
 from profkit.core.types import (
     Attempt,
     AttemptStatus,
@@ -42,12 +41,12 @@ from profkit.reporting.view import (
     View,
     between,
     notes,
-    table,
 )
 from profkit.reporting.view import joined as joined_text
 from profkit.reporting.views.kernels.cases import (
     complete_label,
     counted_speeds,
+    facts_of,
     files_line,
     format_duration,
     hundredfold,
@@ -56,7 +55,7 @@ from profkit.reporting.views.kernels.cases import (
     speedup_text,
 )
 
-_FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt", "README.md")
+_FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt")
 _FEW, _MANY = 20, 400  # rows of a screen, and of a page
 _BEST_OF_SEVERAL = (
     "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. The first line below "
@@ -92,11 +91,11 @@ def view(document: GenerationDocument, folder: Path | None = None, *, linked: bo
         (*_blocks(document, scores, folder, folder if linked else None), _test_cases(document)),
         complete_label(document.complete, "NOT COMPLETE"),
         (head_line(document, scores),),
-        facts=tuple(_conclusions(scores)),
+        facts=tuple(_conclusions(document, scores)),
     )
 
 
-def _conclusions(scores: GenerationScores) -> Iterator[tuple[str, Text]]:
+def _conclusions(document: GenerationDocument, scores: GenerationScores) -> Iterator[tuple[str, Text]]:
     """What to know before any table."""
     if scores.operations:
         words = f"; against PyTorch {counted_speeds(scores.words)}" if scores.words else ""
@@ -114,6 +113,7 @@ def _conclusions(scores: GenerationScores) -> Iterator[tuple[str, Text]]:
     if scores.attempts:
         counts = [f"{number} {status}" for status, number in Counter(scores.statuses).most_common()]
         yield "Attempts", f"{scores.attempts}: {joined(counts)}."
+        yield "Spent", f"{cost_line(document)}."
     if scores.operations:
         ends = [(number, STOPPED[reason]) for reason, number in Counter(scores.stopped).most_common()]
         yield "Ended", f"{_counted_words(ends)}."
@@ -125,9 +125,7 @@ def _blocks(
     operations = sorted(document.operations, key=_order)
     yield from _unsolved(operations, document, links)
     yield from _operations(operations, links)
-    yield from _solved(document)
     yield from _attempts(operations, links)
-    yield from _spent(document)
     yield from notes(((_BEST_OF_SEVERAL,) if scores.geomean is not None else ()) + document.notes)
     where = folder if folder is not None else "FOLDER"
     lines = [evaluate_line(document, where)] if scores.solved else []
@@ -247,32 +245,6 @@ def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> 
         yield Section("Operations", (OnScreen((screen,), (page,)),), anchor="operations")
 
 
-def _solved(document: GenerationDocument) -> Iterator[Section]:
-    """Solved and faster than p within 1, 2, ... attempts."""
-    rows = within_attempts(document)
-    if not rows:
-        return
-    places = [point.p for point in rows[0].fast]
-    body = table(
-        ["k", "Solved", "Share", *(f"fast_{p:g}" for p in places), *(["Speed-up"] if places else [])],
-        [
-            (
-                str(row.attempts),
-                f"{row.solved} of {len(document.operations)}",
-                percent(row.share),
-                *(percent(point.share) for point in row.fast),
-                *([speedup_text(row.geomean)] if places else []),
-            )
-            for row in rows
-        ],
-        note=(
-            "The share solved within k attempts, each of which knows the feedback of those before it, and not pass@k "
-            "of independent samples. fast_p: correct, and the whole 95 % interval above p."
-        ),
-    )
-    yield Section("Solved within k attempts", (body,), anchor="within")
-
-
 def _attempts(operations: Sequence[OperationAttempts], links: Path | None) -> Iterator[Section]:
     """Every attempt with its files."""
     pairs = [(one, each) for one in operations for each in one.attempts]
@@ -302,72 +274,23 @@ def attempt_speed(attempt: Attempt | None) -> str:
 # ---------------------------------------------------------------- what it cost
 
 
-def _spent(document: GenerationDocument) -> Iterator[Section]:
-    """Tokens, cost and seconds, by operation."""
-
-    def count(number: int | None) -> str:
-        return "-" if number is None else f"{number:,}"
-
-    def duration(seconds: float) -> str:
-        return format_duration(seconds) if seconds else "-"
-
-    columns: tuple[Column[tuple[str, Spending]], ...] = (
-        Column("Operation", lambda row: row[0]),
-        Column("Requests", lambda row: count(row[1].requests), "n", hidden_when_empty=False),
-        Column("In", lambda row: count(row[1].input_tokens), "n", hidden_when_empty=False),
-        Column("Out", lambda row: count(row[1].output_tokens), "n", hidden_when_empty=False),
-        Column("Cost", lambda row: cost_text(row[1].cost) if row[1].cost else "-", "n"),
-        Column("Model", lambda row: duration(row[1].asking), "s", hidden_when_empty=False),
-        Column("Evaluation", lambda row: duration(row[1].evaluating), "s", hidden_when_empty=False),
-        Column("Profiles", lambda row: duration(row[1].profiling), "s"),
-    )
-    whole = _whole_spending(document)
-    if whole.attempts:
-        operations = [(shorten(one.operation, 36), spending_of(one.attempts)) for one in document.operations]
-        body = data_table(columns, [*operations, ("all", whole)])
-        shown = Detail((body,), (data_table(columns, [("all", whole)]),), "Spent")
-        yield Section("What it cost", (shown,), cost_line(document), anchor="spent")
-
-
 def _whole_spending(document: GenerationDocument) -> Spending:
-    """What all attempts cost; tokens and cost as the document has them, with requests that led to no attempt."""
+    """What all attempts cost; tokens as the document has them."""
     spent = spending_of([attempt for operation in document.operations for attempt in operation.attempts])
     known = document.input_tokens or document.output_tokens
     return replace(
         spent,
         input_tokens=document.input_tokens if known else spent.input_tokens,
         output_tokens=document.output_tokens if known else spent.output_tokens,
-        cost=document.cost if document.cost is not None else spent.cost,
     )
 
 
-def spending_line(spent: Spending) -> str:
-    """`14 requests, 31,000 tokens, cost 0.213`."""
-    parts = [f"{spent.requests:,} {'request' if spent.requests == 1 else 'requests'}"]
-    if spent.input_tokens is not None or spent.output_tokens is not None:
-        tokens = (spent.input_tokens or 0) + (spent.output_tokens or 0)
-        about = "about " if spent.estimated else ""
-        parts.append(f"{about}{tokens:,} {'token' if tokens == 1 else 'tokens'}")
-    parts += [f"cost {cost_text(spent.cost)}"] if spent.cost is not None else []
-    return ", ".join(parts)
-
-
-def cost_text(cost: float) -> str:
-    """A sum of money in the unit of the prices, which nobody told: `0.213`."""
-    return f"{cost:,.2f}" if cost >= 10 else format_figures(cost, 3)
-
-
 def cost_line(document: GenerationDocument) -> str:
-    """Tokens and cost of the whole, or why there is no cost."""
-    whole, prices = _whole_spending(document), document.limits.prices
-    tokens = "tokens are not known"
-    if whole.input_tokens is not None or whole.output_tokens is not None:
-        tokens = f"{whole.input_tokens or 0:,} tokens in, {whole.output_tokens or 0:,} out"
-    tokens += ", some of them estimated by length" if whole.estimated else ""
-    if whole.cost is None:
-        return f"{tokens}; no prices were given, so the cost is not known"
-    at = f" at {prices[0]:g} in and {prices[1]:g} out per million tokens" if prices is not None else ""
-    return f"{tokens}; cost {cost_text(whole.cost)}{at}"
+    """Tokens of the whole."""
+    whole = _whole_spending(document)
+    if whole.input_tokens is None and whole.output_tokens is None:
+        return "tokens are not known"
+    return f"{whole.input_tokens or 0:,} tokens in, {whole.output_tokens or 0:,} out"
 
 
 # ---------------------------------------------------------------- the whole in words
@@ -387,7 +310,7 @@ def asked_model(document: GenerationDocument) -> str:
 
 
 def head_line(document: GenerationDocument, scores: GenerationScores | None = None) -> str:
-    """`3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 requests, 31,000 tokens, 4.1 min`."""
+    """`3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 attempts, 31,000 tokens, 4.1 min`."""
     scores = generation_scores(document) if scores is None else scores
     if not scores.operations:
         return "No operation was to be generated"
@@ -398,8 +321,12 @@ def head_line(document: GenerationDocument, scores: GenerationScores | None = No
         line += f", {scores.words.get('FASTER', 0)} faster than PyTorch"
     elif scores.solved:
         line += ", none was timed"
-    duration = f", {format_duration(document.seconds)}" if document.seconds else ""
-    return f"{line}; {spending_line(_whole_spending(document))}{duration}"
+    spent = _whole_spending(document)
+    line += f"; {plural(spent.attempts, 'attempt')}"
+    if spent.input_tokens is not None or spent.output_tokens is not None:
+        tokens = (spent.input_tokens or 0) + (spent.output_tokens or 0)
+        line += f", {tokens:,} {'token' if tokens == 1 else 'tokens'}"
+    return f"{line}, {format_duration(document.seconds)}" if document.seconds else line
 
 
 def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str:
@@ -415,21 +342,12 @@ def _counted_words(counts: Iterable[tuple[int, str]]) -> str:
     return ", ".join(f"{words} ({number})" for number, words in counts if number)
 
 
-def _facts(document: GenerationDocument) -> tuple[tuple[str, Text], ...]:
+def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
     """Who made it, where, within which limits."""
     limits = document.limits
     allowed = [f"{plural(limits.attempts, 'attempt')} for each operation"]
     allowed += [f"{limits.tokens:,} tokens"] if limits.tokens is not None else []
-    allowed += [f"cost {limits.cost:g}"] if limits.cost is not None else []
-    rows: list[tuple[str, Text]] = [
-        ("Made", format_utc_time(document.started)),
-        ("Model", asked_model(document)),
-        ("Suite", f"{document.suite}{', ' + document.dtype if document.dtype else ''}"),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in document.versions.items())),
-        ("Limits", joined(allowed)),
-        ("Command", shlex.join(document.command)),
-    ]
-    return tuple((name, text) for name, text in rows if text)
+    return facts_of(document, ("Model", asked_model(document)), ("Limits", joined(allowed)))
 
 
 def _test_cases(document: GenerationDocument) -> Cases:
@@ -471,8 +389,6 @@ def continue_line(document: GenerationDocument, folder: Path | str) -> str | Non
         return line
     if "budget" in ends and limits.tokens is not None:
         return f"{line} --max-tokens {2 * limits.tokens}"
-    if "budget" in ends and limits.cost is not None:
-        return f"{line} --max-cost {2 * limits.cost:g}"
     unsolved = [one for one in document.operations if kept_attempt(one) is None]
     if any(operation.stopped == "attempts" for operation in unsolved):
         return f"{line} --max-attempts {2 * limits.attempts}"

@@ -1,0 +1,364 @@
+"""Reads a cProfile (pstats) file of any Python 3: own and cumulative time, calls, and import time apart."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profkit.core.codec import is_finite_number
+from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import read_bounded
+from profkit.core.types import Frame, Hotspot, Profile, Report
+
+MOST_DEPTH = 16  # a pstats file nests 5 deep
+_FLAG_REF = 0x80
+_Missing = object()
+
+
+class NotPlainData(ValueError):
+    """The bytes are no marshal data, or hold more than numbers, text, tuples and dicts."""
+
+
+def read_marshal(data: bytes) -> object:
+    """The one value that `data` holds: int, float, str, tuple and dict, all that a pstats file has.
+
+    Keys of dicts are plain values or tuples of plain values. Raises NotPlainData for anything else, also
+    where the data ends early or goes on after the value.
+    """
+    reader = _Reader(data)
+    try:
+        value = reader.value(MOST_DEPTH)
+    except (struct.error, IndexError):
+        raise NotPlainData("the data ends within a value") from None
+    if reader.at != len(data):
+        raise NotPlainData("there is more after the end of the value")
+    return value
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+        self._refs: list[object] = []
+
+    def value(self, depth: int) -> object:
+        value = self._next(depth)
+        if value is _Missing:
+            raise NotPlainData("a value is missing")
+        return value
+
+    def _next(self, depth: int) -> object:
+        """The next value, or _Missing for the mark that ends a dict."""
+        if depth == 0:
+            raise NotPlainData(f"nested more than {MOST_DEPTH} deep")
+        code = self._data[self.at]
+        self.at += 1
+        kind = code & ~_FLAG_REF
+        if kind in b"({)":  # may hold a reference to itself, so it gets its number before its parts are read
+            return self._container(kind, depth, code & _FLAG_REF)
+        value = self._scalar(kind)
+        if code & _FLAG_REF and kind != ord("r"):
+            self._refs.append(value)
+        return value
+
+    def _container(self, kind: int, depth: int, numbered: int) -> object:
+        place = len(self._refs)
+        if numbered:
+            self._refs.append(_Missing)
+        container: object
+        if kind == ord("{"):
+            container = self._dict(depth - 1)
+        else:
+            count = self._byte() if kind == ord(")") else self._length()
+            items = [self.value(depth - 1) for _ in range(self._at_most(count))]
+            container = tuple(items)
+        if numbered:
+            self._refs[place] = container
+        return container
+
+    def _dict(self, depth: int) -> dict[object, object]:
+        table: dict[object, object] = {}
+        while (key := self._next(depth)) is not _Missing:
+            # Nothing deeper than this is hashed: tuples that refer to tuples could take for ever.
+            for part in key if isinstance(key, tuple) else (key,):
+                if isinstance(part, tuple | dict):
+                    raise NotPlainData("a key is no plain value")
+            table[key] = self.value(depth)
+        return table
+
+    def _scalar(self, kind: int) -> object:
+        match chr(kind):
+            case "i":
+                return self._unpack("<i", 4)
+            case "g":
+                return self._unpack("<d", 8)
+            case "r":
+                index = self._unpack("<I", 4)
+                assert isinstance(index, int)
+                if index >= len(self._refs) or self._refs[index] is _Missing:
+                    raise NotPlainData("a reference leads nowhere")
+                return self._refs[index]
+            case "z" | "Z":
+                return self._take(self._byte()).decode("latin-1")
+            case "a" | "A":
+                return self._take(self._length()).decode("latin-1")
+            case "u" | "t":
+                return self._take(self._length()).decode("utf-8", "replace")
+            case "0":
+                return _Missing
+            case "l":
+                return self._long()
+        raise NotPlainData(f"it holds a value of type {chr(kind)!r}")
+
+    def _long(self) -> int:
+        """Digits of 15 bits, the sign in their count. Numbers of a profile fit into 64 bits."""
+        digits = self._unpack("<i", 4)
+        assert isinstance(digits, int)
+        if abs(digits) > 8:
+            raise NotPlainData("a number has too many digits")
+        number = 0
+        for place in range(abs(digits)):
+            digit = self._unpack("<H", 2)
+            assert isinstance(digit, int)
+            number |= digit << (15 * place)
+        return -number if digits < 0 else number
+
+    def _unpack(self, form: str, size: int) -> object:
+        (value,) = struct.unpack_from(form, self._data, self.at)
+        self.at += size
+        return value
+
+    def _byte(self) -> int:
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _length(self) -> int:
+        length = self._unpack("<i", 4)
+        assert isinstance(length, int)
+        return length
+
+    def _at_most(self, count: int) -> int:
+        """`count`, if that much can still be there: every value takes a byte at least."""
+        if not 0 <= count <= len(self._data) - self.at:
+            raise NotPlainData("the data ends within a value")
+        return count
+
+    def _take(self, count: int) -> bytes:
+        self.at += self._at_most(count)
+        return self._data[self.at - count : self.at]
+
+
+MOST_EDGES, MOST_EDGES_BY_CALLS = 60, 20  # calls that are kept, by time and by number
+MOST_BYTES = 1 << 28  # a program with 100 000 functions leaves some 30 MB
+BUILT_IN = "built-in"
+STANDARD_LIBRARY = "standard library"
+
+# A dict (with or without the mark of a later reference) whose first key is a tuple of three: (file, line, function).
+_SIGN = re.compile(
+    rb"(?:\{|\xfb)(?:[)\xa9]\x03|[(\xa8]\x03\0\0\0)[\x7a\xfa\x5a\xda\x61\xe1\x41\xc1\x75\xf5\x74\xf4]"
+)
+_PACKAGE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+_EXEC = "<built-in method builtins.exec>"  # it runs the program, and modules that are imported
+_GENERATED = re.compile(r"<class '(\w+)\.")  # networkx names code that it made after the class that made it
+_STANDARD = re.compile(r".*[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]|.*[/\\]Lib[/\\](?!site-packages)|<frozen ")
+_IMPORT = re.compile(
+    r"<frozen importlib\._bootstrap(?:_external)?>|.*importlib[/\\]_bootstrap(?:_external)?\.py"
+)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """One entry. `primitive` calls are those that were not made by the function itself, directly or not."""
+
+    file: str
+    line: int
+    name: str
+    primitive: int
+    calls: int
+    own: float
+    cumulative: float
+    callers: Mapping[tuple[str, int, str], tuple[int, float, float]]  # calls, own and cumulative seconds
+
+    def hotspot(self) -> Hotspot:
+        has_file = self.file not in ("~", "")
+        return Hotspot(
+            self.name,
+            self.own,
+            self.cumulative,
+            self.calls,
+            self.file if has_file else None,
+            self.line if has_file and self.line > 0 else None,
+            library_of(self.file),
+            {"primitive_calls": self.primitive},
+        )
+
+    def frame(self) -> Frame:
+        has_file = self.file not in ("~", "")
+        return Frame(
+            self.name,
+            library_of(self.file),
+            self.file if has_file else None,
+            self.line if has_file and self.line > 0 else None,
+        )
+
+
+def looks_like_cprofile(head: bytes) -> bool:
+    """True where the file begins as a pstats file does: a dict with keys (file, line, function)."""
+    return _SIGN.match(head) is not None
+
+
+def library_of(file: str) -> str | None:
+    """`built-in`, `standard library`, the installed package's name, or None: the program's own code."""
+    if file == "~":
+        return BUILT_IN
+    if package := _PACKAGE.match(file) or _GENERATED.match(file):
+        return package[1].removesuffix(".py")
+    return STANDARD_LIBRARY if _STANDARD.match(file) else None
+
+
+def read_cprofile(path: Path) -> Report:
+    """Profiles in this order: by own time, by cumulative time, by calls, the program's own calls, and import time.
+
+    Times are in seconds. The total of the first two is the sum of all own times, which is the profiled time.
+    In the second, functions stand in the order of `Hotspot.total`. The third counts calls, recursive ones
+    too. The last one is there when anything was imported: its total is the cumulative time of the import
+    system, its entries the imported modules (`Hotspot.total` with what they import in turn). A function's
+    `counters["primitive_calls"]` leaves recursive calls out. Raises UnreadableReport for anything that is no
+    such file.
+    """
+    functions = _read_functions(path)
+    total = math.fsum(f.own for f in functions)
+    by_own = sorted(functions, key=lambda f: (-f.own, -f.cumulative, f.name))
+    by_cumulative = sorted(functions, key=lambda f: (-f.cumulative, -f.own, f.name))
+    by_calls = sorted(functions, key=lambda f: (-f.calls, -f.own, f.name))
+    profiles = [
+        Profile("own time by function", "s", total, tuple(f.hotspot() for f in by_own), "own-time"),
+        Profile(
+            "cumulative time by function",
+            "s",
+            total,
+            tuple(f.hotspot() for f in by_cumulative),
+            "cumulative-time",
+        ),
+        Profile(
+            "calls by function",
+            "calls",
+            float(sum(f.calls for f in functions)),
+            tuple(
+                Hotspot(f.name, float(f.calls), None, f.calls, h.file, h.line, h.library)
+                for f in by_calls
+                for h in (f.hotspot(),)
+            ),
+            "calls",
+        ),
+    ]
+    if calls := program_calls(functions, total):
+        profiles.append(calls)
+    if imports := import_time(functions):
+        profiles.append(imports)
+    facts = {"functions": str(len(functions))}
+    return Report("cprofile", "pstats", facts=facts, profiles=tuple(profiles))
+
+
+def read_pass_notes(path: Path) -> tuple[str, ...]:
+    """What the pass itself remarked (threads that it did not see, an early end); nothing where it left no facts."""
+    try:
+        notes = json.loads(read_bounded(path))["notes"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()
+
+
+def program_calls(functions: Sequence[_Function], total: float) -> Profile | None:
+    """Calls from and to the program's own functions, by caller and callee; None where there are none.
+
+    A hotspot is the caller, its times are those of the callee when called from there. Packages and built-ins that call
+    the program's own functions back are among the callers: `DataFrame.apply` and what it applies.
+    """
+    edges = []
+    for callee in functions:
+        inside = library_of(callee.file) is None
+        for (file, line, name), (calls, own, cumulative) in callee.callers.items():
+            if (not inside and library_of(file) is not None) or name == _EXEC:
+                continue
+            caller = _Function(file, line, name, 0, calls, own, cumulative, {}).hotspot()
+            edges.append(replace(caller, counters={}, callee=callee.frame()))
+    if not edges:
+        return None
+    by_time = sorted(edges, key=lambda edge: (-(edge.total or 0.0), -(edge.calls or 0)))[:MOST_EDGES]
+    by_calls = sorted(edges, key=lambda edge: -(edge.calls or 0))[:MOST_EDGES_BY_CALLS]
+    kept = [*by_time, *(edge for edge in by_calls if edge not in by_time)]
+    return Profile("own functions and what they call", "s", total, tuple(kept), "program-calls")
+
+
+def import_time(functions: list[_Function]) -> Profile | None:
+    """What importing cost, from the import system's entry point; None where nothing was imported.
+
+    cProfile adds the time of a recursive function only for its outermost call, so the cumulative time of
+    `_find_and_load` is that of all imports together, each counted once.
+    """
+    roots = [f for f in functions if f.name == "_find_and_load" and _IMPORT.match(f.file)]
+    if not roots:
+        return None
+    # `<module>` with few callers would be the profiled program itself; that one is run by exec, not imported,
+    # but pstats names both alike. Its cumulative time exceeds that of all imports, unless imports are all it does.
+    total = math.fsum(f.cumulative for f in roots)
+    modules = [f for f in functions if f.name == "<module>" and f.cumulative <= total]
+    modules.sort(key=lambda f: (-f.cumulative, f.file))
+    return Profile("import time by module", "s", total, tuple(f.hotspot() for f in modules), "imports")
+
+
+def _read_functions(path: Path) -> list[_Function]:
+    try:
+        data = read_bounded(path, MOST_BYTES)
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    if not data:
+        raise UnreadableReport(f"{path} is empty")
+    try:
+        entries = read_marshal(data)
+    except NotPlainData as error:
+        raise UnreadableReport(f"{path} is no cProfile file, or is cut short: {error}") from error
+    if not isinstance(entries, dict):
+        raise UnreadableReport(f"{path} is no cProfile file: it holds no table of functions")
+    if not entries:
+        raise UnreadableReport(f"{path} holds no function: the profiler was never on")
+    functions = [_parse_function(key, value) for key, value in entries.items()]
+    if None in functions:
+        raise UnreadableReport(f"{path} is no cProfile file: an entry is no function with its times")
+    return [f for f in functions if f is not None]
+
+
+def _parse_function(key: object, value: object) -> _Function | None:
+    match key, value:
+        case (str(file), int(line), str(name)), (
+            int(primitive),
+            int(calls),
+            int() | float() as own,
+            int() | float() as cumulative,
+            *rest,
+        ) if is_finite_number(own) and is_finite_number(cumulative):
+            # A clock that was set back leaves a tiny negative time; it is no time at all.
+            own, cumulative = max(0.0, own), max(0.0, cumulative)
+            return _Function(file, line, name, primitive, calls, own, cumulative, _parse_callers(rest))
+    return None
+
+
+def _parse_callers(rest: Sequence[object]) -> dict[tuple[str, int, str], tuple[int, float, float]]:
+    """Of each caller what its calls took; those that are not of that form are left out."""
+    callers: dict[tuple[str, int, str], tuple[int, float, float]] = {}
+    for key, cost in rest[0].items() if rest and isinstance(rest[0], dict) else ():
+        match key, cost:
+            case (str(file), int(line), str(name)), (
+                int(calls),
+                int(),
+                int() | float() as own,
+                int() | float() as cumulative,
+            ) if is_finite_number(own) and is_finite_number(cumulative):
+                callers[file, line, name] = (calls, max(0.0, own), max(0.0, cumulative))
+    return callers

@@ -1,0 +1,418 @@
+"""Chrome traces of torch.profiler, plain or gzip, event by event: read as far as they go."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from profkit.analysis.timeline.records import Collected, Configuration, Range, TransferKind
+from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import open_regular
+from profkit.core.types import Gpu, Hotspot, MemoryKind, Profile, Report
+from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked
+
+LONGEST_NAME = 65536
+MOST_RANGES = 1 << 20
+STEP = "ProfilerStep"
+_STEP = re.compile(r"ProfilerStep#\d+$")
+# Kineto's categories, since torch 1.12.
+_KERNEL, _COPY, _FILL, _RANGE = "kernel", "gpu_memcpy", "gpu_memset", "user_annotation"
+_CALL = frozenset({"cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver"})
+_TIMED = _CALL | {_KERNEL, _COPY, _FILL, _RANGE}
+# a kernel that CUPTI's range profiler replayed for its counters: no time of a run
+_COUNTED = "cuda_profiler_range"
+# Devices that are not NVIDIA's, by how their categories or (AMD's, which has CUDA's categories) their calls begin.
+_OTHERS = {"xpu_": "Intel GPU (XPU)", "mtia_": "MTIA device", "hpu_": "Gaudi device (HPU)"}
+_AMD = "AMD GPU (HIP)"
+_NVIDIA = frozenset({"cpu_op", "kernel", "cuda_runtime"})  # most events: nothing to look for
+_DIRECTIONS = {
+    "HtoD": "host to device",
+    "DtoH": "device to host",
+    "DtoD": "device to device",
+    "HtoH": "host to host",
+    "PtoP": "peer to peer",
+}
+_MEMORY: dict[str, MemoryKind] = {"Pageable": "pageable", "Pinned": "pinned"}
+
+
+MOST = 1 << 18  # operations that are kept: 30 MB
+
+
+@dataclass
+class Operations:
+    """Operators of the CPU with their threads and times in ns, in any order."""
+
+    _spans: list[tuple[int, int, int, str]] = field(default_factory=list)
+    left_out: int = 0
+
+    def add(self, thread: int, start: int, end: int, name: str) -> None:
+        """One call of an operator."""
+        if len(self._spans) >= MOST:
+            self.left_out += 1
+        else:
+            self._spans.append((thread, start, -end, name))
+
+    def profile(self) -> Profile:
+        """Seconds by operator, the largest own time first; what an operator calls is not in its own."""
+        own: dict[str, int] = defaultdict(int)
+        total: dict[str, int] = defaultdict(int)
+        calls: dict[str, int] = defaultdict(int)
+        callers: list[tuple[int, int, str]] = []  # thread, end, name: those that are not over yet
+        under_way = Counter[str]()  # how many of them have the name
+        for thread, start, negative_end, name in sorted(self._spans):
+            end = -negative_end
+            while callers and (callers[-1][0] != thread or callers[-1][1] <= start):
+                under_way[callers.pop()[2]] -= 1
+            own[name] += end - start
+            calls[name] += 1
+            if callers:
+                own[callers[-1][2]] -= end - start
+            if not under_way[name]:  # a recursive one counts once
+                total[name] += end - start
+            callers.append((thread, end, name))
+            under_way[name] += 1
+        hotspots = tuple(
+            Hotspot(name, max(0, own[name]) * 1e-9, total[name] * 1e-9, calls[name])
+            for name in sorted(own, key=lambda name: (-own[name], name))
+        )
+        return Profile(
+            "CPU time by operation", "s", sum(spot.own for spot in hotspots), hotspots, "operations"
+        )
+
+
+@dataclass
+class TorchEvents:
+    """Takes one event after the other. `steps` are those of a profiler with a schedule, in ns."""
+
+    collected: Collected = field(default_factory=Collected)
+    ranges: list[Range] = field(default_factory=list)
+    steps: list[tuple[int, int | None]] = field(default_factory=list)
+    operators: int = 0  # of the CPU
+    operations: Operations = field(default_factory=Operations)
+    counted: int = 0  # kernels that were replayed for counters
+    other: str | None = None  # what the device is where it is not NVIDIA's
+    odd: int = 0
+
+    def take(self, event: object) -> None:
+        """Take note of an event, whatever it is."""
+        if not isinstance(event, dict) or event.get("ph") != "X":
+            return
+        category = event.get("cat")
+        kind = category if isinstance(category, str) else ""
+        self.counted += kind == _COUNTED
+        if kind not in _NVIDIA:
+            self.other = next((what for begin, what in _OTHERS.items() if kind.startswith(begin)), self.other)
+        self.operators += kind == "cpu_op"
+        if kind in _TIMED or kind == "cpu_op":
+            start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
+            if start is None or length is None or length < 0:
+                self.odd += 1
+                return
+            if kind == "cpu_op":
+                if not self.collected.kernels:  # of a device's trace they are not shown
+                    name = str(event.get("name"))[:LONGEST_NAME]
+                    self.operations.add(self._thread(event), start, start + length, name)
+                return
+            args = event.get("args")
+            self._sort_in(kind, event, start, start + length, args if isinstance(args, dict) else {})
+
+    def _sort_in(
+        self, kind: str, event: Mapping[str, Any], start: int, end: int, args: Mapping[str, Any]
+    ) -> None:
+        name = str(event.get("name"))[:LONGEST_NAME]
+        key, device = _whole_number(args.get("correlation"), -1), _whole_number(args.get("device"), 0)
+        stream = _whole_number(args.get("stream"), 0)
+        if kind == _RANGE:
+            self._range(name, event, start, end, args.get("domain"))
+        elif kind in _CALL:
+            if name.startswith("hip"):
+                self.other = _AMD
+            self.collected.call(name, start, end, key=key, thread=self._thread(event))
+        elif kind == _KERNEL:
+            self.collected.kernel(
+                _launch_configuration(name, args), start, end, key=key, device=device, stream=stream
+            )
+        else:
+            direction = next((words for sign, words in _DIRECTIONS.items() if sign in name), "copy")
+            what = "memset" if kind == _FILL else direction
+            # `Memcpy HtoD (Pageable -> Device)`
+            memory = next((kind for sign, kind in _MEMORY.items() if sign in name), None)
+            size = max(_whole_number(args.get("bytes"), 0), 0)
+            self.collected.transfer(
+                TransferKind(what, memory), start, end, size, key=key, device=device, stream=stream
+            )
+
+    def _range(self, name: str, event: Mapping[str, Any], start: int, end: int, domain: object) -> None:
+        if _STEP.match(name):
+            self.steps.append((start, end))
+            name = STEP
+        if len(self.ranges) >= MOST_RANGES:
+            return
+        # Only profkit's own annotations tell a domain. Those, and steps, are the whole process': the backward pass of a
+        # step is launched by a thread of its own.
+        if isinstance(domain, str):
+            self.ranges.append(Range(name, domain, start, end, 0, None))
+        elif name == STEP:
+            self.ranges.append(Range(name, None, start, end, 0, None))
+        else:
+            self.ranges.append(Range(name, None, start, end, 0, self._thread(event)))
+
+    def _thread(self, event: Mapping[str, Any]) -> int:
+        return self.collected.thread(str(event.get("pid")), str(event.get("tid")))
+
+
+def _launch_configuration(name: str, args: Mapping[str, Any]) -> Configuration:
+    registers, shared = (
+        _whole_number(args.get("registers per thread"), -1),
+        _whole_number(args.get("shared memory"), -1),
+    )
+    return Configuration(
+        name,
+        _parse_triple(args.get("grid")),
+        _parse_triple(args.get("block")),
+        None,
+        registers if registers >= 0 else None,
+        shared if shared >= 0 else None,
+    )
+
+
+def _to_nanoseconds(microseconds: object) -> int | None:
+    """A time of the trace, in whole ns: of microseconds since 1970 as one float the fractions would be lost."""
+    if isinstance(microseconds, bool) or not isinstance(microseconds, int | float):
+        return None
+    if not abs(microseconds) < 1e15 * 4:
+        return None  # not finite, or in no century
+    whole = int(microseconds)
+    return whole * 1000 + round((microseconds - whole) * 1000)
+
+
+def _whole_number(value: object, default: int) -> int:
+    if isinstance(value, float) and value == value and abs(value) < 1 << 53:
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62:
+        return value
+    return default
+
+
+def _parse_triple(value: object) -> tuple[int, int, int]:
+    """Grid or block as three numbers; zeros where it was not told."""
+    if isinstance(value, list) and value:
+        numbers = [min(max(_whole_number(item, 0), 0), 1 << 31) for item in value[:3]]
+        x, y, z = (*numbers, 1, 1)[:3]
+        return x, y, z
+    return 0, 0, 0
+
+
+_GZIP = b"\x1f\x8b"
+# A Kineto trace begins with its schema and its devices; a trace of autograd alone is a bare list of events.
+_SIGNS = (
+    re.compile(
+        rb'^\s*\{.{0,4096}?"schemaVersion"\s*:\s*\d.*?"(?:deviceProperties|trace_id|traceEvents|record_shapes)"',
+        re.S,
+    ),
+    re.compile(
+        rb'^\s*(?:\{.*?"traceEvents"\s*:\s*)?\[.*?"cat"\s*:\s*"(?:cpu_op|user_annotation|gpu_mem(?:cpy|set)|'
+        rb'(?:cuda|xpu)_(?:runtime|driver)|kernel)"',
+        re.S,
+    ),
+)
+FLAGS = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules")
+CPU_FIX = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+
+
+def looks_like_chrome_trace(head: bytes) -> bool:
+    """True where the file begins as the profiler's export does."""
+    if head.startswith(_GZIP):
+        try:
+            head = zlib.decompressobj(31).decompress(head, 1 << 16)
+        except zlib.error:
+            return False
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    return head.lstrip()[:1] in (b"{", b"[") and any(sign.search(head) for sign in _SIGNS)
+
+
+def read_chrome_trace(path: Path) -> Report:
+    """Kernels, copies, calls and annotations. Raises UnreadableReport.
+
+    Its "est. achieved occupancy %" is computed from the launch configuration and is not read: nobody measured it.
+    """
+    try:
+        with open_regular(path) as raw:
+            packed = raw.read(2) == _GZIP
+            raw.seek(0)
+            reader = _Reader(_GzipReader(raw) if packed else raw)
+            reader.read()
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror or error}") from error
+    except UnreadableReport as error:
+        raise UnreadableReport(f"{path}: {error.message}", error.fix) from error
+    except ValueError as error:  # an embedded null byte in the name
+        raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
+    return reader.report()
+
+
+class _Reader:
+    def __init__(self, file: Any) -> None:
+        self._stream, self._file = JsonStream(file), file
+        self._events = TorchEvents()
+        self._top: dict[str, object] = {}
+        self._cut_short = False
+        self._seen = 0
+
+    def read(self) -> None:
+        try:
+            if self._stream.at_array():
+                self._take_events()
+            else:
+                for key in self._stream.items():
+                    if key == "traceEvents":
+                        self._take_events()
+                    else:
+                        self._top[key] = self._stream.value()
+        except TruncatedJson:
+            self._cut_short = True
+        if not self._seen:
+            raise UnreadableReport(
+                "it ends before the first event"
+                if self._cut_short
+                else "no trace of torch.profiler: no events"
+            )
+
+    def _take_events(self) -> None:
+        for event in self._stream.elements():
+            self._seen += 1
+            self._events.take(event)
+
+    def report(self) -> Report:
+        from profkit.analysis.timeline.records import Recording
+        from profkit.analysis.timeline.trace import build_trace
+
+        events, collected = self._events, self._events.collected
+        if self._only_cpu():
+            return Report(
+                "torch_profiler",
+                "torch-chrome-trace",
+                facts=dict(self._facts()),
+                profiles=(events.operations.profile(),),
+                warnings=tuple(self._warnings()),
+            )
+        trace, notes = build_trace(
+            Recording(
+                "torch_profiler",
+                collected.activities(),
+                collected.calls(),
+                collected.tables,
+                tuple(events.ranges),
+                tuple(events.steps),
+            )
+        )
+        return Report(
+            "torch_profiler",
+            "torch-chrome-trace",
+            facts=dict(self._facts()),
+            trace=trace,
+            gpus=tuple(self._gpus()),
+            warnings=(*notes, *self._warnings()) if collected.kernels else tuple(self._warnings()),
+        )
+
+    def _only_cpu(self) -> bool:
+        """Whether no device had a part in it: no call of one, no copy, no kernel."""
+        events, collected = self._events, self._events.collected
+        return (
+            events.operators > 0
+            and not (events.counted or events.other)
+            and not (collected.kernels or collected.devices or any(collected.calls()))
+        )
+
+    def _warnings(self) -> Iterator[str]:
+        events = self._events
+        if events.operations.left_out and self._only_cpu():
+            yield f"{events.operations.left_out} operators behind the first {MOST} are not counted"
+        if self._cut_short:
+            yield "the trace is cut short, as of a process that was killed; what was read until there is kept"
+        if self._seen and not events.collected.kernels:
+            what = (
+                f"{events.operators} operators of the CPU and no kernel" if events.operators else "no kernel"
+            )
+            yield f"the trace holds {what}: {self._why_no_kernel()}"
+        elif events.other:
+            yield (
+                f"this is the trace of an {events.other}: its times are read, but counters by ncu, and advice that "
+                "names CUDA, are for NVIDIA's"
+            )
+        if events.odd:
+            yield f"{events.odd} events without a time were left out"
+
+    def _why_no_kernel(self) -> str:
+        events = self._events
+        if events.counted:
+            return (
+                f"{events.counted} were replayed for counters of CUPTI's range profiler, which are not read (fix: "
+                "record without CUPTI_PROFILER_METRICS, and count with ncu)"
+            )
+        if events.other:
+            return f"it is of an {events.other}, whose activities are not read as kernels"
+        if self._only_cpu():
+            return f"it is of the CPU alone (to trace a GPU as well: {CPU_FIX})"
+        return f"the device was not traced, or had nothing to do (fix: {CPU_FIX})"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        driver = self._top.get("cuda_driver_version")
+        if isinstance(driver, int) and driver > 0:
+            yield "CUDA", f"{driver // 1000}.{driver % 1000 // 10}"
+        schema = self._top.get("schemaVersion")
+        if isinstance(schema, int):
+            yield "schema", str(schema)
+        extras = [flag for flag in FLAGS if self._top.get(flag)]
+        if extras:
+            yield "recorded with", ", ".join(extras)  # each of them slows the host down
+
+    def _gpus(self) -> Iterator[Gpu]:
+        described = self._top.get("deviceProperties")
+        for device in described if isinstance(described, list) else ():
+            if not isinstance(device, dict) or not isinstance(device.get("id"), int):
+                continue
+            if self._events.collected.devices and device["id"] not in self._events.collected.devices:
+                continue
+            major, minor = device.get("computeMajor"), device.get("computeMinor")
+            yield Gpu(
+                str(device.get("name", "GPU"))[:256],
+                device["id"],
+                f"{major}.{minor}"
+                if isinstance(major, int) and isinstance(minor, int) and not self._events.other
+                else None,  # AMD's gfx90a says 9.0, and is no Hopper
+                multiprocessors=_positive_count(device.get("numSms")),
+                memory_bytes=_positive_count(device.get("totalGlobalMem")),
+            )
+
+
+def _positive_count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+class _GzipReader:
+    """A gzip file as bytes; one that is cut short or damaged ends where it is."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw, self._file = raw, gzip.GzipFile(fileobj=raw)
+        self._over = False
+        self._unpacked = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; none at the end."""
+        if self._over:
+            return b""
+        try:
+            piece = self._file.read1(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            self._over = True
+            return b""
+        self._unpacked += len(piece)
+        check_unpacked(self._unpacked, self._raw)
+        return piece

@@ -1,0 +1,478 @@
+"""From the tables of Metal System Trace and of GPU counters to what Metal did: the part that counts, summed up.
+
+What a recording does not give is listed with the reason and the way to get it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+from profkit.analysis.timeline.spans import (
+    Spans,
+    longest_span,
+    overlap_lengths,
+    slice_shares,
+    slice_states,
+    spans_of,
+    union,
+)
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.types import (
+    Gpu,
+    GpuTrace,
+    Kernel,
+    KernelTime,
+    MetalAbsent,
+    MetalCounter,
+    MetalOverTime,
+    MetalProcess,
+    MetalState,
+    MetalTrace,
+    MetalWork,
+    Report,
+)
+from profkit.profilers.xctrace.alignment import TraceRecording
+from profkit.profilers.xctrace.cells import process_label
+from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
+from profkit.profilers.xctrace.metal_part import CountedPart, look_up, part_that_counts
+from profkit.profilers.xctrace.metal_tables import (
+    COMPLETED,
+    COUNTERS,
+    ENCODERS,
+    INTERVALS,
+    LAYOUTS,
+    NO_ID,
+    PERFORMANCE,
+    SHADERS,
+    STATES,
+    THERMAL,
+    CounterSamples,
+    MetalTable,
+    MetalTables,
+    encoder_name,
+)
+from profkit.profilers.xctrace.tables import ExportTable
+
+_APPLE = re.compile(r"[MA]\d+\b")  # how Instruments calls Apple's own, without the maker
+_DEFAULT = "Default"
+# The one counter that a recording without a counter set has on an M3 and later; nothing but ray tracing moves it.
+USELESS = "RT Unit Active"
+NO_SET = ("(null)", "", "None")
+_TEMPLATE = f"xctrace record --template '{METAL}' ..."
+# By themselves: beside the instruments of a template they often give no rows.
+_WITH_COUNTERS = (
+    f"record the counters by themselves: xctrace record --instrument '{GPU_COUNTERS}' --launch -- COMMAND; or choose "
+    "a counter set in Instruments (Metal Application, GPU), and save that as a template to record with"
+)
+_WITH_TIMELINE = (
+    "an Apple GPU of M3 or later, recorded with a template in which Metal Application has Shader Timeline switched on"
+    " (in Instruments: Metal System Trace, its recording options, File > Save as Template; xctrace record --template)"
+)
+_LAUNCH = "launch the program with xctrace; attached to, some versions record nothing of it"
+_FIXES = {
+    STATES: _TEMPLATE,
+    INTERVALS: _LAUNCH,
+    ENCODERS: _LAUNCH,
+    COMPLETED: _LAUNCH,
+    PERFORMANCE: _TEMPLATE,
+    THERMAL: _TEMPLATE,
+    SHADERS: _WITH_TIMELINE,
+    COUNTERS: _WITH_COUNTERS,
+}
+# Of the process' time on the GPU; in recordings of an M1 both tables agree to 1 in 100 at worst.
+_UNTOLD = 0.01
+
+
+class MetalTableReader:
+    """Takes the tables of an export that speak of the GPU; the report gets what they come to."""
+
+    schemas = (*LAYOUTS, COUNTERS)
+
+    def __init__(self, recording: TraceRecording) -> None:
+        self._recording = recording
+        self._tables = MetalTables()
+        self._samples = CounterSamples()
+
+    def read(self, table: ExportTable) -> None:
+        """One table of `schemas`."""
+        if table.schema == COUNTERS:
+            rows = self._samples.read(table)
+            self._tables.rows[COUNTERS] = max(rows, self._tables.rows.get(COUNTERS, 0))
+        else:
+            self._tables.read(table)
+
+    def finish(self, report: Report) -> Report:
+        """The report with the trace, as Metal has it and as other tools have theirs, and the GPUs."""
+        tables, recording = self._tables, self._recording
+        if not tables.rows and not _expects_gpu(recording):
+            return report
+        part = part_that_counts(tables, recording, self._samples.extent)
+        encoders, copying = encoder_sums(tables, part)
+        metal = _metal_trace(tables, self._samples, recording, part, encoders)
+        gpus = tuple(Gpu(_full_name(name), index) for index, name in enumerate(filter(None, part.gpus)))
+        notes = _list_notes(tables, self._samples.skipped, part, metal)
+        return replace(
+            report,
+            metal=metal,
+            trace=_gpu_trace(part, metal, encoders, copying) if encoders else report.trace,
+            gpus=gpus or report.gpus,
+            warnings=(*report.warnings, *notes),
+        )
+
+
+def _expects_gpu(recording: TraceRecording) -> bool:
+    """Whether the recording was one of the GPU, though no table of that was exported, or none that is read."""
+    if any(schema.startswith("metal-") for schema in recording.exported):
+        return True
+    return recording.run is not None and (recording.run.has(INTERVALS) or recording.run.has(COUNTERS))
+
+
+def _full_name(name: str) -> str:
+    """`Apple M1` of `M1`: as the machine itself calls it."""
+    return f"Apple {name}" if _APPLE.match(name) else name
+
+
+def _metal_trace(
+    tables: MetalTables,
+    samples: CounterSamples,
+    recording: TraceRecording,
+    part: CountedPart,
+    encoders: tuple[NamedWork, ...],
+) -> MetalTrace:
+    counted, window, busy, buffers = part.counted, part.window, part.busy, part.buffers
+    has_work, run = tables.rows.get(INTERVALS, 0) > 0, recording.run
+    active = part.active
+    if active is None and has_work:
+        active = union(part.work["start"], part.work["end"])
+    knows_process = has_work and part.target.name is not None
+    working = busy if len(busy) else None
+    pending, idle = buffers.pending(), window - busy
+    by_others = None if active is None else active - busy
+    queue = buffers.queue(window)
+    counters = samples.counters(counted, working)
+    shaders = shader_sums(tables, part)
+    work = part.own_work
+    channels = sum_by_name(tables[INTERVALS].names["channel"].all, work["channel"], work, counted)
+    clocks = state_times(tables[PERFORMANCE], part.gpu)
+    chosen = run.setting("Counter Set") if run is not None else None
+    induced = run.setting("Induced GPU Performance State") if run is not None else None
+    return MetalTrace(
+        span=_to_seconds(counted) or None,
+        device_busy=None if active is None else _to_seconds(active & counted),
+        process_busy=_to_seconds(busy & counted) if knows_process else None,
+        others=_to_seconds(by_others & counted) if knows_process and by_others is not None else None,
+        longest_gap=longest_span(idle) / 1e9 if window.total else None,
+        processes=processes_in(tables, part),
+        channels=tuple(named.work("channel") for named in channels),
+        encoders=tuple(named.work("encoder") for named in encoders),
+        shaders=tuple(named.work("shader") for named in shaders),
+        command_buffers=buffers.times(counted),
+        completion=buffers.completion(counted),
+        latency=buffers.latency(counted),
+        notice=buffers.notice(counted),
+        queue_depth=None if queue is None else queue.mean,
+        queue_most=None if queue is None else queue.most,
+        performance=states_in(clocks, counted, working),
+        thermal=states_in(state_times(tables[THERMAL], "Current"), counted, None),
+        induced=None if induced == _DEFAULT else induced,
+        counters=() if _is_useless(counters) else counters,
+        absent=tuple(
+            _list_absences(
+                recording, tables.rows, {SHADERS: bool(shaders), COUNTERS: not _is_useless(counters)}
+            )
+        ),
+        marked=recording.windows is not None,
+        entries=recording.alignment.entries,
+        window=_to_seconds(window) or None,
+        unsubmitted=None if pending is None else _to_seconds(idle - pending),
+        blocked=None if pending is None or by_others is None else _to_seconds(idle & pending & by_others),
+        over_time=_over_time(part, active, clocks),
+        device=_full_name(part.gpu) if part.gpu else None,
+        window_busy=None if active is None or not window.total else _to_seconds(active & window),
+        counter_set=None if chosen in NO_SET else chosen,
+        guessed=part.target.note if part.target.guessed else None,
+        lost=recording.alignment.loss,
+    )
+
+
+def _gpu_trace(
+    part: CountedPart, metal: MetalTrace, encoders: tuple[NamedWork, ...], copying: float | None
+) -> GpuTrace:
+    """The same in the words of other tools: an encoder is a kernel, the window of the process the span."""
+    busy, idle = part.busy & part.window, part.window.total - (part.busy & part.window).total
+    begin = int(part.window.begins[0]) if len(part.window) else 0
+    before = spans_of([(min(0, begin), begin)])
+    return GpuTrace(
+        "xctrace",
+        tuple(named.kernel() for named in encoders),
+        span=_to_seconds(part.window),
+        busy=_to_seconds(busy),
+        launches=sum(len(named.each) for named in encoders),
+        launch_latency=metal.latency.median if metal.latency is not None else None,
+        starved=metal.unsubmitted * 1e9 / idle if metal.unsubmitted is not None and idle else None,
+        largest_gap=metal.longest_gap,
+        copying=copying,
+        marked=metal.marked,
+        setup_seconds=_to_seconds(part.busy & before) if metal.marked else None,
+    )
+
+
+def _over_time(part: CountedPart, active: Spans | None, clocks: Mapping[str, Spans]) -> MetalOverTime | None:
+    extent = (part.window if len(part.window) else part.counted).extent
+    if extent is None or active is None:
+        return None
+    return MetalOverTime(
+        (extent[1] - extent[0]) / 1e9,
+        slice_shares(active, *extent),
+        slice_shares(part.busy, *extent) if len(part.busy) else (),
+        slice_states(clocks, *extent),
+    )
+
+
+def _to_seconds(spans: Spans) -> float:
+    return spans.total / 1e9
+
+
+def _is_useless(counters: tuple[MetalCounter, ...]) -> bool:
+    """Whether there is nothing among them, or only the counter that always is there, and 0."""
+    return all(counter.name == USELESS and counter.most == 0 for counter in counters)
+
+
+def _list_absences(
+    recording: TraceRecording, rows: Mapping[str, int], told: Mapping[str, bool]
+) -> Iterator[MetalAbsent]:
+    """What is not there. `rows` by schema (0: a table without rows; not there: no table); `told`: what came of some."""
+    for schema, fix in _FIXES.items():
+        if not told.get(schema, rows.get(schema)):
+            yield _explain_absence(recording, rows, schema, fix)
+
+
+def _explain_absence(
+    recording: TraceRecording, rows: Mapping[str, int], schema: str, fix: str
+) -> MetalAbsent:
+    run = recording.run
+    chosen = run.setting("Counter Set") if run is not None else None
+    again = export_line(schema, None if run is None else run.number)
+    if schema == COUNTERS and chosen is not None and chosen in NO_SET:
+        return MetalAbsent(schema, f"it was recorded with Counter Set: {chosen}", fix, "no-counter-set")
+    if schema == SHADERS and run is not None and run.setting("Shader Timeline") == "Disabled":
+        return MetalAbsent(
+            schema, "it was recorded with Shader Timeline: Disabled, so no shader was timed", fix
+        )
+    if schema in recording.left_out:
+        return MetalAbsent(schema, f"the table could not be exported: {recording.left_out[schema]}", again)
+    if rows.get(schema):
+        return MetalAbsent(schema, "none of its rows lies in the part that counts")
+    if schema in rows:
+        return MetalAbsent(schema, "the table has no rows", fix, "no-rows")
+    if run is None or run.has(schema):
+        return MetalAbsent(schema, "the table was not exported", again)
+    return MetalAbsent(schema, "the recording has no such table", fix if schema == COUNTERS else _TEMPLATE)
+
+
+def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[str]:
+    """Sentences, the most important first. `skipped`: samples of counters that were left out."""
+    if part.target.note is not None and tables.rows.get(INTERVALS):
+        yield part.target.note
+    if not metal.marked and metal.span is not None and metal.window is not None:
+        yield (
+            f"nothing is marked: all {format_quantity(metal.span, 's')} count for which the GPU was recorded, of which"
+            f" {format_quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
+        )
+    if part.active is None and metal.device_busy is not None:
+        yield f"without {STATES} the GPU counts as active while any process had work on it"
+    if part.active is not None and (part.busy & part.counted - part.active).total > _UNTOLD * part.busy.total:
+        yield f"{STATES} does not hold all of the time in which the process worked: it may be cut off"
+    if len(part.gpus) > 1:
+        further = ", ".join(name for name in part.gpus if name != part.gpu)
+        yield f"of {plural(len(part.gpus), 'GPU')} {part.gpu} counts, which the process used most; beside it: {further}"
+    if metal.induced is not None:
+        yield f"the GPU was held in the performance state {metal.induced} while it was recorded"
+    skipped += tables.skipped
+    if skipped:
+        yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
+
+
+MOST_NAMES = 512  # names of one kind that are kept apart in a result
+REST = "[more]"
+NO_LABEL = "(no label)"
+
+
+@dataclass(frozen=True)
+class NamedWork:
+    """All work of one name. Times in ns; `busy` is the union, `each` one value per instance."""
+
+    name: str
+    busy: int
+    each: Any
+
+    @property
+    def total(self) -> int:
+        """What may have run side by side, added up."""
+        return int(self.each.sum())
+
+    def work(self, kind: Literal["encoder", "shader", "channel"]) -> MetalWork:
+        """The same as the model has it."""
+        import numpy as np
+
+        return MetalWork(
+            self.name,
+            kind,
+            len(self.each),
+            self.total / 1e9,
+            self.busy / 1e9,
+            float(np.median(self.each)) / 1e9,
+            int(self.each.max()) / 1e9,
+        )
+
+    def kernel(self) -> KernelTime:
+        """The same as other tools' traces have kernels."""
+        work = self.work("encoder")
+        least = int(self.each.min()) / 1e9
+        return KernelTime(
+            Kernel(self.name, (), ()),
+            work.count,
+            work.seconds,
+            work.median or 0.0,
+            least,
+            work.longest or 0.0,
+        )
+
+
+def sum_by_name(
+    names: Sequence[str], which: Any, work: Mapping[str, Any], part: Spans, *, by_encoder: bool = False
+) -> tuple[NamedWork, ...]:
+    """Work by name, largest first: `which` is the number of each interval's name.
+
+    `by_encoder`: intervals of one name and one encoder are one (several pieces, or a vertex and a fragment part).
+    """
+    import numpy as np
+
+    inside = overlap_lengths(work["start"], work["end"], part)
+    counted = inside > 0
+    which, start, end, inside = which[counted], work["start"][counted], work["end"][counted], inside[counted]
+    if not len(which):
+        return ()
+    names, which = _fold_names(names, which, inside)
+    instance = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
+    if by_encoder:
+        encoder = work["encoder"][counted]
+        instance = np.where(encoder == NO_ID, instance, encoder)
+    order = np.argsort(which, kind="stable")
+    cuts = np.flatnonzero(np.r_[True, np.diff(which[order]) != 0, True])
+    sums = []
+    for first, last in pairwise(cuts.tolist()):
+        rows = order[first:last]
+        _, of = np.unique(instance[rows], return_inverse=True)
+        each = np.bincount(of, inside[rows]).astype(np.int64)
+        busy = (union(start[rows], end[rows]) & part).total
+        sums.append(NamedWork(names[int(which[rows[0]])], busy, each))
+    return tuple(sorted(sums, key=lambda named: (-named.total, named.name)))
+
+
+def _fold_names(names: Sequence[str], which: Any, inside: Any) -> tuple[Sequence[str], Any]:
+    """Names as they are; of more than anybody reads the largest, and the rest as one."""
+    import numpy as np
+
+    spent = np.bincount(which, inside, len(names))
+    if np.count_nonzero(spent) <= MOST_NAMES:
+        return names, which
+    largest_first = np.argsort(-spent, kind="stable")
+    rank = np.argsort(largest_first)
+    largest = [names[number] for number in largest_first[: MOST_NAMES - 1]]
+    return [*largest, REST], np.minimum(rank[which], MOST_NAMES - 1)
+
+
+def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWork, ...], float | None]:
+    """The target's work by encoder, and the seconds of the window in which nothing but copies ran (None: no copies).
+
+    The label is that in the list of encoders, joined by `encoder-id`; else the one that the interval itself shows
+    ("command buffer:encoder"); else the channel.
+    """
+    import numpy as np
+
+    work, names, encoders = part.own_work, tables[INTERVALS].names, tables[ENCODERS]
+    listed = encoders.names["label"].all
+    shown = [encoder_name(*_split_label(label)) for label in names["label"].all]
+    channels = [f"{channel} {NO_LABEL}".strip() for channel in names["channel"].all]
+    has_listed = np.array([bool(label) for label in listed] or [False])
+    has_shown = np.array([bool(label) for label in shown] or [False])
+    known = encoders["encoder"] != NO_ID
+    number = look_up(work["encoder"], encoders["encoder"][known], encoders["label"][known])
+    which = np.where(
+        (number >= 0) & has_listed[np.maximum(number, 0)],
+        number,
+        np.where(
+            has_shown[work["label"]],
+            len(listed) + work["label"],
+            len(listed) + len(shown) + work["channel"],
+        ),
+    )
+    table: dict[str, int] = {}
+    place = np.array([table.setdefault(name, len(table)) for name in (*listed, *shown, *channels)] or [0])
+    which = place[which]
+    copies = np.isin(which, [number for name, number in table.items() if "Blit" in name.split()])
+    copying = None
+    if copies.any():
+        rest = union(work["start"][~copies], work["end"][~copies])
+        copying = ((part.busy - rest) & part.window).total / 1e9
+    return sum_by_name(list(table), which, work, part.counted, by_encoder=True), copying
+
+
+def _split_label(shown: str) -> tuple[str, str]:
+    """`Command Buffer 0:Compute Command 0` as label of the command buffer and of the encoder."""
+    buffer, colon, label = shown.partition(":")
+    return (buffer.strip(), label.strip()) if colon else ("", shown)
+
+
+def shader_sums(tables: MetalTables, part: CountedPart) -> tuple[NamedWork, ...]:
+    """The target's shaders, largest first."""
+    table = tables[SHADERS]
+    own = table.where("process", part.target.processes)
+    work = {name: column[own] for name, column in table.arrays().items()}
+    return sum_by_name(table.names["name"].all, work["name"], work, part.counted)
+
+
+def processes_in(tables: MetalTables, part: CountedPart) -> tuple[MetalProcess, ...]:
+    """What each process had on the GPU in the part that counts, busiest first."""
+    processes = _list_processes(tables, part)
+    return tuple(sorted(processes, key=lambda process: (-process.busy, process.name, process.pid or 0)))
+
+
+def _list_processes(tables: MetalTables, part: CountedPart) -> Iterator[MetalProcess]:
+    work = part.work
+    for number, process in enumerate(tables[INTERVALS].names["process"].all):
+        rows = work["process"] == number
+        start, end = work["start"][rows], work["end"][rows]
+        count = int((overlap_lengths(start, end, part.counted) > 0).sum())
+        target = process in part.target.processes
+        if count or target:
+            busy = (union(start, end) & part.counted).total
+            name = process_label(process) if process is None else process.name
+            yield MetalProcess(name, None if process is None else process.pid, busy / 1e9, count, target)
+
+
+def state_times(table: MetalTable, track: str | None) -> dict[str, Spans]:
+    """When each state held; of several tracks on that one, where it is there."""
+    tracks = table.names["track"].all
+    chosen = table.where("track", (track,) if track in tracks else tracks)
+    return {
+        name: table.times(chosen & (table["state"] == number))
+        for number, name in enumerate(table.names["state"].all)
+        if name
+    }
+
+
+def states_in(times: Mapping[str, Spans], part: Spans, busy: Spans | None) -> tuple[MetalState, ...]:
+    """How long each state held in the part that counts, longest first; `busy`: when the process had the GPU."""
+    states = [
+        MetalState(
+            name, (spans & part).total / 1e9, None if busy is None else (spans & part & busy).total / 1e9
+        )
+        for name, spans in times.items()
+    ]
+    return tuple(sorted((state for state in states if state.seconds > 0), key=lambda s: (-s.seconds, s.name)))
