@@ -34,7 +34,6 @@ from profkit.kernels.operations.check import (
 from profkit.kernels.operations.definitions import Call, Draw, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call, run_file
 from profkit.kernels.sweep.device import call_memory, describe_device, free_memory, measure_ceilings, wait_for
-from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.runtime.passes.device_timing import EventTimingError
 
@@ -77,8 +76,6 @@ class Bench:
         if self.device.type == "cuda":
             torch.zeros(1, device=self.device)  # the context is made before anything is timed
             torch.cuda.set_device(self.device)
-        elif self.device.type == "mps" and not torch.backends.mps.is_available():
-            raise RuntimeError("torch sees no MPS device")
 
     def run(
         self, point: GridPoint, implementations: Sequence[str]
@@ -86,9 +83,8 @@ class Bench:
         """For each implementation its name when it begins, with None, and then its result. Raises DeviceError."""
         begin = perf_counter()
         try:
-            if (why := self._memory_refusal(point)) is not None:
-                yield from ((name, CaseResult(point, name, "too large", why)) for name in implementations)
-                return
+            if self.device.type == "cpu":
+                limit_memory(free_memory(self.device), self._share)
             problem = make_problem(point, self.device)
             expected = reference_result(problem)
             second = RepeatedCheck(problem, expected)
@@ -184,12 +180,6 @@ class Bench:
         from profkit.runtime.passes.timing import TimedCalls, time_calls
 
         calls = TimedCalls(call)
-        if self.device.type == "mps":
-            from profkit.runtime.passes.mps_timing import time_on_mps
-
-            return time_on_mps(
-                calls, torch.mps, precision=timing.precision, budget=timing.budget, cold=timing.cold
-            )
         from profkit.runtime.passes.processor import ProcessorWatch
 
         with ProcessorWatch() as calls.watch:
@@ -225,14 +215,6 @@ class Bench:
 
     def _wait(self) -> None:
         wait_for(self.device)
-
-    def _memory_refusal(self, point: GridPoint) -> str | None:
-        """Why the point does not fit. On the CPU what it may take is limited, too: an estimate may be wrong."""
-        free = free_memory(self.device)
-        if self.device.type == "cpu":
-            limit_memory(free, self._share)
-            free = None if free is None else int(free * self._share)
-        return too_large(point, free)
 
     def _recover(self, error: BaseException) -> None:
         """Go on after an error, or raise DeviceError where the device does not answer any more."""
@@ -281,8 +263,7 @@ def make_problem(point: GridPoint, device: torch.device) -> Problem:
 
 def _is_memory(error: BaseException) -> bool:
     message = str(error)
-    # torch's allocators for the CPU and for MPS
-    words = ("not enough memory", "can't allocate memory", "MPS backend out of memory")
+    words = ("not enough memory", "can't allocate memory")  # torch's allocator for the CPU
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(word in message for word in words)
 
 
