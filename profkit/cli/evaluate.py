@@ -195,7 +195,7 @@ def evaluate(
     typed = {**locals(), "compiled": compile, "serial": serial_measure}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
-    from profkit.execution.places.parse import hide_prefixes
+    from profkit.execution.places.kinds import hide_prefixes
     from profkit.generation.clients.keys import without_secrets
     from profkit.kernels.evaluation.journal import read_document, read_request, require_code
     from profkit.kernels.evaluation.request import CODE_FILE, EvaluationOptions, PairOptions, make_request

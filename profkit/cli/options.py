@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
-    from profkit.execution.places.place import ExecutionPlace
+    from profkit.execution.places.kinds import ExecutionPlace
     from profkit.reporting.view import View
 
 
@@ -183,7 +183,7 @@ def places_of(
                 raise UsageError(f"{option} is for another place", "--on ssh:HOST")
         return None
     from profkit.execution.places.files import Sending, read_environment
-    from profkit.execution.places.parse import parse_places
+    from profkit.execution.places.kinds import parse_places
 
     places = parse_places(on)
     for place in places if gpus else ():

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from profkit.core.types import SweepDocument
-    from profkit.execution.places.place import ExecutionPlace
+    from profkit.execution.places.kinds import ExecutionPlace
     from profkit.kernels.sweep.request import SweepRequest
 
 EXAMPLES = """

@@ -38,7 +38,6 @@ OTHERS = {
     "core/files/safe_folder.py",
     "execution/limits.py",
     "execution/places/boot.py",
-    "execution/places/connection.py",
     "execution/places/ray_shell.py",
     "hardware/apple_gpu.py",
     "hardware/gpu_locks.py",

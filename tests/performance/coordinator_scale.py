@@ -40,11 +40,10 @@ from profkit.core.progress import Progress, Silent
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution.child import ChildProcess
 from profkit.execution.job import Batch
-from profkit.execution.places.connection import LOOK_SECONDS, Connection
+from profkit.execution.places.connection import LOOK_SECONDS, Connection, PlaceWorker
 from profkit.execution.places.files import Sending
-from profkit.execution.places.place import ExecutionPlace
-from profkit.execution.places.relay import SLOT_BEAT_SECONDS
-from profkit.execution.places.slot import PlaceWorker
+from profkit.execution.places.kinds import ExecutionPlace
+from profkit.execution.places.there import SLOT_BEAT_SECONDS
 from profkit.kernels.places import PlaceSlots, SlotWork
 from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest
@@ -200,9 +199,6 @@ class SimulatedSlots(PlaceSlots):
         """No slots any more."""
         for worker in self.workers:
             worker.close()
-
-    def let_join(self, *_: object) -> None:  # type: ignore[override]
-        """None is missing."""
 
     def count(self) -> None:
         """A case is done."""

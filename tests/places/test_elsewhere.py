@@ -160,17 +160,6 @@ def assert_nothing_runs(server: Server) -> None:
     assert workloads(server) == []
 
 
-def test_of_a_result_that_is_refused_no_run_is_left(project: Path, tmp_path: Path) -> None:
-    tamper = tmp_path / "tamper"
-    tamper.write_text('#!/bin/sh\n"$@" | sed -u "s#timing-1.log#../../../ev.lg#"\n')
-    tamper.chmod(0o755)
-    on = ("--on", f"prefix:{tamper}", "--on-python", sys.executable)
-    said = profkit("profile", *on, *QUICK, "--", "python", "bench.py", cwd=project)
-    assert said.code == 2
-    assert "tamper sent back is refused" in said.err
-    assert [*(project / "reports").iterdir()] == []
-
-
 def test_a_ctrl_c_ends_it_there_and_what_was_finished_comes_back(sshd: Server, project: Path) -> None:
     running = start(sshd, project, *ON)
     running.send_signal(signal.SIGINT)

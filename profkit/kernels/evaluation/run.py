@@ -22,7 +22,7 @@ from profkit.core.types import UNDECIDED, EvaluationDocument, EvaluationTest, Te
 from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
 from profkit.execution.journal import Journal
-from profkit.execution.places.relay import OUT
+from profkit.execution.places.there import OUT
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.campaign import Campaign, Code, open_campaign, resume_line, update_outcome
 from profkit.kernels.devices import device_names
@@ -114,7 +114,7 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
         Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
         for _, group in groupby(left, key=lambda test: test.operation)
     ]
-    campaign.do(pool, FifoQueue(batches), elsewhere, campaign.tick)
+    campaign.do(pool, FifoQueue(batches), campaign.tick)
 
 
 def update_result(

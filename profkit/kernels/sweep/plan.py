@@ -8,7 +8,7 @@ from typing import Any
 
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import CaseResult, GridPoint
-from profkit.execution.places.place import ExecutionPlace
+from profkit.execution.places.kinds import ExecutionPlace
 from profkit.kernels.operations.check import CHUNK
 from profkit.kernels.operations.operation import DTYPES
 from profkit.kernels.operations.registry import OPERATIONS
@@ -69,7 +69,6 @@ def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> 
         "bytes": needed_bytes(largest),
         "free_bytes": free,
         "too_large": sum(len(grid.implementations_of(point.operation)) for point in skipped),
-        "costs": [place.cost for place in places if place.cost is not None],
     }
 
 
@@ -98,7 +97,6 @@ def plan_text(plan: dict[str, Any]) -> str:
     ]
     if plan["too_large"]:
         lines.append(f"  {plural(plan['too_large'], 'case')} will not fit into the memory, and be skipped")
-    lines += [f"  {'cost':<16} {cost}" for cost in plan["costs"]]
     return "\n".join(lines) + "\n"
 
 

@@ -104,7 +104,7 @@ def _measure(
     before = f", {known} known already" if known else ""
     detail = f"{plural(cases, 'case')} to measure, {left()}{before}"
     campaign.begin("sweep", detail, cases, lambda: f"{campaign.settled} of {cases} cases, {left()}")
-    campaign.do(pool, PointQueue(work, COMPILED, pool.serving, precompile), elsewhere, campaign.tick)
+    campaign.do(pool, PointQueue(work, COMPILED, pool.serving, precompile), campaign.tick)
 
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:

@@ -6,6 +6,7 @@ and only once: what makes two machines go away is more likely the work.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from profkit.core.codec import is_finite_number
-from profkit.core.errors import UsageError
+from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
-from profkit.execution.places.files import Sending, Tree
-from profkit.execution.places.place import ExecutionPlace
-from profkit.execution.places.received import ReceivedFiles
+from profkit.execution.places.files import ReceivedFiles, Sending, Tree
+from profkit.execution.places.kinds import ExecutionPlace
 
 _T = TypeVar("_T")
 _CALLS = {"begin": (str, str), "tick": (float,), "move": (str,), "end": (str,), "note": (str,)}
@@ -61,47 +61,55 @@ def try_places(
 
 
 def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None) -> Json:
-    """Carry out the errand; files that come back go into `arrived`. The result."""
-    with TemporaryFolder("place") as folder:
+    """Carry out the errand; files that come back go into `arrived`, those of a fault, too. The result."""
+    with TemporaryFolder("place") as folder, contextlib.ExitStack() as ends:
         connection = Connection(place, Path(folder, "log"), errand.sending.python)
-        files = ReceivedFiles(arrived, errand.parts, place.title) if arrived is not None else None
+        ends.callback(connection.close)
+        files = None
+        if arrived is not None:
+            files = ReceivedFiles(arrived, errand.parts, place.title)
+            ends.callback(files.close)
+        progress.begin("connect", place.title)
+        connection.open(progress)
+        version = ".".join(map(str, connection.hello.version))
+        progress.end(f"{place.title}: Python {version}")
+        connection.start(
+            f"profkit.profiling.elsewhere.at_place:{errand.function}",
+            errand.data,
+            work=errand.work,
+            name=errand.name,
+            env=errand.sending.env,
+            progress=progress,
+        )
         try:
-            _connect(connection, errand, progress)
-            connection.start(
-                f"profkit.profiling.elsewhere.at_place:{errand.function}",
-                errand.data,
-                work=errand.work,
-                name=errand.name,
-                env=errand.sending.env,
-            )
-            for event in connection.events():
-                if event["event"] == "progress":
-                    _show(event, place.title, progress)
-                elif event["event"] in ("file", "data") and files is not None:
-                    files.take(event)
-                elif event["event"] == "result":
-                    if files is not None:
-                        files.finish()
-                    if connection.ended_because:
-                        progress.note(connection.ended_because)
-                    return event.get("value")
-                else:
-                    raise PlaceLost(f"{place.title} said {event['event'][:40]!r}, which was not asked")
-            raise PlaceLost(f"{place.title} said no result")
-        finally:
+            value = _listen(connection, files, progress)
+        except (PlaceLost, UnreadableReport):
+            raise
+        except ProfkitError:
             if files is not None:
-                files.close()
-            connection.close()
+                files.finish()
+            raise
+        if files is not None:
+            files.finish()
+        return value
 
 
-def _connect(connection: Connection, errand: Errand, progress: Progress) -> None:
-    if connection.place.cost is not None:
-        progress.note(connection.place.cost)
-    progress.begin("connect", connection.place.title)
-    connection.open(progress)
-    version = ".".join(map(str, connection.hello.version))
-    progress.end(f"{connection.place.title}: Python {version}")
-    connection.stage(errand.work, progress)
+def _listen(connection: Connection, files: ReceivedFiles | None, progress: Progress) -> Json:
+    """The result, and until then progress and the files that come."""
+    title = connection.place.title
+    for event in connection.events():
+        if event["event"] == "progress":
+            _show(event, title, progress)
+        elif event["event"] == "data" and files is not None:
+            files.take(event)
+        elif event["event"] == "result":
+            if connection.ended_because:
+                progress.note(connection.ended_because)
+            value: Json = event.get("value")
+            return value
+        else:
+            raise PlaceLost(f"{title} said {event['event'][:40]!r}, which was not asked")
+    raise PlaceLost(f"{title} said no result")
 
 
 def _show(event: Mapping[str, Any], title: str, progress: Progress) -> None:

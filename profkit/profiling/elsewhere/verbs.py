@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -30,9 +30,8 @@ from profkit.core.run_folder import (
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Plan, RunDocument, Workload
 from profkit.execution.places.connection import PlaceLost, PlaceUnreachable
-from profkit.execution.places.files import Sending, workload_tree
-from profkit.execution.places.place import ExecutionPlace
-from profkit.execution.places.received import RUN_PARTS, refused_with
+from profkit.execution.places.files import RUN_PARTS, Sending, refused_with, workload_tree
+from profkit.execution.places.kinds import ExecutionPlace
 from profkit.profiling.elsewhere.errand import Errand, do_errand, try_places
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import (
@@ -83,26 +82,9 @@ def plan_elsewhere(
     def ask(place: ExecutionPlace) -> Plan:
         answer = do_errand(errand, place, progress, None)
         with refused_with(place.title):
-            plan = from_plain_data(Plan, answer, "the plan")
-        return replace(plan, notes=(*plan.notes, *_costs(plan, place)))
+            return from_plain_data(Plan, answer, "the plan")
 
     return try_places(places, ask, lambda: make_plan(options), progress)
-
-
-def _costs(plan: Plan, place: ExecutionPlace) -> Iterator[str]:
-    """What the passes of a plan may cost at a place that is rented; an upper limit stands in its own sentence."""
-    if place.rent is None or place.cost is None:
-        return
-    passes = [planned for planned in plan.passes if planned.skipped is None]
-    seconds = sum(planned.seconds for planned in passes if planned.seconds is not None)
-    times = sum(planned.cost or 0.0 for planned in passes if planned.seconds is None)
-    sums = [
-        f"about {seconds * place.rent.price:.2g} $" if seconds else "",
-        f"about {times * place.rent.price:.2g} $ for each second that a plain run takes" if times else "",
-    ]
-    if any(sums):
-        yield f"These passes: {', and '.join(filter(None, sums))}, beside the container's start."
-    yield f"{place.cost}."
 
 
 def record_elsewhere(

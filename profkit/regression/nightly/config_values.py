@@ -225,7 +225,7 @@ def backend(value: YamlValue, key: str) -> str:
 
 def places(value: YamlValue, key: str) -> str:
     """Where it runs, as `--on` takes it."""
-    from profkit.execution.places.parse import parse_places
+    from profkit.execution.places.kinds import parse_places
 
     given = text(value, key)
     try:

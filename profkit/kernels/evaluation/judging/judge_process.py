@@ -13,7 +13,7 @@ from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.types import EvaluationTest, Json, MeasuredCeilings, TestResult
 from profkit.execution.client import WorkerCommand
 from profkit.execution.job import JobOutcome, JobStatus
-from profkit.execution.places.place import words_of
+from profkit.execution.places.kinds import words_of
 from profkit.kernels.devices import check_device
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings
 
