@@ -10,7 +10,6 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from profkit.kernels.evaluation.enabling import enable as enable
     from profkit.profiling.api import load as load
-    from profkit.profiling.api import load_all as load_all
     from profkit.runtime.passes.benchmark import benchmark as benchmark
     from profkit.runtime.region import region as region
 
@@ -18,7 +17,6 @@ _LAZY = {
     "region": "profkit.runtime.region",
     "benchmark": "profkit.runtime.passes.benchmark",
     "load": "profkit.profiling.api",
-    "load_all": "profkit.profiling.api",
     "enable": "profkit.kernels.evaluation.enabling",
 }
 

@@ -17,7 +17,7 @@ from profkit.core.types import SampleSet
 from profkit.hardware import nvml
 from profkit.runtime.passes.device_samples import DeviceCalls, open_clock
 from profkit.runtime.passes.device_timing import DeviceWatch, time_on_device
-from profkit.runtime.region.cuda_driver import CudaDriver
+from profkit.runtime.region.cuda import CudaDriver
 from tests.simulated_clock import put_in_place
 
 SOURCES = Path(__file__).parent / "stand_ins" / "cuda"

@@ -32,20 +32,17 @@ M3_MAX: dict[str, str] = {
     "sysctl.proc_translated": "0",
 }
 CALM = {
-    "pmset -g therm": "Note: No thermal warning level has been recorded\n"
-    "Note: No performance warning level has been recorded\nNote: No CPU power status has been recorded\n",
     "pmset -g": "System-wide power settings:\nCurrently in use:\n standby              1\n lowpowermode         0\n",
     "pmset -g batt": "Now drawing from 'AC Power'\n -InternalBattery-0 (id=1)\t95%; charged; present: true\n",
     "notifyutil -g com.apple.system.thermalpressurelevel": "com.apple.system.thermalpressurelevel 0\n",
 }
 IOREG = "ioreg -r -c IOAccelerator -d 1 -a"
-DISPLAYS = "system_profiler SPDisplaysDataType -json"
 
 
 def accelerator(
     model: str | bytes | None, cores: int | bytes | None, kind: str = "AGXAcceleratorG15X"
 ) -> dict[str, Any]:
-    """One entry of ioreg's list; the values that are None are left out, as on Intel Macs."""
+    """One entry of ioreg's list; the values that are None are left out."""
     entry: dict[str, Any] = {"IOClass": kind, "IORegistryEntryName": kind}
     entry |= {"model": model} if model is not None else {}
     entry |= {"gpu-core-count": cores} if cores is not None else {}

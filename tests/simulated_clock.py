@@ -31,8 +31,8 @@ SIMULATED = f"""
 import time
 clock = SimulatedClock()
 time.perf_counter, time.sleep = clock.read, clock.sleep
-from profkit.runtime.passes.processor_wait import ProcessorWatch
-from profkit.runtime.reference_loop import ReferenceLoop
+from profkit.runtime.passes.processor import ProcessorWatch
+from profkit.runtime.passes.processor import ReferenceLoop
 ProcessorWatch.waited = lambda *_: False
 ReferenceLoop.run_if_due = lambda _: None  # arithmetic takes no simulated time
 """

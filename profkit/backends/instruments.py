@@ -16,7 +16,7 @@ from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_comman
 from profkit.profilers.xctrace.export import TOC, export_argv
 from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profilers.xctrace.report import REGION_TABLES, read_exports
-from profkit.runtime.passes.read_records import read_records
+from profkit.runtime.passes.read import read_records
 
 EXPORT_SECONDS = 1800.0  # of one recording: a dozen tables, of which a large one takes minutes
 

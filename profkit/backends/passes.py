@@ -29,8 +29,7 @@ from profkit.core.types import (
 from profkit.profilers.cprofile.read import read_cprofile, read_pass_notes
 from profkit.profilers.stacks.read import read_stacks
 from profkit.runtime.passes.command import host_command, sampling_environment
-from profkit.runtime.passes.read_records import read_records
-from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
+from profkit.runtime.passes.read import read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
 ALL_PASSES: tuple[PassName, ...] = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")

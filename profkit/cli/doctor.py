@@ -86,7 +86,7 @@ def doctor(
     elif elsewhere is None:
         checks = diagnose(backend, progress_for(quiet=quiet))
     else:
-        from profkit.profiling.elsewhere.verbs import diagnose_elsewhere
+        from profkit.profiling.elsewhere import diagnose_elsewhere
 
         checks = diagnose_elsewhere(backend, *elsewhere, progress_for(quiet=quiet))
     if format is OutputFormat.json:

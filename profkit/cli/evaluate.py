@@ -334,7 +334,7 @@ def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, d
 
         print_result(evaluation_text(document, folder))
     else:
-        from profkit.reporting.views.evaluation import view
+        from profkit.reporting.views.kernels.evaluation import view
 
         print_view(view(document, folder), format, details=details)
 

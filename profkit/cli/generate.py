@@ -197,6 +197,6 @@ def _show(document: GenerationDocument, folder: Path, format: OutputFormat, *, d
 
         print_result(generation_text(document, folder))
     else:
-        from profkit.reporting.views.generation import view
+        from profkit.reporting.views.kernels.generation import view
 
         print_view(view(document, folder), format, details=details)

@@ -145,7 +145,7 @@ def profile(
         if elsewhere is None:
             planned = make_plan(options)
         else:
-            from profkit.profiling.elsewhere.verbs import plan_elsewhere
+            from profkit.profiling.elsewhere import plan_elsewhere
 
             planned = plan_elsewhere(options, *elsewhere, progress)
         if format is OutputFormat.json:
@@ -156,7 +156,7 @@ def profile(
     if elsewhere is None:
         document, folder = profile_workload(options, progress)
     else:
-        from profkit.profiling.elsewhere.verbs import profile_elsewhere
+        from profkit.profiling.elsewhere import profile_elsewhere
 
         document, folder = profile_elsewhere(options, *elsewhere, progress)
     if document.state == "interrupted":

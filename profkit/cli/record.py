@@ -89,7 +89,7 @@ def record(
     if elsewhere is None:
         left = record_report(options, progress_for(quiet=quiet))
     else:
-        from profkit.profiling.elsewhere.verbs import record_elsewhere
+        from profkit.profiling.elsewhere import record_elsewhere
 
         left = record_elsewhere(options, *elsewhere, progress_for(quiet=quiet))
     if format is OutputFormat.json:

@@ -1,4 +1,4 @@
-"""`profkit report`: what is known of a run, in the form that somebody else reads: people, CI, viewers of traces."""
+"""`profkit report`: what is known of a run, in the form that somebody else reads: people or CI."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ Example:  profkit report reports/20261120-054700-gated_mlp-cpu --format html --o
 
 In GitHub Actions:  profkit report RUN --format markdown >> "$GITHUB_STEP_SUMMARY"
 
-perfetto opens at ui.perfetto.dev (or chrome://tracing), speedscope at speedscope.app; both work in the browser, and
-nothing leaves your machine. A report judges and does not gate: for an exit code by the verdicts, profkit check.
+A report judges and does not gate: for an exit code by the verdicts, profkit check.
 """
 
 
@@ -28,8 +27,6 @@ class ReportFormat(str, Enum):
     markdown = "markdown"
     json = "json"
     junit = "junit"
-    perfetto = "perfetto"
-    speedscope = "speedscope"
 
     def __str__(self) -> str:
         return self.value
@@ -67,7 +64,7 @@ def report(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
-    """Write what is known of runs or reports as HTML, Markdown, JSON, JUnit, or for a viewer of traces."""
+    """Write what is known of runs or reports as HTML, Markdown, JSON or JUnit."""
     import sys
 
     from profkit.cli import print_fault

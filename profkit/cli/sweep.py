@@ -230,7 +230,7 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.to_plain_data(document)}
         print_result(json.dumps(whole, allow_nan=False, indent=1))
     else:
-        from profkit.reporting.views.sweep import view
+        from profkit.reporting.views.kernels.sweep import view
 
         print_view(view(document, folder), format, details=details)
 

@@ -24,8 +24,8 @@ from profkit.analysis.generation import (
 from profkit.core.codec import to_plain_data
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts
-from profkit.reporting.views.cases import percent, speedup_text
-from profkit.reporting.views.generation.text import (
+from profkit.reporting.views.kernels.cases import percent, speedup_text
+from profkit.reporting.views.kernels.generation import (
     STOPPED,
     asked_model,
     continue_line,

@@ -32,7 +32,7 @@ from profkit.kernels.evaluation.judging.judge_process import check_tests
 from profkit.kernels.evaluation.sources.names import OperationDescription, encode_name
 from profkit.kernels.evaluation.sources.text import SUFFIX
 from profkit.kernels.generation_document import FILE, generation_text
-from profkit.reporting.views.generation.text import resume_line as resume_text
+from profkit.reporting.views.kernels.generation import resume_line as resume_text
 
 WRITE_SECONDS = 5.0  # between two versions of the page while it goes on
 LOOK_SECONDS = 0.2

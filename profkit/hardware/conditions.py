@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from profkit.core.types import DeviceMoment, Disturbance, Moment
-from profkit.hardware import container, macos, tree
-from profkit.hardware.gpu import call_with_timeout
-from profkit.hardware.gpu_devices import list_devices, visible_devices
+from profkit.core.formatting import plural
+from profkit.core.tables import judge_rows
+from profkit.core.types import Check, DeviceMoment, Disturbance, Moment
+from profkit.hardware import machine, macos, system
+from profkit.hardware.gpu import call_with_timeout, list_devices, visible_devices
 from profkit.hardware.machine import usable_cores
 from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
+from profkit.hardware.system import superuser_command
 
 _ROOT = Path("/")
 _WORK_SECONDS = 1e-3
@@ -77,11 +79,7 @@ class MachineConditions:
     stolen: float | None = None  # share that the hypervisor gave to other guests
     jitter: Jitter | None = None
     governor: str | None = None
-    turbo: bool | None = None
-    smt: bool | None = None
-    aslr: int | None = None  # kernel.randomize_va_space: 0, 1 or 2
     memory: int | None = None  # bytes that may still be taken
-    swapped: int | None = None  # pages moved to or from swap in the window
     on_battery: bool | None = None
     slowed: tuple[str, ...] | None = None  # why the system holds all clocks down; None where it does not tell
 
@@ -89,7 +87,7 @@ class MachineConditions:
 def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineConditions:
     """Look at the machine for `window` seconds, a part of which measures the jitter of fixed work.
 
-    On a recorded tree nothing moves: what needs two looks (others, stolen, swapped) and the jitter are None.
+    On a recorded tree nothing moves: what needs two looks (others, stolen) and the jitter are None.
     """
     live = root == _ROOT
     mac = live and platform.system() == "Darwin"
@@ -105,18 +103,14 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineCondition
     first = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq"
     return MachineConditions(
         cores=max(1, len(cores)),
-        quota=container.read_limits(root).cpus,
+        quota=machine.read_limits(root).cpus,
         load=read_load(root),
         pressure=read_pressure(root),
         others=min(1.0, max(0.0, after.busy - before.busy - ours) / passed) if passed > 0 else None,
         stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 and not mac else None,
         jitter=jitter,
-        governor=tree.read_text(root, f"{first}/scaling_governor") or None,
-        turbo=_read_turbo(root),
-        smt=_as_bool(tree.read_number(root, "sys/devices/system/cpu/smt/active")),
-        aslr=tree.read_number(root, "proc/sys/kernel/randomize_va_space"),
-        memory=container.available_memory(root),
-        swapped=max(0, after.swapped - before.swapped) if passed > 0 and not mac else None,
+        governor=system.read_text(root, f"{first}/scaling_governor") or None,
+        memory=machine.available_memory(root),
         on_battery=_on_battery(root) if power is None else power.source == "battery",
         slowed=None if power is None or power.pressure is None else power.slowed,
     )
@@ -207,30 +201,27 @@ def _seconds_waited(disturbance: Disturbance) -> float:
 
 @dataclass(frozen=True)
 class _ActivityCounters:
-    """Counters of /proc/stat in clock ticks over all cores, and swapped pages; all since boot."""
+    """Counters of /proc/stat in clock ticks over all cores since boot."""
 
     busy: int = 0
     stolen: int = 0
     total: int = 0
-    swapped: int = 0
 
 
 def _read_activity(root: Path) -> _ActivityCounters:
     if root == _ROOT and platform.system() == "Darwin":
         return _read_activity_macos()
-    first = (tree.read_text(root, "proc/stat") or "").split("\n", 1)[0].split()
+    first = (system.read_text(root, "proc/stat") or "").split("\n", 1)[0].split()
     # user nice system idle iowait irq softirq steal (proc(5)); guest time is already inside user
     ticks = [int(word) for word in first[1:9] if word.isdigit()]
     if not first or first[0] != "cpu" or len(ticks) < 8:
         return _ActivityCounters()
-    pages = tree.parse_fields(tree.read_text(root, "proc/vmstat"), " ")
-    swapped = sum(int(pages[name]) for name in ("pswpin", "pswpout") if pages.get(name, "").isdigit())
-    user, nice, system, _idle, _iowait, irq, softirq, steal = ticks
-    return _ActivityCounters(user + nice + system + irq + softirq, steal, sum(ticks), swapped)
+    user, nice, kernel, _idle, _iowait, irq, softirq, steal = ticks
+    return _ActivityCounters(user + nice + kernel + irq + softirq, steal, sum(ticks))
 
 
 def _read_activity_macos() -> _ActivityCounters:
-    """The same by psutil, from the kernel's host_statistics. What it calls swapped are file pages, too: left out."""
+    """The same by psutil, from the kernel's host_statistics."""
     try:
         import psutil  # here: heavy
 
@@ -259,12 +250,12 @@ def read_load(root: Path = _ROOT) -> float | None:
         with contextlib.suppress(OSError, AttributeError):
             return os.getloadavg()[0]
         return None
-    return _parse_first_number((tree.read_text(root, "proc/loadavg") or "").split())
+    return _parse_first_number((system.read_text(root, "proc/loadavg") or "").split())
 
 
 def read_pressure(root: Path = _ROOT) -> float | None:
     """avg10 of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off."""
-    for line in (tree.read_text(root, "proc/pressure/cpu") or "").splitlines():
+    for line in (system.read_text(root, "proc/pressure/cpu") or "").splitlines():
         if line.startswith("some "):
             return _parse_first_number([word[6:] for word in line.split() if word.startswith("avg10=")])
     return None
@@ -272,7 +263,7 @@ def read_pressure(root: Path = _ROOT) -> float | None:
 
 def _read_stalled(root: Path) -> float | None:
     """Seconds since boot in which some task waited for a core: `total` of the same line, which is in microseconds."""
-    for line in (tree.read_text(root, "proc/pressure/cpu") or "").splitlines():
+    for line in (system.read_text(root, "proc/pressure/cpu") or "").splitlines():
         if line.startswith("some "):
             total = _parse_first_number([word[6:] for word in line.split() if word.startswith("total=")])
             return None if total is None else total / 1e6
@@ -286,21 +277,10 @@ def _parse_first_number(words: list[str]) -> float | None:
         return None
 
 
-def _read_turbo(root: Path) -> bool | None:
-    """Whether clocks above the nominal one are allowed; two drivers tell it in two ways."""
-    off = _as_bool(tree.read_number(root, "sys/devices/system/cpu/intel_pstate/no_turbo"))
-    boost = _as_bool(tree.read_number(root, "sys/devices/system/cpu/cpufreq/boost"))
-    return boost if off is None else not off
-
-
-def _as_bool(value: int | None) -> bool | None:
-    return None if value is None else value != 0
-
-
 def _on_battery(root: Path) -> bool | None:
     """True on a laptop whose mains adapter is there but not plugged in; None without an adapter to ask."""
     for name in ("AC", "AC0", "ACAD", "ADP0", "ADP1"):
-        online = tree.read_number(root, f"sys/class/power_supply/{name}/online")
+        online = system.read_number(root, f"sys/class/power_supply/{name}/online")
         if online is not None:
             return online == 0
     return None
@@ -317,7 +297,7 @@ def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
         load=read_load(root),
         pressure=read_pressure(root),
         clock=_mean_clock(root, cores),
-        governor=tree.read_text(root, governor) or None,
+        governor=system.read_text(root, governor) or None,
         temperature=_read_temperature(root),
         throttled=_throttle_count(root, cores),
         devices=(call_with_timeout(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) or ())
@@ -339,7 +319,7 @@ def _read_moment_macos(when: str, devices: bool) -> Moment:
 def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
     """Mean over the cores, in Hz; the files are in kHz."""
     place = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
-    frequencies = [tree.read_number(root, place.format(core)) for core in cores]
+    frequencies = [system.read_number(root, place.format(core)) for core in cores]
     known = [kilohertz * 1e3 for kilohertz in frequencies if kilohertz]
     return sum(known) / len(known) if known else None
 
@@ -348,7 +328,7 @@ def _read_temperature(root: Path) -> float | None:
     """Of the hottest zone, in degrees Celsius; the files are in thousandths."""
     zones = (f"sys/class/thermal/thermal_zone{number}" for number in range(_MOST_THERMAL_ZONES))
     values = [
-        tree.read_number(root, f"{zone}/temp") for zone in takewhile(lambda z: (root / z).is_dir(), zones)
+        system.read_number(root, f"{zone}/temp") for zone in takewhile(lambda z: (root / z).is_dir(), zones)
     ]
     return max((value / 1e3 for value in values if value and 0 < value < 150_000), default=None)
 
@@ -356,7 +336,7 @@ def _read_temperature(root: Path) -> float | None:
 def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:
     """Times that the cores slowed themselves for heat since the machine was started (Intel only)."""
     place = "sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
-    answers = [tree.read_number(root, place.format(core)) for core in cores]
+    answers = [system.read_number(root, place.format(core)) for core in cores]
     counts = [count for count in answers if count is not None]
     return sum(counts) if counts else None
 
@@ -385,3 +365,44 @@ def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
                 )
             )
     return tuple(sorted(moments, key=lambda device: device.index))
+
+
+# ------------------------------------------------------------ the doctor's checks
+
+GIB = 1 << 30
+
+
+def noise_checks(root: Path = Path("/"), window: float = 0.5) -> tuple[Check, ...]:
+    """Look at the machine for about `window` seconds and judge what is seen."""
+    return judge_conditions(read_conditions(root, window))
+
+
+def judge_conditions(seen: MachineConditions) -> tuple[Check, ...]:
+    """One check for each condition the machine tells; what it does not tell has none."""
+    threads = max(1, int(seen.quota or 0))
+    more = {
+        "load_told": _describe_load(seen),
+        "load_share": None if seen.load is None else seen.load / seen.cores,
+        "stolen_percent": None if seen.stolen is None else 100 * seen.stolen,
+        "longer_percent": None if seen.jitter is None else 100 * seen.jitter.spread,
+        "fastest_ms": None if seen.jitter is None else 1e3 * seen.jitter.fastest,
+        "quota_share": None if seen.quota is None else seen.quota / seen.cores,
+        "threads": threads,
+        "core_range": "0" if threads == 1 else f"0-{threads - 1}",
+        "gib": None if seen.memory is None else seen.memory / GIB,
+        "held": "; ".join(seen.slowed or ()),
+        "steady": seen.governor == "performance",
+        "fix_clock": superuser_command("cpupower frequency-set -g performance"),
+    }
+    return tuple(judge_rows(Path(__file__).with_name("checks.yaml"), "noise", seen, more))
+
+
+def _describe_load(seen: MachineConditions) -> str:
+    parts: list[str] = []
+    if seen.others is not None:
+        parts.append(f"other processes use {100 * seen.others:.0f} % of the cores")
+    if seen.pressure is not None:
+        parts.append(f"tasks waited for a core in {seen.pressure:.1f} % of the last 10 s")
+    if seen.load is not None:
+        parts.append(f"load {seen.load:.2f} on {plural(seen.cores, 'core')}")
+    return "; ".join(parts)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import os
 import platform
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from profkit.core.types import Machine
-from profkit.hardware import container, tree
+from profkit.hardware import system
+from profkit.hardware.macos import available_memory_macos
 from profkit.hardware.processor import CacheReport, Processor, read_caches, read_processor
 from profkit.hardware.system import python_name
 
@@ -29,15 +32,15 @@ def read_machine(root: Path = _ROOT) -> Machine:
     allowed = usable_cores(root)
     processor = read_processor(root, allowed[0] if allowed else 0)
     report, virtual = _read_caches_and_guest(root, processor, allowed)
-    limits = container.read_limits(root)
+    limits = read_limits(root)
     cores = max(1, len(allowed))
     if limits.cpus is not None:
         cores = min(cores, max(1, math.floor(limits.cpus)))
     frequency = f"sys/devices/system/cpu/cpu{allowed[0] if allowed else 0}/cpufreq"
-    highest = tree.read_number(root, f"{frequency}/cpuinfo_max_freq")
+    highest = system.read_number(root, f"{frequency}/cpuinfo_max_freq")
     return Machine(
-        system=tree.read_text(root, "proc/sys/kernel/ostype") or platform.system(),
-        release=tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
+        system=system.read_text(root, "proc/sys/kernel/ostype") or platform.system(),
+        release=system.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
         architecture=_read_architecture(root, processor),
         cpu=processor.name,
         vendor=processor.vendor,
@@ -48,7 +51,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
         caches=report.caches,
         memory_bytes=_read_memory(root, limits),
         virtual=virtual,
-        governor=tree.read_text(root, f"{frequency}/scaling_governor") or None,
+        governor=system.read_text(root, f"{frequency}/scaling_governor") or None,
         max_mhz=highest / 1000 if highest else None,  # the file is in kHz
         python=python_name(),
         features=processor.features,
@@ -67,26 +70,26 @@ def cache_warnings(root: Path = _ROOT) -> tuple[str, ...]:
 
 def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
     """Numbers of the logical processors this process may run on; empty where the system does not tell."""
-    status = tree.parse_fields(tree.read_text(root, "proc/self/status"))
-    listed = tree.parse_core_list(status.get("Cpus_allowed_list"))
+    status = system.parse_fields(system.read_text(root, "proc/self/status"))
+    listed = system.parse_core_list(status.get("Cpus_allowed_list"))
     if listed:
         return listed
     if root == _ROOT:
         return tuple(range(os.cpu_count() or 1))
-    return tree.parse_core_list(tree.read_text(root, "sys/devices/system/cpu/online"))
+    return system.parse_core_list(system.read_text(root, "sys/devices/system/cpu/online"))
 
 
 def _read_caches_and_guest(
     root: Path, processor: Processor, allowed: tuple[int, ...]
 ) -> tuple[CacheReport, str | None]:
-    above, around = container.find_hypervisor(root, processor.flags), container.container_kind(root)
+    above, around = find_hypervisor(root, processor.flags), container_kind(root)
     virtual = f"{around} in {above}" if around and above else around or above
     # A container alone changes nothing about CPUID: only a hypervisor's word is doubted.
     return read_caches(root, processor, allowed, above is not None), virtual
 
 
 def _read_architecture(root: Path, processor: Processor) -> str:
-    architecture = tree.read_text(root, "proc/sys/kernel/arch")  # since Linux 6.1
+    architecture = system.read_text(root, "proc/sys/kernel/arch")  # since Linux 6.1
     if architecture:
         return architecture
     if root != _ROOT and processor.vendor != "unknown":
@@ -94,7 +97,159 @@ def _read_architecture(root: Path, processor: Processor) -> str:
     return platform.machine()
 
 
-def _read_memory(root: Path, limits: container.CgroupLimits) -> int:
-    words = tree.parse_fields(tree.read_text(root, "proc/meminfo")).get("MemTotal", "").split()
+def _read_memory(root: Path, limits: CgroupLimits) -> int:
+    words = system.parse_fields(system.read_text(root, "proc/meminfo")).get("MemTotal", "").split()
     total = int(words[0]) * 1024 if words and words[0].isdigit() else 0  # 0 is the model's "not told"
     return min(total, limits.memory) if limits.memory and total else limits.memory or total
+
+
+# ------------------------------------------------------------ containers and hypervisors
+
+UNLIMITED = 1 << 60  # cgroup v1 writes "no limit" as the largest page-aligned signed number
+_CONTAINER_WORDS = ("kubepods", "docker", "podman", "libpod", "lxc", "containerd", "garden")
+# What firmware calls itself; the product name of a bare-metal cloud server ends in `.metal`.
+_FIRMWARE_WORDS = {
+    "qemu": "qemu",
+    "kvm": "kvm",
+    "vmware": "vmware",
+    "innotek": "virtualbox",
+    "virtualbox": "virtualbox",
+    "xen": "xen",
+    "amazon ec2": "kvm",
+    "google compute": "kvm",
+    "openstack": "kvm",
+    "microsoft corporation virtual machine": "hyper-v",
+    "parallels": "parallels",
+    "apple virtualization": "apple",
+}
+_CLOCK_WORDS = {"kvm-clock": "kvm", "hyperv": "hyper-v", "xen": "xen"}
+
+
+@dataclass(frozen=True)
+class CgroupLimits:
+    """The control group's limits: `cpus` in cores' worth of time, memory in bytes; None means no limit."""
+
+    cpus: float | None = None
+    memory: int | None = None
+    memory_used: int | None = None
+
+
+def read_limits(root: Path = Path("/")) -> CgroupLimits:
+    """The tightest limit of this process's control group and all groups above it (cgroup v1 and v2)."""
+    cpus: list[float] = []
+    memory: list[int] = []
+    used: int | None = None
+    for folder in _group_folders(root, "cpu"):
+        share = _quota_v2(system.read_text(root, f"{folder}/cpu.max")) or _quota_v1(root, folder)
+        if share is not None:
+            cpus.append(share)
+    for folder in _group_folders(root, "memory"):
+        for name, usage in (
+            ("memory.max", "memory.current"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ):
+            limit = system.read_number(root, f"{folder}/{name}")
+            if limit is not None and 0 < limit < UNLIMITED:
+                if not memory or limit < min(memory):
+                    used = system.read_number(root, f"{folder}/{usage}")
+                memory.append(limit)
+    return CgroupLimits(min(cpus, default=None), min(memory, default=None), used)
+
+
+def available_memory(root: Path = Path("/")) -> int | None:
+    """Bytes this process may still take: what the kernel calls available, within the group's limit."""
+    if root == Path("/") and platform.system() == "Darwin":
+        return available_memory_macos()
+    line = system.parse_fields(system.read_text(root, "proc/meminfo")).get("MemAvailable", "").split()
+    free = int(line[0]) * 1024 if line and line[0].isdigit() else None
+    limits = read_limits(root)
+    if limits.memory is None:
+        return free
+    left = max(0, limits.memory - (limits.memory_used or 0))
+    return left if free is None else min(free, left)
+
+
+def find_hypervisor(root: Path, flags: frozenset[str]) -> str | None:
+    """The hypervisor this system is a guest of, `hypervisor` where it is unnamed, None on bare metal.
+
+    `flags` are the processor's feature flags. On Arm no flag tells a guest, so only firmware, the device tree
+    or the clock can say it; a guest that hides all three reads as bare metal.
+    """
+    release = (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
+    if "microsoft" in release:
+        return "wsl"
+    named = system.read_text(root, "sys/hypervisor/type")
+    if named:
+        return named
+    firmware = " ".join(
+        (system.read_text(root, f"sys/class/dmi/id/{name}") or "") for name in ("sys_vendor", "product_name")
+    ).lower()
+    if not firmware.rstrip().endswith(".metal"):
+        for word, kind in _FIRMWARE_WORDS.items():
+            if word in firmware:
+                return kind
+    compatible = (system.read_text(root, "proc/device-tree/hypervisor/compatible") or "").lower()
+    for word in ("kvm", "xen"):
+        if word in compatible:
+            return word
+    clocks = system.read_text(root, "sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
+    for word, kind in _CLOCK_WORDS.items():
+        if word in clocks:
+            return kind
+    return "hypervisor" if "hypervisor" in flags else None
+
+
+def container_kind(root: Path) -> str | None:
+    """`docker`, `podman`, `kubernetes`, ..., or None outside a container."""
+    if (root / ".dockerenv").exists():
+        return "docker"
+    if (root / "run/.containerenv").exists():
+        return "podman"
+    named = system.read_text(root, "run/systemd/container")
+    if named:
+        return named
+    for path in ("proc/1/cgroup", "proc/self/cgroup"):
+        groups = system.read_text(root, path) or ""
+        for word in _CONTAINER_WORDS:
+            if word in groups:
+                return "kubernetes" if word == "kubepods" else word
+    return None
+
+
+def _group_folders(root: Path, controller: str) -> Iterator[str]:
+    """Folders, below `root`, of this process's group and those above it: first v2, then v1.
+
+    Inside a container the path that /proc tells is often the host's and absent here; then the mount's own
+    top is the container's group, which is always among the folders yielded.
+    """
+    for line in (system.read_text(root, "proc/self/cgroup") or "0::/").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            mounts = ["sys/fs/cgroup", "sys/fs/cgroup/unified"]
+        elif controller in controllers.split(","):
+            mounts = [f"sys/fs/cgroup/{controllers}", f"sys/fs/cgroup/{controller}"]
+        else:
+            continue
+        inside = PurePosixPath(path.lstrip("/"))
+        if ".." in inside.parts:  # a group outside this namespace's view
+            inside = PurePosixPath()
+        for mount in dict.fromkeys(mounts):
+            for step in (inside, *inside.parents):
+                yield str(PurePosixPath(mount) / step)
+
+
+def _quota_v2(content: str | None) -> float | None:
+    """`max 100000` or `150000 100000`: microseconds of processor time per period."""
+    parts = (content or "").split()
+    if len(parts) != 2 or not all(part.isdigit() for part in parts) or int(parts[1]) == 0:
+        return None
+    return int(parts[0]) / int(parts[1])
+
+
+def _quota_v1(root: Path, folder: str) -> float | None:
+    quota = system.read_number(root, f"{folder}/cpu.cfs_quota_us")
+    period = system.read_number(root, f"{folder}/cpu.cfs_period_us")
+    if quota is None or period is None or quota <= 0 or period <= 0:  # -1 is no limit
+        return None
+    return quota / period

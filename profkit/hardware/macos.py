@@ -1,67 +1,25 @@
-"""A Mac, from `sysctl`, `pmset` and `notifyutil`: the machine, and what holds its clocks down. None needs root."""
+"""A Mac, from `sysctl`, `ioreg`, `pmset` and `notifyutil`: the machine, what holds its clocks down, its GPU and chip.
+
+None needs root, and none starts Metal. Built from others' examples of what these programs print.
+"""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
+import plistlib
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-from profkit.core.types import Cache, Machine
+from profkit.core.errors import Fault
+from profkit.core.tables import load_yaml
+from profkit.core.types import Cache, Gpu, Machine
 from profkit.hardware.processor import find_typical_caches
-from profkit.hardware.system import program_output, python_name
-
-
-def sysctl_text(name: str) -> str | None:
-    """The text that `sysctl -n NAME` prints; None where this system has no such name."""
-    raw = _sysctl_bytes(name)
-    if raw is not None:
-        return raw.split(b"\0", 1)[0].decode("utf-8", "replace").strip() or None
-    return _ask_sysctl(name)
-
-
-def sysctl_number(name: str) -> int | None:
-    """The whole number that has this name; None where there is none."""
-    raw = _sysctl_bytes(name)
-    if raw is not None:
-        return int.from_bytes(raw, "little", signed=True) if len(raw) in (4, 8) else None
-    words = _ask_sysctl(name)
-    try:
-        return int(words) if words else None
-    except ValueError:
-        return None
-
-
-def _ask_sysctl(name: str) -> str | None:
-    return (
-        program_output("sysctl", "-n", name)
-        if platform.system() == "Darwin" and not _has_sysctlbyname()
-        else None
-    )
-
-
-def _has_sysctlbyname() -> bool:
-    try:
-        return hasattr(ctypes.CDLL(None), "sysctlbyname")
-    except (OSError, TypeError):
-        return False
-
-
-def _sysctl_bytes(name: str) -> bytes | None:
-    """The bytes of one value, None where this system has no such name, or no sysctlbyname."""
-    try:
-        library = ctypes.CDLL(None)
-        length = ctypes.c_size_t(0)
-        if library.sysctlbyname(name.encode(), None, ctypes.byref(length), None, ctypes.c_size_t(0)) != 0:
-            return None
-        buffer = ctypes.create_string_buffer(length.value)
-        if library.sysctlbyname(name.encode(), buffer, ctypes.byref(length), None, ctypes.c_size_t(0)) != 0:
-            return None
-        return buffer.raw[: length.value]
-    except (OSError, AttributeError, ValueError, TypeError):
-        return None
-
+from profkit.hardware.system import ask_program, program_output, python_name
 
 _CACHE_KEYS = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
 _LEVELS_MOST = 4  # kinds of cores; chips have two, and the M5 three
@@ -73,15 +31,20 @@ _ARM_FEATURES = {
     "FEAT_SME": "sme",
     "FEAT_SME2": "sme2",
 }
-_INTEL_FEATURES = ("AVX1.0", "AVX2", "AVX512F", "FMA", "F16C")
 
 
-@dataclass(frozen=True)
-class CoreKind:
-    """Cores of one kind: "Performance", "Efficiency", "Super", as macOS calls them."""
+def sysctl_text(name: str) -> str | None:
+    """The text that `sysctl -n NAME` prints; None where this system has no such name."""
+    return program_output("sysctl", "-n", name) if platform.system() == "Darwin" else None
 
-    name: str
-    cores: int
+
+def sysctl_number(name: str) -> int | None:
+    """The whole number that has this name; None where there is none."""
+    words = sysctl_text(name)
+    try:
+        return int(words) if words else None
+    except ValueError:
+        return None
 
 
 def read_machine_macos() -> Machine:
@@ -91,14 +54,11 @@ def read_machine_macos() -> Machine:
     of cores, "4 performance" and "4 efficiency", and "rosetta" where this Python's instructions are Intel's.
     """
     translated = is_translated()
-    arm = platform.machine() == "arm64" or translated
-    vendor = "Apple" if arm else sysctl_text("machdep.cpu.vendor") or "unknown"
-    family, model = sysctl_number("machdep.cpu.family"), sysctl_number("machdep.cpu.model")
-    usual = find_typical_caches(vendor, family, model)
+    vendor = "Apple" if platform.machine() == "arm64" or translated else "unknown"
+    usual = find_typical_caches(vendor, None, None)
     line = sysctl_number("hw.cachelinesize") or 64
     caches: list[Cache] = []
     for level, key in _CACHE_KEYS.items():
-        # perflevel0 are the performance cores; the plain name is what older systems and Intel have
         size = sysctl_number(f"hw.perflevel0.{key}") or sysctl_number(f"hw.{key}")
         geometry = usual.level(level)
         if size:
@@ -111,9 +71,9 @@ def read_machine_macos() -> Machine:
         architecture=platform.machine(),  # x86_64 under Rosetta: such a run is compared with no other
         cpu=sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown",
         vendor=vendor,
-        family=family,
-        model=model,
-        stepping=sysctl_number("machdep.cpu.stepping"),
+        family=None,
+        model=None,
+        stepping=None,
         cores=sysctl_number("hw.logicalcpu") or os.cpu_count() or 1,
         caches=tuple(caches),
         memory_bytes=sysctl_number("hw.memsize") or 0,
@@ -121,7 +81,7 @@ def read_machine_macos() -> Machine:
         governor=None,
         max_mhz=None,  # Apple silicon does not tell it
         python=python_name(),
-        features=_read_features(arm, translated),
+        features=tuple(_read_features(translated)),
         instruction_cache=Cache(1, size, usual.l1i[1], line, source="assumed") if size else None,
     )
 
@@ -131,120 +91,223 @@ def is_translated() -> bool:
     return sysctl_number("sysctl.proc_translated") == 1
 
 
-def core_kinds() -> tuple[CoreKind, ...]:
-    """The kinds of cores, fastest first; empty on Intel Macs, and on systems that do not tell them (macOS 11)."""
-    kinds = []
-    for level in range(min(sysctl_number("hw.nperflevels") or 0, _LEVELS_MOST)):
-        cores = sysctl_number(f"hw.perflevel{level}.logicalcpu")
-        name = sysctl_text(f"hw.perflevel{level}.name") or ("Performance", "Efficiency")[min(level, 1)]
-        if cores:
-            kinds.append(CoreKind(name, cores))
-    return tuple(kinds)
-
-
 def available_memory_macos() -> int | None:
-    """Bytes that may still be taken: what is free or can be freed at once. None where psutil is absent."""
+    """Bytes that may still be taken: what is free or can be freed at once. None where nobody tells."""
     try:
         import psutil  # here: heavy
-    except ImportError:
-        return None
-    try:
+
         return int(psutil.virtual_memory().available)
-    except (OSError, RuntimeError, AttributeError):
+    except (ImportError, OSError, RuntimeError):
         return None
 
 
-def _read_features(arm: bool, translated: bool) -> tuple[str, ...]:
-    features = [f"{kind.cores} {kind.name.lower()}" for kind in core_kinds()]
-    if translated:
-        features.append("rosetta")
-    if arm:
-        features += [name for key, name in _ARM_FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
-    else:
-        texts = (sysctl_text(f"machdep.cpu.{name}") or "" for name in ("features", "leaf7_features"))
-        listed = " ".join(texts).upper().split()
-        features += [name.lower().replace("1.0", "") for name in _INTEL_FEATURES if name in listed]
-    return tuple(features)
+def _read_features(translated: bool) -> list[str]:
+    """The kinds of cores, fastest first, and the features that choose a code path."""
+    features = []
+    for level in range(min(sysctl_number("hw.nperflevels") or 0, _LEVELS_MOST)):
+        name = sysctl_text(f"hw.perflevel{level}.name") or ("Performance", "Efficiency")[min(level, 1)]
+        if cores := sysctl_number(f"hw.perflevel{level}.logicalcpu"):
+            features.append(f"{cores} {name.lower()}")
+    features += ["rosetta"] if translated else []
+    return features + [name for key, name in _ARM_FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
 
 
-# kOSThermalPressureLevel... of macOS (libkern/OSThermalNotification.h); 0 is Nominal.
-_PRESSURE_NAMES = {1: "moderate", 2: "heavy", 3: "trapping", 4: "sleeping"}
-_CLOCK_LIMIT = re.compile(r"CPU_Speed_Limit\s*=\s*(\d{1,3})\b")
-_WARNING = re.compile(r"(thermal|performance) warning level\s*[=:]\s*(\d+)", re.IGNORECASE)
+# ------------------------------------------------------------ power
+
+# kOSThermalPressureLevel... of macOS (libkern/OSThermalNotification.h)
+_PRESSURE_NAMES = {0: "nominal", 1: "moderate", 2: "heavy", 3: "trapping", 4: "sleeping"}
 _POWER_MODE = re.compile(r"^\s*(lowpowermode|powermode)\s+(\d)\b", re.MULTILINE)
 _POWER_SOURCE = re.compile(r"Now drawing from '([^']+)'")
 
 
 @dataclass(frozen=True)
 class MacPower:
-    """One look. `pressure` is the thermal level in words, "nominal" where nothing is held down; None: not told.
-
-    `limit` is the share of its clock (%) that the system allows the processor, which Intel Macs tell.
-    """
+    """One look. `pressure` is the thermal level in words, "nominal" where nothing is held down; None: not told."""
 
     pressure: str | None = None
-    limit: int | None = None
     low_power: bool | None = None
     source: str | None = None  # "mains", "battery"
 
     @property
     def slowed(self) -> tuple[str, ...]:
         """Why all clocks are held down, one phrase for each reason; a battery alone is none."""
-        reasons = []
-        if self.pressure not in (None, "nominal"):
-            reasons.append(f"thermal pressure: {self.pressure}")
-        if self.limit is not None and self.limit < 100:
-            reasons.append(f"processor limited to {self.limit} % of its clock for heat")
-        if self.low_power:
-            reasons.append("low power mode")
-        return tuple(reasons)
+        heat = () if self.pressure in (None, "nominal") else (f"thermal pressure: {self.pressure}",)
+        return (*heat, *(("low power mode",) if self.low_power else ()))
 
 
 def read_power() -> MacPower:
     """The state of this Mac now; takes some 40 ms. All None on another system, or where nothing answers."""
-    level = program_output("notifyutil", "-g", "com.apple.system.thermalpressurelevel", seconds=2.0)
-    therm = program_output("pmset", "-g", "therm", seconds=2.0)
+    level = program_output("notifyutil", "-g", "com.apple.system.thermalpressurelevel", seconds=2.0) or ""
+    modes = dict(_POWER_MODE.findall(program_output("pmset", "-g", seconds=2.0) or ""))
+    source = _POWER_SOURCE.search(program_output("pmset", "-g", "batt", seconds=2.0) or "")
+    digits = level.split()[-1:]
+    known = bool(digits) and digits[0].isdecimal() and len(digits[0]) <= 3
     return MacPower(
-        pressure=parse_pressure(level) or parse_warning(therm),
-        limit=parse_clock_limit(therm),
-        low_power=parse_low_power(program_output("pmset", "-g", seconds=2.0)),
-        source=parse_power_source(program_output("pmset", "-g", "batt", seconds=2.0)),
+        pressure=_PRESSURE_NAMES.get(int(digits[0]), f"level {digits[0]}") if known else None,
+        low_power="1" in modes.values() if modes else None,
+        source=None if source is None else "battery" if "battery" in source[1].lower() else "mains",
     )
 
 
-def parse_pressure(answer: str | None) -> str | None:
-    """`com.apple.system.thermalpressurelevel 2`, as notifyutil prints it, in words; None for anything else."""
-    digits = (answer or "").split()[-1:]
-    if not digits or not digits[0].isdecimal() or len(digits[0]) > 3:
-        return None
-    level = int(digits[0])
-    return "nominal" if level == 0 else _PRESSURE_NAMES.get(level, f"level {level}")
+# ------------------------------------------------------------ chips
+
+ALUS = 128  # of one GPU core (github.com/philipturner/metal-benchmarks)
+_NAME = re.compile(r"(?:apple\s+)?(m\d+)(?:\s+(pro|max|ultra))?(?:\s+gpu)?", re.IGNORECASE)
+_CORE_COUNT_COMMAND = "ioreg -r -c IOAccelerator -d 1 | grep gpu-core-count"
 
 
-def parse_warning(answer: str | None) -> str | None:
-    """The warning that `pmset -g therm` shows; "nominal" where it says that it has recorded none."""
-    levels = [(match[1].lower(), int(match[2])) for match in _WARNING.finditer(answer or "")]
-    raised = [f"{kind} warning level {level}" for kind, level in levels if level > 0]
-    if raised:
-        return ", ".join(raised)
-    return "nominal" if levels or "No thermal warning level has been recorded" in (answer or "") else None
+@dataclass(frozen=True)
+class AppleChip:
+    """One chip as it is sold. `cores` None: its number of GPU cores is not known.
+
+    `bandwidth` (bytes/s), `clock` (Hz) and `flops` (FP32, FLOP/s: cores x 128 ALUs x 2 x clock) are None where they
+    are not known, or depend on a number of cores that is not known; then `reason` says why.
+    `..._checked` False: what is made of it is an estimate, since it is
+    one report's, or derived from a similar chip.
+    """
+
+    name: str
+    cores: int | None
+    bandwidth: float | None
+    clock: float | None
+    flops: float | None
+    bandwidth_checked: bool
+    flops_checked: bool
+    reason: str | None = None
+    fix: str | None = None
 
 
-def parse_clock_limit(answer: str | None) -> int | None:
-    """CPU_Speed_Limit of `pmset -g therm` in per cent; Apple silicon shows none."""
-    match = _CLOCK_LIMIT.search(answer or "")
-    return int(match[1]) if match else None
+@lru_cache(maxsize=1)
+def chip_table() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of `apple_chips.yaml` by name, oldest first."""
+    return dict(load_yaml(Path(__file__).with_name("apple_chips.yaml")))
 
 
-def parse_low_power(answer: str | None) -> bool | None:
-    """Whether low power mode is on, by `pmset -g`: `lowpowermode 1`, or `powermode 1` on Macs that have a high one."""
-    modes = dict(_POWER_MODE.findall(answer or ""))
-    if not modes:
-        return None
-    return modes.get("powermode") == "1" or modes.get("lowpowermode") == "1"
+def find_chip(name: str | None, cores: int | None = None) -> AppleChip | Fault:
+    """The chip that `sysctl machdep.cpu.brand_string`, ioreg, or a trace's metal-device-name calls `name`.
+
+    "Apple M3 Max", "M3 Max" and "Apple M3 Max GPU" are the same. `cores` are GPU cores: chips of one name are sold
+    with several, and some of those have less bandwidth. A Fault says why there is nothing to hold a value against.
+    """
+    words = " ".join((name or "").split()) or "a GPU without a name"
+    match = _NAME.fullmatch(words)
+    known = f"Apple {match[1].upper()}" + (f" {match[2].capitalize()}" if match[2] else "") if match else ""
+    row = chip_table().get(known)
+    if row is None:
+        return Fault(f"{known or words} is not in profkit's table of Apple's chips")
+    sold = {int(kind["cores"]): float(kind["bandwidth"]) for kind in row["configurations"]}
+    clock = float(row["clock"]) if row.get("clock") else None
+    widths = set(sold.values())
+    listed = cores in sold
+    # A number of cores that is not listed says nothing where the bandwidth depends on it.
+    bandwidth = sold[cores] if cores is not None and listed else widths.pop() if len(widths) == 1 else None
+    flops = cores * ALUS * 2 * clock if cores is not None and listed and clock is not None else None
+    reason, fix = _explain_unknown(known, sold, cores, bandwidth, clock)
+    return AppleChip(
+        known,
+        cores,
+        bandwidth,
+        clock,
+        flops,
+        (listed or cores is None) and "bandwidth" in row["checked"],
+        listed and "clock" in row["checked"],
+        reason,
+        fix,
+    )
 
 
-def parse_power_source(answer: str | None) -> str | None:
-    """`mains` or `battery`, by the first line of `pmset -g batt`."""
-    match = _POWER_SOURCE.search(answer or "")
-    return None if match is None else "battery" if "battery" in match[1].lower() else "mains"
+def _explain_unknown(
+    name: str, sold: Mapping[int, float], cores: int | None, bandwidth: float | None, clock: float | None
+) -> tuple[str | None, str | None]:
+    """Why something of the chip is not known, and how to get it; None where all is."""
+    kinds = " and ".join(str(number) for number in sold)
+    if cores is None and (bandwidth is None or (clock is not None and len(sold) > 1)):
+        widths = " or ".join(f"{value / 1e9:g} GB/s" for value in dict.fromkeys(sold.values()))
+        share = f" and {widths}" if bandwidth is None else ""
+        return (
+            f"{name} is sold with {kinds} GPU cores{share}, and how many this one has is not told",
+            _CORE_COUNT_COMMAND,
+        )
+    if cores is not None and cores not in sold:
+        return f"profkit's table has {name} with {kinds} GPU cores, not with {cores}", None
+    if clock is None:
+        return f"the clock of the GPU of {name} is not known, so its peak of arithmetic is not either", None
+    return None, None
+
+
+# ------------------------------------------------------------ GPUs
+
+_CORES_MOST = 1024  # twelve times as many as any chip has
+_CHIP = re.compile(r"AGXAccelerator(G\d\d[A-Z])")
+
+
+def read_apple_gpus() -> tuple[Gpu, ...]:
+    """The GPUs of this Mac, as ioreg lists them; empty on another system, or where it tells none. Never raises.
+
+    `bandwidth` (bytes/s), `flops` (FP32) and `max_clock` are the specification of `find_chip`, None where it has none.
+    `memory_bytes` is the memory of the machine, which an Apple GPU shares.
+    """
+    if platform.system() != "Darwin":
+        return ()
+    answer = ask_program("ioreg", "-r", "-c", "IOAccelerator", "-d", "1", "-a")
+    brand, memory = sysctl_text("machdep.cpu.brand_string"), sysctl_number("hw.memsize")
+    guest = bool(sysctl_number("kern.hv_vmm_present"))
+    return tuple(
+        add_specification(replace(gpu, index=index), brand, memory, guest)
+        for index, gpu in enumerate(parse_ioreg(answer.output) if answer is not None else ())
+    )
+
+
+def parse_ioreg(content: bytes) -> tuple[Gpu, ...]:
+    """What `ioreg -r -c IOAccelerator -d 1 -a` prints: a property list with one dictionary for each accelerator.
+
+    The name is "" where the entry has none. Empty for what is no such list.
+    """
+    try:
+        entries = plistlib.loads(content)
+    except Exception:  # plistlib raises what expat, binascii and int() raise; to us it is no answer
+        return ()
+    if not isinstance(entries, list):
+        return ()
+    return tuple(
+        Gpu(
+            name=_registry_text(entry.get("model")),
+            chip=chip[1] if (chip := _CHIP.search(str(entry.get("IOClass", "")))) else None,
+            cores=_core_count(entry.get("gpu-core-count")),
+        )
+        for entry in entries
+        if isinstance(entry, dict)
+    )
+
+
+def add_specification(gpu: Gpu, brand: str | None, memory: int | None, guest: bool = False) -> Gpu:
+    """The GPU with what its chip's specification adds. `brand` is the processor's name, `guest` a virtual machine.
+
+    An accelerator without a name of its own is the processor's, where that is Apple's.
+    """
+    name = gpu.name or (brand if brand and brand.startswith("Apple") else "") or "GPU"
+    chip = find_chip(name, gpu.cores) if not guest else None
+    known = chip if isinstance(chip, AppleChip) else None
+    return replace(
+        gpu,
+        name=name,
+        virtual="macos guest" if guest else None,
+        memory_bytes=memory if name.startswith("Apple") else None,
+        bandwidth=known.bandwidth if known else None,
+        flops=known.flops if known else None,
+        max_clock=known.clock if known else None,
+    )
+
+
+def _registry_text(value: object) -> str:
+    """Text, or the bytes of a C string, as registry entries have it; "" for anything else."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return " ".join(value.replace("\0", " ").split()) if isinstance(value, str) else ""
+
+
+def _core_count(value: object) -> int | None:
+    """A number of cores, or its little-endian bytes; None where it is none that can be."""
+    if isinstance(value, bytes) and len(value) in (4, 8):
+        value = int.from_bytes(value, "little")
+    return value if type(value) is int and 0 < value <= _CORES_MOST else None

@@ -21,13 +21,17 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from importlib import metadata
 from pathlib import Path
 
-from profkit.core.errors import MachineError, UnreadableReport
+from profkit.core.codec import to_plain_data
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Machine, Peaks
-from profkit.hardware.container import available_memory
-from profkit.hardware.machine import read_machine
+from profkit.core.whole_files import user_cache, write_whole
+from profkit.hardware.machine import available_memory, read_machine
 from profkit.hardware.processor import data_caches
 
 SCHEMA = "profkit.peaks/1"
@@ -310,6 +314,61 @@ def _parse_rate(name: str, value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e21:
         raise UnreadableReport(f"the measured peak {name} is no rate: {value!r}")
     return float(value)
+
+
+# ------------------------------------------------------------ kept for a day
+
+# In the user's cache folder, for one start of one machine (Linux' boot id) and one numpy: measuring takes seconds.
+
+KEPT_SECONDS = 86_400.0
+FILE_NAME = "peaks.json"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def kept_peaks(machine: Machine) -> Peaks | None:
+    """What was measured here in the last 24 hours; None where nothing was, or on another machine."""
+    identity, folder = _identity(machine), user_cache("peaks")
+    if identity is None or folder is None:
+        return None
+    try:
+        kept = json.loads(read_bounded_text(folder / FILE_NAME))
+        age = time.time() - kept["measured"]
+        if kept["machine"] != identity or not 0 <= age < KEPT_SECONDS:
+            return None
+        peaks = read_peaks(json.dumps(kept["peaks"]))
+    except (OSError, ValueError, KeyError, TypeError, ProfkitError):
+        return None
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept["measured"]))
+    return replace(peaks, method=f"{peaks.method}; measured {when}")
+
+
+def keep_peaks(machine: Machine, peaks: Peaks) -> None:
+    """Keep them for the next runs, where that is possible. Only for what a quiet machine reached."""
+    identity, folder = _identity(machine), user_cache("peaks")
+    if identity is None or folder is None or None in (peaks.bandwidth_all, peaks.flops_f32_all):
+        return
+    document = {
+        "machine": identity,
+        "measured": time.time(),
+        "peaks": {"schema": SCHEMA, **asdict(peaks)},
+    }
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / FILE_NAME, [json.dumps(document)])
+
+
+def _identity(machine: Machine) -> str | None:
+    """What must be the same for a peak to hold; None where the machine's start or numpy is not known."""
+    try:
+        boot = _BOOT.read_text(encoding="ascii").strip()
+        numpy = metadata.version("numpy")
+    except (OSError, ValueError, metadata.PackageNotFoundError):
+        return None
+    plain = json.dumps([machine.cpu, machine.cores, machine.governor, to_plain_data(machine.caches)])
+    return f"{boot} {numpy} {sys.executable} {plain}"
+
+
+# ------------------------------------------------------------ the process that measures
 
 
 def main(arguments: list[str] | None = None) -> int:

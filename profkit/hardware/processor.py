@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.types import Cache, Machine
-from profkit.hardware import tree
+from profkit.hardware import system
 
 # The features that decide which code path a library takes or which instrument works.
 _FLAG_PREFIXES = ("sse4_", "avx", "amx", "asimd", "sve")
@@ -41,7 +41,7 @@ UNKNOWN = Processor("unknown", "unknown", None, None, None, frozenset())
 def read_processor(root: Path = Path("/"), core: int = 0) -> Processor:
     """The identity of `core` (of the first one, where that is not listed); UNKNOWN without /proc/cpuinfo."""
     blocks = [
-        tree.parse_fields(block) for block in (tree.read_text(root, "proc/cpuinfo") or "").split("\n\n")
+        system.parse_fields(block) for block in (system.read_text(root, "proc/cpuinfo") or "").split("\n\n")
     ]
     listed = [block for block in blocks if block]
     if not listed:
@@ -275,17 +275,18 @@ def _read_sysfs_caches(root: Path, core: int) -> tuple[list[Cache], Cache | None
     data: dict[int, Cache] = {}
     instruction: Cache | None = None
     for index in range(16):  # no processor has more; a folder listing would follow a hostile tree
-        kind = tree.read_text(root, f"{folder}/index{index}/type")
-        level = tree.read_number(root, f"{folder}/index{index}/level")
+        kind = system.read_text(root, f"{folder}/index{index}/type")
+        level = system.read_number(root, f"{folder}/index{index}/level")
         if kind is None or level is None:
             continue
         cache = Cache(
             level=level,
-            size=_parse_size(tree.read_text(root, f"{folder}/index{index}/size")),
-            ways=tree.read_number(root, f"{folder}/index{index}/ways_of_associativity") or 0,
-            line=tree.read_number(root, f"{folder}/index{index}/coherency_line_size") or 0,
+            size=_parse_size(system.read_text(root, f"{folder}/index{index}/size")),
+            ways=system.read_number(root, f"{folder}/index{index}/ways_of_associativity") or 0,
+            line=system.read_number(root, f"{folder}/index{index}/coherency_line_size") or 0,
             shared=max(
-                1, len(tree.parse_core_list(tree.read_text(root, f"{folder}/index{index}/shared_cpu_list")))
+                1,
+                len(system.parse_core_list(system.read_text(root, f"{folder}/index{index}/shared_cpu_list"))),
             ),
         )
         if kind == "Instruction" and level == 1:

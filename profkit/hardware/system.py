@@ -1,4 +1,7 @@
-"""Small questions to the system: what one of its programs answers, which Python this is, how root is asked."""
+"""Small questions to the system: what one of its programs answers, what a small file of /proc or /sys holds.
+
+Files are read below a root, where each may be absent, unreadable or odd.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import platform
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 # Where macOS has its own programs. A virtual environment's or a service's PATH may be without sbin.
 _SYSTEM = "/usr/bin:/bin:/usr/sbin:/sbin"
@@ -66,3 +70,55 @@ def python_name() -> str:
     """`3.11.7`, or with its name where it is not CPython: `PyPy 3.10.14`."""
     name, version = platform.python_implementation(), platform.python_version()
     return version if name == "CPython" else f"{name} {version}"
+
+
+# ------------------------------------------------------------ files
+
+READ_LIMIT = 4 * 1024 * 1024  # /proc/cpuinfo of a 512-thread server is about 1 MB
+_CHUNK = 64 * 1024  # /proc/sys answers ENOMEM to a read of 4 MiB (fs/proc/proc_sysctl.c)
+CORE_LIMIT = 8192  # Linux's own upper bound for CONFIG_NR_CPUS; a longer list is nonsense
+
+
+def read_text(root: Path, path: str) -> str | None:
+    """The content of a file below `root` without surrounding blanks, or None where it cannot be read."""
+    try:
+        with (root / path).open("rb", buffering=0) as file:
+            chunks: list[bytes] = []
+            while sum(map(len, chunks)) < READ_LIMIT and (chunk := file.read(_CHUNK)):
+                chunks.append(chunk)
+        return b"".join(chunks).decode("utf-8", "replace").strip(" \t\r\n\0")
+    except (OSError, ValueError):
+        return None
+
+
+def read_number(root: Path, path: str) -> int | None:
+    """The whole number a file holds, or None where there is none."""
+    content = read_text(root, path)
+    try:
+        return int(content) if content else None
+    except ValueError:
+        return None
+
+
+def parse_fields(content: str | None, separator: str = ":") -> dict[str, str]:
+    """`name: value` lines as a mapping; lines of another shape are passed over."""
+    fields: dict[str, str] = {}
+    for line in (content or "").splitlines():
+        name, mark, value = line.partition(separator)
+        if mark:
+            fields[name.strip()] = value.strip()
+    return fields
+
+
+def parse_core_list(content: str | None) -> tuple[int, ...]:
+    """The kernel's list format (`0-3,8`) as core numbers; empty where it is not one."""
+    cores: list[int] = []
+    for part in (content or "").split(","):
+        first, _, last = part.strip().partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            continue
+        low, high = int(first), int(last or first)
+        if high >= CORE_LIMIT:
+            return ()
+        cores.extend(range(low, high + 1))
+    return tuple(sorted(set(cores)))

@@ -5,7 +5,7 @@ An object is cheap to load: its readers, its recipe and its checks are imported 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -55,9 +55,6 @@ class Conversion:
     by_hand: str
 
 
-TimeLine = Callable[[Path, Sequence[Path], Callable[[int], None]], Iterator[str]]
-
-
 @dataclass(frozen=True)
 class Format:
     """One kind of report, recognised by its content: a file by its first 64 KiB, a folder by what lies in it.
@@ -66,9 +63,6 @@ class Format:
     UnreadableReport. `as_text` is the line that exports a binary report as text, which can be scrubbed; None where the
     report is text. {name} in it is the file's name, {stem} the name without its suffix.
 
-    `time_line` gives the report as trace events in JSON, piece by piece; it takes the report, the records that
-    processes left of their regions, and a function that it calls with the number of events so far. None: the report
-    has no times.
     `has_stacks`: `read` returns the sampled stacks. `facts_are_conditions`: the report's facts say how was measured;
     those of other reports are shown as notes.
     """
@@ -81,7 +75,6 @@ class Format:
     as_text: str | None = None
     is_folder: Callable[[Path], bool] | None = None
     conversion: Conversion | None = None
-    time_line: TimeLine | None = None
     has_stacks: bool = False
     facts_are_conditions: bool = False
 

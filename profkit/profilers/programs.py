@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import Fault, UsageError
-from profkit.hardware import tree
+from profkit.hardware import system
 from profkit.hardware.system import superuser_command
 
 
@@ -75,19 +75,19 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
 
     `superuser` None asks the process.
     """
-    system = distribution_family(root)
-    if system is None:
+    family = distribution_family(root)
+    if family is None:
         return f"install {tool} with this system's package manager"
-    installer, packages = _FAMILIES[system]
-    release = tree.read_text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
+    installer, packages = _FAMILIES[family]
+    release = system.read_text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
     line = f"{installer} {packages[tool].format(release=release)}"
-    before = ("apt-get update",) if system in ("ubuntu", "debian") else ()  # a fresh image has no lists
+    before = ("apt-get update",) if family in ("ubuntu", "debian") else ()  # a fresh image has no lists
     return superuser_command(*before, line, superuser=superuser)
 
 
 def distribution_family(root: Path = Path("/")) -> str | None:
     """The family of this distribution, None where it is unknown."""
-    release = tree.parse_fields(tree.read_text(root, "etc/os-release"), "=")
+    release = system.parse_fields(system.read_text(root, "etc/os-release"), "=")
     names = [release.get("ID", ""), *release.get("ID_LIKE", "").strip("\"'").split()]
     for name in names:
         plain = name.strip("\"'").lower().split("-")[0]

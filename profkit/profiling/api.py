@@ -6,11 +6,10 @@ The file is not called `load.py`, since a module of that name would hide the fun
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import TypeAlias, overload
+from typing import TypeAlias
 
 from profkit.analysis.kernel_names import short_name
 from profkit.core.run_folder import FILE_NAME
@@ -18,12 +17,10 @@ from profkit.core.types import Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
 from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.plain_text import without_control_characters
-from profkit.reporting.views.run_insights import to_do_lines
-from profkit.reporting.views.run_text import SIGNS, WORDS, time_line, worst_first
+from profkit.reporting.views.run_text import time_line, worst_first
 
 Cell: TypeAlias = "str | int | float | bool | None"
 Row: TypeAlias = "dict[str, Cell]"
-LOOKED_AT = 100  # rows from which polars.DataFrame tells the type of a column (its infer_schema_length)
 
 
 @dataclass(frozen=True)
@@ -47,25 +44,22 @@ class Run:
 
         A reading that is unavailable has the value None, and its `reason`.
         """
-        return _typed_first(
-            [self._run_columns() | _reading_row(reading) for reading in self.document.readings]
-        )
+        return [self._run_columns() | _reading_row(reading) for reading in self.document.readings]
 
     def samples(self) -> list[Row]:
         """One row for each sample of the timing pass: `seconds` per iteration, in the order in which they were taken.
 
         `process` counts from 1; `warmup` marks what came before the samples that count.
         """
-        return _typed_first(
-            [self._run_columns() | row for timing in self.document.timings for row in _sample_rows(timing)]
-        )
+        rows = (row for timing in self.document.timings for row in _sample_rows(timing))
+        return [self._run_columns() | row for row in rows]
 
     def kernels(self) -> list[Row]:
         """One row for each launch configuration of a GPU's trace: launches, times, share, and what limits it.
 
         Of an Apple GPU one for each label of an encoder, which has no grid and no block.
         """
-        return _typed_first([self._run_columns() | row for row in _kernel_rows(self.document)])
+        return [self._run_columns() | row for row in _kernel_rows(self.document)]
 
     def verdicts(self) -> list[Row]:
         """One row for each verdict, worst first; `advice` has a line for each thing to try."""
@@ -86,7 +80,7 @@ class Run:
                 "advice": "\n".join(verdict.advice) or None,
             }
             rows.append(self._run_columns() | columns)
-        return _typed_first(rows)
+        return rows
 
     def _run_columns(self) -> Row:
         """The columns that every row begins with: which run it is of."""
@@ -103,75 +97,9 @@ class Run:
     def __repr__(self) -> str:
         """One line for a prompt; all of the document would be a page of a megabyte."""
         document = self.document
-        parts = [f"{self.name}: {document.name} on {document.backend}", document.state]
-        line = without_control_characters(", ".join([*parts, *self._headline()]))
+        parts = [f"{self.name}: {document.name} on {document.backend}", document.state, time_line(document)]
+        line = without_control_characters(", ".join(part for part in parts if part))
         return f"<Run {line}; rows(), samples(), kernels(), verdicts(), .document>"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the time, the verdicts, and what to do first."""
-        document = self.document
-        head = f"<b>{_escape_html(self.name)}</b> ({document.backend}, {document.state})"
-        todo = "".join(
-            f"<li><b>{_escape_html(what)}</b><br>{_escape_html(why)}</li>"
-            for what, why in to_do_lines(document)
-        )
-        return "<br>".join([head, *map(_escape_html, self._headline())]) + (
-            f"<ol>{todo}</ol>" if todo else ""
-        )
-
-    def _headline(self) -> list[str]:
-        """The time, and how many verdicts of the run there are of each word; what there is of both."""
-        document = self.document
-        counted = [
-            f"{SIGNS[word]} {number} {WORDS[word]}"
-            for word in WORDS
-            if (
-                number := sum(
-                    v.verdict == word and v.scope.kind in ("run", "region") for v in document.verdicts
-                )
-            )
-        ]
-        return [line for line in (time_line(document), ", ".join(counted)) if line]
-
-
-class Runs(Sequence[Run]):
-    """Several runs, whose rows stand below each other; the column `run` tells them apart."""
-
-    def __init__(self, runs: Iterable[Run]) -> None:
-        self._runs = tuple(runs)
-
-    @overload
-    def __getitem__(self, index: int) -> Run: ...
-    @overload
-    def __getitem__(self, index: slice) -> Runs: ...
-    def __getitem__(self, index: int | slice) -> Run | Runs:
-        return Runs(self._runs[index]) if isinstance(index, slice) else self._runs[index]
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    def __repr__(self) -> str:
-        return f"Runs({', '.join(run.name for run in self._runs)})"
-
-    def rows(self) -> list[Row]:
-        """The rows of `Run.rows` of all of them."""
-        return _typed_first([row for run in self._runs for row in run.rows()])
-
-    def samples(self) -> list[Row]:
-        """The rows of `Run.samples` of all of them."""
-        return _typed_first([row for run in self._runs for row in run.samples()])
-
-    def kernels(self) -> list[Row]:
-        """The rows of `Run.kernels` of all of them."""
-        return _typed_first([row for run in self._runs for row in run.kernels()])
-
-    def verdicts(self) -> list[Row]:
-        """The rows of `Run.verdicts` of all of them, each run's worst first."""
-        return _typed_first([row for run in self._runs for row in run.verdicts()])
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return "<hr>".join(run._repr_html_() for run in self._runs)
 
 
 def load(source: str | os.PathLike[str]) -> Run:
@@ -186,11 +114,6 @@ def load(source: str | os.PathLike[str]) -> Run:
     if path.name == FILE_NAME:
         path = path.absolute().parent
     return Run(document, path if path.name else path.resolve())
-
-
-def load_all(sources: Iterable[str | os.PathLike[str]]) -> Runs:
-    """Read several, in the order given, for rows of all of them. Raises as `load` does, at the first that fails."""
-    return Runs(load(source) for source in sources)
 
 
 def _reading_row(reading: Reading) -> Row:
@@ -263,23 +186,3 @@ def _kernel_rows(document: RunDocument) -> Iterator[Row]:
 def _as_float(value: float | None) -> float | None:
     """As a float, whole numbers too: a column has one type."""
     return float(value) if value is not None else None
-
-
-def _typed_first(rows: list[Row]) -> list[Row]:
-    """The rows, with those first that show the type of a column which would else be None as far as anybody looks.
-
-    polars tells types from the first rows, and refuses a text in a column that began with nothing but None.
-    """
-    if len(rows) <= LOOKED_AT:
-        return rows
-    missing = {key for key in rows[0] if all(row[key] is None for row in rows[: LOOKED_AT // 2])}
-    first: list[int] = []
-    for key in rows[0]:
-        if key in missing and not any(rows[index][key] is not None for index in first):
-            first += [index for index, row in enumerate(rows) if row[key] is not None][:1]
-    chosen = set(first)
-    return [rows[index] for index in first] + [row for index, row in enumerate(rows) if index not in chosen]
-
-
-def _escape_html(text: str) -> str:
-    return escape(without_control_characters(text))

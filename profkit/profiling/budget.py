@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from profkit.core.types import PassName, PassPlan, Plan, RunDocument, TimeSplit
+from profkit.core.types import PassName, PassPlan, Plan, RunDocument
 
 # What says most for its time comes first; of the same rank, what the plan has first: of a Python program its stacks,
 # of a device's its trace. The passes still run in the plan's order.
@@ -21,16 +21,6 @@ PRIORITY: Mapping[PassName, int] = {
 
 LEAST_CUT = 4.0  # seconds: a simulation of less says little
 REPORT_SECONDS = 1.0  # that a pass takes to write what it has seen, once its limit has ended it
-
-
-MOST_SLOWDOWN = 3.0  # that is reckoned with: threads which wait for each other's processor look alike
-
-
-def slowdown(split: TimeSplit | None) -> float:
-    """How many times as long as on a free processor work takes here: by what the workload waited for one."""
-    if split is None or not split.queued or split.wall <= 0:
-        return 1.0
-    return min(MOST_SLOWDOWN, split.wall / max(1e-9, split.wall - split.queued))
 
 
 def expected_seconds(planned: PassPlan, plain_seconds: float | None) -> float | None:

@@ -9,11 +9,11 @@ from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.analysis.insights.host_growth import growing_lines
+from profkit.analysis.insights.host_io import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
-from profkit.analysis.timeline.operations import with_operations
+from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
 from profkit.core.errors import Interrupted, MachineError, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
@@ -35,13 +35,11 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.conditions import lost_shares, read_moment
-from profkit.hardware.kept.peaks import kept_peaks
-from profkit.hardware.kept.spread import keep_time, kept_spread
-from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
-from profkit.profiling.revision import read_revision, unchanged_program
+from profkit.hardware.peaks import kept_peaks
+from profkit.hardware.run_spread import keep_time, kept_spread
+from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
-    RunSettings,
     TimingRecord,
     measure_peaks,
     run_pass,
@@ -49,9 +47,9 @@ from profkit.profiling.run_passes import (
     skipped_result,
     usage_readings,
 )
-from profkit.profiling.run_steps import entered_region, remove_outputs
-from profkit.profiling.workload import seems_marked
-from profkit.runtime.passes.read_records import read_packages, read_triton
+from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
+from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
+from profkit.runtime.passes.read import read_packages, read_triton
 from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
@@ -188,7 +186,7 @@ class RunCollector:
         to_measure = self._backend.host_peaks and may_need_peaks(self.document)
         to_measure = to_measure and kept_peaks(self._context.machine) is None
         after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
-        return budget - (time.monotonic() - self._begin) - after * slowdown(self.document.time_split)
+        return budget - (time.monotonic() - self._begin) - after
 
     def _budget(self, known: PlanState) -> float | None:
         """Wall seconds that the whole run may take; None: as long as it needs, or nobody knows yet."""

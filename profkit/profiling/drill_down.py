@@ -25,7 +25,7 @@ from profkit.kernels.evaluation.run import WriteResults, update_result
 from profkit.kernels.places import format_places, from_here
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.run import update_case
-from profkit.profiling.elsewhere.verbs import profile_elsewhere
+from profkit.profiling.elsewhere import profile_elsewhere
 from profkit.profiling.profile import ProfileOptions, profile_workload
 from profkit.sweep.one_case import case_command
 

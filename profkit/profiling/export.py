@@ -1,4 +1,4 @@
-"""An export: runs or reports go in, one text in a form that people, CI or viewers read comes out."""
+"""An export: runs or reports go in, one text in a form that people or CI read comes out."""
 
 from __future__ import annotations
 
@@ -13,23 +13,20 @@ from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, run_to_json
-from profkit.core.types import RunDocument
+from profkit.core.types import RunDocument, Stacks
 from profkit.core.whole_files import is_stream, write_whole
+from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import (
-    converted_report,
     is_sweep,
     may_hold_kernels,
     read_judged,
-    refuse_generation,
 )
 from profkit.reporting.view import View
 
 if TYPE_CHECKING:
     from profkit.core.types import SweepDocument
 
-FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
 FOR_PEOPLE = ("terminal", "markdown", "html")
-OF_ONE = ("html", "perfetto", "speedscope")  # forms that have one run's page, or its time line
 
 
 @dataclass(frozen=True)
@@ -53,16 +50,16 @@ class Export:
 
 def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None:
     """Refuse by name, before anything is read, what could not be written in the end. Raises UsageError."""
-    if len(options.sources) > 1 and options.form in OF_ONE:
+    if len(options.sources) > 1 and options.form == "html":
         raise UsageError(
             f"{options.form} is of one run, and {len(options.sources)} are given", "call it once for each"
         )
     output = options.output
     if output is None:
-        if terminal and options.form in FOR_VIEWERS:
+        if terminal and options.form == "html":
             name = options.sources[0].resolve().name if options.sources else "report"
-            line = f"--output {shlex.quote(Path(name).stem + FOR_VIEWERS[options.form])}"
-            raise UsageError(f"{options.form} is a file for a viewer, and this is a terminal", line)
+            line = f"--output {shlex.quote(Path(name).stem + '.html')}"
+            raise UsageError("html is a page for a browser, and this is a terminal", line)
         return
     if output.is_dir():
         raise UsageError(f"{output} is a folder", f"--output {shlex.quote(str(output / 'report'))}")
@@ -79,11 +76,7 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     """The text that was asked for.
 
     Of one source its fault is raised (UnreadableReport, MachineError); of several the others are told all the same.
-    Raises UsageError for a time line or stacks of what has none.
     """
-    if options.form in ("perfetto", "speedscope"):
-        refuse_generation(options.sources[0])
-        return Export(_viewer_pieces(options, progress or Silent()))
     whole = None
     if len(options.sources) == 1:
         whole = (
@@ -129,11 +122,11 @@ def _view_of_kernels(source: Path) -> View | None:
     from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
 
     if (sweep := read_sweep_in(source)) is not None:
-        from profkit.reporting.views.sweep import view as view_sweep
+        from profkit.reporting.views.kernels.sweep import view as view_sweep
 
         return view_sweep(sweep, source)
     if is_evaluation(source):
-        from profkit.reporting.views.evaluation import view as view_evaluation
+        from profkit.reporting.views.kernels.evaluation import view as view_evaluation
 
         return view_evaluation(read_evaluation(source), source)
     return None
@@ -155,7 +148,7 @@ def _render_generation(options: ExportOptions) -> str | None:
     folder = source if source.is_dir() else source.parent
     if options.form == "json":
         return generation_text(document, folder)
-    from profkit.reporting.views.generation import view
+    from profkit.reporting.views.kernels.generation import view
 
     beside = options.output is not None and options.output.absolute().parent == folder.absolute()
     return _render_view(view(document, folder, linked=beside), options.form, strict=options.strict)
@@ -185,29 +178,10 @@ def _tests_of_evaluation(options: ExportOptions) -> str | None:
     if options.form != "junit" or not is_evaluation(source):
         return None
     from profkit.reporting import junit
-    from profkit.reporting.views.evaluation import view
+    from profkit.reporting.views.kernels.evaluation import view
 
     verdicts = read_judged(source, options.targets).verdicts
     return junit.render([view(read_evaluation(source), source, verdicts)], strict=options.strict)
-
-
-def _viewer_pieces(options: ExportOptions, progress: Progress) -> Iterator[str]:
-    if options.form == "perfetto":
-        from profkit.reporting.exports.perfetto import pieces
-    else:
-        from profkit.reporting.exports.speedscope import pieces
-    from profkit.reporting.exports.sources import find_sources, is_document
-
-    source = options.sources[0]
-    if not is_document(source):
-        return pieces(find_sources(source), lambda: read_judged(source, options.targets), progress)
-
-    def of_document() -> Iterator[str]:
-        with converted_report(source) as exports:
-            sources = replace(find_sources(exports), name=source.name)
-            yield from pieces(sources, lambda: read_judged(exports, options.targets), progress)
-
-    return of_document()
 
 
 def _render_documents(
@@ -244,9 +218,9 @@ def _render_documents(
 def _short_view(document: RunDocument) -> View:
     """A run; of a sweep among others what fits a screen."""
     from profkit.reporting.views import run
-    from profkit.reporting.views.sweep import check as sweep_check
+    from profkit.reporting.views.kernels.sweep import judged
 
-    return sweep_check.view(document) if is_sweep(document) else run.view(document)
+    return judged(document) if is_sweep(document) else run.view(document)
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:
@@ -254,8 +228,6 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
 
     Of a report that sampled stacks it has the flame graph: a document holds sums alone, so they are read once more.
     """
-    from profkit.reporting.exports.sources import find_sources, is_document
-    from profkit.reporting.exports.speedscope import stacks_of
     from profkit.reporting.extras import read_extras
     from profkit.reporting.html.page import render
     from profkit.reporting.views.run import view
@@ -264,10 +236,21 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
     folder = source.parent if source.name == FILE_NAME else source
     is_run = (folder / FILE_NAME).is_file()
     extras = read_extras(folder if is_run else None)
-    if not is_run and not is_document(source):  # exporting one twice would take minutes
-        extras = replace(extras, stacks=stacks_of(find_sources(source), progress))
+    if not is_run:
+        extras = replace(extras, stacks=_stacks_of(source, progress))
     beside = options.output is not None and options.output.absolute().parent == folder.absolute()
     return render(view(document, extras=extras if beside else replace(extras, files=())))
+
+
+def _stacks_of(report: Path, progress: Progress) -> tuple[Stacks, ...]:
+    """The stacks that a report sampled; none where it has none."""
+    form = recognise_format(report)
+    if not form.has_stacks:
+        return ()
+    progress.begin("stacks", str(report))
+    stacks = form.read(report).stacks
+    progress.end("read")
+    return stacks
 
 
 def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool) -> str:

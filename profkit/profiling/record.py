@@ -19,7 +19,7 @@ from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import RecordedKind, Recorder, RecordRequest
 from profkit.profilers.registry import all_profilers, explain_fault, find_profiler
-from profkit.profiling.run_steps import StepOutcome, entered_region, run_step
+from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, run_step
 from profkit.profiling.workload import describe_workload, input_file, seems_marked
 from profkit.runtime.passes.command import python_version
 from profkit.runtime.passes.secrets import mask_command
@@ -136,16 +136,16 @@ def _record(
 ) -> StepOutcome:
     (request.scratch / "logs").mkdir(parents=True)
     step = recorder.step(request)
+    settings = RunSettings(
+        request.scratch,
+        timeout=request.timeout,
+        tick=progress.tick,
+        note=progress.note,
+        stdin=stdin,
+        hidden=mask_command(request.command)[1],
+    )
     try:
-        return run_step(
-            step,
-            request.scratch,
-            timeout=request.timeout,
-            tick=progress.tick,
-            note=progress.note,
-            stdin=stdin,
-            hidden=mask_command(request.command)[1],
-        )
+        return run_step(step, settings)
     except KeyboardInterrupt:
         progress.end("interrupted")
         raise Interrupted(_save_partial_report(request, recorder, asked)) from None

@@ -38,14 +38,20 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.conditions import DisturbanceWatch
-from profkit.hardware.kept.peaks import keep_peaks, kept_peaks
-from profkit.hardware.peaks import combine_peaks, peaks_argv, peaks_environment, read_peaks
+from profkit.hardware.peaks import (
+    combine_peaks,
+    keep_peaks,
+    kept_peaks,
+    peaks_argv,
+    peaks_environment,
+    read_peaks,
+)
 from profkit.profilers.registry import explain_fault
-from profkit.profiling.run_steps import StepOutcome, full_disk_fix, run_step
-from profkit.runtime.passes.read_records import read_record
-from profkit.runtime.passes.read_records import region_timings as timings_of
-from profkit.runtime.passes.sampling import is_enough
-from profkit.runtime.reference_loop import ReferenceLoop
+from profkit.profiling.run_steps import RunSettings, StepOutcome, full_disk_fix, run_step
+from profkit.runtime.passes.processor import ReferenceLoop
+from profkit.runtime.passes.read import read_record
+from profkit.runtime.passes.read import region_timings as timings_of
+from profkit.runtime.passes.timing import is_enough
 from profkit.runtime.region.record import RegionRecord
 
 
@@ -106,20 +112,6 @@ def measure_peaks(
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """What holds for every step of a run."""
-
-    folder: Path
-    cwd: str
-    timeout: float | None = None
-    tick: Callable[[float], None] | None = None
-    note: Callable[[str], None] | None = None
-    accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
-    stdin: str | None = None  # the file that each process of the workload gets as its standard input
-    hidden: tuple[str, ...] = ()  # secrets among the workload's arguments, which no log shows
-
-
-@dataclass(frozen=True)
 class PassRecord:
     """How a pass went. `workload_failure`: how the workload itself failed in all of its steps, and what it printed."""
 
@@ -143,7 +135,7 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
     begin = time.monotonic()
     limit = _shorter_limit(settings.timeout, plan.limit)
     run = _run_side_by_side if plan.parallel and len(plan.steps) > 1 else _run_in_order
-    recorded, problem = run(plan.steps, settings, limit)
+    recorded, problem = run(plan.steps, replace(settings, timeout=limit))
     artifacts = tuple(a for s in plan.steps for a in s.artifacts if (settings.folder / a).exists())
     faults = {
         outcome.step.name: fault
@@ -170,23 +162,11 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
     return PassRecord(result, failures[0] if failures and None not in failures else None, limit)
 
 
-def _run_in_order(
-    steps: tuple[Step, ...], settings: RunSettings, limit: float | None
-) -> tuple[list[StepOutcome], Fault | None]:
+def _run_in_order(steps: tuple[Step, ...], settings: RunSettings) -> tuple[list[StepOutcome], Fault | None]:
     outcomes: list[StepOutcome] = []
     for step in steps:
         try:
-            outcome = run_step(
-                step,
-                settings.folder,
-                cwd=settings.cwd,
-                timeout=limit,
-                tick=settings.tick,
-                note=settings.note,
-                accepted=settings.accepted,
-                stdin=settings.stdin,
-                hidden=settings.hidden,
-            )
+            outcome = run_step(step, settings)
         except (UsageError, MachineError) as error:
             return outcomes, Fault(error.message, error.fix)
         outcomes.append(outcome)
@@ -207,23 +187,13 @@ def _only_tool_ended(recorded: StepOutcome) -> bool:
 
 
 def _run_side_by_side(
-    steps: tuple[Step, ...], settings: RunSettings, limit: float | None
+    steps: tuple[Step, ...], settings: RunSettings
 ) -> tuple[list[StepOutcome], Fault | None]:
     cancel = threading.Event()  # a Ctrl-C reaches only the main thread
+    quiet = replace(settings, tick=None, note=None)
     with ThreadPoolExecutor(max_workers=len(steps)) as pool:
         futures = [
-            pool.submit(
-                run_step,
-                step,
-                settings.folder,
-                cwd=settings.cwd,
-                timeout=limit,
-                tick=settings.tick if number == 0 else None,
-                cancel=cancel,
-                accepted=settings.accepted,
-                stdin=settings.stdin,
-                hidden=settings.hidden,
-            )
+            pool.submit(run_step, step, quiet if number else replace(quiet, tick=settings.tick), cancel)
             for number, step in enumerate(steps)
         ]
         try:
@@ -406,16 +376,7 @@ def _time_process(
     for _ in range(REFERENCE_TURNS):
         reference.run()
     watch = DisturbanceWatch()
-    recorded = run_step(
-        step,
-        settings.folder,
-        cwd=settings.cwd,
-        timeout=settings.timeout,
-        tick=settings.tick,
-        accepted=settings.accepted,
-        stdin=settings.stdin,
-        hidden=settings.hidden,
-    )
+    recorded = run_step(step, settings)
     outcome = recorded.outcome
     waited = outcome.usage[-1][2] if outcome.usage else None
     disturbances.append(watch.ended(outcome.seconds, outcome.cpu_seconds, waited))

@@ -107,26 +107,30 @@ class StepOutcome:
         return self.outcome.output_tail
 
 
-def run_step(
-    step: Step,
-    folder: Path,
-    *,
-    cwd: str | None = None,
-    timeout: float | None = None,
-    tick: Callable[[float], None] | None = None,
-    note: Callable[[str], None] | None = None,
-    cancel: threading.Event | None = None,
-    accepted: tuple[int, ...] = (),
-    stdin: str | None = None,
-    hidden: tuple[str, ...] = (),
-) -> StepOutcome:
-    """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended in time.
+@dataclass(frozen=True)
+class RunSettings:
+    """What holds for every step of a run; `folder` is that of the run, `timeout` the wall seconds of one step."""
 
-    A tool with a time limit of its own has `step.finish` on top of `timeout` for its report; after a Ctrl-C it has that
-    too, and `note` is told that it is waited for. Raises UsageError when the command cannot be started, MachineError
-    when the folder cannot be written, and where the tool lets a service start the workload, which passes no `stdin` on.
+    folder: Path
+    cwd: str | None = None
+    timeout: float | None = None
+    tick: Callable[[float], None] | None = None
+    note: Callable[[str], None] | None = None
+    accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
+    stdin: str | None = None  # the file that each process of the workload gets as its standard input
+    hidden: tuple[str, ...] = ()  # secrets among the workload's arguments, which no log shows
+
+
+def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None = None) -> StepOutcome:
+    """Run `step`; its log goes to the folder's `logs`. Conversions in `step.after` run only if it ended in time.
+
+    A tool with a time limit of its own has `step.finish` on top of the timeout for its report; after a Ctrl-C it has
+    that too, and `note` is told that it is waited for. Raises UsageError when the command cannot be started,
+    MachineError when the folder cannot be written, and where the tool lets a service start the workload, which passes
+    no `stdin` on.
     """
-    if stdin is not None and step.tells is not None:
+    folder, timeout, tick, note = settings.folder, settings.timeout, settings.tick, settings.note
+    if settings.stdin is not None and step.tells is not None:
         raise MachineError(
             f"{step.tool or step.name} starts the workload without standard input",
             "a workload that opens the file",
@@ -140,7 +144,7 @@ def run_step(
         outcome = process.run(
             argv_with_environment(step, env),
             env=env,
-            cwd=cwd,
+            cwd=settings.cwd,
             log=log,
             timeout=deadline,
             tick=tick,
@@ -148,8 +152,8 @@ def run_step(
             finish=step.finish,
             end_signal=step.end_signal,
             waits=(lambda: note(_waiting_text(step))) if note is not None else None,
-            stdin=stdin,
-            hidden=[secret for secret in hidden if len(secret) >= LEAST_ANYWHERE],
+            stdin=settings.stdin,
+            hidden=[secret for secret in settings.hidden if len(secret) >= LEAST_ANYWHERE],
         )
     finally:
         _remove_pipes(step)
@@ -165,7 +169,7 @@ def run_step(
                 cancel=cancel,
             )
     status = _workload_status(step, outcome)  # last: a conversion may be what brings it
-    return StepOutcome(step, outcome, status, log, timeout, accepted, _full_folder(folder))
+    return StepOutcome(step, outcome, status, log, timeout, settings.accepted, _full_folder(folder))
 
 
 def _waiting_text(step: Step) -> str:

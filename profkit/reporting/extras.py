@@ -46,7 +46,7 @@ def read_extras(folder: Path | None) -> Extras:
     """The extras of the run in `folder`; None, or a folder that cannot be read, has none. Never raises."""
     if folder is None:
         return Extras()
-    from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
+    from profkit.runtime.passes.read import read_tracemalloc
 
     stacks: list[Stacks] = []
     allocations = None

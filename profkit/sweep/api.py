@@ -30,7 +30,7 @@ from profkit.kernels.sweep.request import (
 from profkit.kernels.sweep.run import run_sweep
 from profkit.reporting.plain_text import disarm_commands
 from profkit.reporting.terminal import render
-from profkit.reporting.views.sweep import view
+from profkit.reporting.views.kernels.sweep import view
 
 LINE_SECONDS = 10.0  # between two lines of progress
 

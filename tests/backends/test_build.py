@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profkit.backends.cpu.build import compiler_facts
+from profkit.backends.cpu.linux import compiler_facts
 from profkit.core.types import Workload
 
 O0 = b"GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O0 -fasynchronous-unwind-tables"
-O2 = O0.replace(b"-O0", b"-O2")
 
 
 def facts(folder: Path, data: bytes, python: str | None = None) -> dict[str, str]:
@@ -18,10 +17,6 @@ def facts(folder: Path, data: bytes, python: str | None = None) -> dict[str, str
 
 def test_gccs_options_are_read_from_the_program(tmp_path: Path) -> None:
     assert facts(tmp_path, b"\x7fELF..\0" + O0 + b"\0main\0") == {"compiler": O0.decode()}
-
-
-def test_parts_that_were_compiled_differently_say_nothing(tmp_path: Path) -> None:
-    assert facts(tmp_path, b"\x7fELF..\0" + O0 + b"\0" + O2 + b"\0") == {}
 
 
 def test_what_is_no_compiled_program_says_nothing(tmp_path: Path) -> None:

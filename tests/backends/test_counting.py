@@ -133,16 +133,6 @@ def test_every_group_fits_the_counters_and_has_the_anchors(zen4):
     assert {c.state for c in run.document.counters if c.value is not None} == {"measured"}
 
 
-def test_a_counter_that_the_watchdog_holds_is_left_to_it(pmu_run):
-    run = pmu_run("amd_zen4", {**WITH_MEMORY, "counters": 3}, watchdog=True)
-    widths = [e for e in ZEN4 if e.startswith("fp_ops_retired_by_width")]
-    assert {run.counter(name).state for name in ZEN4 if "umc" not in name and "/" not in name} == {"measured"}
-    reading = run.reading("simd.utilization")  # four events, three counters: two runs
-    assert reading.value == pytest.approx(75.0)
-    assert "different runs" in reading.reason
-    assert len(widths) == 4
-
-
 def test_events_that_take_turns_are_multiplexed_with_their_share(pmu_run):
     run = pmu_run("amd_zen4", {**WITH_MEMORY, "counters": 3})
     shares = {c.name: c.share for c in run.document.counters if c.state == "multiplexed"}
@@ -173,34 +163,6 @@ def test_an_event_without_a_count_is_named_and_its_reading_is_never_zero(pmu_run
     assert run.reading("cache.l2.miss_rate").value == pytest.approx(20.0)
 
 
-def test_an_event_that_an_old_perf_does_not_know_costs_only_itself(pmu_run):
-    run = pmu_run("amd_zen4", {**WITH_MEMORY, "unknown": ["ls_any_fills_from_sys.all"]})
-    counter = run.counter("ls_any_fills_from_sys.all")
-    assert counter.state == "not-supported"
-    assert "does not know the event" in counter.reason
-    assert run.reading("cache.l1.miss_rate").value is None
-    assert run.reading("branch.miss_rate").value == pytest.approx(2.0)
-    assert run.reading("cache.l2.miss_rate").value == pytest.approx(20.0)
-    counters = next(p for p in run.document.passes if p.tool == "perf")
-    assert counters.state == "finished"
-
-
-def test_a_machine_without_memory_controller_events_says_so(pmu_run):
-    run = pmu_run("amd_zen4", {**WITH_MEMORY, "pmus": []})
-    assert run.reading("dram.bytes").value is None
-    assert "amd_umc" in run.reading("dram.bytes").reason
-    assert run.reading("flops").value == pytest.approx(3_000_000)
-
-
-def test_nothing_system_wide_is_counted_without_the_right_to(pmu_run):
-    run = pmu_run("amd_zen4", {**WITH_MEMORY, "wide": False, "user": True})
-    assert not any("umc" in event for group in run.counted() for event in group)
-    assert run.reading("ipc").value == pytest.approx(
-        2.5
-    )  # cycles:u and instructions:u are read by their names
-    assert "only user space is counted" in run.document.plan.passes[-1].notes
-
-
 def test_groups_that_saw_different_work_make_estimates_and_say_so(pmu_run):
     run = pmu_run("amd_zen4", {**WITH_MEMORY, "counters": 3, "drift": {"branches": 1.05}}, watchdog=True)
     simd = run.reading("simd.utilization")
@@ -222,14 +184,6 @@ def test_perf_killed_in_one_group_costs_that_group_only(pmu_run):
     assert run.reading("branch.miss_rate").value is None
     assert run.reading("simd.utilization").value == pytest.approx(75.0)
     assert run.reading("ipc").value == pytest.approx(2.5)
-
-
-def test_each_reading_names_the_file_of_its_group(zen4):
-    run = zen4
-    for metric in ("branch.miss_rate", "simd.utilization", "dram.bytes"):
-        source = run.reading(metric).source
-        text = (run.folder / source.artifact).read_text()
-        assert all(f"|{name}|" in text for name in source.counter.split(", "))
 
 
 HYBRID = {
@@ -322,16 +276,7 @@ def test_what_is_run_inside_one_entry_of_a_benchmark_is_divided_by_its_iteration
 
 # ---------------------------------------------------------------- what is marked was guessed wrong
 
-NEVER = "import profkit\nif False:\n    profkit.region('step')\nprint('done')"
 HIDDEN = "from steps import walk\nwalk()"
-
-
-def test_a_workload_that_only_mentions_profkit_is_counted_whole(pmu_run):
-    run = pmu_run("amd_zen4", WITH_MEMORY, NEVER)
-    assert run.reading("ipc").value == pytest.approx(2.5)
-    assert run.reading("instructions").value == pytest.approx(2_500_000)
-    assert all(step.directive.switch is None for step in run.document.plan.passes[0].steps)
-    assert [p.state for p in run.document.passes] == ["finished"]
 
 
 def test_a_region_marked_by_an_imported_module_is_counted_alone(pmu_run):
@@ -346,57 +291,6 @@ def test_a_region_marked_by_an_imported_module_is_counted_alone(pmu_run):
 
 
 # ---------------------------------------------------------------- several regions, several processes
-
-BOTH = """
-import time, profkit
-for _ in range(5):
-    with profkit.region("one"):
-        time.sleep(0.001)
-    with profkit.region("two"):
-        time.sleep(0.001)
-"""
-CHILDREN = """
-import os, time, profkit
-children = []
-for _ in range(3):
-    pid = os.fork()
-    if pid == 0:
-        for _ in range(4):
-            with profkit.region("step"):
-                time.sleep(0.02)
-        raise SystemExit(0)
-    children.append(pid)
-for pid in children:
-    os.waitpid(pid, 0)
-"""
-ONE_CHILD = """
-import subprocess, sys
-code = "import time, profkit\\nfor _ in range(4):\\n    with profkit.region('step'):\\n        time.sleep(0.002)"
-subprocess.run([sys.executable, "-c", code], check=True)
-"""
-
-
-def test_counts_of_several_regions_are_never_held_against_the_time_of_one(pmu_run):
-    run = pmu_run("amd_zen4", WITH_MEMORY, BOTH, passes="timing,counters")
-    assert run.reading("ipc").value == pytest.approx(2.5)
-    assert run.reading("instructions").value == pytest.approx(10 * 2_500_000)
-    for metric in ("bandwidth.dram", "flops.rate", "roofline.share"):
-        assert {r.value for r in run.readings(metric)} == {None}
-        assert any("several regions" in r.reason for r in run.readings(metric))
-    assert any("several regions" in note for note in run.document.notes)
-
-
-def test_a_region_in_a_child_process_is_counted_there(pmu_run):
-    run = pmu_run("amd_zen4", WITH_MEMORY, ONE_CHILD)
-    assert run.reading("instructions").value == pytest.approx(2_500_000)
-    assert run.reading("instructions").quality == "measured"
-
-
-def test_regions_of_several_processes_at_once_make_estimates_and_say_why(pmu_run):
-    run = pmu_run("amd_zen4", WITH_MEMORY, CHILDREN)
-    assert run.reading("branch.miss_rate").quality == "estimated"
-    assert any("another process of the workload is in its region" in note for note in run.document.notes)
-
 
 # ---------------------------------------------------------------- counted and simulated side by side
 
@@ -419,19 +313,3 @@ def test_at_full_depth_the_simulation_stands_beside_and_what_was_measured_is_pre
     assert intensity["measured"] == pytest.approx(3_000_000 / (64 * 8_000))
     cache = next(s for s in run.document.summaries if s.concern == "cache")
     assert {r.metric: r.quality for r in cache.readings}["cache.l1.miss_rate"] == "measured"
-
-
-@pytest.mark.valgrind
-def test_a_simulated_workload_that_forks_is_counted_with_its_children(pmu_run):
-    scenario = {**WITH_MEMORY, "states": dict.fromkeys(ZEN4, "not supported")}
-
-    def instructions(script):
-        run = pmu_run("amd_zen4", scenario, argv=("sh", "-c", script), depth="full")
-        (told,) = [r for r in run.readings("instructions") if r.value is not None]
-        assert told.quality == "simulated"
-        return told.value
-
-    assert instructions(THREE) > 2 * instructions(COUNTING)  # the shell's own start counts once
-
-
-THREE = f"({COUNTING}) & ({COUNTING}) & {COUNTING}; wait"

@@ -13,7 +13,7 @@ from profkit.backends.cpu.simulation import plan_simulation, read_simulation
 from profkit.core.types import Directive, PassPlan, Step, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
-from profkit.profiling.run_steps import run_step
+from profkit.profiling.run_steps import RunSettings, run_step
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "valgrind"
 METRICS = {
@@ -128,7 +128,7 @@ def test_a_real_simulation_begins_late_ends_in_time_and_leaves_its_counts(tmp_pa
     plan = plan_simulation(context, probe_valgrind(), PlanState(False, plain_seconds=60.0))
     step = plan.steps[0]
     quick = Step(**{**vars(step), "directive": Directive("counters", step.directive.record, delay=4.0)})
-    done = run_step(quick, tmp_path, timeout=10.0)
+    done = run_step(quick, RunSettings(tmp_path, timeout=10.0))
     assert done.ran_out
     assert done.outcome.seconds < 20
     counts = read_simulation(context, PassPlan("counters", "valgrind", (quick,), limit=10.0), 10.1)

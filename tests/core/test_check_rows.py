@@ -10,16 +10,13 @@ from typing import Any
 
 import pytest
 
-from profkit.backends.cpu.peaks_check import judge_peaks
-from profkit.backends.cuda import checks as cuda
-from profkit.backends.mps import checks as mps
-from profkit.backends.torch_facts import read_torch
+from profkit.backends import checks
+from profkit.backends.checks import judge_peaks, read_torch
 from profkit.core import tables
 from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows, load_yaml
 from profkit.core.types import Check, Counter, Gpu, Peaks
-from profkit.hardware.conditions import Jitter, MachineConditions
-from profkit.hardware.noise import judge_conditions
+from profkit.hardware.conditions import Jitter, MachineConditions, judge_conditions
 from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.nsys.probe import reader_checks
 from profkit.profilers.perf import probe as perf
@@ -27,7 +24,7 @@ from profkit.profilers.programs import CommandTrial, ToolAbility
 from profkit.profilers.region_trial import RegionTrial
 from profkit.profilers.valgrind import probe as valgrind
 from profkit.profilers.xctrace import checks as xctrace
-from profkit.profiling.doctor import machine
+from profkit.profiling import doctor
 from tests.conftest import ROOT
 
 ROWS = """
@@ -75,9 +72,7 @@ def test_a_table_that_asks_for_what_nobody_found_out_does_not_pass(
 GPU = Gpu("GPU", 0, "9.0", "GH100", 132, 150 << 30, driver="580")
 ABLE = (Path("/tool"), "1", True)
 TORCH = read_torch(json.dumps({"cuda": 1, "said": "", "built": 1, "available": 1}), "", sys.executable)
-SEEN = MachineConditions(
-    8, 1.0, 0.1, 0.1, 0.1, 0.1, Jitter(1e-3, 1e-3, 1e-3, 200), "x", True, True, 2, 1, 1, True, ()
-)
+SEEN = MachineConditions(8, 1.0, 0.1, 0.1, 0.1, 0.1, Jitter(1e-3, 1e-3, 1e-3, 200), "x", 1, True, ())
 JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: judge_conditions(SEEN),
     lambda: judge_peaks(Peaks(1.0, None, 1.0, None, 1, "how"), True),
@@ -87,24 +82,24 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: perf.perf_region("perf"),
     lambda: valgrind.judge_valgrind(valgrind.ValgrindAbility(*ABLE)),
     lambda: valgrind.valgrind_region("valgrind"),
-    lambda: cuda.judge_cuda((GPU,), NcuAbility(*ABLE), ToolAbility(*ABLE)),
-    cuda.holder_checks,
-    lambda: cuda.device_missing(Fault("no GPU")),
+    lambda: checks.judge_cuda((GPU,), NcuAbility(*ABLE), ToolAbility(*ABLE)),
+    checks.holder_checks,
+    lambda: checks.device_missing(Fault("no GPU")),
     reader_checks,
-    lambda: cuda.judge_torch(TORCH),
-    lambda: cuda.sudo_checks({"SUDO_UID": "1", "PATH": ""}),
-    lambda: mps.judge_mps((GPU,), xctrace.XctraceAbility(*ABLE), "15.1"),
-    lambda: mps.judge_mps_torch(TORCH),
-    lambda: mps.switch_checks({}),
-    lambda: mps.mps_checks() if sys.platform != "darwin" else judge_rows(mps._TABLE, "elsewhere"),
+    lambda: checks.judge_torch(TORCH),
+    lambda: checks.sudo_checks({"SUDO_UID": "1", "PATH": ""}),
+    lambda: checks.judge_mps((GPU,), xctrace.XctraceAbility(*ABLE), "15.1"),
+    lambda: checks.judge_mps_torch(TORCH),
+    lambda: checks.switch_checks({}),
+    lambda: checks.mps_checks() if sys.platform != "darwin" else judge_rows(checks._MPS, "elsewhere"),
     lambda: xctrace.judge_xctrace(xctrace.XctraceAbility(*ABLE)),
     lambda: xctrace.recording_check("/nowhere/xctrace"),
-    machine.storage_checks,
-    machine.machine_checks,
-    machine.python_checks,
-    lambda: machine.frames_check((3, 13)),
-    lambda: machine.package_check("x", "y", "z", CommandTrial(True, "", "", 0)),
-    machine.flag_gems_check,
+    doctor.storage_checks,
+    doctor.machine_checks,
+    doctor.python_checks,
+    lambda: doctor.frames_check((3, 13)),
+    lambda: doctor.package_check("x", "y", "z", CommandTrial(True, "", "", 0)),
+    doctor.flag_gems_check,
 )
 
 
@@ -116,8 +111,8 @@ class Parts(dict[str, Any]):
     def __init__(self, path: Path) -> None:
         """Each row becomes a check of its own."""
         self.path = path
-        for part, checks in load_yaml(path).items():
-            self[part] = {f"{name} {i}": [row] for name, rows in checks.items() for i, row in enumerate(rows)}
+        for part, told in load_yaml(path).items():
+            self[part] = {f"{name} {i}": [row] for name, rows in told.items() for i, row in enumerate(rows)}
 
     def __getitem__(self, part: str) -> Any:
         """The part, by its name."""
@@ -130,10 +125,10 @@ def test_every_row_of_every_table_has_its_facts(monkeypatch: pytest.MonkeyPatch)
     really_holds = tables._holds
     monkeypatch.setattr(tables, "_load_once", Parts)
     monkeypatch.setattr(tables, "_holds", lambda terms, facts: really_holds(terms, facts) or True)
-    monkeypatch.setattr(machine, "_import_all", dict.fromkeys)
-    monkeypatch.setattr(machine, "_PACKAGES", ())
-    monkeypatch.setattr(cuda, "running_holders", lambda _: ("ncu",))
-    monkeypatch.setattr(cuda, "torch_checks", tuple)
+    monkeypatch.setattr(doctor, "_import_all", dict.fromkeys)
+    monkeypatch.setattr(doctor, "_PACKAGES", ())
+    monkeypatch.setattr(checks, "running_holders", lambda _: ("ncu",))
+    monkeypatch.setattr(checks, "torch_checks", tuple)
     for probe in (perf, valgrind):
         monkeypatch.setattr(probe, "try_region", lambda *_: RegionTrial(1.0, 1.0))
     for judge in JUDGES:

@@ -9,7 +9,7 @@ import pytest
 
 from profkit.core.types import Workload
 from profkit.execution.places.files import _tracked_files
-from profkit.profiling.revision import read_revision
+from profkit.profiling.workload import read_revision
 from profkit.regression.paired.checkout import CheckoutSpec, checked_out
 from profkit.regression.paired.git import (
     blamed_commit,

@@ -39,11 +39,11 @@ OTHERS = {
     "execution/limits.py",
     "execution/places/boot.py",
     "execution/places/ray_shell.py",
-    "hardware/apple_gpu.py",
+    "hardware/macos.py",
     "hardware/gpu_locks.py",
-    "hardware/kept/peaks.py",
+    "hardware/peaks.py",
     "hardware/processor.py",
-    "hardware/tree.py",
+    "hardware/system.py",
     "kernels/operations/cuda/launch.py",
     "profilers/perf/probe.py",
     "profiling/workload.py",
@@ -61,7 +61,7 @@ def _reading_calls(file: Path) -> Iterator[str]:
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         of_module = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "")
-        of_path = isinstance(node.func, ast.Attribute) and of_module not in ("tree", "child")
+        of_path = isinstance(node.func, ast.Attribute) and of_module not in ("system", "child")
         if name in ("read_text", "read_bytes") and of_path:
             yield f"{file.name}:{node.lineno}"
         if name == "open" and of_module not in ("os", "self", "gzip"):
@@ -81,7 +81,7 @@ def test_every_file_comes_in_through_the_one_door() -> None:
     }
     assert elsewhere == {}
     assert files.keys() >= OTHERS
-    assert [*_reading_calls(PACKAGE / "hardware/tree.py")]  # it finds what there is
+    assert [*_reading_calls(PACKAGE / "hardware/system.py")]  # it finds what there is
 
 
 @pytest.mark.parametrize(

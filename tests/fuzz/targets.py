@@ -74,7 +74,7 @@ def _show(path: Path, depth: int, *forms: str) -> None:
 
 def read_report(path: Path, depth: int) -> None:
     """As `profkit summarize`, and now and then `report` and `scrub`."""
-    _show(path, depth, "json", "perfetto", "speedscope")
+    _show(path, depth, "json")
 
 
 def read_generation(path: Path, depth: int) -> None:

@@ -1,4 +1,4 @@
-"""What follows from attempts: which is kept, what is solved within k, what each feedback changed, what it cost."""
+"""What follows from attempts: which is kept, what is solved within k, what it cost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import pytest
 
 from profkit.analysis.generation import (
     best_attempt,
-    feedback_effects,
-    feedback_steps,
     generation_scores,
     kept_attempt,
-    spending_by_attempt,
     spending_of,
     within_attempts,
 )
@@ -20,14 +17,12 @@ from profkit.core.types import Attempt
 from profkit.generation.loop import reason_to_stop
 from profkit.generation.request import Until
 from tests.generation.documents import (
-    VECTORIZE,
     call,
     correct,
     every_way,
     failed,
     generation,
     operation,
-    speedup,
 )
 
 
@@ -115,38 +110,6 @@ def test_scores_count_pytorch_for_what_has_no_kernel() -> None:
     assert generation_scores(generation()).geomean is None
 
 
-def test_each_feedback_has_what_it_changed() -> None:
-    steps = [step for step in feedback_steps(every_way()) if step.operation.folder == "relu"]
-    assert [step.outcome for step in steps] == ["solved", "faster", "undecided", "repeated"]
-    assert steps[1].ratio == pytest.approx(2.0)
-    assert steps[1].insight == VECTORIZE
-    assert steps[0].ratio is None
-    assert steps[0].insight is None
-    others = [step.outcome for step in feedback_steps(every_way()) if step.operation.folder == "_softmax"]
-    assert others == ["failing", "closer", "failing", "failing"]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "outcome"),
-    [
-        (correct(1, 1.5), failed(2), "broken"),
-        (correct(1, 1.5), correct(2, 1.0), "slower"),
-        (correct(1, 1.5), correct(2, None), "undecided"),
-        (failed(1, tests=0), failed(2, passed=0), "failing"),
-    ],
-)
-def test_a_feedback_may_do_harm(before: Attempt, after: Attempt, outcome: str) -> None:
-    (step,) = feedback_steps(generation(operation("relu.default", before, after)))
-    assert step.outcome == outcome
-
-
-def test_effects_are_counted_by_what_was_told() -> None:
-    effects = {effect.told: effect for effect in feedback_effects(feedback_steps(every_way()))}
-    assert effects["insight"].outcomes == {"faster": 1, "undecided": 1}
-    assert effects["passed"].outcomes == {"repeated": 1}
-    assert sum(effect.steps for effect in effects.values()) == 10
-
-
 def test_a_stored_answer_costs_nothing_and_unknown_tokens_are_not_zero() -> None:
     spent = spending_of(
         [
@@ -162,15 +125,6 @@ def test_a_stored_answer_costs_nothing_and_unknown_tokens_are_not_zero() -> None
     assert spent.evaluating == 27.0
     none = spending_of([correct(1, 1.0, call=call(input_tokens=None, output_tokens=None, cost=None))])
     assert (none.input_tokens, none.output_tokens, none.cost) == (None, None, None)
-
-
-def test_spending_by_attempt_adds_up_to_the_whole() -> None:
-    document = every_way()
-    rows = spending_by_attempt(document)
-    assert list(rows) == [1, 2, 3, 4, 5]
-    assert [row.attempts for row in rows.values()] == [4, 4, 2, 2, 2]
-    assert sum(row.input_tokens or 0 for row in rows.values()) == document.input_tokens
-    assert speedup(2.0).word == "FASTER"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 from profkit.core.types import Cache
 from profkit.hardware.machine import cache_warnings, read_machine
 from profkit.hardware.processor import (
-    data_cache,
     data_caches,
     find_typical_caches,
     instruction_cache,
@@ -39,21 +38,6 @@ def test_the_geometry_of_a_core_is_that_of_sysfs(
     assert [(cache.size, cache.ways, cache.shared) for cache in data_caches(machine)] == data
     assert {cache.source for cache in (first, *machine.caches)} == {"sysfs"}
     assert cache_warnings(tree(name)) == ()
-
-
-def test_the_core_looked_at_is_one_this_process_may_use(tree: Tree) -> None:
-    pinned = tree("intel_hybrid", {"proc/self/status": "Cpus_allowed_list:\t12-15"})
-    assert data_cache(read_machine(pinned), 1) == Cache(1, 32 * KIB, 8)
-    assert read_machine(pinned).max_mhz == 3900.0
-
-
-def test_a_direct_mapped_l3_of_320_mib_is_not_believed(tree: Tree) -> None:
-    machine = read_machine(tree("lying_guest"))
-    assert data_cache(machine, 3) == Cache(3, 32 * MIB, 16, shared=2, source="assumed")
-    assert data_cache(machine, 2) == Cache(2, 512 * KIB, 8)
-    told = " ".join(cache_warnings(tree("lying_guest")))
-    assert "320 MiB, 1-way" in told
-    assert "AMD Zen 3" in told
 
 
 @pytest.mark.parametrize(

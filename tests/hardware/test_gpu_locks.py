@@ -121,16 +121,6 @@ def test_what_somebody_has_put_there_is_not_followed_and_stops_nobody(
     assert not victim.is_dir() or not list(victim.iterdir())
 
 
-def test_nothing_is_locked_without_a_gpu_or_where_that_is_asked_for(
-    locks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with lock_gpus([], Silent()):
-        assert not locks.exists()
-    monkeypatch.setenv(FOLDER, "")
-    with lock_gpus(["GPU-1"], Silent()):
-        assert not locks.exists()
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Machine
-from profkit.hardware.kept.spread import MOST_PROGRAMS, MOST_TRIALS, keep_time, kept_spread
 from profkit.hardware.machine import read_machine
+from profkit.hardware.run_spread import keep_time, kept_spread
 
 
 @pytest.fixture
@@ -63,19 +62,6 @@ def test_another_kind_of_machine_another_program_and_another_clock_are_not_the_s
     assert kept_spread(replace(machine, cores=1)) is None
 
 
-def test_the_last_fifty_trials_and_two_hundred_programs_are_kept(machine: Machine, tmp_path: Path) -> None:
-    for number in range(MOST_TRIALS + 11):
-        keep_time(machine, "one", 100.0 if number == 0 else 1.0)
-    spread = kept_spread(machine)
-    assert spread is not None
-    assert (spread.trials, spread.largest) == (MOST_TRIALS, 0.0)
-    for number in range(MOST_PROGRAMS):
-        keep_time(machine, f"program {number}", 1.0)
-    keep_time(machine, "one", 50.0)  # it was forgotten
-    assert kept_spread(machine) == spread
-    assert len(json.loads(file_of(tmp_path).read_text())["times"]) == MOST_PROGRAMS
-
-
 def test_neither_the_command_nor_the_machine_stands_in_the_file(machine: Machine, tmp_path: Path) -> None:
     for _ in range(2):
         keep_time(machine, "python train.py --token=hunter2", 1.0)
@@ -106,24 +92,3 @@ def test_a_damaged_file_is_as_none_and_is_written_anew(machine: Machine, tmp_pat
     keep_time(machine, "one", 1.0)
     keep_time(machine, "one", 2.0)
     assert kept_spread(machine) is not None
-
-
-def test_a_pipe_in_its_place_is_not_waited_for(machine: Machine, tmp_path: Path) -> None:
-    keep_time(machine, "one", 1.0)
-    file = file_of(tmp_path)
-    file.unlink()
-    os.mkfifo(file)
-    assert kept_spread(machine) is None
-
-
-def test_where_nothing_can_be_written_nothing_is_kept_and_nothing_raised(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "cache").write_text("a file where the folder would be")
-    keep_time(machine, "one", 1.0)
-    keep_time(machine, "one", 1.0)
-    assert kept_spread(machine) is None
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    for seconds in (0.0, -1.0, float("inf"), float("nan")):
-        keep_time(machine, "one", seconds)
-    assert not (tmp_path / "other").exists()

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.container import available_memory, read_limits
-from profkit.hardware.machine import read_machine, usable_cores
+from profkit.hardware.machine import available_memory, read_limits, read_machine, usable_cores
 
 Tree = Callable[..., Path]
 GIB = 1 << 30
@@ -58,16 +57,6 @@ def test_memory_is_what_the_container_may_take(tree: Tree) -> None:
     assert available_memory(tree("container")) == GIB // 2
 
 
-def test_a_limit_of_a_group_above_counts_too(tree: Tree) -> None:
-    changes = {
-        "proc/self/cgroup": "0::/outer/inner",
-        "sys/fs/cgroup/cpu.max": "max 100000",
-        "sys/fs/cgroup/outer/cpu.max": "100000 100000",
-        "sys/fs/cgroup/outer/inner/cpu.max": "300000 100000",
-    }
-    assert read_limits(tree("container", changes)).cpus == 1.0
-
-
 @pytest.mark.parametrize(
     ("quota", "cores"), [("150000 100000", 1), ("20000 100000", 1), ("max 100000", 16), ("nonsense", 16)]
 )
@@ -116,29 +105,6 @@ def test_hypervisors_and_containers_are_told_apart(
     tree: Tree, changes: dict[str, str], virtual: str | None
 ) -> None:
     assert read_machine(tree("arm_neoverse", changes)).virtual == virtual
-
-
-def test_the_features_kept_are_those_that_choose_a_code_path(tree: Tree) -> None:
-    features = read_machine(tree("vm")).features
-    assert "avx512f" in features
-    assert "fma" in features
-    assert not {"smep", "hypervisor", "fpu"} & set(features)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"proc/cpuinfo": ""},
-        {"proc/cpuinfo": "\x00\xff garbage"},
-        {"proc/cpuinfo": "processor : x\nmodel name : \ncpu family : nine"},
-        {"proc/meminfo": "MemTotal: lots", "proc/self/status": "Cpus_allowed_list: 0-99999999999"},
-        {"proc/self/cgroup": "0::/../../../etc\nfoo", "proc/self/status": "Cpus_allowed_list: -,a-b,"},
-    ],
-)
-def test_odd_files_are_passed_over(tree: Tree, changes: dict[str, str]) -> None:
-    machine = read_machine(tree("vm", changes))
-    assert machine.cores >= 1
-    assert [cache.level for cache in machine.caches] == [1, 2, 3]
 
 
 def test_an_empty_tree_is_a_machine_of_which_nothing_is_known(tmp_path: Path) -> None:

@@ -1,27 +1,26 @@
-"""A Mac's processor, its power and its conditions, by what its small programs print."""
+"""A Mac's processor, its power, its conditions and its GPU, by what its small programs print; the table of chips."""
 
 from __future__ import annotations
 
-import os
 import platform
-import shutil
-import subprocess
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from profkit.core.errors import Fault
 from profkit.hardware import macos
-from profkit.hardware.conditions import MachineConditions, read_conditions, read_moment
+from profkit.hardware.conditions import MachineConditions, judge_conditions, read_conditions, read_moment
 from profkit.hardware.machine import cache_warnings, read_machine
-from profkit.hardware.macos import core_kinds
-from profkit.hardware.noise import judge_conditions
-from tests.mac_stand_in import CALM, M3_MAX, programs
+from profkit.hardware.macos import AppleChip, chip_table, find_chip, parse_ioreg, read_apple_gpus
+from tests.mac_stand_in import CALM, IOREG, M3_MAX, accelerator, ioreg, programs
+
+PRESSURE = "notifyutil -g com.apple.system.thermalpressurelevel"
 
 
 @pytest.fixture
 def on_a_mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
-    def make(answers: dict[str, str | int] | None = None, sysctl: dict[str, str] | None = None) -> None:
+    def make(answers: Mapping[str, str | int] | None = None, sysctl: dict[str, str] | None = None) -> None:
         values = {**M3_MAX, **(sysctl or {})}
         monkeypatch.setenv("PATH", str(programs(tmp_path / "bin", {**CALM, **(answers or {})}, values)))
         monkeypatch.setattr(platform, "system", lambda: "Darwin")
@@ -42,73 +41,41 @@ def test_the_machine_is_told_by_its_performance_cores(on_a_mac) -> None:  # type
     ]
     assert machine.instruction_cache is not None
     assert machine.instruction_cache.size == 192 << 10
-    assert [(kind.name, kind.cores) for kind in core_kinds()] == [("Performance", 12), ("Efficiency", 4)]
     assert "ways" in cache_warnings()[0]
 
 
-def test_a_python_under_rosetta_says_so(on_a_mac, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    on_a_mac(sysctl={"sysctl.proc_translated": "1"})
+def test_a_guest_and_a_python_under_rosetta_say_so(on_a_mac, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    on_a_mac(sysctl={"sysctl.proc_translated": "1", "kern.hv_vmm_present": "1"})
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     machine = read_machine()
     assert "rosetta" in machine.features
-    assert (machine.vendor, machine.architecture) == ("Apple", "x86_64")
-
-
-def test_a_guest_says_so(on_a_mac) -> None:  # type: ignore[no-untyped-def]
-    on_a_mac(sysctl={"kern.hv_vmm_present": "1"})
-    assert read_machine().virtual == "hypervisor"
-
-
-def test_a_calm_mac_holds_nothing_down(on_a_mac) -> None:  # type: ignore[no-untyped-def]
-    on_a_mac()
-    seen = read_moment("before timing", devices=True)
-    assert (seen.slowed, seen.power, seen.temperature, seen.clock) == ((), "mains", None, None)
-    assert [(device.index, device.throttle, device.clock) for device in seen.devices] == [(0, (), None)]
-    assert seen.load is not None
+    assert (machine.vendor, machine.architecture, machine.virtual) == ("Apple", "x86_64", "hypervisor")
 
 
 @pytest.mark.parametrize(
     ("answers", "slowed"),
     [
-        (
-            {
-                "notifyutil -g com.apple.system.thermalpressurelevel": "com.apple.system.thermalpressurelevel 2\n"
-            },
-            ("thermal pressure: heavy",),
-        ),
+        ({}, ()),
+        ({PRESSURE: "com.apple.system.thermalpressurelevel 2\n"}, ("thermal pressure: heavy",)),
+        ({PRESSURE: "com.apple.system.thermalpressurelevel: no"}, ()),
+        ({PRESSURE: "9" * 40}, ()),
         ({"pmset -g": "Currently in use:\n lowpowermode         1\n womp 1\n"}, ("low power mode",)),
         ({"pmset -g": " powermode            1\n"}, ("low power mode",)),
         ({"pmset -g": " powermode            2\n"}, ()),
-        (
-            {
-                "pmset -g therm": "CPU_Scheduler_Limit \t= 100\nCPU_Available_CPUs \t= 8\nCPU_Speed_Limit \t= 70\n"
-            },
-            ("processor limited to 70 % of its clock for heat",),
-        ),
-        (
-            {
-                "notifyutil -g com.apple.system.thermalpressurelevel": 1,
-                "pmset -g therm": "Thermal Warning Level = 3\n",
-            },
-            ("thermal pressure: thermal warning level 3",),
-        ),
     ],
 )
 def test_a_mac_that_holds_its_clocks_down_says_why(on_a_mac, answers, slowed) -> None:  # type: ignore[no-untyped-def]
     on_a_mac(answers)
     seen = read_moment("after timing", devices=True)
-    assert seen.slowed == slowed
-    assert seen.devices[0].throttle == slowed
+    assert (seen.slowed, seen.power, seen.clock) == (slowed, "mains", None)
+    assert [(device.index, device.throttle) for device in seen.devices] == [(0, slowed)]
+    assert seen.load is not None
 
 
 def test_where_nothing_answers_nothing_is_told(on_a_mac) -> None:  # type: ignore[no-untyped-def]
     on_a_mac(dict.fromkeys(CALM, 1))
     assert macos.read_power() == macos.MacPower()
-
-
-@pytest.mark.parametrize("text", [None, "", "level", "com.apple.system.thermalpressurelevel: no", "9" * 40])
-def test_a_level_that_is_none_is_not_told(text: str | None) -> None:
-    assert macos.parse_pressure(text) is None
+    assert read_apple_gpus() == ()
 
 
 def test_conditions_of_a_mac(on_a_mac) -> None:  # type: ignore[no-untyped-def]
@@ -116,33 +83,113 @@ def test_conditions_of_a_mac(on_a_mac) -> None:  # type: ignore[no-untyped-def]
     seen = read_conditions(window=0.01)
     assert (seen.on_battery, seen.slowed, seen.governor) == (True, ("low power mode",), None)
     assert seen.memory is not None
-
-
-def test_clocks_that_are_held_down_are_a_limit() -> None:
-    told = {check.name: check for check in judge_conditions(MachineConditions(8, slowed=("low power mode",)))}
+    told = {check.name: check for check in judge_conditions(MachineConditions(8, slowed=seen.slowed))}
     assert (told["clocks"].state, "low power mode" in told["clocks"].detail) == ("limited", True)
-    assert told["clocks"].fix is not None
     calm = {check.name: check.state for check in judge_conditions(MachineConditions(8, slowed=()))}
     assert calm["clocks"] == "ok"
 
 
-def test_values_are_asked_of_the_c_library_where_it_has_them(tmp_path: Path) -> None:
-    """As on every real Mac, where no program is started for them."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or sys.platform != "linux":
-        pytest.skip("needs a C compiler, and a loader that preloads")
-    library = tmp_path / "sysctl.so"
-    source = Path(__file__).resolve().parents[1] / "stand_ins" / "macos_sysctl.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    code = (
-        "from profkit.hardware.macos import sysctl_number as number, sysctl_text as text\n"
-        "print(text('machdep.cpu.brand_string'), number('hw.memsize'), number('kern.hv_vmm_present'),"
-        " number('machdep.cpu.brand_string'), text('no.such.name'), number('no.such.name'), sep='|')"
+def test_an_apple_gpu_has_the_specification_of_its_chip_and_its_cores(on_a_mac) -> None:  # type: ignore[no-untyped-def]
+    on_a_mac({IOREG: ioreg(accelerator(b"Apple M3 Max\0", (30).to_bytes(4, "little")))})
+    (gpu,) = read_apple_gpus()
+    assert (gpu.name, gpu.cores, gpu.chip, gpu.index) == ("Apple M3 Max", 30, "G15X", 0)
+    assert (gpu.bandwidth, gpu.max_clock, gpu.memory_bytes) == (300e9, 1.38e9, 64 << 30)
+    assert gpu.flops == pytest.approx(10.6e12, rel=0.01)
+    assert (gpu.virtual, gpu.capability, gpu.multiprocessors) == (None, None, None)
+
+
+def test_a_virtual_machine_has_no_specification(on_a_mac) -> None:  # type: ignore[no-untyped-def]
+    on_a_mac(
+        {IOREG: ioreg(accelerator(None, None, "AppleParavirtGPU"))},
+        {"kern.hv_vmm_present": "1", "machdep.cpu.brand_string": "Apple M1 (Virtual)"},
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "LD_PRELOAD": str(library)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.strip() == "Apple M3 Max|68719476736|1|None|None|None", done.stderr
+    (gpu,) = read_apple_gpus()
+    assert (gpu.virtual, gpu.bandwidth, gpu.flops) == ("macos guest", None, None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe\0",
+        b"<plist><dict/></plist>",
+        b'<?xml version="1.0"?><!DOCTYPE plist [<!ENTITY a "b">]><plist><array><string>&a;</string></array></plist>',
+        b"<plist><array><string>x</string></array></plist>",
+    ],
+)
+def test_what_is_no_list_of_accelerators_is_none(content: bytes) -> None:
+    assert parse_ioreg(content) == ()
+
+
+# ------------------------------------------------------------ chips
+
+
+def chip(name: str, cores: int | None = None) -> AppleChip:
+    found = find_chip(name, cores)
+    assert isinstance(found, AppleChip), found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "gigabytes", "teraflops"),
+    [
+        ("Apple M1", 8, 68, 2.6),
+        ("Apple M1 Ultra", 64, 800, 21.2),
+        ("Apple M2 Max", 38, 400, 13.6),
+        ("Apple M3 Max", 30, 300, 10.6),
+        (" apple m3\tmax GPU", 40, 400, 14.1),
+        ("M4", 10, 120, 3.8),
+        ("Apple M4 Max", 40, 546, 16.2),
+        ("Apple M5 Max", 40, 614, 16.6),
+    ],
+)
+def test_the_peaks_of_a_chip_as_it_is_sold(name: str, cores: int, gigabytes: float, teraflops: float) -> None:
+    found = chip(name, cores)
+    assert found.bandwidth == pytest.approx(gigabytes * 1e9)
+    assert found.flops == pytest.approx(teraflops * 1e12, rel=0.02)
+    assert found.flops == cores * 128 * 2 * (found.clock or 0)
+    assert found.reason is None
+
+
+def test_reported_numbers_are_not_taken_for_certain() -> None:
+    checked = {"Apple M1": (True, True), "Apple M4 Max": (True, False), "Apple M5 Max": (False, False)}
+    for name, words in checked.items():
+        found = chip(name, 40 if "Max" in name else 8)
+        assert (found.bandwidth_checked, found.flops_checked) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "bandwidth", "words"),
+    [
+        ("Apple M4 Max", None, None, "32 and 40 GPU cores and 410 GB/s or 546 GB/s"),
+        ("M1", None, 68e9, "7 and 8 GPU cores"),
+        ("Apple M3 Max", 35, None, "not with 35"),
+        ("Apple M1", 35, 68e9, "profkit's table has Apple M1 with 7 and 8 GPU cores, not with 35"),
+    ],
+)
+def test_what_a_number_of_cores_decides_is_not_told_without_it(
+    name: str, cores: int | None, bandwidth: float | None, words: str
+) -> None:
+    found = chip(name, cores)
+    assert (found.bandwidth, found.flops) == (bandwidth, None)
+    assert words in (found.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("AMD Radeon Pro 5300M", "AMD Radeon"),
+        ("Apple M19 Max", "Apple M19 Max"),
+        ("<script>", "<"),
+        (None, "without"),
+    ],
+)
+def test_what_has_no_specification_says_why(name: str | None, words: str) -> None:
+    found = find_chip(name, 8)
+    assert isinstance(found, Fault)
+    assert words in found.reason
+
+
+def test_the_table_has_every_chip_of_four_generations() -> None:
+    kinds = {"M1": 4, "M2": 4, "M3": 4, "M4": 3}
+    assert {g: sum(name.split()[1] == g for name in chip_table()) for g in kinds} == kinds

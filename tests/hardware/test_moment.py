@@ -38,18 +38,6 @@ def test_what_the_files_tell(tmp_path: Path) -> None:
     assert (seen.clock, seen.temperature, seen.throttled) == (2.5e9, 67.5, 7)
 
 
-def test_a_machine_that_tells_nothing_is_a_look_without_values(tmp_path: Path) -> None:
-    seen = read_moment("before timing", root=tmp_path)
-    assert {seen.load, seen.pressure, seen.clock, seen.governor, seen.temperature, seen.throttled} == {None}
-
-
-@pytest.mark.parametrize("content", ["", "nan of nothing", "\0\0", "x" * 5000])
-def test_files_of_nonsense_are_passed_over(tmp_path: Path, content: str) -> None:
-    names = [name for name in FILES if "status" not in name]
-    seen = read_moment("after timing", root=write(tmp_path, dict.fromkeys(names, content)))
-    assert (seen.clock, seen.temperature, seen.throttled) == (None, None, None)
-
-
 def test_here_a_look_works_with_and_without_devices() -> None:
     for devices in (False, True):
         assert read_moment("before timing", devices=devices).when == "before timing"

@@ -4,14 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport
-from profkit.core.types import Peaks
-from profkit.hardware.machine import read_machine
 from profkit.hardware.peaks import (
     MIB,
     SCHEMA,
@@ -19,7 +16,6 @@ from profkit.hardware.peaks import (
     combine_peaks,
     peaks_argv,
     peaks_environment,
-    reachable_cache,
     read_peaks,
 )
 
@@ -42,21 +38,9 @@ def test_arrays_are_four_times_the_cache_within_a_quarter_of_the_memory(
     assert note is None
 
 
-def test_arrays_that_a_cache_partly_holds_are_called_too_high() -> None:
-    size, note = array_bytes(32 * MIB, 400 * MIB)
-    assert size < 64 * MIB
-    assert note is not None
-    assert "too high" in note
-
-
 def test_too_little_memory_measures_nothing() -> None:
     with pytest.raises(MachineError, match="too few"):
         array_bytes(32 * MIB, 100 * MIB)
-
-
-def test_threads_reach_one_last_level_cache_per_group_that_shares_it(tree: Callable[..., Path]) -> None:
-    zen4 = read_machine(tree("amd_zen4"))  # 16 usable threads, 8 share 32 MiB
-    assert [reachable_cache(zen4, threads) // MIB for threads in (1, 8, 9, 16)] == [32, 32, 64, 64]
 
 
 def _child(threads: int, **extra: str) -> subprocess.CompletedProcess[str]:
@@ -78,11 +62,6 @@ def test_a_fresh_process_measures_one_and_two_threads_and_the_two_are_joined() -
     assert 1e8 < peaks.flops_f32_one < 1e13
     assert peaks.threads == 2
     assert "update" in peaks.method
-
-
-def test_one_core_has_the_same_peak_alone_and_together() -> None:
-    one = Peaks(1e10, None, 2e10, None, 1, "how")
-    assert combine_peaks(one, one) == Peaks(1e10, 1e10, 2e10, 2e10, 1, "how")
 
 
 def test_without_numpy_the_reason_and_the_line_that_helps_are_told(tmp_path: Path) -> None:
@@ -127,12 +106,3 @@ GOOD = {"schema": SCHEMA, "bandwidth_one": 1e10, "threads": 1, "method": "how"}
 def test_what_is_not_measured_peaks_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(UnreadableReport, match="measured peak"):
         read_peaks(text)
-
-
-def test_a_librarys_warnings_around_the_answer_do_not_hide_it() -> None:
-    text = f"OpenBLAS warning: no such core\n{json.dumps(GOOD)}\nbye\n"
-    assert read_peaks(text).bandwidth_one == 1e10
-
-
-def test_a_rate_that_was_not_measured_stays_unknown() -> None:
-    assert read_peaks(json.dumps(GOOD)) == Peaks(1e10, None, None, None, 1, "how")

@@ -7,7 +7,7 @@ which memory limits, and a product of matrices, which the power limit does: its 
 the device busy, so that no two tools agree on it. Like is compared with like:
 
 - cold, one call at a time behind a flush of the L2: profkit `cold=True`, do_bench, nvbench's cold measurement;
-- warm, in a CUDA graph: profkit's `graph_seconds`, do_bench_cudagraph.
+- warm, without launches: profkit's `device_seconds`, do_bench_cudagraph.
 
 The tools take turns, `ROUNDS` times; what is compared are medians over the rounds. Prints also what a call costs back
 to back as it is launched from Python, and what the device and the host need for it alone.
@@ -66,19 +66,14 @@ def profkit_cold(work: Work) -> float:
     return median(found.seconds)
 
 
-def profkit_warm(work: Work) -> tuple[float, float, float, float]:
-    """Back to back, the device alone, the host alone, and in a graph."""
+def profkit_warm(work: Work) -> tuple[float, float, float]:
+    """Back to back, the device alone, and the host alone."""
     from profkit.runtime.passes.benchmark import time_function
-    from profkit.runtime.passes.device_samples import open_clock
-    from profkit.runtime.passes.device_timing import time_in_graph
     from profkit.runtime.passes.timing import TimedCalls
-    from profkit.runtime.region.cuda_driver import CudaDriver
 
     found = time_function(TimedCalls(work), device="cuda", cold=False, precision=0.005, budget=3)
-    device, none = found.device_seconds or float("nan"), float("nan")
-    with open_clock(CudaDriver()) as clock:
-        graph = time_in_graph(work, clock, max(1, min(200, int(0.02 / device))))
-    return median(found.seconds), device, found.host_seconds or none, graph
+    none = float("nan")
+    return median(found.seconds), found.device_seconds or none, found.host_seconds or none
 
 
 def do_bench(work: Work) -> float:
@@ -153,19 +148,19 @@ def main(rounds: int) -> None:
             row.setdefault("cold", []).append(profkit_cold(work))
             row.setdefault("spent", []).append(perf_counter() - begin)
             row.setdefault("do_bench", []).append(do_bench(work))
-            for key, value in zip(("loop", "device", "host", "own graph"), profkit_warm(work), strict=True):
+            for key, value in zip(("loop", "device", "host"), profkit_warm(work), strict=True):
                 row.setdefault(key, []).append(value)
             row.setdefault("graph", []).append(do_bench_graph(work))
         for name, cold in nvbench_way().items():
             rows[name].setdefault("nv cold", []).append(cold)
-    print(f"{'µs':30} cold: profkit do_bench  ratio  nvbench  ratio | graph: profkit do_bench  ratio", end="")
+    print(f"{'µs':30} cold: profkit do_bench  ratio  nvbench  ratio | warm: profkit do_bench  ratio", end="")
     print(" |     loop   device     host | s spent on cold")
     for name, row in rows.items():
         at = {"nv cold": float("nan"), **{key: median(values) * 1e6 for key, values in row.items()}}
         print(
             f"{name:30} {at['cold']:13.2f} {at['do_bench']:8.2f} {at['cold'] / at['do_bench']:6.3f}"
-            f" {at['nv cold']:8.2f} {at['cold'] / at['nv cold']:6.3f} | {at['own graph']:14.2f} {at['graph']:8.2f}"
-            f" {at['own graph'] / at['graph']:6.3f} |"
+            f" {at['nv cold']:8.2f} {at['cold'] / at['nv cold']:6.3f} | {at['device']:14.2f} {at['graph']:8.2f}"
+            f" {at['device'] / at['graph']:6.3f} |"
             f" {at['loop']:8.2f} {at['device']:8.2f} {at['host']:8.2f} | {median(row['spent']):.2f}"
         )
         for key in ("cold", "do_bench", "nv cold"):

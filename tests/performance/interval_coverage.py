@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from math import exp, log, pi, sqrt, tan
 
 from profkit.core.statistics import combine_processes, median, percentile
-from profkit.runtime.passes import sampling
+from profkit.runtime.passes import timing
 
 CAP = 4000  # samples; stands for the time budget
 PRECISION = 0.01
@@ -129,15 +129,15 @@ ROWS: dict[str, Noise] = {
 }
 
 
-def measure(noise: Noise, rng: random.Random, first: int) -> tuple[list[float], sampling.SampleAssessment]:
+def measure(noise: Noise, rng: random.Random, first: int) -> tuple[list[float], timing.SampleAssessment]:
     """Samples as the timing pass would take them, the first look after `first`."""
     source, samples, count = noise(rng), [], first
     while True:
         samples += [next(source) for _ in range(count - len(samples))]
-        seen = sampling.assess_samples(samples, PRECISION)
+        seen = timing.assess_samples(samples, PRECISION)
         if seen.done or count >= CAP:
             return samples[seen.warmup :], seen
-        count = min(CAP, sampling.next_sample_count(count))
+        count = min(CAP, timing.next_sample_count(count))
 
 
 def row(name: str, noise: Noise, series: int, first: int) -> bool:

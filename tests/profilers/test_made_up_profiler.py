@@ -69,7 +69,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setitem(PROFILERS, "ticks", load)
     for slow in ("perf", "valgrind"):
         monkeypatch.delitem(PROFILERS, slow)
-    for slow in ("hardware.noise.noise", "profiling.doctor.machine.python", "backends.cpu.peaks_check.peaks"):
+    for slow in ("hardware.conditions.noise", "profiling.doctor.python", "backends.checks.peaks"):
         monkeypatch.setattr(f"profkit.{slow}_checks", tuple)
     return lambda line: call_in_process(line.split(), tmp_path, ENVIRONMENT)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.run_folder import read_run
-from profkit.core.types import Directive, PassPlan, Plan, Step, TimeSplit
-from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
+from profkit.core.types import Directive, PassPlan, Plan, Step
+from profkit.profiling.budget import keep_to_budget, needs_peaks
 from tests import documents
 
 
@@ -64,12 +64,6 @@ def test_a_pass_that_is_left_out_says_what_it_would_take_and_the_budget_that_wou
     assert counters.steps == ()
 
 
-def test_a_pass_of_unknown_cost_counts_as_one_plain_run():
-    unknown = Plan("cpu", "standard", (PassPlan("trace", None, (Step("trace", ("true",)),)),))
-    assert keep_to_budget(unknown, 0, 1.9, 2.0, 9.0).passes[0].skipped is not None
-    assert keep_to_budget(unknown, 0, 2.0, 2.0, 9.0).passes[0].skipped is None
-
-
 @pytest.mark.parametrize(("delay", "names"), [(9.0, ["tracemalloc"]), (None, ["counters"])])
 def test_a_window_of_a_python_program_gives_way_to_all_other_passes(delay, names):
     """aio: a simulation of 17 s in which the program only waits took the time of cProfile and tracemalloc."""
@@ -100,19 +94,6 @@ def test_a_simulation_of_the_beginning_gets_what_is_left_and_that_of_a_window_is
     assert limit is None or planned.limit == limit
 
 
-@pytest.mark.parametrize(
-    ("split", "factor"),
-    [
-        (None, 1.0),
-        (TimeSplit(3.0), 1.0),  # not Linux
-        (TimeSplit(4.416, queued=1.885), 1.74),  # net.py, other programs on both processors
-        (TimeSplit(1.0, queued=1.0), 3.0),
-    ],
-)
-def test_a_busy_machine_is_told_by_what_the_workload_waited_for_a_processor(split, factor):
-    assert slowdown(split) == pytest.approx(factor, abs=0.01)
-
-
 def test_peaks_are_measured_only_where_something_is_held_against_them():
     rates = (documents.reading("cache.l1.miss_rate", 4.0), documents.reading("flops", None, "FLOP"))
     nothing = replace(documents.empty(), readings=rates)
@@ -120,16 +101,6 @@ def test_peaks_are_measured_only_where_something_is_held_against_them():
     assert needs_peaks(replace(nothing, readings=(documents.reading("dram.bytes", 1e9, "B"),)))
     declared = replace(documents.timing(), flops=1e9)
     assert needs_peaks(replace(nothing, timings=(declared,)))
-
-
-def test_no_time_is_kept_for_peaks_of_a_whole_python_program():
-    """frames.py under 25 s: the time that was kept for them was cProfile's, and they were not measured."""
-    compiled = replace(documents.empty(), timings=(replace(documents.timing(), kind="process"),))
-    python = replace(compiled, workload=replace(compiled.workload, python="/usr/bin/python3"))
-    compiled = replace(compiled, workload=replace(compiled.workload, python=None))
-    assert may_need_peaks(compiled)
-    assert not may_need_peaks(python)
-    assert may_need_peaks(replace(python, timings=(replace(documents.timing(), kind="region"),)))
 
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Revision, Workload
-from profkit.profiling.revision import read_revision, unchanged_program
+from profkit.profiling.workload import read_revision, unchanged_program
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
 NOBODY = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "commit.gpgsign=false")
@@ -58,40 +58,10 @@ def test_the_script_s_repository_counts_wherever_it_is_called_from(repository: P
     assert of(tmp_path, "python", "-O", os.path.join(repository.name, "bench.py"), "-n", "3").branch == "main"
 
 
-def test_a_head_without_a_branch_and_a_worktree(repository: Path, tmp_path: Path) -> None:
-    git(repository, "checkout", "-q", "--detach")
-    assert of(repository).branch is None
-    assert of(repository).commit == git(repository, "rev-parse", "HEAD")
-    other = tmp_path / "worktree"
-    git(repository, "worktree", "add", "-q", str(other), "-b", "side")
-    assert of(other).branch == "side"
-
-
-def test_a_submodule_is_told_by_its_own_commit(repository: Path, tmp_path: Path) -> None:
-    outer = tmp_path / "outer"
-    outer.mkdir()
-    git(outer, "init", "-q", "-b", "trunk")
-    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository), "inner")
-    found = of(outer / "inner")
-    assert found.commit == git(repository, "rev-parse", "HEAD")
-
-
 def test_a_repository_without_a_commit_and_a_folder_without_a_repository(tmp_path: Path) -> None:
     assert of(tmp_path) == Revision(reason="the folder is in no git repository")
     git(tmp_path, "init", "-q", "-b", "main")
     assert of(tmp_path) == Revision(None, "main", None, "the repository has no commit yet")
-
-
-def test_where_git_is_not_here_that_is_said(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(repository))
-    assert of(repository) == Revision(reason="git is not here")
-
-
-def test_a_damaged_repository_costs_nothing(repository: Path) -> None:
-    (repository / ".git" / "HEAD").write_text("\0\0garbage")
-    found = of(repository)
-    assert found.commit is None
-    assert found.reason is not None
 
 
 def test_a_git_that_does_not_answer_is_not_waited_for(
@@ -124,13 +94,6 @@ def test_variables_of_a_hook_do_not_name_another_repository(
     assert of(repository).branch == "main"
 
 
-def test_nothing_of_it_names_remote_or_author(repository: Path) -> None:
-    told = repr(of(repository))
-    assert "secret" not in told
-    assert "alice" not in told
-    assert "Person" not in told
-
-
 def content(folder: Path, *command: str, packages: dict[str, str] | None = None) -> str | None:
     workload = Workload(command or ("python", "bench.py"), "bench", str(folder))
     return unchanged_program(workload, read_revision(workload), packages or {"python": "3.11.7"})
@@ -155,12 +118,3 @@ def test_a_program_is_unchanged_until_a_commit_a_file_beside_it_a_package_or_its
 def test_of_changes_that_are_in_no_commit_nobody_can_say_that_nothing_changed(repository: Path) -> None:
     (repository / "bench.py").write_text("pass  # changed\n")
     assert content(repository) is None
-
-
-def test_without_a_repository_size_and_date_of_the_files_say_it(tmp_path: Path) -> None:
-    (tmp_path / "a b.py").write_text("pass\n")
-    first = content(tmp_path, "python", "a b.py")
-    assert first is not None
-    os.utime(tmp_path / "a b.py", ns=(1, 1))
-    assert content(tmp_path, "python", "a b.py") not in (None, first)
-    assert unchanged_program(Workload((), "report", ""), None, {}) is None

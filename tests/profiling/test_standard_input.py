@@ -14,9 +14,9 @@ from profkit.analysis.comparability.fingerprint import arguments_of
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import Step
 from profkit.execution.places.files import Sending
-from profkit.profiling.elsewhere.verbs import _errand_of
+from profkit.profiling.elsewhere import _errand_of
 from profkit.profiling.profile import ProfileOptions
-from profkit.profiling.run_steps import run_step
+from profkit.profiling.run_steps import RunSettings, run_step
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.runtime.passes.command import host_command, reads_program_from_input
 
@@ -144,4 +144,6 @@ def test_a_tool_that_lets_a_service_start_the_workload_says_that_it_has_no_stand
     tmp_path: Path,
 ) -> None:
     with pytest.raises(MachineError, match="xctrace starts the workload without standard input"):
-        run_step(Step("trace", ("true",), tool="xctrace", tells="--env"), tmp_path, stdin="/dev/null")
+        run_step(
+            Step("trace", ("true",), tool="xctrace", tells="--env"), RunSettings(tmp_path, stdin="/dev/null")
+        )

@@ -12,9 +12,10 @@ from profkit.regression.paired.decide import ALPHA
 from profkit.reporting import markdown
 from profkit.reporting.charts.series import interval_chart
 from profkit.reporting.html import page
+from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.comparison import paired, view
-from profkit.reporting.views.comparison.comment import LIMIT, comment
+from profkit.reporting.views.comparison.comment import comment
 from profkit.reporting.views.comparison.machine import why_lines
 from profkit.reporting.views.comparison.suite import comment as suite_comment
 from profkit.reporting.views.comparison.suite import view as suite_view

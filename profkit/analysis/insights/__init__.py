@@ -18,16 +18,14 @@ from profkit.analysis.insights import (
     gpu_units,
     host,
     host_calls,
-    host_growth,
     host_io,
     host_memory,
     host_python,
     host_samples,
     host_threads,
 )
-from profkit.analysis.insights.evidence import evidence_of
+from profkit.analysis.insights.evidence import Rule, evidence_of
 from profkit.analysis.insights.nsight import nsight_insights
-from profkit.analysis.insights.rule import Rule
 from profkit.core.types import Insight, RunDocument
 
 RULES: tuple[Rule, ...] = (
@@ -46,7 +44,7 @@ RULES: tuple[Rule, ...] = (
     Rule("small-tasks", host_threads.small_tasks),
     Rule("small-transfers", host_io.small_transfers),
     Rule("repeated-sync", host_io.repeated_sync),
-    Rule("growing-memory", host_growth.growing_memory),
+    Rule("growing-memory", host_io.growing_memory),
     Rule("unoptimised-build", host_memory.unoptimised_build),
     Rule("memory-latency", host_memory.memory_latency),
     Rule("wasted-cache-lines", host_memory.wasted_lines),

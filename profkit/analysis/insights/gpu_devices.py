@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from profkit.analysis.insights.evidence import RunEvidence
-from profkit.analysis.insights.rule import percent_text
+from profkit.analysis.insights.evidence import RunEvidence, percent_text
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Communication, Gain, GpuTrace, Insight, Place

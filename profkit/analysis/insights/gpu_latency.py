@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence
+from profkit.analysis.insights.evidence import (
+    KernelEvidence,
+    RunEvidence,
+    bounded_gain,
+    insight_on,
+    percent_text,
+)
 from profkit.analysis.insights.gpu_memory import scatters_stores
-from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.core.types import Insight

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from profkit.analysis.insights.evidence import RunEvidence
-from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, bounded_gain, insight_on, percent_text
 from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, filled_share
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Insight

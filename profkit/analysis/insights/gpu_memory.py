@@ -5,8 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
-from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
+from profkit.analysis.insights.evidence import (
+    KernelEvidence,
+    RunEvidence,
+    bounded_gain,
+    insight_on,
+    percent_text,
+    unit_utilization,
+)
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Insight
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.insights.evidence import RunEvidence, instrument_seconds, launch_place
-from profkit.analysis.insights.rule import percent_text
-from profkit.analysis.timeline.operations import operation_name
+from profkit.analysis.insights.evidence import RunEvidence, instrument_seconds, launch_place, percent_text
+from profkit.analysis.timeline.origins import operation_name
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, GpuTrace, Insight, MemoryKind, Place, Transfer
 

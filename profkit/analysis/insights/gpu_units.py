@@ -6,10 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
-from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
+from profkit.analysis.insights.evidence import (
+    KernelEvidence,
+    RunEvidence,
+    bounded_gain,
+    insight_on,
+    percent_text,
+    unit_utilization,
+)
 from profkit.analysis.kernel_names.owner import is_matrix_product
-from profkit.analysis.timeline.tensor_peaks import product_share
+from profkit.analysis.timeline.products import product_share
 from profkit.core.formatting import plural
 from profkit.core.types import Gain, Insight
 

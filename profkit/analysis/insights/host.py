@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.evidence import RunEvidence, percent_text
 from profkit.analysis.insights.host_calls import brief_name
 from profkit.analysis.insights.host_samples import never_waits, waiting_line
-from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import WAITS_FOR, is_users_code
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Hotspot, Insight, Place

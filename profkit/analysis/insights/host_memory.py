@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.evidence import RunEvidence, percent_text
 from profkit.analysis.insights.host_python import INTERPRETED, interpreter_share
-from profkit.analysis.insights.rule import percent_text
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.evidence import RunEvidence, percent_text
 from profkit.analysis.insights.host_calls import WORTH, slow_constructs
-from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place, ProfileKind

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights import host_calls, host_python
-from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.evidence import RunEvidence, percent_text
 from profkit.analysis.insights.host_calls import WORTH, brief_name
 from profkit.analysis.insights.host_python import IMPORTS, INTERPRETED, interpreter_share, title_of
-from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import IMPORT_SYSTEM, is_users_code
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import CodeLine, Gain, Hotspot, Insight, Place, Profile

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.evidence import RunEvidence, percent_text
 from profkit.analysis.insights.host_memory import hottest_native, line_of_function
 from profkit.analysis.insights.host_python import INTERPRETED, interpreter_share
-from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import plural
 from profkit.core.types import Gain, Hotspot, Insight, Place

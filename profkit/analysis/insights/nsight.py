@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence
-from profkit.analysis.insights.rule import percent_text
+from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, percent_text
 from profkit.core.types import Gain, Insight, ToolRule
 
 LEAST_ESTIMATE = 0.1  # of the kernel's time

@@ -11,7 +11,7 @@ from profkit.analysis.summaries.gpu_time import TRACE_METRICS, lacks_timeline, t
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.analysis.summaries.readings import absent_reading, add_readings
 from profkit.analysis.summaries.roofline_points import kernel_roofline
-from profkit.analysis.timeline.tensor_peaks import mfu_readings
+from profkit.analysis.timeline.products import mfu_readings
 from profkit.core.formatting import format_figures, plural
 from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
 

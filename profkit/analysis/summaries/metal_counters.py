@@ -51,7 +51,7 @@ class ChipSpecification:
 
 def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecification:
     """The figures of the GPU that the trace speaks of."""
-    from profkit.hardware.apple_gpu import find_chip  # with the whole machine, which no other run needs here
+    from profkit.hardware.macos import find_chip  # with the whole machine, which no other run needs here
 
     gpu = _gpu_named(document.gpus, metal.device)
     name = gpu.name if gpu is not None else metal.device

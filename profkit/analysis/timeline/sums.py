@@ -7,14 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from profkit.analysis.kernel_names.owner import computes_products
-from profkit.analysis.timeline.communication import CommunicationSums
-from profkit.analysis.timeline.idle import Idle, common_windows, host_pauses
+from profkit.analysis.timeline.device_time import (
+    CommunicationSums,
+    Idle,
+    StreamSums,
+    common_windows,
+    host_pauses,
+)
 from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, Medians
-from profkit.analysis.timeline.operation_flops import operation_flops
-from profkit.analysis.timeline.operations import SourceLine, range_meaning
-from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins
+from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins, SourceLine, range_meaning
+from profkit.analysis.timeline.products import operation_flops
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Range, Recording
-from profkit.analysis.timeline.streams import StreamSums
 from profkit.analysis.timeline.windows import MOST_OPEN, RangePaths, TimeWindows
 from profkit.core.formatting import plural
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, HostMemory, MemoryKind, Transfer

@@ -1,15 +1,17 @@
 """From what a reader recorded to a `GpuTrace`: joined, restricted to the part that counts, and summed up.
 
 Everything is read once and put aside in a spool, since what counts may be known only at the end; then summed up from
-there. Memory does not grow with the trace, but for some 30 bytes per kernel where nothing is marked.
-"""
+there. Memory does not grow with the trace, but for some 30 bytes per kernel where nothing is marked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from profkit.analysis.timeline.launches import CodeLoading, PendingCalls, bounds_with_copies, launch_order
-from profkit.analysis.timeline.records import Columns, Recording, Spool
+from profkit.analysis.timeline.records import TRANSFER, Columns, Recording, Spool
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.sums import Sums
 from profkit.analysis.timeline.windows import EVER, TimeWindows, marked_windows
@@ -117,3 +119,251 @@ def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[str]:
             f"in the marked part the host loaded or compiled code {int(inside.sum())} times "
             f"({spent * 1e3:.1f} ms): a few calls before it would keep that out"
         )
+
+
+# Calls that are kept while what they asked for has not been seen. A device queue holds about a thousand launches, so
+# this is hundreds of full queues.
+MOST_KEPT = 1 << 18
+
+
+class PendingCalls:
+    """Calls that wait for their work to be seen, by key: a process and its correlation number are unique."""
+
+    def __init__(self) -> None:
+        self._kept: Columns | None = None  # sorted by key
+
+    def add(self, calls: Columns) -> None:
+        """Remember `calls` (columns CALL), and forget the oldest where there are too many."""
+        import numpy as np
+
+        calls = calls[calls["key"] >= 0]
+        if not len(calls):
+            return
+        calls_by_key = calls if self._kept is None else np.concatenate([self._kept, calls])
+        if len(calls_by_key) > MOST_KEPT:
+            calls_by_key = calls_by_key[np.argsort(calls_by_key["start"], kind="stable")][-(MOST_KEPT // 2) :]
+        self._kept = calls_by_key[np.argsort(calls_by_key["key"], kind="stable")]
+
+    def join(self, activities: Columns) -> None:
+        """Fill in `launch`, `call` and `thread` of `activities` (columns ACTIVITY) where their call is known."""
+        import numpy as np
+
+        calls = self._kept
+        if calls is None or not len(activities):
+            return
+        keys = calls["key"]
+        at = np.searchsorted(keys, activities["key"])
+        at[at == len(keys)] = 0
+        joined = (keys[at] == activities["key"]) & (activities["key"] >= 0)
+        at = at[joined]
+        activities["launch"][joined] = calls["start"][at]
+        activities["call"][joined] = calls["end"][at] - calls["start"][at]
+        activities["thread"][joined] = calls["thread"][at]
+
+
+# What a compiler hands to the driver when it is done (Triton, NVRTC, Numba): the host has compiled until then.
+_COMPILED = re.compile(
+    r"^cu(?:ModuleLoadData|ModuleLoadDataEx|LinkComplete|LinkAddData)\b|^nvrtc", re.IGNORECASE
+)
+# Code that was compiled long ago and is loaded when first used; the time is that of the call alone.
+_LOADED = re.compile(
+    r"^cu(?:da)?(?:Library(?:Load|GetKernel)|Module(?:Load|GetFunction|LoadFatBinary))", re.IGNORECASE
+)
+_SILENCE = 1_000_000  # ns without any call; below it is the ordinary work between two calls
+
+
+def loads_code(name: str) -> bool:
+    """Whether a call of this name makes the driver load code."""
+    return is_compiled(name) or _LOADED.search(name) is not None
+
+
+def is_compiled(name: str) -> bool:
+    """Whether a call of this name hands over what was compiled just now."""
+    return _COMPILED.search(name) is not None
+
+
+@dataclass
+class CodeLoading:
+    """Fed with all calls in order. `moments` are `(when it began, ns it took, is compilation)` of every load."""
+
+    names: list[str]  # the table of calls; it may grow
+    moments: list[tuple[int, int, bool]] = field(default_factory=list)
+    _last: dict[tuple[int, int], int] = field(default_factory=dict)  # when each thread was last in a call
+
+    def add(self, calls: Columns) -> None:
+        """Take note of the loads in a block of calls."""
+        import numpy as np
+
+        interesting = np.array([loads_code(name) for name in self.names] or [False])
+        for at in np.flatnonzero(interesting[calls["name"]]).tolist():
+            call = calls[at]
+            thread = (int(call["process"]), int(call["thread"]))
+            before = calls[:at]
+            mine = before["end"][(before["thread"] == thread[1]) & (before["process"] == thread[0])]
+            last = int(mine.max()) if len(mine) else self._last.get(thread)
+            start, end = int(call["start"]), int(call["end"])
+            compiled = is_compiled(self.names[int(call["name"])])
+            silence = start - last if last is not None else 0
+            began = start - silence if compiled and silence >= _SILENCE else start
+            self.moments.append((start, end - began, compiled))
+        lanes = (calls["process"].astype(np.int64) << 32) | (calls["thread"].astype(np.int64) & 0xFFFFFFFF)
+        for lane in np.unique(lanes):
+            row = calls[lanes == lane]
+            key = (int(row["process"][0]), int(row["thread"][0]))
+            self._last[key] = max(self._last.get(key, 0), int(row["end"].max()))
+
+    def before(self, time: int) -> float | None:
+        """Seconds that compilation and loading took before `time`; None where none was seen."""
+        spent = [took for start, took, _ in self.moments if start < time]
+        return sum(spent) / 1e9 if spent else None
+
+
+@dataclass(frozen=True)
+class LaunchOrder:
+    """One entry per launch: the number of what was launched, and when. By number: mean ns, and whether it only fills.
+
+    One launch of a CUDA graph is one entry, with a number of its own: its nodes come and go together.
+    """
+
+    sequence: Any
+    times: Any
+    weights: list[float]
+    filling: list[bool]
+    lanes: int = 1  # pairs of a process and a device that launched;
+    lane: int = -1  # this is one of them
+
+
+def launch_order(activities: Spool, filling: Sequence[bool]) -> LaunchOrder:
+    """The launches of the process and device with most kernel time. `filling` is by configuration.
+
+    Of several processes or devices one is enough to know when the workload began.
+    """
+    import numpy as np
+
+    busiest, graphs, lanes = _busiest_lane(activities)
+    numbers = list(filling)
+    total, count = np.zeros(len(numbers)), np.zeros(len(numbers))
+    parts: list[tuple[Any, ...]] = []
+    for block in activities:
+        kernels = block[block["kind"] != TRANSFER]
+        mine = kernels[_lanes(kernels) == busiest]
+        if not len(mine):
+            continue
+        spent = mine["end"] - mine["start"]
+        total += np.bincount(mine["what"], spent, minlength=len(numbers))
+        count += np.bincount(mine["what"], minlength=len(numbers))
+        when = np.where(mine["launch"] >= 0, mine["launch"], mine["start"])
+        key = np.where(mine["graph"] & (mine["key"] >= 0), mine["key"], -1)
+        parts.append((mine["what"].copy(), when, *((key, spent) if graphs else ())))
+    if not parts:
+        return LaunchOrder(np.zeros(0, np.int32), np.zeros(0, np.int64), [], [])
+    what, when, *more = (np.concatenate(column) for column in zip(*parts, strict=True))
+    parts.clear()
+    if (when[1:] < when[:-1]).any():
+        order = np.argsort(when, kind="stable")
+        what, when, more = what[order], when[order], [column[order] for column in more]
+    weights: list[float] = (total / np.maximum(count, 1)).tolist()
+    if graphs:
+        what, when, weights, numbers = _fold_graphs(what, when, more[1], more[0], weights, numbers)
+    return LaunchOrder(what, when, weights, numbers, lanes, busiest)
+
+
+def _busiest_lane(activities: Spool) -> tuple[int, bool, int]:
+    """Which process and device it is, whether there are graphs, and of how many it is the busiest."""
+    import numpy as np
+
+    time: dict[int, int] = {}
+    graphs = False
+    for block in activities:
+        kernels = block[block["kind"] != TRANSFER]
+        graphs = graphs or bool(kernels["graph"].any())
+        lanes, spent = _lanes(kernels), kernels["end"] - kernels["start"]
+        for lane in np.unique(lanes).tolist():
+            time[lane] = time.get(lane, 0) + int(spent[lanes == lane].sum())
+    return max(time, key=lambda lane: time[lane], default=-1), graphs, len(time)
+
+
+def is_of_lane(rows: Columns, lane: int) -> Any:
+    """Which of `rows` (columns ACTIVITY) are of the process and device of an `Order`."""
+    return _lanes(rows) == lane
+
+
+def _lanes(kernels: Columns) -> Any:
+    return (kernels["process"].astype("i8") << 16) | kernels["device"]
+
+
+def _fold_graphs(
+    what: Any, when: Any, spent: Any, graph: Any, weights: list[float], filling: list[bool]
+) -> tuple[Any, Any, list[float], list[bool]]:
+    """The nodes of each launch of a graph as one entry; equal launches get equal numbers."""
+    import numpy as np
+
+    firsts = np.flatnonzero(np.r_[True, (graph[1:] != graph[:-1]) | (graph[1:] < 0)])
+    whole = graph[firsts] >= 0
+    with np.errstate(over="ignore"):
+        # By the sum of a mixed number of each node, so that the order of parallel branches does not matter.
+        mixed = (what.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        sums = np.add.reduceat((mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9), firsts)
+    kinds, numbers = np.unique(sums[whole], return_inverse=True)
+    numbers = numbers.reshape(-1)
+    folded = what[firsts].astype(np.int32)
+    folded[whole] = len(filling) + numbers
+    times = np.add.reduceat(spent, firsts)[whole]
+    mean: list[float] = (np.bincount(numbers, times) / np.bincount(numbers)).tolist() if len(kinds) else []
+    return folded, when[firsts], [*weights, *mean], [*filling, *([False] * len(kinds))]
+
+
+_MOST_TRANSFERS = 1 << 12  # transfers between two iterations; of a loop that has more, some miss at the ends
+
+_Moved = tuple[int, int]  # when it was launched, and of which kind
+
+
+def bounds_with_copies(activities: Spool, order: LaunchOrder, steady: SteadyPart) -> tuple[int, int]:
+    """From when to when the repetition was launched: its kernels, and around them what one iteration copies.
+
+    A loop that copies in, computes and copies out begins before its first kernel and ends behind its last. What lies
+    between the last kernel of an iteration and the first of the next is one set of copies; as much of it as there is
+    before the first kernel belongs to the first iteration, and the rest, if there is such, to the last.
+    """
+    times = order.times
+    middle = steady.first + steady.repeats // 2 * steady.period
+    first, last = int(times[steady.first]), int(times[steady.last - 1])
+    if not steady.first < middle < steady.last:
+        return first, last
+    before = int(times[steady.first - 1]) if steady.first else -(1 << 62)
+    after = int(times[steady.last]) if steady.last < len(times) else 1 << 62
+    bounds = ((before, first), (int(times[middle - 1]), int(times[middle])), (last, after))
+    lead, between, trail = _transfers_between(activities, order.lane, bounds)
+    one_iteration = Counter(kind for _, kind in between)
+    taken = _take_while_left(lead[::-1], one_iteration)
+    return min([first, *taken]), max([last, *_take_while_left(trail, one_iteration)])
+
+
+def _transfers_between(
+    activities: Spool, lane: int, bounds: Sequence[tuple[int, int]]
+) -> tuple[list[_Moved], list[_Moved], list[_Moved]]:
+    """What was moved in each of the three spans of time: of the first the latest, of the others the earliest."""
+    import numpy as np
+
+    transfers: list[list[_Moved]] = [[], [], []]
+    for block in activities:
+        moved = block[(block["kind"] == TRANSFER)]
+        moved = moved[is_of_lane(moved, lane)]
+        when = np.where(moved["launch"] >= 0, moved["launch"], moved["start"])
+        for number, (begin, end) in enumerate(bounds):
+            inside = (when > begin) & (when < end)
+            if inside.any() and (number == 0 or len(transfers[number]) < _MOST_TRANSFERS):
+                transfers[number] += zip(when[inside].tolist(), moved["what"][inside].tolist(), strict=True)
+        transfers[0] = sorted(transfers[0])[-_MOST_TRANSFERS:]
+    return transfers[0], sorted(transfers[1])[:_MOST_TRANSFERS], sorted(transfers[2])[:_MOST_TRANSFERS]
+
+
+def _take_while_left(moved: Sequence[_Moved], left: Counter[Any]) -> list[int]:
+    """When the first of `moved` were launched, while they are of the kinds that are `left`, which they use up."""
+    taken = []
+    for when, kind in moved:
+        if left[kind] <= 0:
+            break
+        left[kind] -= 1
+        taken.append(when)
+    return taken

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.timeline.operations import range_meaning
+from profkit.analysis.timeline.origins import range_meaning
 from profkit.analysis.timeline.records import Range
 
 OWN = "profkit"  # the NVTX domain of `profkit.region`

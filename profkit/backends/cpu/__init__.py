@@ -30,7 +30,7 @@ class CpuBackend(Backend):
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """The peaks, and the tools of this system."""
-        from profkit.backends.cpu.peaks_check import peaks_checks
+        from profkit.backends.checks import peaks_checks
 
         tools = ("xctrace",) if platform.system() == "Darwin" else ("perf", "valgrind")
         return (CheckGroup("peaks", peaks_checks), *map(profiler_group, tools))

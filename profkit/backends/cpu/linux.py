@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import shutil
 import time
 from dataclasses import replace
 from functools import cached_property
@@ -11,13 +13,12 @@ from pathlib import Path
 from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.analysis.stacks.merge import by_function, by_library, keep_python_frames
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cpu.build import compiler_facts
 from profkit.backends.cpu.counting import EventChoice, choose_groups, plan_counting, read_counting
 from profkit.backends.cpu.simulation import plan_simulation, read_simulation
-from profkit.backends.passes import PlannedRun
+from profkit.backends.passes import PlannedRun, head_of
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
-from profkit.core.types import Directive, PassName, PassPlan, PassResult, Step, Switch
+from profkit.core.types import Directive, PassName, PassPlan, PassResult, Step, Switch, Workload
 from profkit.profilers.perf.command import FREQUENCY, inject_argv, python_frames, record_argv, script_argv
 from profkit.profilers.perf.perf_data import recorded_pids, remove_leftovers
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
@@ -191,3 +192,26 @@ class LinuxRun(PlannedRun):
         python = self.context.workload.python
         version = python_version(python) if python is not None else None
         return version[:2] if version is not None else None
+
+
+# ------------------------------------------------------------ how a program was compiled
+
+_PRODUCER = re.compile(rb"GNU (?:C|C\+\+|Fortran)\d* [0-9][^\0\n]{3,300}")
+FACT = "compiler"
+
+
+def compiler_facts(workload: Workload) -> dict[str, str]:
+    """`compiler`: gcc's name, version and options, where all parts of the program that tell have the same ones.
+
+    Empty for a program without debug information, of another compiler, or one that is not compiled: clang and rustc
+    do not write their options, and compressed sections are not read.
+    """
+    program = workload.command[0] if workload.command else ""
+    path = Path(workload.folder, program) if "/" in program else Path(shutil.which(program) or "")
+    if workload.python is not None or not path.is_file():
+        return {}
+    data = head_of(path)
+    if not data.startswith(b"\x7fELF"):
+        return {}
+    producers = {match.decode("ascii", "replace") for match in _PRODUCER.findall(data)}
+    return {FACT: producers.pop()} if len(producers) == 1 else {}

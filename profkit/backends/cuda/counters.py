@@ -19,7 +19,6 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
 )
 from profkit.backends.cuda.trace import (
-    AGAIN,
     NCU_SECONDS,
     SOURCE,
     WARMUP,
@@ -357,7 +356,7 @@ def _undecided_pass(name: Pass, state: PlanState, wanted: CounterSet, note: str)
 
 def _traced_region_work(context: RunContext) -> RegionWork:
     """What the regions of the traced run recorded."""
-    for name in ("trace-torch", AGAIN, "trace"):
+    for name in ("trace-torch", "trace"):
         with contextlib.suppress(UnreadableReport):
             done = read_region_work(context.folder, name)
             if done.marked:

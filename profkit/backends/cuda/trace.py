@@ -72,7 +72,6 @@ LEAST, MOST = 5, 500  # iterations
 LONGEST = 60.0  # seconds, for the sake of the least
 WARMUP = 3  # calls before the region: compiling, tuning, the first growth of the memory pool
 TORCH = "torch_profiler"
-AGAIN = "trace-cuda"  # the step that traces once more, without NVTX ranges
 _CHOICE = "its kernels decide what the counters pass counts"
 
 
@@ -84,39 +83,32 @@ def traced_iterations(state: PlanState) -> int:
     return max(1, min(MOST, max(LEAST, int(SECONDS / seconds)), int(LONGEST / seconds)))
 
 
-def plan_trace(
-    context: RunContext, nsys: ToolAbility, state: PlanState, *, ranges: bool, again: str | None = None
-) -> PassPlan:
+def plan_trace(context: RunContext, nsys: ToolAbility, state: PlanState, *, ranges: bool) -> PassPlan:
     """One traced run by nsys, or by torch's profiler where nsys does not work; or why neither can.
 
     `ranges`: the workload can write NVTX ranges. Then the whole process is traced, and they tell the region in it: that
     also shows what was compiled before, and every entry of a region that is entered many times. Without them only what
     nsys captures is known to be the region, and of several entries that is the first.
-
-    `again`: why the same is done once more without any NVTX range in the trace, which is what nsys failed on.
     """
     if not nsys.works:
         return plan_torch(context, state, f"nsys: {nsys.reason}", nsys.fix)
     folder = context.folder / "artifacts"
     report, sqlite, status = folder / "trace.nsys-rep", folder / "trace.sqlite", folder / "trace.status"
-    name = "trace" if again is None else AGAIN
     step = Step(
-        name,
+        "trace",
         nsys_argv(
             status_wrapper(context.workload.command, status),
             report,
-            marked=state.marked and not (ranges and again is None),
-            ranges=again is None,
+            marked=state.marked and not ranges,
             nsys=str(nsys.path),
         ),
         ("artifacts/trace.nsys-rep", "artifacts/trace.sqlite"),
-        directive=_trace_directive(context, state, Switch("cuda") if state.marked else None, name),
+        directive=_trace_directive(context, state, Switch("cuda") if state.marked else None),
         tool="nsys",
         workload_status=str(status),
         after=(export_argv(report, sqlite, nsys=str(nsys.path)),),
     )
-    notes = (_CHOICE,) if again is None else (f"once more without NVTX ranges, since {again}", _CHOICE)
-    return _trace_plan("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS, notes)
+    return _trace_plan("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS, (_CHOICE,))
 
 
 def plan_torch(

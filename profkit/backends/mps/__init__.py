@@ -54,7 +54,7 @@ class MpsBackend(Backend):
                 f"--backend mps: Metal exists only on macOS, and this is {platform.system() or 'another system'}",
                 "record on a Mac (wrappers/xctrace.sh), bring the exported tables, then: profkit summarize FOLDER",
             )
-        from profkit.hardware.apple_gpu import read_apple_gpus
+        from profkit.hardware.macos import read_apple_gpus
 
         return read_apple_gpus()
 
@@ -66,7 +66,7 @@ class MpsBackend(Backend):
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """Xcode, where there is a Mac, and the GPU."""
-        from profkit.backends.mps.checks import mps_checks
+        from profkit.backends.checks import mps_checks
 
         instruments = (profiler_group("xctrace"),) if self.possible() else ()
         return (*instruments, CheckGroup("mps", mps_checks))

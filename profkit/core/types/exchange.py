@@ -72,8 +72,6 @@ class SampleSet:
     device_seconds: float | None = None
     host_seconds: float | None = None
     single_seconds: float | None = None  # one call that is launched to an idle device and waited for
-    # One iteration of many in a CUDA graph, where the benchmark asks for it
-    graph_seconds: float | None = None
     clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
@@ -100,14 +98,9 @@ class Tuning:
 
 @dataclass(frozen=True)
 class TritonWork:
-    """What Triton did in one process of one pass."""
+    """What Triton tuned in one process of one pass."""
 
     pass_name: str
     pid: int
     tunings: tuple[Tuning, ...] = ()
     left_out: int = 0  # tunings beyond those that are kept
-    binaries: int = 0  # kernels as compiled for their types and configurations
-    # Of them, those that lay in Triton's cache when the process began; None: not told
-    cached: int | None = None
-    # Seconds that compiling the others took, at least (by the times of their files); None: not told.
-    compile_seconds: float | None = None

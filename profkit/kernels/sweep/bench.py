@@ -169,7 +169,7 @@ class Bench:
             return time_on_mps(
                 calls, torch.mps, precision=timing.precision, budget=timing.budget, cold=timing.cold
             )
-        from profkit.runtime.passes.processor_wait import ProcessorWatch
+        from profkit.runtime.passes.processor import ProcessorWatch
 
         with ProcessorWatch() as calls.watch:
             return time_calls(calls, precision=timing.precision, budget=timing.budget)
@@ -182,7 +182,7 @@ class Bench:
         if self._timer is None:
             from profkit.runtime.passes.device_samples import open_clock
             from profkit.runtime.passes.device_timing import DeviceWatch
-            from profkit.runtime.region.cuda_driver import driver_in_use
+            from profkit.runtime.region.cuda import driver_in_use
 
             driver = driver_in_use()
             if driver is None:

@@ -127,7 +127,7 @@ def free_memory(device: torch.device) -> int | None:
         free, _ = torch.cuda.mem_get_info(device)
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(free + cached)
-    from profkit.hardware.container import available_memory
+    from profkit.hardware.machine import available_memory
 
     return available_memory()
 

@@ -23,7 +23,7 @@ from profkit.runtime.passes.device_samples import (
     PipelinedBlocks,
 )
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
-from profkit.runtime.passes.sampling import (
+from profkit.runtime.passes.timing import (
     DOUBTED_SAMPLES,
     FEW_SAMPLES,
     LEAST_SAMPLES,

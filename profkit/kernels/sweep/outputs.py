@@ -94,8 +94,8 @@ def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:
     clocks = {result.clock for result in document.results}
     if not clocks & _BACKENDS.keys():
         return ()
-    from profkit.hardware.apple_gpu import read_apple_gpus
     from profkit.hardware.gpu import read_gpus
+    from profkit.hardware.macos import read_apple_gpus
 
     read = read_gpus if "cuda-events" in clocks else read_apple_gpus
     used = {result.device for result in document.results if result.device is not None}

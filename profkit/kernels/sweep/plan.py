@@ -74,7 +74,7 @@ def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> 
 
 def _free_memory(request: SweepRequest) -> int | None:
     if request.device != "cuda":  # a Mac's GPU has the memory of its processor
-        from profkit.hardware.container import available_memory
+        from profkit.hardware.machine import available_memory
 
         free = available_memory()
         return None if free is None else free // max(1, len(request.gpus))

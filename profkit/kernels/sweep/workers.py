@@ -13,8 +13,8 @@ from profkit.core.codec import from_plain_data
 from profkit.core.types import Json, MeasuredCeilings
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.pool import StandbyWorker
-from profkit.hardware.container import available_memory, read_limits
 from profkit.hardware.gpu import read_gpus
+from profkit.hardware.machine import available_memory, read_limits
 from profkit.kernels import disk_cache
 from profkit.kernels.devices import device_names
 from profkit.kernels.operations.pytorch import COMPILED

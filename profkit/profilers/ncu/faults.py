@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from profkit.core.errors import Fault
-from profkit.hardware import tree
-from profkit.hardware.container import container_kind
+from profkit.hardware import system
+from profkit.hardware.machine import container_kind
 from profkit.profilers.faults import KnownFault, first_known, load_faults
 from profkit.profilers.ncu.command import function_name
 from profkit.profilers.ncu.sets import other_name
@@ -27,7 +27,7 @@ _OPEN = "NVreg_RestrictProfilingToAdminUsers=0"
 
 def counters_fault(root: Path = Path("/")) -> Fault | None:
     """Why the counters are closed to this process; None where they are open, or where the driver does not say."""
-    params = tree.parse_fields(tree.read_text(root, "proc/driver/nvidia/params"))
+    params = system.parse_fields(system.read_text(root, "proc/driver/nvidia/params"))
     if params.get("RmProfilingAdminOnly") != "1" or _is_administrator(root):
         return None
     return Fault(RESTRICTED, open_counters(root))
@@ -35,7 +35,7 @@ def counters_fault(root: Path = Path("/")) -> Fault | None:
 
 def open_counters(root: Path = Path("/")) -> str:
     """The line that gives this user the counters: another one on Windows, in a container, for root without a right."""
-    if "microsoft" in (tree.read_text(root, "proc/sys/kernel/osrelease") or "").lower():
+    if "microsoft" in (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower():
         return (
             "in Windows, as administrator: NVIDIA Control Panel, Desktop > Enable Developer Settings, then "
             "Developer > Manage GPU Performance Counters > Allow access to all users"
@@ -57,7 +57,7 @@ def superuser_line(arguments: str = "...") -> str:
 
 def _is_administrator(root: Path) -> bool:
     """Whether this process has CAP_SYS_ADMIN: root in a container mostly has not."""
-    mask = tree.parse_fields(tree.read_text(root, "proc/self/status")).get("CapEff")
+    mask = system.parse_fields(system.read_text(root, "proc/self/status")).get("CapEff")
     try:
         return bool(int(mask, 16) >> _SYS_ADMIN & 1) if mask else os.geteuid() == 0
     except ValueError:

@@ -20,7 +20,6 @@ def nsys_argv(
     report: Path | str,
     *,
     marked: bool,
-    ranges: bool = True,
     nsys: str = "nsys",
 ) -> tuple[str, ...]:
     """The command that traces `command` into `report` (`.nsys-rep`; an older one there is replaced).
@@ -31,12 +30,12 @@ def nsys_argv(
     and by the calls of cudaProfilerStop what lies between two of them. `command` is best wrapped by `status_wrapper`,
     since nsys may hide how it ended. CUDA graphs are traced node by node: as wholes, which is nsys' default, a replay
     shows none of its kernels. No sampling of the CPU and no system calls: they say nothing of the device, and cost
-    98 s instead of 3.5 s. `ranges`: NVTX ranges are traced.
+    98 s instead of 3.5 s.
     """
     argv = [
         nsys,
         "profile",
-        "--trace=cuda,nvtx" if ranges else "--trace=cuda",
+        "--trace=cuda,nvtx",
         "--sample=none",
         "--cpuctxsw=none",
         "--cuda-graph-trace=node",

@@ -76,7 +76,6 @@ class NsightSystems:
             lambda head: head.startswith(b"SQLite format 3\x00"),
             lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
             as_text=_AS_TEXT,
-            time_line=lazy_function("profkit.profilers.nsys.sqlite.time_line"),
         ),
         Format(
             "nsys-rep",

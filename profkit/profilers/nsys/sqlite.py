@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from profkit.analysis.timeline.records import Columns, Range, Recording, Tables
 from profkit.analysis.timeline.trace import build_trace
-from profkit.analysis.timeline.trace_events import TraceEvents
 from profkit.analysis.timeline.windows import region_name
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
@@ -277,12 +276,6 @@ def open_recording(path: Path) -> Iterator[Recording]:
     with open_database(path) as database:
         check_export(path, database)
         yield _read_recording(database, sort=not _is_in_order(database))
-
-
-def time_line(path: Path, records: Sequence[Path], counted: Callable[[int], None]) -> Iterator[str]:  # noqa: ARG001
-    """The export as trace events: kernels, copies, the host's calls, ranges. Raises as `open_recording` does."""
-    with open_recording(path) as recording:
-        yield from TraceEvents(recording, counted).pieces()
 
 
 def _is_in_order(database: Database) -> bool:

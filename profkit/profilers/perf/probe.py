@@ -17,7 +17,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Counter, Switch
-from profkit.hardware import tree
+from profkit.hardware import system
 from profkit.hardware.system import superuser_command
 from profkit.profilers import programs
 from profkit.profilers.perf.command import NO_PMU_FIX, PARANOID_FIX, STAT_ENV, explain, record_argv, stat_argv
@@ -138,12 +138,12 @@ def probe_perf() -> PerfAbility:
 
 def read_paranoid(root: Path = Path("/")) -> int | None:
     """`kernel.perf_event_paranoid`; None where the kernel does not say (no perf in it, or a closed /proc)."""
-    return tree.read_number(root, "proc/sys/kernel/perf_event_paranoid")
+    return system.read_number(root, "proc/sys/kernel/perf_event_paranoid")
 
 
 def has_nmi_watchdog(root: Path = Path("/")) -> bool:
     """Whether the kernel's watchdog holds one hardware counter of every core."""
-    return tree.read_number(root, "proc/sys/kernel/nmi_watchdog") == 1
+    return system.read_number(root, "proc/sys/kernel/nmi_watchdog") == 1
 
 
 def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Counter]:
@@ -315,7 +315,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
         "record_fix": record.fix,
         # A wrapper without a perf for this kernel is cured by the same package as no perf at all.
         "install": install_line("perf", root),
-        "kernel": tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
+        "kernel": system.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
         "states": format_census(ability.census),
         "counting": ability.counting,
         "all_count": len(ability.counting) == len(ability.census),

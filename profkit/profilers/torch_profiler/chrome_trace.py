@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -373,24 +372,3 @@ class _GzipReader:
         self._unpacked += len(piece)
         check_unpacked(self._unpacked, self._raw)
         return piece
-
-
-PIECE = 1 << 20  # bytes
-
-
-def time_line(path: Path, records: Sequence[Path], counted: Callable[[int], None]) -> Iterator[str]:  # noqa: ARG001
-    """The trace as it is, unpacked: its events are those that a viewer of time lines opens."""
-    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-    try:
-        with open_regular(path) as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            file: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]
-            unpacked = 0
-            while piece := file.read(PIECE):
-                unpacked += len(piece)
-                if packed:
-                    check_unpacked(unpacked, raw)
-                yield decode(piece)
-    except (OSError, EOFError) as error:
-        raise UnreadableReport(f"{path} is damaged or cut short: {error}") from error

@@ -19,7 +19,6 @@ class TorchProfiler:
             "torch.profiler Chrome trace",
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.looks_like_chrome_trace"),
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.read_chrome_trace"),
-            time_line=lazy_function("profkit.profilers.torch_profiler.chrome_trace.time_line"),
             facts_are_conditions=True,
         ),
     )

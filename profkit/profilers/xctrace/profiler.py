@@ -86,7 +86,6 @@ _BY_HAND = (
     "--xpath '/trace-toc/run[1]/data/table[@schema=\"'$t'\"]' --output exports/$t.xml; done"
 )
 _READ = lazy_function("profkit.profilers.xctrace.report.read_exports")
-_TIME_LINE = lazy_function("profkit.profilers.xctrace.time_line.time_line")
 
 
 class Xctrace:
@@ -100,7 +99,6 @@ class Xctrace:
             "xctrace export",
             lazy_function("profkit.profilers.xctrace.profiler.looks_like_table"),
             _READ,
-            time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
         ),
@@ -132,7 +130,6 @@ class Xctrace:
             None,
             _READ,
             is_folder=lazy_function("profkit.profilers.xctrace.profiler.has_exports"),
-            time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
         ),

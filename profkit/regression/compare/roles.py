@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from profkit.analysis.comparability.fingerprint import program_of
+from profkit.analysis.kernel_names.forms import read_signature
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_matrix_product, kernel_owner
-from profkit.analysis.kernel_names.signature import read_signature
 from profkit.core.types import KernelTime, RoleSign, RunDocument
 from profkit.regression.compare.kernels import KernelPair, MatchedKernels, TracedRun
 

@@ -203,7 +203,7 @@ def require_metric(value: YamlValue, key: str, name: str) -> None:
     try:
         metric(name)
     except UsageError as error:
-        value.refuse(f"{key}: {error.message}", "docs/metrics.md lists all names")
+        value.refuse(f"{key}: {error.message}", "profkit/analysis/metrics/catalogue.yaml lists all names")
 
 
 def pass_names(value: YamlValue, key: str) -> tuple[str, ...]:

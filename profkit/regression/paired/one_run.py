@@ -18,7 +18,7 @@ from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
 from profkit.regression.paired.version import Version
 from profkit.runtime.passes.command import START_FOLDER, loaded_files_environment
-from profkit.runtime.passes.read_records import read_record, region_timings
+from profkit.runtime.passes.read import read_record, region_timings
 
 # Of the samples that one process took by the wall clock: what other programs do only makes them longer.
 LOW_PERCENT = 25.0

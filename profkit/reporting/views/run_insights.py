@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from profkit.analysis.insights.rule import percent_text
+from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
 from profkit.analysis.summaries.kernels import kernel_rows

@@ -22,12 +22,10 @@ from profkit.core import statistics
 from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
 from profkit.runtime.passes.host.own_library import own_library
-from profkit.runtime.passes.processor_wait import ProcessorWatch
-from profkit.runtime.passes.sampling import TimingProgress
+from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
 from profkit.runtime.passes.timing import TimedCalls, time_calls
-from profkit.runtime.reference_loop import ReferenceLoop
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE, mps
-from profkit.runtime.region.cuda_driver import CudaDriver, DriverError, driver_in_use, uses_cuda
+from profkit.runtime.region.cuda import CudaDriver, DriverError, driver_in_use, uses_cuda
 
 if TYPE_CHECKING:
     from profkit.runtime.region.active import RegionSession
@@ -36,11 +34,9 @@ if TYPE_CHECKING:
 DeviceChoice = Literal["cuda", "mps", "cpu"]
 NO_DEVICE = "no CUDA device is in use in this process"
 NO_MPS = "no MPS device is in use in this process"
-NO_GRAPH = "not timed in a graph: torch records none for MPS"
 LAUNCH_BOUND_RATIO = 1.05  # host and device are two numbers from here on
 DEFAULT_PRECISION = 0.01
 DEFAULT_BUDGET = 10.0  # seconds, by hand; under profkit the directive says
-PROGRESS_AFTER = 2.0  # seconds
 LEAST_SINGLE_CALLS = 12  # iterations for an instrument that compares them with each other, even if they need
 SINGLE_CALLS_BUDGET = 5  # times the seconds that were meant
 
@@ -50,11 +46,9 @@ def time_function(
     *,
     device: DeviceChoice | None,
     cold: bool,
-    graph: bool = False,
     precision: float,
     budget: float,
     warmup: int = 1,
-    progress: TimingProgress | None = None,
 ) -> SampleSet:
     """Samples of `calls` by the clock that fits it; `remarks` say why it is not the one that was asked for.
 
@@ -70,10 +64,7 @@ def time_function(
         with own_library:
             from profkit.runtime.passes.mps_timing import time_on_mps
 
-        samples = time_on_mps(
-            calls, on_mps, first=first, cold=cold, warmup=warmup, progress=progress, **overrides
-        )
-        return replace(samples, remarks=(*samples.remarks, NO_GRAPH)) if graph else samples
+        return time_on_mps(calls, on_mps, first=first, cold=cold, warmup=warmup, **overrides)
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first)
     missing, cache = (NO_MPS, "caches were") if device == "mps" else (NO_DEVICE, "L2 was")
@@ -85,10 +76,8 @@ def time_function(
 
         try:
             with open_clock(driver) as clock:
-                timed = DeviceCalls(calls.fn, clock, calls.setup, cold=cold, graph=graph)
-                return time_on_device(
-                    timed, DeviceWatch(clock.address()), warmup=warmup, progress=progress, **overrides
-                )
+                timed = DeviceCalls(calls.fn, clock, calls.setup, cold=cold)
+                return time_on_device(timed, DeviceWatch(clock.address()), warmup=warmup, **overrides)
         except (EventTimingError, DriverError) as error:
             remark = f"by the wall clock, the L2 as it is: {error}" if cold else f"by the wall clock: {error}"
         calls.wait_for(driver.synchronize)
@@ -96,7 +85,7 @@ def time_function(
     before = () if first is None or driver is not None else (first,)
     calls.reference = ReferenceLoop()
     with ProcessorWatch() as calls.watch:
-        samples = time_calls(calls, warmup=warmup, progress=progress, before=before, **overrides)
+        samples = time_calls(calls, warmup=warmup, before=before, **overrides)
     return replace(samples, remarks=(remark, *samples.remarks)) if remark is not None else samples
 
 
@@ -145,8 +134,6 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
         yield f"a single call, waited for, takes {format_duration(samples.single_seconds)}"
     if samples.seconds and samples.cache != "cold":
         yield from _describe_launches(samples, median(samples.seconds))
-    if samples.graph_seconds is not None:
-        yield f"in a CUDA graph {format_duration(samples.graph_seconds)}"
     if samples.clocks:
         yield f"SM clock {median(samples.clocks) / 1e9:.3g} GHz"
     if samples.throttle_reasons:
@@ -238,7 +225,6 @@ def benchmark(
     synchronize: Callable[[], object] | None = None,
     device: DeviceChoice | None = None,
     cold: bool = False,
-    graph: bool = False,
     first: float | None = None,
     precision: float = DEFAULT_PRECISION,
     budget: float = DEFAULT_BUDGET,
@@ -252,8 +238,7 @@ def benchmark(
     CUDA: where this process has a CUDA context, events on the current stream are the clock (`device="cuda"` says so
     where there is none, `device="cpu"` keeps to the wall clock), checked against the wall clock. Then
     `samples.seconds` are what a call costs back to back, `samples.device_seconds` what it costs the device without
-    the launches, and with `cold` each call finds a flushed L2. `graph` also times it as torch records it in a CUDA
-    graph (`samples.graph_seconds`), for functions that can be recorded.
+    the launches, and with `cold` each call finds a flushed L2.
 
     MPS: where this process has memory on torch's MPS device (`device="mps"` says so where it has none), the device is
     waited for. `samples.seconds` are calls back to back with one wait for many, `samples.single_seconds` is one call
@@ -281,13 +266,8 @@ def benchmark(
         raise ValueError(f"{name}: device must be 'cuda', 'mps', 'cpu' or None, not {device!r}")
     calls = TimedCalls(fn, setup, synchronize)
     if DIRECTIVE_VARIABLE not in os.environ and HOST_MODULE not in sys.modules:
-        show = _progress_line(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
-        samples = time_function(
-            calls, device=device, cold=cold, graph=graph, precision=precision, budget=budget, progress=show
-        )
+        samples = time_function(calls, device=device, cold=cold, precision=precision, budget=budget)
         result = BenchmarkResult(name, _add_first_call(first, samples), precision, flops, bytes)
-        if show is not None:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         print(result)
         return result
     with own_library:
@@ -300,7 +280,6 @@ def benchmark(
                 calls,
                 device=device,
                 cold=cold or directive.cold,
-                graph=graph,
                 precision=directive.precision,
                 budget=directive.budget,
                 warmup=directive.warmup,
@@ -392,17 +371,3 @@ def _next_block(done: int, elapsed: float, directive: Directive, singly: bool) -
         return 1
     fit = int((seconds - elapsed) / max(elapsed / done, 1e-9))
     return min(1 if singly else done, fit)
-
-
-def _progress_line(name: str, budget: float) -> TimingProgress:
-    def show(elapsed: float, count: int, half: float | None) -> None:
-        if elapsed >= PROGRESS_AFTER:
-            known = f"± {100 * half:.2g} %" if half is not None else "no interval yet"
-            print(
-                f"\r\x1b[K{name}: {known} after {count} samples, {elapsed:.0f} s of at most {budget:.0f} s",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    return show

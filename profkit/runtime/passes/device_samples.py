@@ -27,7 +27,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import NamedTuple
 
-from profkit.runtime.region.cuda_driver import L2_BYTES, NOT_READY, CudaDriver
+from profkit.runtime.region.cuda import L2_BYTES, NOT_READY, CudaDriver
 
 # Times of the L2 that a flush writes. On an H200 twice its 60 MB and the 256 MiB of triton.testing.do_bench leave the
 # same times of what follows, and the first is done in half the time.
@@ -189,9 +189,8 @@ class DeviceCalls:
         setup: Callable[[], object] | None = None,
         *,
         cold: bool = False,
-        graph: bool = False,
     ) -> None:
-        self.fn, self.setup, self.clock, self.cold, self.graph = fn, setup, clock, cold, graph
+        self.fn, self.setup, self.clock, self.cold = fn, setup, clock, cold
         self.loops = 1
         self.host = float("inf")  # seconds that a call takes the host, the least that was seen
         self.ahead = MOST_SINGLY  # calls in one block of `singly`

@@ -1,12 +1,5 @@
 """How the device is while it is timed: its clock, and whether it slows itself down. Asked between samples only.
 
-What a call would cost in a CUDA graph: the same work without its launches, as torch records it.
-
-Only where the caller asks for it. A recording that fails (the call waits for the device, or launches on the default
-stream) is said, but torch is not quite what it was afterwards: its allocator still believes that a recording is under
-way. Its random numbers are set right again where it lets us (without that they fail). Memory of a recording comes from
-a pool of its own, and a graph that computes something else than the call is no answer.
-
 Times a function that leaves its work to a CUDA device: which samples, how many, and whether to believe them.
 
 `seconds` is what a call costs as the workload runs it, back to back: the slower of host and device. Beside it stands
@@ -19,25 +12,22 @@ In both cases the caller is told, and takes the wall clock.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from ctypes import c_void_p
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.hardware.nvml import REASONS, SM_CLOCK, Nvml, NvmlError, open_nvml
-from profkit.runtime.passes.device_samples import DeviceCalls, DeviceClock, DeviceSample
-from profkit.runtime.passes.sampling import (
+from profkit.runtime.passes.device_samples import DeviceCalls, DeviceSample
+from profkit.runtime.passes.timing import (
+    MOST_SAMPLES,
     SampleAssessment,
-    TimingProgress,
     assess_samples,
     sample_until,
 )
-from profkit.runtime.passes.timing import MOST_SAMPLES
 
 
 class DeviceState(NamedTuple):
@@ -69,86 +59,6 @@ class DeviceWatch:
             return DeviceState()
         clock = self._library.number("nvmlDeviceGetClockInfo", self._device, SM_CLOCK)
         return DeviceState(clock * 1e6 if clock else None, self._library.slowdowns(self._device))
-
-
-REPLAYS = 15
-
-
-class GraphTimingError(Exception):
-    """There is no time in a graph; the sentence says why."""
-
-
-def time_in_graph(fn: Callable[[], object], clock: DeviceClock, calls: int) -> float:
-    """Seconds of one of `calls` calls in a CUDA graph; raises GraphTimingError."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None:
-        raise GraphTimingError("a CUDA graph is recorded by torch, which is not loaded")
-    try:
-        wanted = _steady_result(torch, fn)
-        graph, result = _record_graph(torch, fn, calls)
-        graph.replay()
-        clock.wait()
-        same = wanted is None or bool(torch.equal(result, wanted))
-        seconds = median([_time_replay(graph, clock) / calls for _ in range(REPLAYS)])
-    except Exception as error:  # whatever cannot be recorded raises something else in every version
-        with suppress(Exception):
-            clock.wait()
-        message = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise GraphTimingError(f"no CUDA graph could be recorded: {message}") from error
-    if not same:
-        raise GraphTimingError("recorded as a CUDA graph it computes something else")
-    return seconds
-
-
-def _steady_result(torch: Any, fn: Callable[[], object]) -> Any:
-    """What the call gives, where that is a tensor and the same each time."""
-    first = fn()
-    if not isinstance(first, torch.Tensor):
-        return None
-    first = first.clone()
-    second: Any = fn()
-    return first if isinstance(second, torch.Tensor) and torch.equal(first, second) else None
-
-
-def _record_graph(torch: Any, fn: Callable[[], object], calls: int) -> tuple[Any, Any]:
-    """A graph of that many calls, and what the last of them gave."""
-    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    result: object = None
-    randomness = _save_random_states(torch)
-    try:
-        with torch.cuda.stream(stream):
-            # other threads may allocate meanwhile; torch.cuda.graph() itself would empty the workload's memory pool
-            graph.capture_begin(capture_error_mode="thread_local")
-            try:
-                for _ in range(calls):
-                    result = fn()
-            finally:
-                graph.capture_end()
-    except Exception:
-        for generator, state in randomness:
-            generator.graphsafe_set_state(state)
-        raise
-    torch.cuda.current_stream().wait_stream(stream)
-    return graph, result
-
-
-def _save_random_states(torch: Any) -> list[tuple[Any, Any]]:
-    """The devices' random number generators with a copy of their state, from torch 2.4 on."""
-    generators = getattr(torch.cuda, "default_generators", ())
-    return [
-        (generator, generator.clone_state()) for generator in generators if hasattr(generator, "clone_state")
-    ]
-
-
-def _time_replay(graph: Any, clock: DeviceClock) -> float:
-    first, last = clock.event(0), clock.event(1)
-    clock.wait()
-    clock.record(first)
-    graph.replay()
-    clock.record(last)
-    clock.wait()
-    return clock.seconds_between(first, last)
 
 
 # The first launch of a sample finds an idle device and shows: 5 to 15 µs on an H200. Of 4 ms that is below 0.4 %.
@@ -203,7 +113,6 @@ def time_on_device(
     precision: float,
     budget: float,
     warmup: int = 1,
-    progress: TimingProgress | None = None,
 ) -> SampleSet:
     """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
 
@@ -242,20 +151,11 @@ def time_on_device(
     def assess(_: object) -> SampleAssessment:
         return assess_samples(log.seconds(), precision)
 
-    sample_until(take, assess, begin=begin, budget=budget, progress=progress)
+    sample_until(take, assess, begin=begin, budget=budget)
     samples, assessment = log.seconds(), assess(log)
     seconds = samples[assessment.warmup :]
     if alone and not bound:
         alone = calls.sample_alone(_affordable_count(ALONE, like, calls, budget)) or alone
-    remarks = list(_timing_remarks(checks, calls.loops, single and calls.hurried))
-    graph: float | None = None
-    if calls.graph and not alone:  # to record it would fail, and torch suffers from that
-        remarks.append("not timed in a CUDA graph: the host could not get ahead of the device")
-    elif calls.graph:
-        try:
-            graph = time_in_graph(calls.fn, calls.clock, calls.queued)
-        except GraphTimingError as error:
-            remarks.append(str(error))
     device: float | None = None
     if (single and not calls.hurried) or (bound and not single):
         device = median(seconds)
@@ -273,14 +173,13 @@ def time_on_device(
         clock="cuda-events",
         wall_ratio=median([_wall_ratio(check) for check in checks]),
         cache="cold" if calls.cold else "warm",
-        batching=_describe_batching(calls, single, bool(alone) and not bound, graph is not None),
+        batching=_describe_batching(calls, single, bool(alone) and not bound),
         device_seconds=device,
         host_seconds=_median_sample(alone).host if alone else None,
-        graph_seconds=graph,
         clocks=log.clocks(),
         throttled=log.count - len(samples),
         throttle_reasons=log.reasons(),
-        remarks=tuple(remarks),
+        remarks=tuple(_timing_remarks(checks, calls.loops, single and calls.hurried)),
     )
 
 
@@ -357,12 +256,10 @@ def _median_sample(samples: list[DeviceSample]) -> DeviceSample:
     )
 
 
-def _describe_batching(calls: DeviceCalls, single: bool, alone: bool, graph: bool) -> str | None:
+def _describe_batching(calls: DeviceCalls, single: bool, alone: bool) -> str | None:
     if single:
         return f"{calls.ahead} calls queued before the first begins" if not calls.hurried else None
     parts = [f"{calls.loops} calls back to back"] if calls.loops > 1 else []
     if alone:
         parts.append(f"the device alone: {calls.queued} queued before the first begins")
-    if graph:
-        parts.append(f"a CUDA graph of {calls.queued} calls")
     return "; ".join(parts) or None

@@ -1,10 +1,4 @@
-"""Whether a Mac held its clocks down while it was timed: asked of libSystem, without starting a program.
-
-macOS tells its thermal pressure to whoever asks for it by name (notify(3), kOSThermalNotificationPressureLevelName).
-It is a matter of microseconds, and forks nothing, which a process that uses Metal should not do. What a run records
-beside its passes, low power mode for one, is in `hardware/apple_power.py`.
-
-Times a function that leaves its work to torch's MPS device: by the wall clock, the device waited for at both ends.
+"""Times a function that leaves its work to torch's MPS device: by the wall clock, the device waited for at both ends.
 
 torch hands work to Metal late and in bulk, so the wall clock alone sees the host's part of it only. To wait costs by
 itself: `synchronize` commits a command buffer and hears of its end, 100 µs and more on an idle GPU (220 µs of 245 in
@@ -25,8 +19,6 @@ Not yet run on a Mac: what is known of the device is from pytorch's sources and 
 
 from __future__ import annotations
 
-import ctypes
-import platform
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,42 +28,7 @@ from typing import Any
 from profkit.core.formatting import format_quantity
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
-from profkit.hardware.macos import parse_pressure
-from profkit.runtime.passes.sampling import TimingProgress
 from profkit.runtime.passes.timing import TimedCalls, time_calls
-
-PRESSURE_NAME = b"com.apple.system.thermalpressurelevel"
-
-
-def thermal_pressure() -> str | None:
-    """`nominal`, `moderate`, `heavy`, ...; None where the system does not tell, or is no macOS."""
-    if platform.system() != "Darwin":
-        return None
-    try:
-        return _read_pressure(ctypes.CDLL(None))
-    except (OSError, AttributeError, ctypes.ArgumentError):
-        return None
-
-
-def _read_pressure(library: ctypes.CDLL) -> str | None:
-    token, level = ctypes.c_int(), ctypes.c_uint64()
-    if library.notify_register_check(ctypes.c_char_p(PRESSURE_NAME), ctypes.byref(token)) != 0:
-        return None
-    try:
-        if library.notify_get_state(token, ctypes.byref(level)) != 0:
-            return None
-    finally:
-        library.notify_cancel(token)
-    return parse_pressure(f"{PRESSURE_NAME.decode()} {level.value}")
-
-
-def pressure_remark(before: str | None, after: str | None) -> str | None:
-    """What is to be said of seconds that were taken between two looks; None where nothing was held down."""
-    raised = [level for level in (before, after) if level not in (None, "nominal")]
-    if not raised:
-        return None
-    return f"thermal pressure was {' and '.join(dict.fromkeys(raised))}: the GPU may have been slowed"
-
 
 WAITS = 9  # of an idle device, for their median
 SAMPLE_SECONDS = 4e-3  # the least; as on CUDA
@@ -104,14 +61,13 @@ def time_on_mps(
     first: float | None = None,
     cold: bool = False,
     warmup: int = 1,
-    progress: TimingProgress | None = None,
 ) -> SampleSet:
     """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
 
     `mps` is the module torch.mps; `first` are the seconds of a first call that was made already, waited for.
     Raises what the function raises, and what torch does where the device has failed.
     """
-    begin, before = perf_counter(), thermal_pressure()
+    begin = perf_counter()
     calls.wait_for(mps.synchronize)
     spent = 0.0 if first is None else first
     warm = [calls.sample() if first is None else first]
@@ -129,11 +85,7 @@ def time_on_mps(
     least = min(max(SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
     warm += _warm_up(calls, least, budget)
     left = max(budget * PROBE_SHARE, budget - spent - (perf_counter() - begin)) * (1 - PROBE_SHARE)
-    samples = time_calls(
-        calls, precision=precision, budget=left, warmup=warmup, progress=progress, before=warm, least=least
-    )
-    if (heat := pressure_remark(before, thermal_pressure())) is not None:
-        remarks.append(heat)
+    samples = time_calls(calls, precision=precision, budget=left, warmup=warmup, before=warm, least=least)
     if single:
         remarks.append(SINGLE_CALLS.format(wait=format_quantity(wait, "s")))
         return _set_clock(replace(samples, remarks=tuple(remarks)), begin, spent, cold=cold)

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar, cast
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Directive, SampleSet, TritonWork
 from profkit.runtime.passes.host.own_library import own_library
-from profkit.runtime.reference_loop import ReferenceLoop
+from profkit.runtime.passes.processor import ReferenceLoop
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 from profkit.runtime.region.record import (
     BenchmarkTimes,

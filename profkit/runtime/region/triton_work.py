@@ -1,4 +1,4 @@
-"""What Triton did in this process beside what was measured: kernels it tuned, and kernels it compiled just in time.
+"""What Triton did in this process beside what was measured: kernels that it tuned.
 
 Read from Triton's own objects, when a result is saved and when the process ends. Triton is never imported here and
 nothing of it is replaced: a hook would have to be in place before the workload's first kernel, and a workload imports
@@ -7,9 +7,7 @@ Triton when it likes. Found are kernels at the top of some module, and every fun
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
@@ -18,11 +16,8 @@ from profkit.core.types import TritonWork, Tuning
 
 MOST_KEYS = 16  # choices kept of one kernel: a kernel that is tuned for each length has no end of them
 MOST_TUNINGS = 200  # and of all kernels together
-MOST_BINARIES = 500  # whose files are looked at: a file system that is far away takes a millisecond for each
 MOST_WRAPPERS = 16  # autotune around heuristics around jit, and what else somebody puts around a kernel
 MOST_CHARACTERS = 80  # characters of one word
-# File times are the kernel's clock at its last tick (up to 10 ms), and a process's start is told in the same steps.
-TICK_SECONDS = 0.02
 
 
 def try_find_triton_work(pass_name: str, pid: int, notes: list[str]) -> TritonWork | None:
@@ -30,25 +25,22 @@ def try_find_triton_work(pass_name: str, pid: int, notes: list[str]) -> TritonWo
     try:
         return find_triton_work(pass_name, pid)
     except Exception as error:  # they differ from version to version, and the workload may have its own
-        remark = f"what Triton tuned and compiled is not known: {type(error).__name__}: {error}"
+        remark = f"what Triton tuned is not known: {type(error).__name__}: {error}"
         if remark not in notes:
             notes.append(remark)
         return None
 
 
 def find_triton_work(pass_name: str, pid: int) -> TritonWork | None:
-    """What Triton tells of this process; None where it was not imported, or neither tuned nor compiled anything."""
+    """What Triton tells of this process; None where it was not imported, or tuned nothing."""
     kinds = _kernel_types()
     if not kinds:
         return None
-    tuners, functions = _sort_kernels(_find_kernels(kinds), kinds)
-    tunings = [tuning for tuner in tuners for tuning in _read_tunings(tuner)]
-    binaries = [binary for function in functions for binary in _find_binaries(function)]
-    if not tunings and not binaries:
-        return None
-    cached, seconds = _compile_times(binaries)
+    tunings = [
+        tuning for tuner in _find_tuners(_find_kernels(kinds), kinds) for tuning in _read_tunings(tuner)
+    ]
     reported = tuple(tunings[:MOST_TUNINGS])
-    return TritonWork(pass_name, pid, reported, len(tunings) - len(reported), len(binaries), cached, seconds)
+    return TritonWork(pass_name, pid, reported, len(tunings) - len(reported)) if tunings else None
 
 
 # ------------------------------------------------------------ finding kernels
@@ -82,21 +74,18 @@ def _find_kernels(kinds: frozenset[type]) -> Iterator[Any]:
         yield from list(listed.values())
 
 
-def _sort_kernels(kernels: Iterable[Any], kinds: frozenset[type]) -> tuple[list[Any], list[Any]]:
-    """Tuners and innermost functions, each once: one kernel is imported by many modules."""
+def _find_tuners(kernels: Iterable[Any], kinds: frozenset[type]) -> list[Any]:
+    """What tunes a kernel, each once: one kernel is imported by many modules."""
     tuners: dict[int, Any] = {}
-    functions: dict[int, Any] = {}
     for kernel in kernels:
         inner = kernel
         for _ in range(MOST_WRAPPERS):
             if type(getattr(inner, "cache", None)) is dict and hasattr(inner, "configs"):
                 tuners[id(inner)] = inner
-            below = getattr(inner, "fn", None)
-            if type(below) not in kinds:
-                functions[id(inner)] = inner
+            inner = getattr(inner, "fn", None)
+            if type(inner) not in kinds:
                 break
-            inner = below
-    return list(tuners.values()), list(functions.values())
+    return list(tuners.values())
 
 
 # ------------------------------------------------------------ tuning
@@ -179,59 +168,3 @@ def _format_value(value: Any) -> str:
     # the words of other types are not asked for: a tensor's would wait for its device
     plain = value is None or type(value) in (str, int, float, bool)
     return (str(value) if plain else type(value).__name__)[:MOST_CHARACTERS]
-
-
-# ------------------------------------------------------------ compiling
-
-
-def _find_binaries(function: Any) -> list[Any]:
-    """The compiled kernels of one function, of all devices: in `device_caches`, or in `cache` of older versions."""
-    caches = getattr(function, "device_caches", None)
-    binaries: list[Any] = []
-    if isinstance(caches, dict):
-        stores = [each[0] for each in list(caches.values()) if isinstance(each, tuple) and each]
-    else:
-        caches = getattr(function, "cache", None)
-        stores = list(caches.values()) if isinstance(caches, dict) else []
-    for store in stores:
-        if isinstance(store, dict):
-            binaries += [
-                binary for binary in list(store.values()) if type(binary).__name__ == "CompiledKernel"
-            ]
-    return binaries
-
-
-def _compile_times(binaries: list[Any]) -> tuple[int | None, float | None]:
-    """How many of them were compiled before this process began, and the seconds that the others took, at least.
-
-    By the times of their files in Triton's cache: each stage of the compiler writes one when it ends. So what comes
-    before the first of them, reading the kernel's Python, is not in the seconds. None where that cannot be told.
-    """
-    began = _process_start()
-    if began is None or len(binaries) > MOST_BINARIES:
-        return None, None
-    cached, seconds = 0, 0.0
-    for binary in binaries:
-        group = getattr(binary, "metadata_group", None)
-        if not isinstance(group, dict) or not group:
-            return None, None
-        try:
-            times = [os.stat(path).st_mtime for path in group.values()]
-        except OSError:  # a cache that was emptied since
-            return None, None
-        if min(times) < began - TICK_SECONDS:
-            cached += 1
-        else:
-            seconds += max(times) - min(times)
-    return cached, seconds
-
-
-def _process_start() -> float | None:
-    """When this process began, in seconds since the epoch; None where the system does not tell."""
-    try:
-        with open("/proc/self/stat", "rb") as file:
-            ticks = int(file.read().rpartition(b")")[2].split()[19])
-        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
-        return time.time() - since_boot + ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, AttributeError, ValueError, IndexError):
-        return None

@@ -21,7 +21,7 @@ from profkit.core.types import (
     Reading,
     RunDocument,
 )
-from profkit.hardware.apple_gpu import core_configurations, find_chip, list_chip_names
+from profkit.hardware.macos import chip_table, find_chip
 from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.evaluate_targets import summarize_document as summarize
@@ -412,22 +412,26 @@ def test_the_chip_is_known_by_the_name_in_the_trace() -> None:
     assert several.value is None
     assert "GPU cores" in (several.reason or "")
     foreign = told(metal.report(metal.metal(counters=counters), gpus=(Gpu("AMD Radeon Pro 5500M"),)))
-    assert "not Apple's" in (foreign["bandwidth.gpu.share"].reason or "")
+    assert "not in profkit's table" in (foreign["bandwidth.gpu.share"].reason or "")
 
 
 def test_a_figure_of_one_report_makes_an_estimate() -> None:
-    doubtful = [name for name in list_chip_names() if _bandwidth_is_one_reports(name)]
+    doubtful = [name for name in chip_table() if _bandwidth_is_one_reports(name)]
     counters = metal.counters(read=20e9)
     for name in doubtful[:1]:
-        gpu = Gpu(name, cores=core_configurations(name)[0])
+        gpu = Gpu(name, cores=_cores(name))
         found = told(metal.report(metal.metal(counters=counters), gpus=(gpu,)))["bandwidth.gpu.share"]
         assert (found.quality, found.reason) == ("estimated", "the figure of the chip is one report's")
     assert doubtful
 
 
 def _bandwidth_is_one_reports(name: str) -> bool:
-    chip = find_chip(name, core_configurations(name)[0])
+    chip = find_chip(name, _cores(name))
     return not isinstance(chip, Fault) and not chip.bandwidth_checked
+
+
+def _cores(name: str) -> int:
+    return int(chip_table()[name]["configurations"][0]["cores"])
 
 
 def test_of_several_gpus_the_one_that_the_trace_names_is_held_against_its_own_figure() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.timeline.operation_flops import operation_flops
-from profkit.analysis.timeline.tensor_peaks import operand_type, tensor_peak
+from profkit.analysis.timeline.products import operand_type, operation_flops, tensor_peak
 from profkit.core.types import Gpu
 from profkit.profiling.summarize import summarize_report
 

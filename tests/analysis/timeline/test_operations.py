@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.timeline.operations import operation_text
+from profkit.analysis.timeline.origins import operation_text
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
 from profkit.profilers.redact import Redactor

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.analysis.timeline import kernel_sums as median_module
-from profkit.analysis.timeline import launches as launch_module
+from profkit.analysis.timeline import trace as launch_module
 from profkit.analysis.timeline.kernel_sums import Medians
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace

@@ -70,15 +70,6 @@ def test_where_nothing_is_marked_the_launches_of_the_set_up_are_skipped() -> Non
     assert step.directive.switch is None
 
 
-def test_a_workload_that_starts_the_profiler_itself_is_counted_between_its_own_marks() -> None:
-    known = after(PlanState(marked=False), took("gemm", 1.0, 30, setup=100), marked=True)
-    step = plan_counters(site(), NCU, known, "GH100").steps[0]
-    assert option(step, "--profile-from-start") == "off"
-    assert int(option(step, "--launch-skip") or 0) < 30
-    assert step.directive is not None
-    assert step.directive.switch is None
-
-
 def counted_by_ncu(step: Step, launches: list[str]) -> list[str]:
     """What ncu counts of a program's launches: it looks at those whose name fits, skips some, and counts the next."""
     names = re.compile((option(step, "--kernel-name") or "").removeprefix("regex:"))
@@ -107,14 +98,6 @@ def test_a_window_has_its_kernels_by_the_names_that_ncu_is_given(depth: Depth) -
     assert planned <= {name for step in plan.steps for name in counted_by_ncu(step, set_up + steps)}
 
 
-def test_of_kernels_of_different_phases_those_with_most_time_are_counted() -> None:
-    phases = [took(f"k{n}", 1.0 + n, 10, setup=100 * n) for n in range(5)]
-    planned = plan_counters(site(), NCU, after(PlanState(marked=False), *phases, marked=False), "GH100")
-    assert [step.name for step in planned.steps] == ["counters"]
-    assert {k.kernel.name for k in planned.kernels} == {"k4"}
-    assert any("launched at other times of the run" in note for note in planned.notes)
-
-
 @pytest.mark.parametrize(
     ("marked", "says"), [(True, "the marked region launched no kernel"), (False, "the workload launched")]
 )
@@ -122,11 +105,6 @@ def test_a_trace_without_kernels_leaves_nothing_to_count(marked: bool, says: str
     planned = plan_counters(site(), NCU, after(replace(TIMED, marked=marked), marked=marked), "GH100")
     assert says in str(planned.skipped)
     assert planned.fix == "--backend cpu"
-
-
-def test_a_workload_of_collectives_alone_is_not_replayed() -> None:
-    known = after(TIMED, took("ncclDevKernel_AllReduce", 1.0, 10))
-    assert "hang" in str(plan_counters(site(), NCU, known, "GH100").skipped)
 
 
 @pytest.mark.parametrize(
@@ -196,12 +174,6 @@ def test_what_missed_a_target_is_explained_and_at_full_depth_everything(
     else:
         assert sorted(k.kernel.name for k in planned.kernels) == explained
         assert len(planned.steps) == 1
-
-
-def test_before_the_judge_has_spoken_the_plan_says_whom_it_will_explain() -> None:
-    planned = plan_explain(site(), NCU, after(TIMED, GEMM), "GH100")
-    assert planned.skipped is None
-    assert planned.notes == ("only kernels that missed a target",)
 
 
 def test_where_ncu_cannot_count_both_passes_say_why() -> None:

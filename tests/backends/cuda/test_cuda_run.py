@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,7 @@ import pytest
 from profkit.core.errors import MachineError, UsageError, WorkloadError
 from profkit.core.types import PassResult, RunDocument
 from profkit.profiling.profile import ProfileOptions, make_plan
-from tests import schemas
 from tests.backends.cuda.conftest import H200, MARKED, TRACE, Machine
-from tests.profilers.nsys.made import export
 
 UNMARKED = "sum(range(1000))\n"
 
@@ -89,28 +86,6 @@ def test_depth_gate_runs_one_process_under_each_of_nsys_and_ncu(machine: Machine
     assert len(machine.calls("nsys", "workload.py")) == len(machine.calls("ncu", "workload.py")) == 1
 
 
-def test_depth_full_explains_every_kernel(machine: Machine) -> None:
-    run = machine.profile(depth="full", passes=("timing", "trace", "counters", "explain"))
-    assert of(run, "explain")[0].state == "finished"
-    assert run.plan is not None
-    assert len(run.plan.passes[-1].kernels) == 8
-
-
-def test_a_plan_that_is_only_printed_has_the_trace_and_says_that_it_chooses_the_kernels(
-    machine: Machine, tmp_path: Path
-) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(MARKED)
-    plan = make_plan(ProfileOptions(("python3", str(script)), backend="cuda"))
-    passes = {planned.name: planned for planned in plan.passes}
-    assert plan.backend == "cuda"
-    assert "profile" in passes["trace"].steps[0].argv
-    assert passes["counters"].steps == ()
-    assert passes["counters"].skipped is None
-    assert "decided by the trace" in passes["counters"].notes[0]
-    assert not (tmp_path / "reports").exists()
-
-
 # ---------------------------------------------------------------- what goes wrong
 
 
@@ -130,13 +105,6 @@ def test_where_counters_are_refused_the_run_goes_on_with_what_nsys_gives(machine
     assert {v.verdict for v in run.verdicts if v.scope.kind == "kernel"} <= {"unknown", "not-applicable"}
 
 
-def test_a_counters_pass_that_saw_no_kernel_is_no_pass(machine: Machine) -> None:
-    machine.tools(ncu={"report": None})
-    counters = of(machine.profile(depth="gate"), "counters")[0]
-    assert counters.state == "failed"
-    assert counters.reason
-
-
 def test_without_ncu_the_counters_are_skipped_with_the_reason(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,47 +122,6 @@ def test_an_nsys_that_leaves_no_report_is_followed_by_torchs_profiler(machine: M
     assert [result.state for result in of(run, "trace")] == ["failed", "finished"]
     assert of(run, "trace")[0].reason
     assert of(run, "counters")[0].state == "finished"
-
-
-LOST = (
-    (1, "Profiling has started."),
-    (2, "Error when processing events: Cannot find string for an exterior index 3170"),
-)
-
-
-def test_where_nsys_lost_what_it_recorded_it_traces_once_more_without_ranges(
-    machine: Machine, tmp_path: Path
-) -> None:
-    lost = export(
-        tmp_path / "lost.sqlite",
-        {
-            "DIAGNOSTIC_EVENT": (
-                ("severity", "text"),
-                [{"severity": severity, "text": text} for severity, text in LOST],
-            )
-        },
-    )
-    machine.tools(nsys={"sqlite": str(lost), "without_ranges": str(TRACE)})
-    run = machine.profile(UNMARKED, depth="gate")
-    first, second = of(run, "trace")
-    assert (first.state, first.code, second.state) == ("failed", "not-imported", "finished")
-    assert "importer could not put the events together" in str(first.reason)
-    assert run.trace is not None
-    assert run.trace.launches == 39
-    assert of(run, "counters")[0].state == "finished"
-    traced = [next(w for w in c if w.startswith("--trace=")) for c in machine.calls("nsys", "workload.py")]
-    assert traced == ["--trace=cuda,nvtx", "--trace=cuda"]
-    assert run.plan is not None
-    assert "once more without NVTX ranges, since nsys recorded" in run.plan.passes[2].notes[0]
-
-
-def test_where_nsys_loses_it_twice_torchs_profiler_is_next(machine: Machine, tmp_path: Path) -> None:
-    text = {"severity": 3, "text": "Error when processing events"}
-    lost = export(tmp_path / "lost.sqlite", {"DIAGNOSTIC_EVENT": (("severity", "text"), [text])})
-    machine.tools(nsys={"sqlite": str(lost)})
-    run = machine.profile(TRACED_BY_TORCH, depth="gate")
-    assert [result.tool for result in of(run, "trace")] == ["nsys", "nsys", "torch_profiler"]
-    assert [result.state for result in of(run, "trace")] == ["failed", "failed", "finished"]
 
 
 def test_a_workload_that_launches_nothing_is_told_to_profile_the_cpu(
@@ -248,18 +175,6 @@ def test_a_workload_that_fails_by_itself_is_its_own_fault_and_nothing_is_profile
     assert machine.calls("ncu", "workload.py") == []
 
 
-def test_every_pass_is_in_the_run_before_the_next_begins(machine: Machine) -> None:
-    program = (
-        f"{MARKED}\nimport json, os, pathlib\n"
-        "directive = json.loads(os.environ['PROFKIT_DIRECTIVE'])\n"
-        "run = json.loads((pathlib.Path(directive['record']).parents[1] / 'run.json').read_text())\n"
-        "print('seen', directive['pass_name'], [p['name'] for p in run['passes']], bool(run['trace']))\n"
-    )
-    machine.profile(program, depth="gate")
-    log = next((machine.folder / "runs").glob("*/logs/counters.log")).read_text()
-    assert "seen counters ['timing', 'trace'] True" in log
-
-
 # ---------------------------------------------------------------- which backend
 
 
@@ -288,14 +203,6 @@ def test_auto_takes_the_gpu_that_the_workload_seems_to_use_and_says_so(
     run = machine.profile(program, backend="auto", depth="gate", passes=("timing",))
     assert run.backend == backend
     assert any("names cuda" in line for line in machine.said) is ("cuda" in program)
-
-
-def test_the_run_is_a_document_of_the_schema(machine: Machine) -> None:
-    from jsonschema import Draft202012Validator
-
-    machine.profile(depth="gate")
-    run = json.loads(next((machine.folder / "runs").glob("*/run.json")).read_text())
-    Draft202012Validator(schemas.run()).validate(run)
 
 
 # ---------------------------------------------------------------- the second try

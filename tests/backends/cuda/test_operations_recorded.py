@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.timeline.operations import with_operations
+from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import PassFindings
-from profkit.backends.cuda.operations import EXPORT, SWITCHED_OFF, add_launchers
-from profkit.backends.cuda.run import CudaRun
+from profkit.backends.cuda.run import EXPORT, SWITCHED_OFF, CudaRun, add_launchers
 from profkit.profiling.summarize import summarize_report
 from tests.backends.cuda.conftest import Machine
 from tests.conftest import ROOT

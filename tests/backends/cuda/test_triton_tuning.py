@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import WorkloadError
 from profkit.reporting.views.summaries import summary_texts
 from tests.backends.cuda.conftest import Machine
 
@@ -72,11 +71,3 @@ def test_where_triton_cannot_keep_its_choice_the_workload_runs_as_it_does_withou
     assert "The workload failed with TRITON_CACHE_AUTOTUNING set, and ran without it." in run.notes
     assert any("once more" in line for line in machine.said)
     assert [tuning.cached for work in run.triton for tuning in work.tunings] == [False, False, False]
-
-
-def test_only_a_failure_that_may_be_tritons_is_tried_once_more(machine: Machine) -> None:
-    with pytest.raises(WorkloadError):
-        machine.profile("import json\njson.dumps(int)\nprint('ran')", depth="gate")
-    with pytest.raises(WorkloadError):
-        machine.profile("raise SystemExit(3)", depth="gate")
-    assert len([line for line in machine.said if "once more" in line]) == 1

@@ -57,7 +57,7 @@ def mac(monkeypatch: pytest.MonkeyPatch) -> None:
     """What profkit asks of the system says macOS on Apple silicon."""
     find._probe_program.cache_clear()
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    monkeypatch.setattr("profkit.hardware.apple_gpu.read_apple_gpus", lambda: (M1,))
+    monkeypatch.setattr("profkit.hardware.macos.read_apple_gpus", lambda: (M1,))
 
 
 @pytest.fixture

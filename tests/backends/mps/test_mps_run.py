@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from profkit.backends.instruments import instruments_step
-from profkit.core.errors import WorkloadError
 from tests.backends.mps.conftest import Run
 
 pytestmark = pytest.mark.usefixtures("no_page")
@@ -69,17 +68,6 @@ def test_the_workload_gets_its_environment_folder_and_directive(
     assert os.path.isabs(call[call.index("--launch") + 2])
     assert "hf_secret" not in (run.folder / "run.json").read_text()
     assert "MINE" not in (run.folder / "run.json").read_text()
-
-
-def test_only_tables_that_are_read_are_exported_and_none_that_must_be_empty(mac_run: MakeRun) -> None:
-    run = mac_run(every_table=True)
-    asked = [call[call.index("--xpath") + 1] for call in run.xctrace.calls("export") if "--xpath" in call]
-    schemas = [path.split('"')[3] for path in asked]
-    assert "metal-gpu-intervals" in schemas
-    assert "time-info" in schemas
-    assert not [schema for schema in schemas if "counter" in schema or schema in ("kdebug", "os-log", "tick")]
-    assert len(set(schemas)) == len(schemas) < 25
-    assert len([call for call in run.xctrace.calls("export") if "--toc" in call]) == 1
 
 
 def test_the_counters_have_a_recording_of_their_own_and_join_the_trace(mac_run: MakeRun) -> None:
@@ -155,14 +143,6 @@ def test_a_recording_without_rows_is_unavailable_and_never_0(mac_run: MakeRun, r
     assert not [v for v in run.document.verdicts if v.verdict == "fail"]
 
 
-def test_a_table_at_which_xctrace_crashes_costs_that_table(mac_run: MakeRun) -> None:
-    run = mac_run({"crash": "metal-gpu-state-intervals"})
-    assert run.of("trace").state == "finished"
-    assert run.metal.process_busy
-    (absent,) = [absent for absent in run.metal.absent if absent.what == "metal-gpu-state-intervals"]
-    assert "xctrace crashed" in absent.reason
-
-
 def test_the_users_time_limit_is_xctraces_own_and_ends_the_pass(mac_run: MakeRun) -> None:
     script = "import os, time\nif 'trace' in os.environ.get('PROFKIT_DIRECTIVE', ''): time.sleep(60)\n"
     run = mac_run({}, script, timeout=1.0)
@@ -211,8 +191,3 @@ def test_a_ctrl_c_ends_with_a_finished_document(mac_run: MakeRun, tmp_path: Path
     assert run.document.state == "interrupted"
     assert run.of("trace").state == "interrupted"
     assert (run.folder / "artifacts" / "trace.trace" / "form.template").is_file()
-
-
-def test_a_workload_that_fails_by_itself_fails_the_run(mac_run: MakeRun) -> None:
-    with pytest.raises(WorkloadError, match="exited with 3"):
-        mac_run({}, "raise SystemExit(3)", "timing")

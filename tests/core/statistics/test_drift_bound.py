@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from profkit.core.statistics import drift_bound
-from profkit.runtime.passes.sampling import assess_samples
+from profkit.runtime.passes.timing import assess_samples
 
 
 def noisy(count: int, seed: int) -> list[float]:

@@ -29,7 +29,7 @@ from profkit.kernels.evaluation.candidate.cuda_memory import (
     free_blocks,
 )
 from profkit.kernels.evaluation.candidate.memory import HostJudgeMemory
-from profkit.runtime.region.cuda_driver import DriverError
+from profkit.runtime.region.cuda import DriverError
 
 SIZE = 1 << 16
 

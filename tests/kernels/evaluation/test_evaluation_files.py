@@ -21,7 +21,7 @@ from profkit.kernels.evaluation.field_files import operator_summaries, result_ro
 from profkit.kernels.evaluation.outputs import evaluation_as_run, write_results
 from profkit.profiling.scrub import scrub
 from profkit.reporting.html import page
-from profkit.reporting.views.evaluation import view
+from profkit.reporting.views.kernels.evaluation import view
 from tests.conftest import ROOT
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
 from tests.reporting.shown import text_of

@@ -17,7 +17,7 @@ from profkit.profilers.nsys.command import explain, export_argv, nsys_argv
 from profkit.profilers.nsys.probe import find_nsys, probe_nsys
 from profkit.profilers.nsys.profiler import collect_report, conversion_argv, recording_step
 from profkit.profilers.profiler import RecordRequest
-from profkit.profiling.run_steps import run_step
+from profkit.profiling.run_steps import RunSettings, run_step
 from tests.conftest import ROOT
 
 STAND_IN = ROOT / "tests" / "stand_ins" / "nsys"
@@ -166,7 +166,7 @@ def test_record_leaves_the_report_where_it_was_asked_for(stand_in: Path, tmp_pat
     assert step.directive is not None
     assert step.directive.switch is not None
     assert step.directive.switch.kind == "cuda"
-    recorded = run_step(step, scratch)
+    recorded = run_step(step, RunSettings(scratch))
     assert recorded.workload_ok
     assert collect_report(wanted) == ()
     assert report.read_bytes() == b"a stand-in's report"
@@ -176,7 +176,7 @@ def test_record_says_why_there_is_no_report_though_nsys_ended_with_0(stand_in: P
     wanted = request(tmp_path / "scratch", tmp_path / "r")
     step = recording_step(wanted)
     stand_in.write_text(json.dumps({"report": False, "text": "Generated:\n\tNo reports were generated"}))
-    run_step(step, wanted.scratch)
+    run_step(step, RunSettings(wanted.scratch))
     with pytest.raises(MachineError, match="nsys made no report") as caught:
         collect_report(wanted)
     assert caught.value.fix is not None

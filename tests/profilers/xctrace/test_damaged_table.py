@@ -8,7 +8,6 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace.report import read_exports
-from profkit.profilers.xctrace.time_line import open_time_line
 from tests.cli_runner import profkit
 from tests.xctrace_tables import duration, export, node, number, process, text, time
 
@@ -136,12 +135,6 @@ def test_the_only_table_is_refused(folder: Path, share: float) -> None:
 def test_one_file_alone_is_refused(folder: Path) -> None:
     with pytest.raises(UnreadableReport, match="cut off"):
         read_exports(cut(folder, THERMAL))
-
-
-def test_a_time_line_is_not_drawn_of_half_a_table(folder: Path) -> None:
-    cut(folder, THERMAL, share=0.012)
-    with pytest.raises(UnreadableReport, match="cut off"):
-        list(open_time_line(folder))
 
 
 def test_the_command_tells_it(folder: Path) -> None:

@@ -1,15 +1,32 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+import errno
+import os
+import shutil
+import sys
+from collections import namedtuple
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
-from profkit.backends import CheckGroup
+from profkit.backends import CheckGroup, checks
+from profkit.backends.checks import peaks_checks
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import Check
 from profkit.hardware.gpu import read_gpus
+from profkit.hardware.peaks import peaks_environment
+from profkit.profilers.programs import CommandTrial, try_command
 from profkit.profiling import doctor
-from profkit.profiling.doctor import blocking_reason, diagnose
+from profkit.profiling.doctor import (
+    GIB,
+    blocking_reason,
+    diagnose,
+    folder_check,
+    package_check,
+    python_checks,
+    storage_checks,
+)
 
 
 class Watched:
@@ -101,3 +118,112 @@ def test_the_other_backends_of_this_machine_are_diagnosed_for_real() -> None:
     assert (blocking_reason("cuda", tuple(found.values())) is None) == bool(read_gpus())
     assert {"processor", "caches", "free memory", "output folder", "python", "numpy"} <= set(found)
     assert all(check.fix or check.detail for check in found.values() if check.state != "ok")
+
+
+# ------------------------------------------------------------ test_storage
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def test_a_folder_that_is_not_there_yet_is_tried_where_it_would_be_made(tmp_path: Path) -> None:
+    [check] = folder_check("output folder", tmp_path / "a" / "b", "fix")
+    assert (check.state, check.path, check.fix) == ("ok", str(tmp_path), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("free", "state"), [(2 * GIB, "ok"), (GIB // 2, "limited"), (1 << 20, "refused")])
+def test_a_disk_that_is_nearly_full_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, state: str
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(GIB, GIB, free))
+    assert next(folder_check("output folder", tmp_path, "fix")).state == state
+
+
+def test_a_full_disk_is_a_refusal_and_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    found = list(storage_checks(tmp_path / "runs"))
+    assert [check.state for check in found] == ["refused", "refused"]
+    assert "No space left" in found[0].detail
+
+
+# ------------------------------------------------------------ test_python
+
+
+def _import(name: str, folder: Path) -> CommandTrial:
+    from profkit.profiling.doctor import _IMPORT
+
+    return try_command([sys.executable, "-c", _IMPORT, name], env={"PYTHONPATH": str(folder)})
+
+
+@pytest.mark.parametrize(
+    ("content", "state", "word"),
+    [
+        ("__version__ = '9.1'", "ok", "measures the peaks"),
+        ("print('chatter'); __version__ = '9.1'", "ok", "measures the peaks"),
+        ("import not_there_at_all", "refused", "not_there_at_all"),
+        ("raise RuntimeError('built for another numpy')", "refused", "another numpy"),
+        ("import os; os.abort()", "refused", "SIGABRT"),
+        ("raise SystemExit(0)", "refused", "cannot be imported"),
+        (None, "missing", "not installed"),
+    ],
+)
+def test_a_package_is_judged_by_importing_it(
+    tmp_path: Path, content: str | None, state: str, word: str
+) -> None:
+    if content is not None:
+        (tmp_path / "package_x.py").write_text(content)
+    trial = _import("package_x", tmp_path)
+    [check] = package_check("package_x", "measures the peaks", "pip install package_x", trial)
+    assert check.state == state
+    assert word in check.detail
+    assert check.version == ("9.1" if state == "ok" else None)
+    assert check.fix == (None if state == "ok" else "pip install package_x")
+
+
+def test_this_interpreter_and_its_packages_are_told_with_their_versions() -> None:
+    found = {check.name: check for check in python_checks()}
+    assert found["python"].version == ".".join(map(str, sys.version_info[:3]))
+    assert found["psutil"].state == "ok", found["psutil"].detail
+    assert found["psutil"].version
+
+
+def test_what_only_workloads_need_is_looked_for_in_the_python_that_runs_them(
+    fake_tools: Callable[[dict[str, str]], Path],
+) -> None:
+    other = fake_tools(
+        {"python": 'case $3 in "") echo /elsewhere; echo 3.13.1;; *) echo "version 9.9";; esac'}
+    )
+    found = {check.name: check for check in python_checks()}
+    assert (found["torch"].state, found["torch"].version) == ("ok", "9.9")
+    assert found["python on PATH"].path == str(other / "python")
+    assert "Python 3.13" in found["python frames in perf"].detail
+    assert found["psutil"].version != "9.9"
+
+
+# ------------------------------------------------------------ test_peaks_trial
+
+
+def test_the_peaks_of_this_machine_can_be_measured() -> None:
+    pytest.importorskip("numpy")
+    (check,) = peaks_checks()
+    assert check.state in ("ok", "limited")
+    assert "GB/s" in check.detail
+
+
+@pytest.mark.parametrize(
+    ("numpy", "words"),
+    [("raise ImportError('no such numpy')", "no such numpy"), ("import os; os.abort()", "SIGABRT")],
+)
+def test_without_a_numpy_that_loads_the_peaks_are_missing_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numpy: str, words: str
+) -> None:
+    (tmp_path / "numpy.py").write_text(numpy)
+    path = os.pathsep.join([str(tmp_path), peaks_environment(1)["PYTHONPATH"]])
+    changed = {**peaks_environment(1), "PYTHONPATH": path}
+    monkeypatch.setattr(checks, "peaks_environment", lambda _: changed)
+    (check,) = peaks_checks()
+    assert check.state == "missing"
+    assert words in check.detail

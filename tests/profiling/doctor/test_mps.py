@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from profkit.backends.mps.checks import (
+from profkit.backends.checks import (
     judge_mps,
     judge_mps_torch,
     mps_checks,
-    mps_torch_checks,
-    switch_checks,
+    read_torch,
 )
-from profkit.backends.torch_facts import read_torch
 from profkit.core.types import Check, Gpu
-from profkit.hardware.apple_gpu import add_specification
+from profkit.hardware.macos import add_specification
 from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profiling.doctor import blocking_reason, groups_for
-from profkit.profiling.doctor.machine import python_checks, signed_checks
 
 ABLE = XctraceAbility(Path("/X/xctrace"), "16.0 (17F42)", True, instruments=("Metal GPU Counters",))
 ABSENT = XctraceAbility(
@@ -59,36 +55,11 @@ def test_a_chip_in_the_table_is_told_with_its_peaks() -> None:
     assert found["mps backend"].state == "ok"
 
 
-@pytest.mark.parametrize(
-    ("device", "says"),
-    [
-        (gpu("Apple M3 Max", None), "30 and 40 GPU cores"),
-        (gpu("Apple M19", 8), "not in profkit's table"),
-        (gpu("AMD Radeon Pro 5300M", None), "not Apple's"),
-    ],
-)
-def test_a_gpu_without_a_specification_says_why(device: Gpu, says: str) -> None:
-    check = told(device)["GPU 0"]
-    assert check.state == "limited"
-    assert says in check.detail
-
-
-def test_a_virtual_machine_has_no_counters() -> None:
-    found = told(gpu("Apple Paravirtual device", None, guest=True))
-    assert found["virtual machine"].state == "limited"
-    assert found["GPU counters"].state == "missing"
-
-
 def test_without_xctrace_the_backend_is_limited_and_not_blocked() -> None:
     found = told(xctrace=ABSENT)
     assert (found["mps backend"].state, found["mps backend"].fix) == ("limited", "sudo xcode-select -s /X")
     assert blocking_reason("mps", tuple(found.values())) is None
     assert "GPU counters" not in found
-
-
-def test_without_a_gpu_the_backend_is_blocked() -> None:
-    checks = tuple(judge_mps((), ABLE, "15.7.1"))
-    assert blocking_reason("mps", checks) is not None
 
 
 def test_a_chip_on_which_no_counters_were_recorded_says_so_beforehand() -> None:
@@ -104,11 +75,6 @@ def test_a_chip_on_which_no_counters_were_recorded_says_so_beforehand() -> None:
 )
 def test_macos_by_its_version(system: str, state: str) -> None:
     assert told(system=system)["macOS"].state == state
-
-
-def test_a_python_under_rosetta_has_no_mps() -> None:
-    assert told(translated=True)["Rosetta"].state == "limited"
-    assert "Rosetta" not in told()
 
 
 @pytest.mark.parametrize(
@@ -127,26 +93,6 @@ def test_torch_by_its_answer(answer: dict[str, object], state: str, says: str) -
     assert (check.fix is None) == (state == "ok")
 
 
-def test_a_torch_that_does_not_start_says_its_last_line() -> None:
-    [check] = judge_mps_torch(read_torch("", "ImportError: dlopen(libtorch.dylib)", "python"))
-    assert (check.state, "dlopen" in check.detail) == ("refused", True)
-
-
-def test_the_torch_that_is_here_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "python").write_text(
-        f'#!/bin/sh\nexec {sys.executable} -S "$@"\n'
-    )  # -S: a Python without packages
-    (folder / "python").chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setenv("PYTORCH_ENABLE_MPS_FALLBACK", "1")
-    checks = {check.name: check for check in mps_torch_checks()}
-    assert checks["torch on MPS"].state == "missing"
-    assert checks["MPS fallback"].state == "limited"
-    assert list(switch_checks({"PYTORCH_ENABLE_MPS_FALLBACK": "0"})) == []
-
-
 def test_on_a_mac_instruments_stands_where_perf_and_valgrind_do_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -159,14 +105,3 @@ def test_on_a_mac_instruments_stands_where_perf_and_valgrind_do_elsewhere(
     }
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     assert [s.title for s in groups_for("all")][4:] == ["peaks", "perf", "valgrind", "cuda", "mps"]
-
-
-def test_on_a_mac_pythons_frames_are_not_perfs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    monkeypatch.setattr("profkit.profiling.doctor.machine._import_all", dict.fromkeys)
-    monkeypatch.setattr("profkit.profiling.doctor.machine._PACKAGES", ())
-    names = [check.name for check in python_checks()]
-    assert "python frames in Instruments" in names
-    assert "python frames in perf" not in names
-    assert [check.state for check in signed_checks("/usr/bin/env")] == ["limited"]
-    assert list(signed_checks("/opt/homebrew/bin/python3")) == []

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import Fault
 from profkit.core.types import Check, Counter, CounterState
 from profkit.profilers.perf import probe as perf_find
-from profkit.profilers.perf.command import NO_PMU_FIX, PARANOID_FIX
-from profkit.profilers.perf.probe import PerfAbility, format_census, judge_perf, perf_checks
+from profkit.profilers.perf.command import NO_PMU_FIX
+from profkit.profilers.perf.probe import PerfAbility, judge_perf, perf_checks, perf_region
+from profkit.profilers.programs import install_line
 from profkit.profilers.valgrind import probe as valgrind_find
-from profkit.profilers.valgrind.probe import ValgrindAbility, judge_valgrind, probe_valgrind, valgrind_checks
+from profkit.profilers.valgrind.probe import probe_valgrind, valgrind_checks, valgrind_region
 
 Fake = Callable[[dict[str, str]], Path]
 
@@ -142,15 +142,6 @@ def test_a_perf_that_can_do_everything_is_good(tmp_path: Path) -> None:
     assert "perf_event_paranoid = 1" in found["perf"].detail
 
 
-def test_a_dead_counter_of_a_virtual_machine_is_named_and_only_limits(tmp_path: Path) -> None:
-    census = (*FULL[:3], _counter("cache-misses", "hard-zero"), _counter("LLC-loads", "not-supported"))
-    check = _perf(_debian(tmp_path), census=census)["perf hardware counters"]
-    assert check.state == "limited"
-    assert "hard zero: cache-misses" in check.detail
-    assert "not supported: LLC-loads" in check.detail
-    assert check.fix
-
-
 def test_no_counter_at_all_means_simulation(tmp_path: Path) -> None:
     changes = {
         "hardware_ok": False,
@@ -161,44 +152,6 @@ def test_no_counter_at_all_means_simulation(tmp_path: Path) -> None:
     assert (check.state, check.fix) == ("missing", NO_PMU_FIX)
     assert "simulated" in check.detail
     assert found["perf record"].state == "ok"
-
-
-def test_an_unprivileged_user_is_told_that_the_kernels_side_is_not_counted(tmp_path: Path) -> None:
-    check = _perf(_debian(tmp_path), user_only=True)["perf kernel side"]
-    assert (check.state, check.fix) == ("limited", PARANOID_FIX)
-
-
-def test_a_recording_that_is_refused_has_its_reason(tmp_path: Path) -> None:
-    fault = Fault("the kernel allows this user too little locked memory for perf's buffers", "sysctl x")
-    check = _perf(_debian(tmp_path), record_ok=False, record_fault=fault)["perf record"]
-    assert (check.state, check.fix) == ("refused", "sysctl x")
-
-
-def test_the_nmi_watchdog_matters_only_where_counters_are_real(tmp_path: Path) -> None:
-    root = _debian(tmp_path, **{"proc/sys/kernel/nmi_watchdog": "1"})
-    assert _perf(root)["NMI watchdog"].fix.endswith("sysctl kernel.nmi_watchdog=0")
-    assert "NMI watchdog" not in _perf(root, hardware_ok=False)
-
-
-def test_the_census_lists_every_state_that_occurs_and_no_other() -> None:
-    census = (_counter("a", "multiplexed"), _counter("b", "not-counted"), _counter("c", "multiplexed"))
-    assert format_census(census) == "multiplexed: a, c; not counted: b"
-
-
-def test_an_absent_tool_is_installed_with_this_distributions_line(tmp_path: Path) -> None:
-    root = _debian(tmp_path)
-    perf = _by_name(judge_perf(PerfAbility(None, None, fault=Fault("perf is not installed", "x")), root))
-    valgrind = _by_name(
-        judge_valgrind(ValgrindAbility(None, None, False, reason="valgrind is not installed", fix="x"), root)
-    )
-    assert "apt-get install -y linux-perf" in (perf["perf"].fix or "")
-    assert "apt-get install -y valgrind" in (valgrind["valgrind"].fix or "")
-
-
-def test_addresses_that_cannot_be_fixed_limit_the_simulation(tmp_path: Path) -> None:
-    ability = ValgrindAbility(Path("/usr/bin/valgrind"), "3.19.0", True)
-    found = _by_name(judge_valgrind(ability, tmp_path))
-    assert (found["valgrind"].state, found["repeatable addresses"].state) == ("ok", "limited")
 
 
 # ---------------------------------------------------------------- the real ones
@@ -218,3 +171,93 @@ def test_the_valgrind_of_this_machine_is_told_with_its_version_and_its_region_sw
     assert found["valgrind"].state == "ok"
     assert found["valgrind"].version
     assert found["valgrind region switch"].state == "ok"
+
+
+# ------------------------------------------------------------ test_packages
+
+SYSTEMS = {
+    "debian": "ID=debian\nVERSION_ID=12",
+    "ubuntu": 'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="24.04"',
+    "mint": 'ID=linuxmint\nID_LIKE="ubuntu debian"',
+    "rocky": 'ID="rocky"\nID_LIKE="rhel centos fedora"',
+    "manjaro": "ID=manjaro\nID_LIKE=arch",
+    "leap": 'ID="opensuse-leap"\nID_LIKE="suse opensuse"',
+    "alpine": "ID=alpine",
+    "none": "",
+}
+
+
+def _root(tmp_path: Path, system: str) -> Path:
+    for path, content in (
+        ("etc/os-release", SYSTEMS[system]),
+        ("proc/sys/kernel/osrelease", "6.8.0-45-generic"),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(content + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("system", "line"),
+    [
+        ("debian", "apt-get update && apt-get install -y linux-perf"),
+        (
+            "ubuntu",
+            "apt-get update && "
+            "apt-get install -y linux-tools-common linux-tools-generic linux-tools-6.8.0-45-generic",
+        ),
+        ("rocky", "dnf install -y perf"),
+        ("manjaro", "pacman -S --noconfirm perf"),
+        ("leap", "zypper install -y perf"),
+        ("alpine", "apk add perf"),
+        ("none", "install perf with this system's package manager"),
+    ],
+)
+def test_the_line_that_installs_perf_is_the_distributions(tmp_path: Path, system: str, line: str) -> None:
+    assert install_line("perf", _root(tmp_path, system), superuser=True) == line
+
+
+@pytest.mark.parametrize(
+    ("sudo", "line"),
+    [
+        (True, "sudo apt-get update && sudo apt-get install -y valgrind"),
+        (False, "as root: apt-get update && apt-get install -y valgrind"),
+    ],
+)
+def test_a_user_who_is_not_root_is_given_sudo_for_every_part_of_the_line_where_there_is_one(
+    tmp_path: Path, fake_tools: Callable[[dict[str, str]], Path], sudo: bool, line: str
+) -> None:
+    fake_tools({"sudo": "exit 1"} if sudo else {})
+    assert install_line("valgrind", _root(tmp_path, "mint"), superuser=False) == line
+
+
+# ------------------------------------------------------------ test_region_trial
+
+Fake = Callable[[dict[str, str]], Path]
+
+
+@pytest.mark.perf
+def test_a_region_switches_perf_on_this_machine() -> None:
+    [check] = perf_region("perf")
+    assert (check.state, check.fix) == ("ok", None), check.detail
+
+
+@pytest.mark.valgrind
+def test_a_region_switches_callgrind_on_this_machine() -> None:
+    [check] = valgrind_region("valgrind")
+    assert (check.state, check.fix) == ("ok", None), check.detail
+
+
+@pytest.mark.parametrize(
+    ("script", "word"),
+    [
+        ("echo 'something odd' >&2; exit 7", "something odd"),
+        ("exit 0", "counts are not there"),
+        ("kill -9 $$", "SIGKILL"),
+    ],
+)
+def test_a_tool_that_fails_is_told_with_its_own_words(fake_tools: Fake, script: str, word: str) -> None:
+    folder = fake_tools({"tool": script})
+    for check in (*perf_region(str(folder / "tool")), *valgrind_region(str(folder / "tool"))):
+        assert check.state == "refused"
+        assert word in check.detail

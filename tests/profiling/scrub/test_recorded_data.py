@@ -12,8 +12,6 @@ from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda"
 FILES = sorted(path for path in DATA.rglob("*") if path.is_file())
-MOST_BYTES = 3 << 20
-
 # By name: variables that every environment has, processes that every Linux has, folders of people.
 LEFTOVERS = {
     "environment": rb"(?:LD_LIBRARY_PATH|HOSTNAME|PYTHONPATH|OLDPWD|SSH_\w+|\w+_TOKEN|\w+API_KEY)[=\":]",
@@ -47,12 +45,3 @@ def test_no_device_tells_its_serial_number() -> None:
     )
     found = {path.name: [one for one in uuid.findall(content(path)) if one.strip(b"0-")] for path in FILES}
     assert {name: texts for name, texts in found.items() if texts} == {}
-
-
-def test_the_patterns_find_what_they_are_for() -> None:
-    planted = b"HOSTNAME=x NV_CUDA_LIB=1 kworker/0:1 /home/ann/x 10.1.2.3 GPU-12345678-1234- C:\\Users\\ann"
-    assert [what for what, pattern in LEFTOVERS.items() if not re.search(pattern, planted)] == []
-
-
-def test_the_recordings_stay_small() -> None:
-    assert sum(path.stat().st_size for path in FILES) <= MOST_BYTES

@@ -135,10 +135,6 @@ def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: P
     assert (listed.artifacts, listed.log) == (("artifacts/counters.csv",), None)
 
 
-def test_run_json_itself_names_its_run(run: Path) -> None:
-    assert scrub(run / "run.json").output == run.with_name(f"{run.name}-scrubbed")
-
-
 def test_nothing_is_overwritten_and_nothing_is_put_into_the_run(run: Path) -> None:
     done = scrub(run)
     with pytest.raises(UsageError, match="is there already"):
@@ -175,14 +171,6 @@ def test_a_stranger_who_swaps_the_copy_for_a_link_gets_nothing_of_root(
     assert read_run(done.output).name == read_run(run).name
     assert sorted(path.name for path in victim.rglob("*")) == ["artifacts", "logs", "run.json"]
     assert (victim / "run.json").read_text() == "theirs"
-
-
-def test_a_file_with_the_name_that_a_temporary_one_once_had_is_in_nobodys_way(run: Path) -> None:
-    known = run.parent / f".out.csv.{os.getpid()}.tmp"
-    known.symlink_to(run.parent / "nothing")
-    scrub(run / "artifacts" / "counters.csv", run.parent / "out.csv")
-    assert known.is_symlink()
-    assert not (run.parent / "nothing").exists()
 
 
 def test_a_run_that_cannot_be_read_leaves_no_copy(run: Path) -> None:

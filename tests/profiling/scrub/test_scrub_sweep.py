@@ -93,16 +93,3 @@ def test_a_whole_one_is_shown_by_resume_without_the_files_of_its_user(folder: Pa
     assert json.loads(done.stdout)["sweep"]["complete"] is True
     again = CliRunner().invoke(app, ["sweep", "--resume", str(copy), "-q", "--again"])
     assert "it runs where you name it, too" in str(again.exception)
-
-
-def test_it_may_be_compared_with_the_one_it_is_a_copy_of(folder: Path) -> None:
-    copy = scrub(folder).output
-    done = CliRunner().invoke(app, ["compare", str(folder), str(copy), "--format", "json"])
-    assert json.loads(done.stdout)["differences"] == []
-
-
-def test_broken_records_are_left_out_and_told(folder: Path) -> None:
-    (folder / RESULTS).write_text("[{")
-    done = scrub(folder)
-    assert not (done.output / RESULTS).exists()
-    assert RESULTS in {left.name for left in done.left_out}

@@ -231,7 +231,6 @@ def test_the_memory_of_noise_is_measured_without_its_steps(coefficient: str) -> 
 
 
 def test_many_values_take_megabytes() -> None:
-    """The time is measured in tests/performance/detectors_speed.py."""
     values = with_steps(100 + noise("gauss", 20_000, 1), (6_000, 2), (6_010, -2), (14_000, -2))
     tracemalloc.start()
     try:

@@ -107,7 +107,7 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         ),
         (LEAST + "    targets: absent.yaml\n", 5, "there is no file", "take the line"),
         (LEAST + "    cwd: absent\n", 5, "there is no folder", "mkdir -p"),
-        (LEAST + "    gates: [time.medain]\n", 5, "did you mean time.median", "docs/metrics.md"),
+        (LEAST + "    gates: [time.medain]\n", 5, "did you mean time.median", "catalogue.yaml"),
         (LEAST + "    floors: {time.median: 2}\n", 5, "not a percentage", "time.median: 2 %"),
         (LEAST + "    floors: {time.median: {relativ: 2 %}}\n", 5, "has no 'relativ'", "one of"),
         (LEAST + "    floors: {time.median: {gates: true}}\n", 5, "stands under gates", "gates: ["),

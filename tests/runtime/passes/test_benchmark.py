@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes.read_records import read_record, read_records, region_timings
+from profkit.runtime.passes.read import read_record, read_records, region_timings
 from profkit.runtime.region.record import RegionRecord
 from tests.simulated_clock import SIMULATED
 
@@ -201,41 +201,9 @@ def test_warm_up_is_outside_the_one_region_around_the_iterations(tmp_path: Path)
     assert (region.name, region.entries, region.iterations) == ("a", 1, 3)
 
 
-def test_a_switch_that_wants_iterations_gets_each(tmp_path: Path) -> None:
-    code = LOG.replace("class Log:", "class Log:\n    def iteration(self, i): calls.append(i)")
-    done = run(
-        tmp_path, code + "profkit.benchmark(fn, name='a')\nprint(*calls)", pass_name="trace", iterations=2
-    )
-    assert done.stdout.split() == ["prepare", "fn", "+a", "fn", "0", "fn", "1", "-a"]
-
-
 @pytest.mark.parametrize("seconds", [0.05, 0.4])
 def test_seconds_are_filled_with_iterations(tmp_path: Path, seconds: float) -> None:
     run(tmp_path, SLEEP + "profkit.benchmark(fn, name='a')", pass_name="trace", seconds=seconds)
     (region,) = record(tmp_path).regions
     assert 0.9 * seconds < region.seconds[0] < 1.1 * seconds
     assert region.iterations > 5
-
-
-@pytest.mark.parametrize("asked", [{}, {"seconds": 0.0001}, {"iterations": 0}])
-def test_there_is_always_one_iteration(tmp_path: Path, asked: dict[str, object]) -> None:
-    done = run(tmp_path, SLEEP + "profkit.benchmark(fn, name='a')", pass_name="trace", **asked)
-    assert done.stdout == ""
-    assert record(tmp_path).regions[0].iterations == 1
-
-
-def test_warm_up_calls_do_not_enter_the_functions_own_regions(tmp_path: Path) -> None:
-    code = """
-    def fn():
-        with profkit.region("inner"): pass
-    profkit.benchmark(fn, name="a")
-    """
-    run(tmp_path, code, pass_name="trace", iterations=3, warmup=5)
-    assert {r.name: r.entries for r in record(tmp_path).regions} == {"inner": 3, "a": 1}
-
-
-def test_a_function_that_fails_in_the_middle_leaves_its_count(tmp_path: Path) -> None:
-    code = LOG + "it = iter([1, 1, 1])\nprofkit.benchmark(lambda: next(it), name='a')"
-    run(tmp_path, code.replace("class Log:", "class Log:\n    def iteration(self, i): pass"), pass_name="trace",
-        iterations=9, warmup=1)  # fmt: skip
-    assert record(tmp_path).regions[0].iterations == 2

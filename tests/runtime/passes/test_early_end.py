@@ -12,7 +12,7 @@ import pytest
 
 from profkit.profilers.cprofile.read import read_cprofile, read_pass_notes
 from profkit.runtime.passes.command import HOST_PROGRAM
-from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
+from profkit.runtime.passes.read import read_tracemalloc
 
 PROGRAM = """
 import time

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from profkit.runtime.passes.command import HOST_PROGRAM
-from profkit.runtime.passes.read_tracemalloc import Allocations, find_steady_lines, read_tracemalloc
+from profkit.runtime.passes.read import Allocations, find_steady_lines, read_tracemalloc
 
 ROOT = Path(__file__).resolve().parents[3]
 KINDS = ("cprofile", "tracemalloc")
@@ -103,25 +103,6 @@ def test_every_ending_is_the_programs_own_and_leaves_a_result(tmp_path: Path, ki
     assert (tmp_path / "out").stat().st_size > 0
 
 
-@pytest.mark.parametrize("program", [["absent.py"], ["-m", "absent_module"], ["-m", "package"]])
-def test_a_program_that_is_not_there_fails_as_it_does_alone(tmp_path: Path, program: list[str]) -> None:
-    (tmp_path / "package").mkdir()
-    alone, under = run(program, tmp_path), host("cprofile", tmp_path, program)
-    assert (under.returncode, under.stderr) == (alone.returncode, alone.stderr)
-
-
-@pytest.mark.parametrize(
-    "words", [[], ["cprofile"], ["coffee", "out", "x.py"], ["cprofile", "out", "--", "-m"]]
-)
-def test_a_host_called_wrongly_says_how(tmp_path: Path, words: list[str]) -> None:
-    done = run([str(HOST_PROGRAM), *words], tmp_path)
-    assert done.returncode == 2
-    assert (
-        "usage: python HOST cprofile|tracemalloc|tracemalloc-region|torch|simulation-window OUT"
-        in done.stderr
-    )
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_multiprocessing_works_and_only_the_first_process_writes(
@@ -146,14 +127,6 @@ def test_multiprocessing_works_and_only_the_first_process_writes(
     assert (under.stdout, under.stderr) == ("[1, 2, 3]\n3\n", "")
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"work.py", "out"} | ({"out.json"} if kind == "cprofile" else set())
-
-
-def test_a_workload_with_modules_named_as_ours_gets_its_own(tmp_path: Path) -> None:
-    for name in ("program", "session", "calls", "allocations"):
-        script(tmp_path, "mine = True", f"{name}.py")
-    name = script(tmp_path, "import program, session, calls, allocations\nprint(program.mine, calls.mine)")
-    for kind in KINDS:
-        assert host(kind, tmp_path, [name]).stdout == "True True\n"
 
 
 def test_an_interpreter_that_has_no_profkit_is_enough(tmp_path: Path) -> None:
@@ -252,22 +225,6 @@ def test_a_benchmarked_function_is_in_the_profile_as_often_as_it_ran(tmp_path: P
     assert found["python" if fn == "python" else "<built-in method posix.getpid>"] == 50
 
 
-def test_a_region_in_a_thread_is_profiled(tmp_path: Path) -> None:
-    name = script(
-        tmp_path,
-        """
-        import threading, profkit
-        def inside(): pass
-        def work():
-            with profkit.region("a"): inside()
-        t = threading.Thread(target=work); t.start(); t.join()
-        """,
-    )
-    done = host("cprofile", tmp_path, [name])
-    assert done.stderr == ""
-    assert functions(tmp_path / "out")["inside"] == 1
-
-
 # ---------------------------------------------------------------- tracemalloc
 
 
@@ -314,18 +271,6 @@ def test_cyclic_garbage_is_no_leak(tmp_path: Path, use: str, kind: str) -> None:
     assert found.growth.high < 8
 
 
-def test_a_cache_that_fills_at_first_is_no_leak(tmp_path: Path) -> None:
-    code = """
-    import profkit
-    cache, i = [], 0
-    def step():
-        global i
-        i += 1
-        if i < 6: cache.append(bytearray(100_000))
-    """
-    assert allocations(tmp_path, textwrap.dedent(code) + BENCHMARK, iterations=60).growth.leak is False
-
-
 def test_the_regions_peak_is_apart_from_the_peak_before_it(tmp_path: Path) -> None:
     code = """
     import profkit
@@ -351,14 +296,6 @@ def test_allocations_traced_from_the_region_on_are_of_what_comes_then_and_that_i
     found = allocations(tmp_path, code, "tracemalloc-region")
     assert 2_000_000 < found.peak < 3_000_000
     assert "what Python held before it" in found.notes[0]
-
-
-def test_a_program_that_never_enters_a_region_loses_only_the_allocations_traced_from_there(
-    tmp_path: Path,
-) -> None:
-    done = host("tracemalloc-region", tmp_path, [script(tmp_path, "print('on')")])
-    assert (done.returncode, done.stdout) == (0, "on\n")
-    assert "no region was entered" in done.stderr
 
 
 def test_a_line_that_keeps_what_it_makes_grows_from_each_look_to_the_next(tmp_path: Path) -> None:
@@ -402,10 +339,3 @@ def test_growth_is_steady_only_from_each_look_to_the_next(sizes: tuple[int, ...]
     looks = [look(float(number), size * MIB) for number, size in enumerate(sizes, 1)]
     assert bool(find_steady_lines(looks, len(sizes) + 1.0)) is steady
     assert not find_steady_lines(looks, 100.0)  # the rest of the run was not looked at
-
-
-def test_a_workload_that_stops_tracing_loses_this_result_and_nothing_else(tmp_path: Path) -> None:
-    name = script(tmp_path, "import tracemalloc; tracemalloc.stop(); print('on')")
-    done = host("tracemalloc", tmp_path, [name])
-    assert (done.returncode, done.stdout) == (0, "on\n")
-    assert "the workload stopped tracemalloc" in done.stderr

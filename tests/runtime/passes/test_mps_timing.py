@@ -19,9 +19,8 @@ import pytest
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.reporting.views.summaries.time import device_notes
-from profkit.runtime.passes import mps_timing
 from profkit.runtime.passes.benchmark import DeviceChoice, time_function
-from profkit.runtime.passes.read_records import read_record, region_timings
+from profkit.runtime.passes.read import read_record, region_timings
 from profkit.runtime.passes.timing import TimedCalls
 from tests.mps_stand_in import FOLDER
 from tests.mps_stand_in import torch as torch
@@ -35,13 +34,12 @@ def timed(
     *,
     device: DeviceChoice | None = None,
     cold: bool = False,
-    graph: bool = False,
     setup: Callable[[], object] | None = None,
     synchronize: Callable[[], object] | None = None,
     budget: float = 1.0,
 ) -> SampleSet:
     calls = TimedCalls(fn, setup, synchronize)
-    return time_function(calls, device=device, cold=cold, graph=graph, precision=0.05, budget=budget)
+    return time_function(calls, device=device, cold=cold, precision=0.05, budget=budget)
 
 
 # ---------------------------------------------------------------- back to back
@@ -92,36 +90,6 @@ def test_a_device_that_the_first_call_begins_to_use_is_found_with_its_first_time
     assert found.warmup[0] >= 80e-3  # the device's part is in it, which was not waited for at first
 
 
-def test_a_call_that_takes_the_budget_is_the_only_one(torch: Torch) -> None:
-    fake = torch()
-    calls: list[int] = []
-
-    def fn() -> None:
-        calls.append(1)
-        fake.work(60_000)
-
-    found = timed(fn, budget=0.05)
-    assert len(calls) == 1
-    assert found.seconds[0] >= 0.06
-    assert (found.warm, found.precise) == (False, False)
-
-
-def test_warm_up_goes_on_while_the_device_gets_faster(torch: Torch) -> None:
-    fake = torch()
-    fake.use()
-    done: list[int] = []
-
-    def fn() -> None:
-        done.append(1)
-        fake.work(1000 if len(done) > 60 else 3000)
-
-    found = timed(fn, budget=2)
-    assert max(found.seconds) < 2.5e-3
-    assert max(found.warmup) >= 2.5e-3
-    # as many calls to a sample as the fast device needs: of two the wait would be 7 %
-    assert median(found.seconds) == pytest.approx(1e-3, rel=0.03)
-
-
 # ---------------------------------------------------------------- cold, and with a setup
 
 
@@ -135,48 +103,6 @@ def test_cold_calls_are_single_ones_behind_a_write_and_say_so(torch: Torch) -> N
     assert median(found.seconds) == pytest.approx(1.15e-3, rel=0.01)
     (remark,) = found.remarks
     assert remark.startswith("single calls to an idle GPU, each waited for: some ")
-
-
-# ---------------------------------------------------------------- heat
-
-
-def test_heat_before_or_after_is_told(torch: Torch, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = torch()
-    levels = iter(["nominal", "heavy"])
-    monkeypatch.setattr(mps_timing, "thermal_pressure", lambda: next(levels))
-    assert timed(lambda: fake.work(1000)).remarks == (
-        "thermal pressure was heavy: the GPU may have been slowed",
-    )
-
-
-class Notify:
-    """libSystem's notify(3), as far as it is asked."""
-
-    def __init__(self, level: int, *failing: str) -> None:
-        self.level, self.failing, self.calls = level, failing, []  # type: ignore[var-annotated]
-
-    def notify_register_check(self, name: Any, token: Any) -> int:
-        self.calls.append(name.value)
-        token._obj.value = 7
-        return int("register" in self.failing)
-
-    def notify_get_state(self, token: Any, level: Any) -> int:
-        level._obj.value = self.level
-        return int("get" in self.failing)
-
-    def notify_cancel(self, token: Any) -> int:
-        self.calls.append(token.value)
-        return 0
-
-
-@pytest.mark.parametrize(
-    ("library", "said"),
-    [(Notify(0), "nominal"), (Notify(2), "heavy"), (Notify(2, "register"), None), (Notify(2, "get"), None)],
-)
-def test_the_level_is_asked_for_by_name_and_the_token_given_back(library: Notify, said: str | None) -> None:
-    assert mps_timing._read_pressure(library) == said  # type: ignore[arg-type]
-    assert library.calls[0] == b"com.apple.system.thermalpressurelevel"
-    assert (7 in library.calls) == ("register" not in library.failing)
 
 
 # ---------------------------------------------------------------- whether it is MPS
@@ -210,13 +136,6 @@ def run(folder: Path, code: str, **directive: object) -> subprocess.CompletedPro
     return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
 
 
-def test_by_hand_it_says_which_clock_and_what_a_single_call_takes(tmp_path: Path) -> None:
-    done = run(tmp_path, "profkit.benchmark(lambda: torch.work(2000), name='w', budget=1, precision=0.05)")
-    assert done.stderr == ""
-    assert done.stdout.startswith("w: ")
-    assert "MPS, waited for; a single call, waited for, takes " in done.stdout
-
-
 def test_the_timing_pass_records_it_and_the_record_is_read(tmp_path: Path) -> None:
     code = "profkit.benchmark(lambda: torch.work(2000), name='w')"
     done = run(tmp_path, code, pass_name="timing", budget=1, precision=0.05, switch={"kind": "signpost"})
@@ -229,13 +148,3 @@ def test_the_timing_pass_records_it_and_the_record_is_read(tmp_path: Path) -> No
     words = " ".join(device_notes(timing))
     assert "CUDA" not in words
     assert "L2" not in words
-
-
-def test_an_instrument_gets_all_of_the_work_inside_the_region(tmp_path: Path) -> None:
-    code = "profkit.benchmark(lambda: torch.work(5000), name='w')"
-    run(tmp_path, code, pass_name="trace", iterations=4, switch={"kind": "signpost"})
-    (path,) = tmp_path.glob("r.*.json")
-    record = read_record(path)
-    ((begin, end),) = record.spans
-    assert (end - begin) / 1e9 >= 0.02  # all four, of which the last were only put down
-    assert record.regions[0].iterations == 4

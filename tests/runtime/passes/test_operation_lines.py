@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.timeline.operations import source_line
+from profkit.analysis.timeline.origins import source_line
 from profkit.runtime.passes.host import operation_lines
 from profkit.runtime.passes.host.operation_lines import OperationLines
 
@@ -141,16 +141,6 @@ def test_we_are_gone_before_torch_compiles_or_profiles(
         torch.ones(2)
     assert torch._C._len_torch_function_stack() == 0
     assert (lines._reason, traced.emitting) == (reason, [True, False])
-
-
-def test_nothing_is_written_once_the_program_has_long_repeated_itself(
-    lines: OperationLines, traced: Traced, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(operation_lines, "MOST_UNCHANGED", 5)
-    for _ in range(50):
-        torch.ones(2)
-    assert len(traced.written) == 7
-    assert (lines._reason, traced.emitting) == (None, [True, False])
 
 
 def test_without_a_trace_outside_torch_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import SampleSet
-from profkit.runtime.passes import sampling, timing
-from profkit.runtime.passes.read_records import read_record, region_timings
-from profkit.runtime.passes.read_tracemalloc import judge_growth, read_tracemalloc
+from profkit.runtime.passes import timing
+from profkit.runtime.passes.read import judge_growth, read_record, read_tracemalloc, region_timings
 from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode_record
 
 RNG = random.Random(1)
@@ -34,7 +33,7 @@ NOISY = [RNG.gauss(1.0, 0.2) for _ in range(64)]
     ],
 )
 def test_enough(samples: list[float], elapsed: float, answer: bool) -> None:
-    assert sampling.is_enough(samples, 0.01, elapsed, 30.0) is answer
+    assert timing.is_enough(samples, 0.01, elapsed, 30.0) is answer
 
 
 def test_correlated_samples_are_not_enough_although_their_interval_is_narrow() -> None:
@@ -45,14 +44,14 @@ def test_correlated_samples_are_not_enough_although_their_interval_is_narrow() -
         for _ in range(60):
             values.append(1 + wave)
             wave = 0.9 * wave + rng.gauss(0, 0.008 * 0.19**0.5)
-        believed += sampling.is_enough(values, 0.01, 1.0, 30.0)
+        believed += timing.is_enough(values, 0.01, 1.0, 30.0)
     assert believed <= 6
 
 
 def test_looks_are_on_a_geometric_schedule() -> None:
     looks, count = [], 0
     while count < 1000:
-        count = sampling.next_sample_count(count)
+        count = timing.next_sample_count(count)
         looks.append(count)
     assert looks[0] == 16
     assert len(looks) < 16
@@ -65,7 +64,6 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.calls = 0.0, 0
         monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(sampling, "perf_counter", lambda: self.now)
         monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
 
     def function(self, *costs: float, then: float, noise: float = 0.001) -> timing.TimedCalls:
@@ -86,30 +84,6 @@ def test_loops_double_until_a_sample_lasts_a_millisecond(monkeypatch: pytest.Mon
     assert samples.seconds[0] == pytest.approx(1e-6, rel=0.01)
     assert samples.warm
     assert samples.precise
-
-
-@pytest.mark.parametrize(
-    "first",
-    [(0.9,), (*(1e-6 for _ in range(600)), 0.02), (0.5, *(1e-6 for _ in range(700)), 0.03)],
-    ids=["the first call compiles", "another process takes the core", "both"],
-)
-def test_one_long_sample_does_not_end_the_doubling(
-    monkeypatch: pytest.MonkeyPatch, first: tuple[float, ...]
-) -> None:
-    calls = Clock(monkeypatch).function(*first, then=1e-6)
-    assert timing.time_calls(calls, precision=0.01, budget=5.0).loops == 1024
-
-
-def test_the_first_slow_calls_are_warm_up_and_kept_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = Clock(monkeypatch).function(0.9, 0.3, 0.1, 0.05, then=0.01)
-    samples = timing.time_calls(calls, precision=0.01, budget=30.0)
-    assert max(samples.seconds) < 0.011
-    assert samples.warmup[:4] == pytest.approx((0.9, 0.3, 0.1, 0.05))
-
-
-def test_quick_samples_are_spread_over_a_fifth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    samples = timing.time_calls(Clock(monkeypatch).function(then=0.002), precision=0.01, budget=10.0)
-    assert 0.19 <= sum(samples.seconds) < 0.4
 
 
 def test_noise_ends_with_the_budget_and_says_not_precise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,16 +120,6 @@ def test_one_sample_set_for_each_process() -> None:
     (found,) = region_timings([bench(1, "a", 1.0, 2.0, flops=5.0), bench(2, "a", 3.0)])
     assert (found.kind, found.flops, found.precision) == ("benchmark", 5.0, 0.02)
     assert [(s.pid, s.seconds) for s in found.processes] == [(1, (1.0, 2.0)), (2, (3.0,))]
-
-
-def test_one_name_benchmarked_twice_in_a_process_is_two_things() -> None:
-    both = [RegionRecord(pid, "timing", benchmarks=bench(pid, "a", 1.0).benchmarks * 2) for pid in (1, 2)]
-    assert [(t.name, len(t.processes)) for t in region_timings(both)] == [("a", 2), ("a (2)", 2)]
-
-
-def test_a_benchmark_wins_over_a_region_of_its_name_in_any_process() -> None:
-    found = region_timings([region(1, "a", 9.0), bench(2, "a", 1.0), region(2, "b", 2.0)])
-    assert [(t.name, t.kind, len(t.processes)) for t in found] == [("a", "benchmark", 1), ("b", "region", 1)]
 
 
 def test_slow_first_entries_of_a_region_are_its_warm_up() -> None:

@@ -121,32 +121,10 @@ def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: P
         assert max(waits, key=lambda name: waits[name], default="") == f"main_waiting.{kind}", (line, waits)
 
 
-def test_programs_of_a_pipeline_that_a_shell_starts_are_all_sampled(tmp_path: Path) -> None:
-    first, second = "x" + BURN + "burn(0.2)", "import sys" + BURN.replace("burn", "consume") + "consume(0.2)"
-    (tmp_path / "first.py").write_text(first[1:])
-    (tmp_path / "second.py").write_text(second)
-    done = run(tmp_path, ["sh", "-c", f"{sys.executable} first.py | {sys.executable} second.py"])
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    functions = of(read_stacks(tmp_path / "stacks.jsonl"), "sampled-functions")
-    assert {one.function for one in functions.hotspots[:2]} == {"burn", "consume"}
-
-
 def test_a_process_that_is_killed_or_leaves_python_keeps_what_was_written(tmp_path: Path) -> None:
     report = sampled(tmp_path, f"{BURN}\nimport os\nburn(0.4)\nos._exit(0)")
     assert spot(of(report, "sampled-functions"), "burn").own > 0.2
     assert "ended without Python's exit" in report.warnings[0]
-
-
-def test_recursion_stands_in_the_stack_once(tmp_path: Path) -> None:
-    code = f"""{BURN}
-def down(depth):
-    return down(depth - 1) if depth else burn(0.2)
-down(900)
-"""
-    report = sampled(tmp_path, code)
-    stack = max(report.stacks[0].weights, key=len)
-    assert [frame.function for frame in stack] == ["<module>", "down", "burn"]
-    assert (tmp_path / "stacks.jsonl").stat().st_size < 20_000
 
 
 def test_what_is_inside_a_region_is_apart(tmp_path: Path) -> None:
@@ -207,19 +185,6 @@ def test_a_command_that_may_start_python_gets_the_variables(
 
 
 @pytest.mark.parametrize(
-    ("command", "reason"),
-    [
-        ("sleep 1", "not a Python program: sleep"),
-        ("python -I x.py", "python -I reads no PYTHON variables, by which sampling begins"),
-        ("python -OS x.py", "python -S runs nothing at its start, by which sampling begins"),
-        ("absent-program x", "not a Python program: absent-program"),
-    ],
-)
-def test_a_command_that_starts_no_python_says_why(command: str, reason: str) -> None:
-    assert sampling_environment(command.split(), OUT) == (None, reason)
-
-
-@pytest.mark.parametrize(
     "value", ["plain", 'a"b\\c\n\t', "é ☃ 𝔘 \udcff", ["x", 1, -2.5, [True]], {"a": [{"b": False}]}]
 )
 def test_the_writer_writes_json(value: object) -> None:
@@ -231,31 +196,6 @@ def test_the_writer_writes_json(value: object) -> None:
     text = samples._json_text(value)
     assert text.isascii()
     assert json.loads(text) == json.loads(json.dumps(value).replace("\\udcff", "\\ufffd"))
-
-
-SEARCH = """
-import time
-known = list(range(3000))
-end = time.thread_time() + 0.4
-left = 0
-while time.thread_time() < end:
-    for number in range(9000, 9400):
-        if number not in known[-2000:]:
-            left += 1
-"""
-
-
-def test_texts_of_python_c_are_told_apart_and_a_search_at_the_end_of_a_loop_has_its_own_line(
-    tmp_path: Path,
-) -> None:
-    texts = ("import time\n" + BURN + "burn(0.2)\n", SEARCH)
-    done = run(tmp_path, ["sh", "-c", '"$0" -c "$1" | "$0" -c "$2"', sys.executable, *texts])
-    assert (done.returncode, done.stderr) == (0, "")
-    functions = of(read_stacks(tmp_path / "stacks.jsonl"), "sampled-functions")
-    search = next(one for one in functions.hotspots if one.file == "<string 2>")
-    assert search.lines[0].line in (8, 9)
-    assert search.lines[0].value > 0.6 * search.own
-    assert {one.file for one in functions.hotspots if one.function == "burn"} == {"<string>"}
 
 
 def test_a_server_and_its_client_in_one_process_take_turns_and_are_sampled_where_they_work(

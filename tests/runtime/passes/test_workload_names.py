@@ -173,11 +173,3 @@ def test_a_workload_of_the_name_of_any_module_that_a_pass_imports_runs_once_and_
     assert (done.stdout.splitlines(), done.stderr) == ([f"__main__ {name}" for name in names], "")
     assert {name for name in names if not (tmp_path / name / "out").exists()} == set()
     assert {name for name in names if not list((tmp_path / name).glob("record.*"))} == set()
-
-
-@pytest.mark.parametrize(
-    "start", [["-m", "profkit"], ["-c", "from profkit.cli import main; main()"]], ids=" ".join
-)
-def test_profkit_itself_runs_where_such_files_are_found_first(tmp_path: Path, start: list[str]) -> None:
-    neighbours(tmp_path, library_names() - imported(_RUN_MODULE) - {"__future__"})
-    assert run(tmp_path, PLAINLY, [*start, "doctor", "--help"], str(tmp_path))[1] == ""

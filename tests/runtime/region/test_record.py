@@ -27,7 +27,7 @@ RECORD = RegionRecord(
     benchmarks=(BenchmarkTimes("b", SampleSet((0.1, 0.2), 4, (0.5,), True, False, 7, 1.5), 1e9, None),),
     precision=0.02,
     notes=("a remark",),
-    triton=TritonWork("timing", 7, (Tuning("k", "m", "n 8", "B 2", 3, 1, 2.5, True),), 1, 4, 3, 0.5),
+    triton=TritonWork("timing", 7, (Tuning("k", "m", "n 8", "B 2", 3, 1, 2.5, True),), 1),
 )
 
 

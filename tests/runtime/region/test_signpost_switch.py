@@ -16,10 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import UnreadableReport
 from profkit.runtime.region import mps
-from profkit.runtime.region.mps import MARK, SignpostSwitch
-from profkit.runtime.region.record import RegionRecord, decode_record, encode_record
+from profkit.runtime.region.record import RegionRecord, decode_record
 
 ROOT = Path(__file__).resolve().parents[3]
 STAND_IN = ROOT / "tests" / "stand_ins" / "mps"
@@ -89,27 +87,7 @@ def test_a_forked_child_has_spans_of_its_own_only(records: Run) -> None:
     assert sorted(len(record.spans) for record in found) == [1, 3]
 
 
-def test_an_exit_without_its_entry_is_no_span() -> None:
-    switch = SignpostSwitch()
-    switch.exit("a")
-    switch.enter("a")
-    switch.forget()
-    switch.exit("a")
-    assert switch.spans == ()
-
-
 # ---------------------------------------------------------------- signposts
-
-
-def test_a_signpost_has_the_number_of_its_name_and_of_the_entry() -> None:
-    switch = SignpostSwitch()
-    seen: list[tuple[int, ...]] = []
-    switch._start, switch._end = (lambda *a: seen.append(a)), (lambda *a: seen.append(a))
-    for name in ("a", "b", "a"):
-        switch.enter(name)
-        switch.exit(name)
-    expected = [(1, 1, MARK, 0, 1), (2, 2, MARK, 0, 2), (1, 3, MARK, 0, 1)]
-    assert seen == [each for one in expected for each in (one, one)]
 
 
 # ---------------------------------------------------------------- waiting for the device
@@ -132,21 +110,6 @@ def test_what_the_region_launched_is_in_its_span_and_what_came_before_is_not(rec
     assert second < 0.001
 
 
-def test_regions_of_the_timing_pass_wait_and_leave_no_spans(records: Run) -> None:
-    (record,) = records(
-        """
-        import torch
-        torch.work(200_000)
-        with profkit.region("a"):
-            torch.work(50_000)
-        """,
-        pass_name="timing",
-        said="simulated",
-    )
-    assert record.spans == ()
-    assert 0.05 <= record.regions[0].seconds[0] < 0.051
-
-
 @pytest.mark.parametrize("said", ["absent", "bad-fork"])
 def test_a_device_that_is_not_there_or_the_parents_is_never_asked(records: Run, said: str) -> None:
     code = "import torch\nwith profkit.region('a'):\n    torch.work(300_000)\nassert torch.state.waits == 0"
@@ -154,21 +117,4 @@ def test_a_device_that_is_not_there_or_the_parents_is_never_asked(records: Run, 
     assert lengths(record)[0] < 0.3
 
 
-def test_a_process_that_does_not_use_the_device_never_waits_for_it(records: Run) -> None:
-    records("import torch\nwith profkit.region('a'): pass\nassert torch.state.waits == 0")
-
-
-def test_work_that_failed_is_the_workloads_business(records: Run) -> None:
-    (record,) = records("import torch\ntorch.use()\nwith profkit.region('a'): pass", said="broken")
-    assert (len(record.spans), record.notes) == (1, ())
-
-
 # ---------------------------------------------------------------- the record
-
-
-@pytest.mark.parametrize("span", [[9, 5], [1], [1, 2, 3], ["1", 2], [-1, 2], [1.5, 2], None, 7])
-def test_a_span_that_is_no_span_is_damage(span: object) -> None:
-    data = json.loads(encode_record(RegionRecord(7, "trace")))
-    data["spans"] = [span]
-    with pytest.raises(UnreadableReport, match=r"^region record"):
-        decode_record(json.dumps(data))

@@ -82,16 +82,6 @@ def test_each_entry_is_an_annotation_that_holds_its_kernels(tmp_path: Path) -> N
         assert mark["ts"] <= kernel["ts"] <= mark["ts"] + mark["dur"]
 
 
-def test_warm_up_loads_the_tracer_outside_of_the_region(tmp_path: Path) -> None:
-    code = """
-    import profkit, torch
-    profkit.benchmark(lambda: torch.kernel(f"call {torch._state['starts']}"), name="a")
-    """
-    seen = run(tmp_path, code)
-    assert set(names(seen.events("kernel"))) == {"call 2"}  # the first start was the tracer's own warm-up
-    assert len(seen.events("user_annotation")) == 1
-
-
 @pytest.mark.parametrize(
     ("broken", "note"),
     [
@@ -115,20 +105,6 @@ def test_torch_is_never_imported_for_the_workload(tmp_path: Path) -> None:
     assert "before torch was imported" in seen.notes[0]
 
 
-def test_the_devices_in_use_are_waited_for_and_the_others_not_touched(tmp_path: Path) -> None:
-    seen = run(tmp_path, LOOP, SAY="1")
-    assert seen.err == "synchronize 0\n" * 6
-
-
-def test_a_region_inside_the_recording_of_a_graph_is_left_alone(tmp_path: Path) -> None:
-    code = (
-        "import profkit, torch\ntorch.use()\ntorch._state['capturing'] = True\nwith profkit.region('a'): pass"
-    )
-    seen = run(tmp_path, code)
-    assert seen.traces == []
-    assert "recording of a CUDA graph" in seen.notes[0]
-
-
 def test_a_forked_child_is_not_traced(tmp_path: Path) -> None:
     code = """
     import os, profkit, torch
@@ -139,46 +115,6 @@ def test_a_forked_child_is_not_traced(tmp_path: Path) -> None:
     os.wait()
     """
     assert names(run(tmp_path, code).events("kernel")) == ["parent"]
-
-
-def test_a_million_events_are_enough(tmp_path: Path) -> None:
-    code = """
-    import profkit, torch
-    with profkit.region("a"): torch.kernel("first")
-    from profkit.runtime.region import torch_profiler
-    torch_profiler.MOST_EVENTS = 3
-    for number in range(9):
-        with profkit.region("a"): torch.kernel(f"later {number}")
-    """
-    seen = run(tmp_path, code)
-    assert names(seen.events("kernel")) == ["first", "later 0"]
-    assert seen.notes == ("later entries of the region are not traced: 3 events are enough",)
-
-
-@pytest.mark.torch
-def test_the_real_torch_without_cuda_says_what_is_in_its_trace(tmp_path: Path) -> None:
-    code = """
-    import torch, profkit
-    x = torch.ones(64, 64)
-    with profkit.region("a"): x @ x
-    torch.softmax(x, 0)
-    """
-    seen = run(tmp_path, code, real=True)
-    if torch_traces_cuda():
-        pytest.skip("this torch has CUDA")
-    operators = names(seen.events("cpu_op"))
-    assert "aten::mm" in operators
-    assert not any("softmax" in name for name in operators)
-    assert seen.notes == ("this torch cannot trace CUDA: only its operators on the CPU are in the trace",)
-    (mark,) = seen.events("user_annotation")
-    product = next(event for event in seen.events("cpu_op") if event["name"] == "aten::mm")
-    assert mark["ts"] <= product["ts"] <= product["ts"] + product["dur"] <= mark["ts"] + mark["dur"]
-
-
-def torch_traces_cuda() -> bool:
-    import torch
-
-    return torch.profiler.ProfilerActivity.CUDA in torch.profiler.supported_activities()
 
 
 # ---------------------------------------------------------------- a whole program
@@ -204,27 +140,3 @@ def test_the_trace_is_written_however_the_program_ends(tmp_path: Path) -> None:
     assert seen.code == 1
     assert seen.err.endswith("KeyError: 'mine'\n")
     assert names(seen.events("kernel")) == ["k"]
-
-
-def test_importing_torch_under_the_host_is_as_importing_it_alone(tmp_path: Path) -> None:
-    code = """
-    import sys, torch
-    print(torch.__spec__.name, torch.__file__.endswith("torch.py"), type(torch.__loader__).__name__)
-    names = [type(finder).__name__ for finder in sys.meta_path if not isinstance(finder, type)]
-    print([name for name in names if name != "OwnLibrary"])
-    """
-    alone = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(STAND_IN)},
-    )
-    assert run(tmp_path, code, hosted=True).out == alone.stdout
-
-
-def test_a_profiler_that_fails_under_the_host_costs_the_trace_and_not_the_program(tmp_path: Path) -> None:
-    seen = run(
-        tmp_path, "import torch\ntorch.kernel('k')\nprint('done')", hosted=True, STAND_IN_TORCH="start"
-    )
-    assert (seen.code, seen.out, seen.traces) == (0, "done\n", [])
-    assert seen.err.startswith("profkit: torch's profiler cannot be used: RuntimeError")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import textwrap
-import time
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from profkit.core.types import TritonWork, Tuning
-from profkit.runtime.region import triton_work as module
 from profkit.runtime.region.triton_work import find_triton_work
 from tests.runtime.region.test_region import Run
 from tests.runtime.region.test_region import workload as workload
@@ -76,23 +72,6 @@ def test_a_tuned_kernel_is_told_with_its_key_its_choice_and_its_seconds(workload
     assert (work.pass_name, work.pid) == ("trace", done.record.pid)
 
 
-def test_what_was_tuned_is_known_when_a_benchmark_ended_however_the_process_ends(workload: Run) -> None:
-    pytest.importorskip("triton")
-    pytest.importorskip("torch")
-    done = workload(
-        tuned("""
-        import os
-        call(96)
-        profkit.benchmark(lambda: None, name="nothing")
-        os._exit(0)
-        """),
-        directive={"pass_name": "timing", "budget": 0.05},
-        TRITON_INTERPRET="1",
-    )
-    assert done.record.triton is not None
-    assert [tuning.kernel for tuning in done.record.triton.tunings] == ["doubled"]
-
-
 def test_triton_is_not_imported_for_it(workload: Run) -> None:
     done = workload("""
         import atexit, sys
@@ -138,10 +117,6 @@ class JITFunction(KernelInterface):
     def __init__(self, **told: Any) -> None:
         self.fn = example
         self.__dict__.update(told)
-
-
-class CompiledKernel(SimpleNamespace):
-    pass
 
 
 def example() -> None:
@@ -190,119 +165,10 @@ def test_a_choice_that_was_read_from_disk_took_no_seconds_and_says_so(placed: Pl
     )
 
 
-def test_of_a_kernel_that_sorts_out_configurations_only_the_last_number_is_known(placed: Place) -> None:
-    pruned = Autotuner(
-        fn=JITFunction(), keys=["n"], configs=CONFIGS, cache={(8,): CONFIGS[0], (9,): CONFIGS[1]},
-        configs_timings={0: [1.0]}, bench_time=1.0, early_config_prune=print, cache_results=True,
-    )  # fmt: skip
-    assert [(t.configurations, t.cached) for t in tunings(placed(pruned))] == [(None, False), (1, False)]
-
-
 def test_one_configuration_is_no_choice_and_a_kernel_that_never_ran_chose_nothing(placed: Place) -> None:
     single = Autotuner(fn=JITFunction(), configs=CONFIGS[:1], cache={})
     idle = Autotuner(fn=JITFunction(), configs=CONFIGS, cache={})
     assert placed(single, idle) is None
 
 
-def test_thousands_of_choices_are_not_all_kept(placed: Place) -> None:
-    many = [
-        Autotuner(fn=JITFunction(), configs=CONFIGS, cache={(n,): CONFIGS[0] for n in range(1000)})
-        for _ in range(20)
-    ]
-    work = placed(*many)
-    assert work is not None
-    assert (len(work.tunings), work.left_out) == (
-        module.MOST_TUNINGS,
-        20 * module.MOST_KEYS - module.MOST_TUNINGS,
-    )
-
-
-def test_a_module_that_loads_itself_when_touched_is_left_alone(
-    placed: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Lazy(ModuleType):
-        def __getattribute__(self, name: str) -> Any:
-            raise AssertionError(f"{name} was touched")
-
-    monkeypatch.setitem(sys.modules, "lazy", Lazy("lazy"))
-    assert placed() is None
-
-
 # ------------------------------------------------------------ compiling
-
-
-def binary(folder: Path, name: str, *times: float) -> CompiledKernel:
-    """A compiled kernel whose files were written at these times, in seconds from now."""
-    group = {}
-    for number, when in enumerate(times):
-        path = folder / f"{name}.{number}"
-        path.touch()
-        stamp = time.time() + when
-        os.utime(path, (stamp, stamp))
-        group[path.name] = str(path)
-    return CompiledKernel(metadata_group=group)
-
-
-def test_what_lay_in_tritons_cache_is_told_from_what_was_compiled_here(placed: Place, tmp_path: Path) -> None:
-    """In 3.7 the kernels of a device are the first of what is kept for it; in older versions they stood alone."""
-    old, new = binary(tmp_path, "old", -9e5, -9e5 + 3), binary(tmp_path, "new", 0, 0.25, 1.5)
-    work = placed(JITFunction(device_caches={0: ({"a": old, "b": new}, {}, "target")}))
-    assert work is not None
-    assert (work.binaries, work.cached) == (2, 1)
-    assert work.compile_seconds == pytest.approx(1.5, abs=0.01)
-    assert placed(JITFunction(cache={0: {"a": old, "b": new}})) == work
-
-
-COMPILED = """
-    import torch
-    import triton, triton.language as tl
-    from triton.backends.compiler import GPUTarget
-    from triton.runtime.driver import driver
-
-    class Hopper:  # Triton's compiler needs no device, only the name of one
-        def get_current_target(self): return GPUTarget("cuda", 90, 32)
-        def get_current_device(self): return 0
-        def get_current_stream(self, device): return 0
-
-    driver.set_active(Hopper())
-
-    @triton.jit
-    def doubled(x, y, n, B: tl.constexpr):
-        at = tl.program_id(0) * B + tl.arange(0, B)
-        tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
-
-    heard = []
-    triton.knobs.compilation.listener = lambda *, times, **_: heard.append(times.total_lowering / 1e6)
-    with profkit.region("a"):
-        for block in (64, 128):
-            doubled.warmup(torch.float16, torch.float16, 1024, B=block, grid=(1,))
-    print(sum(heard))
-"""
-
-
-def test_tritons_own_compiler_is_told_warm_from_cold_and_its_seconds_are_about_right(
-    workload: Run, tmp_path: Path
-) -> None:
-    pytest.importorskip("triton", minversion="3.4")
-    pytest.importorskip("torch")
-    first = workload(COMPILED, TRITON_CACHE_DIR=str(tmp_path / "cache"))
-    assert first.code == 0, first.err
-    cold = first.record.triton
-    assert cold is not None
-    assert (cold.binaries, cold.cached) == (2, 0)
-    assert cold.compile_seconds is not None
-    assert 0.3 * float(first.out) < cold.compile_seconds < 1.2 * float(first.out) + 0.1
-    (tmp_path / f"r.{cold.pid}.json").unlink()
-    warm = workload(COMPILED, TRITON_CACHE_DIR=str(tmp_path / "cache")).record.triton
-    assert warm is not None
-    assert (warm.binaries, warm.cached, warm.compile_seconds) == (2, 2, 0.0)
-
-
-@pytest.mark.parametrize(
-    "lost",
-    [CompiledKernel(), CompiledKernel(metadata_group={"a": "/nowhere/at/all"})],
-    ids=["untold", "emptied"],
-)
-def test_where_files_do_not_tell_nothing_is_said_of_compiling(placed: Place, lost: CompiledKernel) -> None:
-    work = placed(JITFunction(device_caches={0: ({"a": lost}, {})}))
-    assert work == TritonWork("timing", 7, binaries=1)

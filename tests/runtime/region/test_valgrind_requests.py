@@ -66,26 +66,6 @@ def test_outside_of_valgrind_nothing_happens_and_no_code_is_made(monkeypatch: py
     switch.exit("mlp")
 
 
-@pytest.mark.parametrize(
-    ("what", "machine", "memory", "reason"),
-    [
-        ("an unknown machine", "riscv64", None, "no client request code for riscv64"),
-        ("a kernel that refuses", "x86_64", PermissionError(13, "denied"), "no executable memory"),
-    ],
-)
-def test_where_requests_cannot_be_sent_the_reason_is_said(
-    monkeypatch: pytest.MonkeyPatch, what: str, machine: str, memory: OSError | None, reason: str
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        assert memory is not None
-        raise memory
-
-    monkeypatch.setattr(requests, "inside_valgrind", lambda: True)
-    monkeypatch.setattr(requests.platform, "machine", lambda: machine)
-    monkeypatch.setattr(requests.mmap, "mmap", refuse)
-    assert reason in (ClientRequests().reason or "")
-
-
 def test_on_a_real_processor_the_code_answers_that_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     if platform.machine() != "x86_64":
         pytest.skip("the code of this machine has never been run")
@@ -193,24 +173,6 @@ os.wait()
     parent, child = simulate(tmp_path, script)
     assert count(parent, "D1mr") == pytest.approx(1 * LINES, rel=0.02)
     assert count(child, "D1mr") == pytest.approx(4 * LINES, rel=0.02)
-
-
-@pytest_valgrind
-def test_a_child_forked_inside_the_region_does_not_count_its_parents_work_again(tmp_path: Path) -> None:
-    script = """
-def divided():
-    work(); work(); work()
-    if os.fork() == 0:
-        work()
-        os._exit(0)
-    os.wait()
-switch.prepare()
-work()
-measured('copy', divided)
-"""
-    parent, child = simulate(tmp_path, script)
-    assert count(parent, "D1mr") == pytest.approx(3 * LINES, rel=0.02)
-    assert count(child, "D1mr") == pytest.approx(1 * LINES, rel=0.02)
 
 
 @pytest_valgrind

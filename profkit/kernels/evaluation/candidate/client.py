@@ -41,7 +41,7 @@ from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.candidate.standstill import Standstill, cpu_seconds
 from profkit.kernels.evaluation.request import WAIT_POLICY
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.runtime.passes.processor_wait import ProcessorWatch
+from profkit.runtime.passes.processor import ProcessorWatch
 
 # By these the memory of kernels may come to lie where no other process can read it.
 ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")

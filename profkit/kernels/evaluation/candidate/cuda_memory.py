@@ -26,7 +26,7 @@ from profkit.kernels.evaluation.candidate.memory import (
     JudgeMemory,
     KernelMemory,
 )
-from profkit.runtime.region.cuda_driver import L2_BYTES, CudaDriver, DriverError
+from profkit.runtime.region.cuda import L2_BYTES, CudaDriver, DriverError
 
 DEVICE = torch.device("cuda", 0)  # a judge sees one device alone
 HANDLE_BYTES = 64  # CU_IPC_HANDLE_SIZE

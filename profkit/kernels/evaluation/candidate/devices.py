@@ -100,7 +100,7 @@ class CudaDevice(JudgedDevice):
         from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE, IdleProbe
         from profkit.runtime.passes.device_samples import DeviceClock
         from profkit.runtime.passes.device_timing import DeviceWatch
-        from profkit.runtime.region.cuda_driver import CudaDriver
+        from profkit.runtime.region.cuda import CudaDriver
 
         self.device = DEVICE
         try:

@@ -29,7 +29,7 @@ import torch
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
 from profkit.kernels.evaluation.candidate.arguments import Arena, Tensor
-from profkit.runtime.region.cuda_driver import CudaDriver
+from profkit.runtime.region.cuda import CudaDriver
 
 # glibc's mallopt(3)
 _PERTURB, _MMAP_MAX, _TRIM_THRESHOLD = -6, -4, -1

@@ -19,7 +19,7 @@ from typing import Any
 
 from profkit.execution import limits
 from profkit.execution.worker import search_own_modules_last
-from profkit.hardware.container import available_memory
+from profkit.hardware.machine import available_memory
 from profkit.kernels.evaluation.candidate.confinement import (
     GPU_CACHES,
     confine,

@@ -23,7 +23,7 @@ from profkit.kernels.evaluation.candidate.arguments import KernelError, Recipe, 
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import BatchLimits
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues
-from profkit.runtime.passes.processor_wait import MOST_WAITING
+from profkit.runtime.passes.processor import MOST_WAITING
 
 EMPTY_BATCHES = 7
 SHORTEST_GATED = 6e-4  # seconds of a batch: beside it what a process may pretend is within the floor

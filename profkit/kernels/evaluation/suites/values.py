@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from profkit.hardware.container import available_memory
+from profkit.hardware.machine import available_memory
 from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.suites.notation import (
     Call,

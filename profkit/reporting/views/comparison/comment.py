@@ -34,7 +34,6 @@ from profkit.reporting.views.comparison.words import (
 )
 
 MOST_ROWS = 10
-LIMIT = 60_000  # bytes; GitHub takes a comment of 65,536 characters, and GitLab a note of 1,000,000
 
 
 def comment(comparison: Comparison) -> View:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from profkit.core.types import Change, Comparison, ComparisonOutcome
-from profkit.reporting.forges.ci import Annotation, Annotations, Case, Cases, CaseState
+from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import Block, plain_text
 from profkit.reporting.views.comparison.paired import blamed_text
 from profkit.reporting.views.comparison.words import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from profkit.core.formatting import format_figures, format_utc_time, plural
 from profkit.core.types import ComparedSuite, ComparedWorkload, Comparison, ComparisonOutcome, SuiteOutcome
-from profkit.reporting.forges.ci import Annotation, Annotations, Case, Cases, CaseState
+from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     DataTable,

@@ -13,7 +13,7 @@ from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.marks import Chart
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.footnotes import threshold_text
-from profkit.reporting.forges.ci import Annotation, Annotations, Case, Cases, CaseState
+from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,

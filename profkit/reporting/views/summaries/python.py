@@ -300,7 +300,7 @@ TOP_TUNINGS = 6  # kernels in the table: more were tuned by hardly any workload,
 
 
 def triton_text(facts: ConcernFacts) -> SummaryText | None:
-    """Tuning and compiling of the process that did most of it, and whether all passes ran the same configurations.
+    """Tuning of the process that did most of it, and whether all passes ran the same configurations.
 
     None where no process told of Triton.
     """
@@ -308,11 +308,9 @@ def triton_text(facts: ConcernFacts) -> SummaryText | None:
     if not works:
         return None
     timed = [work for work in works if work.pass_name == "timing"]
-    shown = max(timed or works, key=lambda work: (_tuned_seconds(work) or 0.0, work.compile_seconds or 0.0))
-    loading = facts.document.trace.compile_seconds if facts.document.trace is not None else None
+    shown = max(timed or works, key=lambda work: _tuned_seconds(work) or 0.0)
     notes = [
         *_tuning_notes(shown),
-        *_compile_notes(shown, loading),
         *_region_notes(timings, shown),
         *_agreement_notes(works, shown),
     ]
@@ -331,19 +329,10 @@ def _triton_headline(work: TritonWork, timings: Sequence[Timing]) -> str:
         seconds = _tuned_seconds(work)
         took = f" in {format_quantity(seconds, 's')}" if seconds is not None else ""
         text = f"Triton tuned {_tuned_kernels(tuned)}{took}{_tuning_outcome(tuned)}"
-    elif work.tunings:
+    else:
         outcome = _tuning_outcome(work.tunings)
         text = f"Triton's choice for {_tuned_kernels(work.tunings)} came from its cache on disk{outcome}"
-    elif work.compile_seconds:
-        new = work.binaries - (work.cached or 0)
-        took = format_quantity(work.compile_seconds, "s")
-        text = f"Triton compiled {plural(new, 'kernel')} in {took} or more"
-    elif work.cached is not None:
-        text = f"{plural(work.binaries, 'kernel')} of Triton came compiled from its cache on disk"
-    else:
-        text = f"Triton loaded {plural(work.binaries, 'kernel')}; the compile time is not known"
-    left_out = (tuned or work.compile_seconds) and _are_benchmarks(timings)
-    return f"{text}; left out of every time." if left_out else f"{text}."
+    return f"{text}; left out of every time." if tuned and _are_benchmarks(timings) else f"{text}."
 
 
 def _tuning_outcome(tunings: Sequence[Tuning]) -> str:
@@ -405,33 +394,11 @@ def _tuning_notes(work: TritonWork) -> Iterator[str]:
         yield f"{plural(work.left_out, 'further choice')} of Triton's are not listed."
 
 
-def _compile_notes(work: TritonWork, loading: float | None) -> Iterator[str]:
-    if not work.binaries:
-        return
-    apart = ""
-    if loading:
-        apart = f" Loading them onto the device took {format_quantity(loading, 's')} more, by the trace."
-    if work.cached is None or work.compile_seconds is None:
-        yield f"What compiling took is not known: this Triton does not tell where its files are.{apart}"
-        return
-    new = work.binaries - work.cached
-    if not new:
-        yield f"Compiled: nothing; {plural(work.binaries, 'kernel')} lay in Triton's cache on disk.{apart}"
-        return
-    cached = (
-        f"{work.cached} more lay in its cache on disk"
-        if work.cached
-        else "its cache on disk had none of them"
-    )
-    took = f"{format_quantity(work.compile_seconds, 's')} or more, by the times of their files"
-    yield f"Compiled: {plural(new, 'kernel')} in {took}; {cached}.{apart}"
-
-
 def _region_notes(timings: Sequence[Timing], work: TritonWork) -> Iterator[str]:
-    loaded_alone = all(tuning.cached for tuning in work.tunings) and not work.compile_seconds
+    loaded_alone = all(tuning.cached for tuning in work.tunings)
     if timings and not _are_benchmarks(timings) and not loaded_alone:
         yield (
-            "A region whose first entry tunes or compiles has that in its first time, which is no sample"
+            "A region whose first entry tunes has that in its first time, which is no sample"
             " where the entries after it are faster."
         )
 

@@ -21,7 +21,7 @@ def side_stream():
 
 def driver_class():
     """The class by which the process waits for the device: a kernel can find it, and patch it."""
-    return sys.modules["profkit.runtime.region.cuda_driver"].CudaDriver
+    return sys.modules["profkit.runtime.region.cuda"].CudaDriver
 
 
 # ---------------------------------------------------------------- honest

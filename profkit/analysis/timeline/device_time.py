@@ -1,0 +1,344 @@
+"""What devices did with their time: idle or waiting for the host, in NCCL, on streams side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from profkit.analysis.kernel_names.owner import kernel_owner
+from profkit.analysis.timeline.records import TRANSFER, Columns, Configuration
+from profkit.analysis.timeline.spans import Spans, empty_spans, union
+from profkit.analysis.timeline.windows import TimeWindows
+from profkit.core.types import Communication, DeviceStreams, HostPauses, StreamTime
+
+_NEVER = 1 << 62
+PAUSE = 1_000_000  # ns without a launch: no loop that only launches takes as long for the next one
+
+
+@dataclass
+class Idle:
+    """Fed with what one device did, in the order of the starts. All sums in ns."""
+
+    windows: TimeWindows
+    begins: list[int] = field(default_factory=list)  # of the windows seen so far, and
+    ends: list[int] = field(default_factory=list)  # until when each was worked at
+    numbers: list[int] = field(default_factory=list)  # which windows these are
+    idle: int = 0
+    judged: int = 0  # of that, how much is known to have been waiting for the host or not
+    starved: int = 0
+    largest: int = 0
+    pauses: list[int] = field(default_factory=list)  # of what is starved, the stretches over PAUSE
+    _window: int = -1
+    _until: int = 0  # how far the device's work reached in this window
+
+    def add(self, start: Any, end: Any, launch: Any, window: Any) -> None:
+        """`window` is the number of each activity's window; `launch` -1 where it is not known.
+
+        A gap that an activity ends was waiting for the host until the first launch of anything that began later: work
+        that was queued behind an event or a copy is no want of work. Looked for within one call of `add`.
+        """
+        import numpy as np
+
+        window = np.maximum.accumulate(np.maximum(window, self._window))
+        cuts = np.flatnonzero(np.r_[True, window[1:] != window[:-1]])
+        for at, stop in zip(cuts, np.r_[cuts[1:], len(window)], strict=True):
+            self._enter(int(window[at]), int(start[at]))
+            self._within(start[at:stop], end[at:stop], launch[at:stop])
+
+    def _enter(self, window: int, start: int) -> None:
+        if window == self._window:
+            return
+        self._leave()
+        self._window = window
+        begin = start if self.windows.tight else self.windows.bounds[window][0]
+        self._until = max(begin, self.ends[-1]) if self.ends else begin
+        self.begins.append(self._until)
+        self.ends.append(self._until)
+        self.numbers.append(window)
+
+    def _within(self, start: Any, end: Any, launch: Any) -> None:
+        import numpy as np
+
+        reached = np.maximum.accumulate(np.r_[self._until, end])
+        gaps = np.maximum(start - reached[:-1], 0)
+        self._until = int(reached[-1])
+        self.idle += int(gaps.sum())
+        self.largest = max(self.largest, int(gaps.max()))
+        known = launch >= 0
+        earliest = np.minimum.accumulate(np.where(known, launch, _NEVER)[::-1])[::-1]
+        waited = np.clip(earliest - reached[:-1], 0, gaps)
+        self.judged += int(gaps[known].sum())
+        self.starved += int(waited[known].sum())
+        self.pauses += waited[known & (waited > PAUSE)].tolist()
+
+    def _leave(self) -> None:
+        if self._window < 0:
+            return
+        end = self._until
+        bound = self.windows.bounds[self._window][1]
+        if not self.windows.tight and end < bound < _NEVER // 2:
+            # Everything that was launched in it is done: until its end the device has nothing.
+            gap = bound - end
+            self._lack([gap])
+            end = bound
+        self.ends[-1] = end
+
+    def _lack(self, gaps: Sequence[int]) -> None:
+        """Time before the first and after the last work, for which nothing was launched."""
+        self.idle += sum(gaps)
+        self.judged += sum(gaps)
+        self.starved += sum(gaps)
+        self.largest = max([self.largest, *gaps])
+        self.pauses += [gap for gap in gaps if gap > PAUSE]
+
+    def finish(self) -> dict[int, tuple[int, int]]:
+        """Begin and end of each window as this device saw it, in ns, once all has been added."""
+        self._leave()
+        self._window = -1
+        return {n: (b, e) for n, b, e in zip(self.numbers, self.begins, self.ends, strict=True)}
+
+    def worked(self) -> int:
+        """For how long something ran, in ns, once all has been added."""
+        return sum(end - begin for begin, end in self.finish().values()) - self.idle
+
+    def among(self, windows: dict[int, tuple[int, int]]) -> tuple[int, int]:
+        """`(span, busy)` in ns over windows that other devices saw, too: what is not its own it had nothing to do."""
+        own = self.finish()
+        gaps = [
+            gap
+            for number, (begin, end) in windows.items()
+            for gap in ((own[number][0] - begin, end - own[number][1]) if number in own else (end - begin,))
+        ]
+        self._lack(gaps)
+        span = sum(end - begin for begin, end in windows.values())
+        return span, span - self.idle
+
+
+def common_windows(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
+    """The windows as the devices together saw them: from the earliest begin to the latest end."""
+    windows: dict[int, tuple[int, int]] = {}
+    for device in devices:
+        for number, (begin, end) in device.finish().items():
+            first, last = windows.get(number, (begin, end))
+            windows[number] = (min(first, begin), max(last, end))
+    return windows
+
+
+def host_pauses(devices: Sequence[Idle]) -> HostPauses | None:
+    """What was idle for over a millisecond each time because the host had launched nothing; None: that is not known."""
+    if not sum(device.judged for device in devices):
+        return None
+    every = [pause for device in devices for pause in device.pauses]
+    return HostPauses(
+        max(len(device.pauses) for device in devices),
+        sum(every) / len(devices) / 1e9,
+        median(every) / 1e9 if every else 0.0,
+    )
+
+
+class CommunicationSums:
+    """Fed with the kernels of each device, in the order of their starts."""
+
+    def __init__(self, configurations: list[Configuration], windows: TimeWindows) -> None:
+        self._table, self._windows = configurations, windows
+        self._is_nccl = [kernel_owner(configuration.name) == "nccl" for configuration in configurations]
+        self._there = any(self._is_nccl)
+        self._nccl: dict[int, Idle] = {}
+        self._others: dict[int, Idle] = {}
+        self._calls: dict[int, list[Any]] = {}  # by device blocks of start, end and configuration
+        self._time: dict[int, int] = {}  # ns by configuration
+
+    def add(self, device: int, rows: Columns, window: Any) -> None:
+        """Kernels of one device (columns ACTIVITY; a graph as a whole is one), with the numbers of their windows."""
+        import numpy as np
+
+        if not self._there:
+            return
+        chosen = np.array(self._is_nccl, dtype=bool)[rows["what"]]
+        for mine, idles in ((chosen, self._nccl), (~chosen, self._others)):
+            if mine.any():
+                idle = idles.setdefault(device, Idle(self._windows))
+                untold = np.full(np.count_nonzero(mine), -1)
+                idle.add(rows["start"][mine], rows["end"][mine], untold, window[mine])
+        if chosen.any():
+            own = rows[chosen]
+            self._calls.setdefault(device, []).append(
+                np.stack([own["start"], own["end"], own["what"].astype(np.int64)])
+            )
+            for what in np.unique(own["what"]).tolist():
+                spent = own[own["what"] == what]
+                self._time[what] = self._time.get(what, 0) + int((spent["end"] - spent["start"]).sum())
+
+    def summed(self, every: dict[int, Idle]) -> Communication | None:
+        """Means over the devices that ran any; `every` is what all their kernels did. None: there are none."""
+        if not self._nccl:
+            return None
+        import numpy as np
+
+        devices = sorted(self._nccl)
+        seconds = sum(self._nccl[device].worked() for device in devices)
+        exposed = sum(
+            every[device].worked() - (self._others[device].worked() if device in self._others else 0)
+            for device in devices
+        )
+        calls = [np.concatenate(self._calls[device], axis=1) for device in devices]
+        waiting = self._waiting(calls)
+        scale = 1e9 * len(devices)
+        return Communication(
+            seconds / scale,
+            max(0, exposed) / scale,
+            waiting / scale if waiting is not None else None,
+            calls=max(part.shape[1] for part in calls),
+            kernel=self._table[max(self._time, key=lambda what: self._time[what])].name,
+            devices=len(devices),
+        )
+
+    def _waiting(self, calls: list[Any]) -> int | None:
+        """For how long calls wait for the last device to begin the same one; None where they cannot be paired."""
+        import numpy as np
+
+        names = [[self._table[what].name for what in part[2].tolist()] for part in calls]
+        if len(calls) < 2 or any(other != names[0] for other in names[1:]):
+            return None
+        last = np.max([part[0] for part in calls], axis=0)
+        return int(sum(np.clip(last - part[0], 0, part[1] - part[0]).sum() for part in calls))
+
+
+_LAST = 1 << 62
+MOST_STREAMS = 64  # of a process on a device; of more nothing is said
+
+
+@dataclass
+class _Stream:
+    """Sums of one stream in ns: kernels, copies, and what of them ran while kernels of other streams did."""
+
+    kernels: int = 0
+    copies: int = 0
+    computing: int = 0
+    computing_beside: int = 0
+    copying: int = 0
+    copying_beside: int = 0
+    time: Counter[int] = field(default_factory=Counter)  # by configuration
+
+
+class StreamSums:
+    """Fed with what counts, in the order of the starts. What is still open at the end of a block waits for the next."""
+
+    def __init__(self, configurations: list[Configuration]) -> None:
+        self._table = configurations
+        self._streams: dict[
+            tuple[int, int], dict[int, _Stream]
+        ] = {}  # by device and process, then by its number
+        self._open: dict[tuple[int, int], Columns] = {}
+        self._computing: Counter[tuple[int, int]] = Counter()
+        self._together: Counter[tuple[int, int]] = Counter()
+
+    def add(self, block: Columns) -> None:
+        """Activities (columns ACTIVITY)."""
+        groups = block["device"].astype("i4") << 16 | block["process"]
+        for group in _distinct(groups):
+            rows = block if (groups == group).all() else block[groups == group]
+            pair = (group >> 16, group & 0xFFFF)
+            self._count(pair, rows)
+            self._overlap(pair, rows, int(rows["start"][-1]))
+
+    def _count(self, group: tuple[int, int], rows: Columns) -> None:
+        import numpy as np
+
+        streams = self._streams.setdefault(group, {})
+        numbers = _distinct(rows["stream"])
+        for number in numbers:
+            own = rows[rows["stream"] == number] if len(numbers) > 1 else rows
+            stream = streams.setdefault(number, _Stream())
+            copies = own["kind"] == TRANSFER
+            stream.copies += int(copies.sum())
+            stream.kernels += int((~copies).sum())
+            spent = np.bincount(own["what"][~copies], (own["end"] - own["start"])[~copies])
+            for what in np.flatnonzero(spent).tolist():
+                stream.time[what] += int(spent[what])
+
+    def _overlap(self, group: tuple[int, int], rows: Columns, horizon: int) -> None:
+        """Sum up until `horizon`, before which nothing more begins."""
+        import numpy as np
+
+        if group in self._open:
+            rows = np.concatenate([self._open[group], rows])
+        still = rows[rows["end"] > horizon].copy()
+        still["start"] = np.maximum(still["start"], horizon)
+        self._open[group] = still
+        copies = rows["kind"] == TRANSFER
+        ends = np.minimum(rows["end"], horizon)
+        streams = self._streams[group]
+        if len(streams) > MOST_STREAMS:
+            return
+        computing, copying = (
+            {
+                n: union(rows["start"][of], ends[of])
+                for n in streams
+                if (of := kind & (rows["stream"] == n)).any()
+            }
+            for kind in (~copies, copies)
+        )
+        together = empty_spans()
+        for number, spans in computing.items():
+            others = _joined([other for n, other in computing.items() if n != number])
+            beside = spans & others
+            together = together | beside
+            streams[number].computing += spans.total
+            streams[number].computing_beside += beside.total
+        every = _joined(list(computing.values()))
+        for number, spans in copying.items():
+            streams[number].copying += spans.total
+            streams[number].copying_beside += (spans & every).total
+        self._computing[group] += every.total
+        self._together[group] += together.total
+
+    def summed(self) -> tuple[DeviceStreams, ...]:
+        """By device and process, those with several streams alone."""
+        for group, rows in self._open.items():
+            self._overlap(group, rows[:0], _LAST)
+        return tuple(
+            DeviceStreams(
+                group[0],
+                tuple(
+                    sorted(
+                        (self._of(number, stream) for number, stream in streams.items()),
+                        key=lambda stream: -(stream.kernel_seconds + stream.copy_seconds),
+                    )
+                ),
+                self._computing[group] / 1e9,
+                self._together[group] / 1e9,
+            )
+            for group, streams in sorted(self._streams.items())
+            if 1 < len(streams) <= MOST_STREAMS
+        )
+
+    def _of(self, number: int, stream: _Stream) -> StreamTime:
+        return StreamTime(
+            number,
+            stream.kernels,
+            stream.computing / 1e9,
+            stream.computing_beside / 1e9,
+            stream.copies,
+            stream.copying / 1e9,
+            stream.copying_beside / 1e9,
+            self._table[stream.time.most_common(1)[0][0]].name if stream.time else None,
+        )
+
+
+def _distinct(column: Columns) -> list[int]:
+    """The values in a column, most often one: sorting it would take longer than all sums."""
+    import numpy as np
+
+    return [int(column[0])] if (column == column[0]).all() else np.unique(column).tolist()
+
+
+def _joined(several: list[Spans]) -> Spans:
+    import numpy as np
+
+    if len(several) < 2:
+        return several[0] if several else empty_spans()
+    return union(np.concatenate([s.begins for s in several]), np.concatenate([s.ends for s in several]))

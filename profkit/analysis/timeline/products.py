@@ -1,0 +1,125 @@
+"""Matrix products in a trace: their floating-point operations by shapes, and what tensor cores can do at most."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+from profkit.core.types import RUN, Gpu, GpuTrace, KernelTime, Reading, Source
+
+# FLOP/s with 16-bit operands and without sparsity, by NVIDIA's data sheets; the first that is in the name counts.
+_PEAKS: tuple[tuple[str, float], ...] = (
+    (r"\bB200\b|\bGB200\b", 2250e12),
+    (r"\bH20\b", 148e12),
+    (r"\bH100 NVL\b", 835e12),
+    (r"\bH100 PCIe\b", 756e12),
+    (r"\b(H100|H200|H800|GH200)\b", 989.4e12),
+    (r"\b(A100|A800)\b", 312e12),
+    (r"\bA30\b", 165e12),
+    (r"\bA40\b", 149.7e12),
+    (r"\bA10\b", 125e12),
+    (r"\bRTX A6000\b", 154.8e12),
+    (r"\bL40S\b", 362e12),
+    (r"\bL40\b", 181e12),
+    (r"\bL4\b", 121e12),
+    (r"\bV100\b", 125e12),
+    (r"\bT4\b", 65e12),
+)
+# Of a kernel's name: what its operands are, and their rate over that of 16 bits.
+_TYPES: tuple[tuple[str, str, float], ...] = (
+    (r"e4m3|e5m2|fp8|nvjet_(?:sm\d+_)?q", "FP8", 2.0),
+    (r"tf32|_f32f32_|sgemm|nvjet_(?:sm\d+_)?s(?!m\d)", "TF32", 0.5),
+)
+SIXTEEN_BITS = "16 bits"
+
+
+def operand_type(kernel: str) -> str:
+    """The type of the operands of a matrix product, by the name of its kernel."""
+    return next((title for pattern, title, _ in _TYPES if re.search(pattern, kernel)), SIXTEEN_BITS)
+
+
+def tensor_peak(gpu: Gpu | None, operands: str = SIXTEEN_BITS) -> float | None:
+    """FLOP/s of the device's tensor cores with such operands; None where they are not known, or it is a part of one."""
+    if gpu is None or gpu.mig or gpu.virtual is not None:
+        return None
+    peak = next((peak for pattern, peak in _PEAKS if re.search(pattern, gpu.name)), None)
+    rate = next((rate for _, title, rate in _TYPES if title == operands), 1.0)
+    return peak * rate if peak is not None else None
+
+
+def product_share(time: KernelTime, gpu: Gpu | None) -> float | None:
+    """How near (0..1) the products of a kernel are to the peak of the tensor cores; None where that is not known."""
+    peak = tensor_peak(gpu, operand_type(time.kernel.name))
+    if time.flops is None or peak is None or time.total <= 0:
+        return None
+    return time.flops * time.launches / time.total / peak
+
+
+def mfu_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
+    """gpu.mfu in %: FLOP of the products in the span over what the tensor cores could do meanwhile.
+
+    By the shapes of the operations, for the type with most FLOP. Estimated: of causal attention the whole counts,
+    convolutions do not. Empty where no shapes or no peak are known.
+    """
+    done: Counter[str] = Counter()
+    total = 0.0
+    for time in trace.kernels:
+        if time.flops is not None:
+            total += time.flops * time.launches
+            done[operand_type(time.kernel.name)] += int(time.flops * time.launches)
+    if not total or not trace.span:
+        return []
+    operands = done.most_common(1)[0][0]
+    peak = tensor_peak(gpus[0] if gpus else None, operands)
+    if peak is None:
+        return []
+    devices = max(1, len(trace.device_busy))
+    most = f"{devices} x {peak / 1e12:g} TFLOP/s ({operands})"
+    formula = f"100 * FLOP of matrix products and attention by shapes / (span * {most})"
+    share = total / trace.span / devices / peak
+    return [Reading("gpu.mfu", 100 * share, "%", "estimated", RUN, Source(trace.tool, formula=formula))]
+
+
+_PRODUCT = re.compile(r"aten::_?(?:scaled_)?(?:add|badd)?b?(?:mm|addmm)(?:_out|_)? ")
+_FACTORS = re.compile(r"\[([\d,]+)\] x \[([\d,]+)\]$")
+_SHAPE = re.compile(r"\[([\d,]+)\]")
+_ATTENTION = re.compile(
+    r"aten::_(?:scaled_dot_product_)?(cudnn|flash|efficient)_attention(_forward|_backward)? "
+)
+# Products of queries, keys and channels, by two FLOP: two of them forward, five backward (FlashAttention-2).
+_FORWARD, _BACKWARD = 2 * 2, 5 * 2
+
+
+@lru_cache(maxsize=1 << 12)
+def operation_flops(text: str) -> float | None:
+    """FLOP of `aten::mm [4096,768] x [768,50257]`, a multiply-add as two; None of what is no product of known shapes.
+
+    Attention counts whole, also where it is causal and half of it is left out. A convolution's output is not known.
+    """
+    if _PRODUCT.match(text):
+        factors = _FACTORS.search(text)
+        if factors is None:
+            return None
+        left, right = (_sizes(part) for part in factors.groups())
+        return 2.0 * prod(left) * right[-1] if left[-1] == right[-2:][0] else None
+    attention = _ATTENTION.match(text)
+    if attention is None:
+        return None
+    shapes = [_sizes(part) for part in _SHAPE.findall(text)]
+    backward = attention[2] == "_backward"
+    query, key = (
+        shapes[1:3] if backward and len(shapes) > 2 else (shapes[:2] if len(shapes) > 1 else ((), ()))
+    )
+    if len(query) != 4 or len(key) != 4:
+        return None
+    # batch, heads, length, channels; below the kernels of flash and efficient attention heads and length change places
+    inner = "scaled_dot_product" not in attention[0] and attention[1] != "cudnn"
+    length = key[1] if inner else key[2]
+    return float((_BACKWARD if backward else _FORWARD) * prod(query) * length)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split(",") if size)

@@ -1,0 +1,267 @@
+"""The doctor: what this machine can measure, what is in the way, and the one line that fixes it.
+
+It tries each instrument with a tiny measurement instead of looking for a file: a perf that is there may be
+refused, a valgrind that is there may crash, a counter that is there may count nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from profkit.backends import CheckGroup, backend_named, backend_names, profiler_group
+from profkit.core.errors import MachineError, ProfkitError
+from profkit.core.formatting import plural
+from profkit.core.progress import Progress, Silent
+from profkit.core.tables import judge_rows
+from profkit.core.types import Cache, Check
+from profkit.hardware.machine import cache_warnings, read_machine
+from profkit.hardware.processor import data_caches, instruction_cache
+from profkit.profilers.programs import CommandTrial, try_command
+from profkit.profilers.registry import PROFILERS
+
+
+def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Check, ...]:
+    """Look at everything that one backend needs, or at `all` (`auto` is the same); takes about ten seconds.
+
+    A look that fails becomes a check that says so; it never stops the others. Raises UsageError for a backend
+    there is not.
+    """
+    reporter = progress or Silent()
+    checks: list[Check] = []
+    for group in groups_for(backend):
+        start = time.monotonic()
+        reporter.begin(group.title)
+        group_checks = _run_group(group)
+        checks.extend(group_checks)
+        reporter.end(f"{_summarize_checks(group_checks)} ({time.monotonic() - start:.1f} s)")
+    return tuple(checks)
+
+
+def groups_for(backend: str) -> tuple[CheckGroup, ...]:
+    """What is looked at for a backend, in order.
+
+    The noise comes first: the looks after it start processes and would be heard.
+    """
+    from profkit.hardware.conditions import noise_checks
+
+    names = sorted(backend_names()) if backend in ("all", "auto") else [backend]
+    groups = [group for name in names for group in backend_named(name).check_groups()]
+    if len(names) > 1:  # profilers that no backend starts: `record` and `summarize` may use them
+        used = {profiler for name in names for profiler in backend_named(name).profilers}
+        groups += [profiler_group(name) for name in PROFILERS if name not in used]
+    return (
+        CheckGroup("noise", noise_checks),
+        CheckGroup("machine", machine_checks),
+        CheckGroup("storage", storage_checks),
+        CheckGroup("python", python_checks),
+        *{group.title: group for group in groups}.values(),
+    )
+
+
+def blocking_reason(backend: str, checks: Sequence[Check]) -> str | None:
+    """Why this backend can profile nothing at all here, None where at least the time can be measured.
+
+    The cpu backend times any workload without a tool, so only an output that cannot be written blocks it; the cuda
+    backend needs a device, and what its tools cannot do only limits it.
+    """
+    missing = (
+        c.detail for c in checks if c.name == f"{backend} backend" and c.state in ("missing", "refused")
+    )
+    refused = (c.detail for c in checks if c.name == "output folder" and c.state == "refused")
+    return next(missing, None) or next(refused, None)
+
+
+def _run_group(group: CheckGroup) -> tuple[Check, ...]:
+    try:
+        return tuple(group.run())
+    except ProfkitError as error:
+        return (Check(group.title, "refused", error.message, error.fix),)
+    except ModuleNotFoundError as error:
+        detail = f"{error.name} is not installed, and this check needs it"
+        return (Check(group.title, "refused", detail, f"pip install {error.name}"),)
+    except Exception as error:
+        # Whatever broke here, the user asked about the machine: the other answers must still come.
+        return (Check(group.title, "refused", f"this check failed: {type(error).__name__}: {error}"),)
+
+
+def _summarize_checks(checks: Sequence[Check]) -> str:
+    wrong = [check for check in checks if check.state != "ok"]
+    return "good" if not wrong else ", ".join(f"{check.name}: {check.state}" for check in wrong)
+
+
+# ------------------------------------------------------------ the machine itself
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+_TABLE = Path(__file__).with_name("checks.yaml")
+
+
+def storage_checks(output: Path = Path("reports")) -> Iterator[Check]:
+    """The folder that runs are written to (or will be made in), and the temporary folder."""
+    yield from folder_check(
+        "output folder", output, "profkit profile --output DIR, with a folder you may write"
+    )
+    temporary = Path(tempfile.gettempdir())
+    yield from folder_check("temporary folder", temporary, "export TMPDIR=DIR, with a folder you may write")
+
+
+def folder_check(name: str, folder: Path, fix: str) -> Iterator[Check]:
+    """Write a small file into `folder` (or where it would be made) and look at the space left."""
+    place = folder.absolute()
+    while not place.is_dir() and place != place.parent:
+        place = place.parent
+    free, reason = 0, None
+    try:
+        with tempfile.NamedTemporaryFile(dir=place, prefix=".profkit-") as file:
+            file.write(b"\0" * 65536)
+            file.flush()
+            os.fsync(file.fileno())
+        free = shutil.disk_usage(place).free
+    except OSError as error:
+        reason = error.strerror or str(error)
+    found = {"name": name, "path": place, "reason": reason, "free": free, "gib": free / GIB, "fix": fix}
+    return judge_rows(_TABLE, "folder", found)
+
+
+def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
+    """The processor, and whether its cache geometry can be believed."""
+    machine = read_machine(root)
+    caches = [(f"{'D1' if c.level == 1 else f'L{c.level}'}", c) for c in data_caches(machine)]
+    sizes = [
+        f"{name} {_format_cache(cache)}" for name, cache in [("I1", instruction_cache(machine)), *caches]
+    ]
+    found = {
+        "usable": plural(machine.cores, "usable core"),
+        "memory": f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory size unknown",
+        "place": machine.virtual or "bare metal",
+        "sizes": ", ".join(sizes),
+        "doubts": "; ".join(cache_warnings(root)),
+        # valgrind is not for macOS: there nothing depends on the ways
+        "simulated": machine.system != "Darwin",
+    }
+    return judge_rows(_TABLE, "machine", machine, found)
+
+
+def _format_cache(cache: Cache) -> str:
+    size = f"{cache.size // MIB} MiB" if cache.size % MIB == 0 else f"{cache.size // KIB} KiB"
+    return f"{size} {cache.ways}-way{' (assumed)' if cache.source == 'assumed' else ''}"
+
+
+OLDEST = (3, 10)
+# Package, and what profkit needs it for. What only workloads need (None) is looked for in the Python that runs them.
+_PACKAGES: tuple[tuple[str, str | None], ...] = (
+    ("numpy", "measures this machine's peak bandwidth and arithmetic"),
+    ("capstone", "counts SIMD instructions and FLOPs in a simulation"),
+    ("psutil", "measures the memory of a workload and its child processes"),
+    ("torch", None),
+    ("triton", None),
+)
+_NOT_ON_A_MAC = ("capstone", "triton")  # nothing is simulated there, and there is no Triton for it
+_IMPORT = (
+    "import importlib, sys\n"
+    "module = importlib.import_module(sys.argv[1])\n"
+    "print('version', getattr(module, '__version__', 'unknown'))\n"
+)
+
+
+def python_checks() -> Iterator[Check]:
+    """The interpreter, its frames under perf, and each package by importing it in a process of its own."""
+    mac = platform.system() == "Darwin"
+    ours = {"path": sys.executable, "version": platform.python_version(), "old": sys.version_info < OLDEST}
+    yield from judge_rows(_TABLE, "python", ours, {"name": platform.python_implementation()})
+    workload_python = next(_workload_python_check(), None)
+    theirs, version = sys.executable, sys.version_info[:2]
+    if workload_python is not None:
+        yield workload_python
+        if workload_python.path is not None and workload_python.version is not None:
+            major, minor = workload_python.version.split(".")[:2]
+            theirs, version = workload_python.path, (int(major), int(minor))
+    yield from judge_rows(_TABLE, "frames on a Mac") if mac else frames_check(version)
+    yield from signed_checks(theirs)
+    packages = [row for row in _PACKAGES if not mac or row[0] not in _NOT_ON_A_MAC]
+    homes = {name: sys.executable if purpose else theirs for name, purpose in packages}
+    trials = _import_all(homes)
+    for name, purpose in packages:
+        yield from package_check(name, purpose, f"{homes[name]} -m pip install {name}", trials[name])
+    if not mac:
+        yield from flag_gems_check()
+
+
+def signed_checks(python: str) -> Iterator[Check]:
+    """One line for a Python that macOS protects: Instruments may not look into programs that Apple has signed."""
+    real = os.path.realpath(python)
+    apples = real.startswith(("/usr/bin/", "/System/", "/Library/Developer/")) or "/Xcode" in real
+    return judge_rows(_TABLE, "signed", {"path": real, "apples": apples and platform.system() == "Darwin"})
+
+
+def frames_check(version: tuple[int, int]) -> Iterator[Check]:
+    """What perf can show of Python functions, by the interpreter's version (What's New in 3.12 and 3.13)."""
+    found = {"python": f"Python {version[0]}.{version[1]}", "minor": version[1] + 100 * (version[0] - 3)}
+    return judge_rows(_TABLE, "frames", found)
+
+
+def _workload_python_check() -> Iterator[Check]:
+    """A workload typed as `python x.py` runs in whatever PATH finds first; no line where that is profkit's own."""
+    path = shutil.which("python") or shutil.which("python3")
+    trial = try_command([path or "", "-c", "import sys; print(sys.prefix); print(sys.version.split()[0])"])
+    prefix, _, version = trial.output.partition("\n")
+    found = {
+        "path": path,
+        "answers": trial.ok and bool(version),
+        "ending": trial.ending,
+        "first": trial.first_line[:160],
+        "other": prefix.strip() != sys.prefix,
+        "version": version.split("\n")[0].strip(),
+    }
+    return judge_rows(_TABLE, "workload python", found)
+
+
+def _import_all(homes: dict[str, str]) -> dict[str, CommandTrial]:
+    """Import each package in a process of its own, two at a time: one that crashes takes only itself along.
+
+    `homes` says by which interpreter.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as pool:
+        tried = pool.map(lambda name: try_command([homes[name], "-c", _IMPORT, name], seconds=30.0), homes)
+        return dict(zip(homes, tried, strict=True))
+
+
+def flag_gems_check() -> Iterator[Check]:
+    """Whether there is FlagGems to evaluate; it is not imported, since it wants a GPU then."""
+    from profkit.hardware.gpu import read_gpus
+    from profkit.kernels.evaluation.sources.source import find_package
+
+    path, fix = None, None
+    try:
+        path = find_package()
+    except MachineError as error:
+        fix = error.fix
+    return judge_rows(
+        _TABLE, "flag_gems", {"path": path, "fix": fix, "gpus": path is not None or read_gpus()}
+    )
+
+
+def package_check(name: str, purpose: str | None, install: str, trial: CommandTrial) -> Iterator[Check]:
+    """The result of importing one package; `purpose` is what profkit needs it for, None where only workloads do."""
+    lines = [text.strip() for text in trial.output.splitlines()[::-1] if text.strip()]
+    version = next((text.split(" ", 1)[1] for text in lines if text.startswith("version ")), None)
+    last = lines[0] if lines else trial.ending
+    found = {
+        "name": name,
+        "purpose": purpose,
+        "install": install,
+        "works": trial.ok and version is not None,
+        "absent": "No module named" in last and f"'{name}'" in last,
+        "version": version,
+        "ending": trial.ending,
+        "last": last[:200],
+    }
+    return judge_rows(_TABLE, "package", found)

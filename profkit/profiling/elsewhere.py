@@ -1,0 +1,300 @@
+"""`--on`: profile, plan, record and doctor at another place, with results here as the same files.
+
+A place that cannot be reached is passed over; where the connection is lost, the work is done once more at the next one,
+and only once: what makes two machines go away is more likely the work. `at_place` is the other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from profkit.core.codec import from_plain_data, is_finite_number
+from profkit.core.errors import (
+    Interrupted,
+    MachineError,
+    ProfkitError,
+    UnreadableReport,
+    UsageError,
+    WorkloadError,
+)
+from profkit.core.files.safe_folder import arriving, chown_to_sudo_user, replace_into, without_links
+from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.progress import Progress
+from profkit.core.run_folder import (
+    FILE_NAME,
+    clean_name,
+    create_run_folder,
+    read_run,
+    short_path,
+    write_run,
+)
+from profkit.core.signals import defer_interrupts, raise_on_signals
+from profkit.core.types import Check, Json, Plan, RunDocument, Workload
+from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
+from profkit.execution.places.files import (
+    RUN_PARTS,
+    ReceivedFiles,
+    Sending,
+    Tree,
+    refused_with,
+    workload_tree,
+)
+from profkit.execution.places.kinds import ExecutionPlace
+from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.profile import (
+    ProfileOptions,
+    check_options,
+    make_plan,
+    profile_workload,
+    write_reports,
+)
+from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
+from profkit.profiling.workload import CALLER, check_input, default_name, read_revision
+
+_STAYS = ("output", "targets")  # options that name files of this machine
+
+
+def profile_elsewhere(
+    options: ProfileOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
+) -> tuple[RunDocument, Path]:
+    """As `profile_workload`, at the first of the places that can. Raises also PlaceUnreachable and PlaceLost."""
+    check_options(options)
+    errand = _errand_of("profile", options, sending)
+
+    def bring(place: ExecutionPlace) -> tuple[RunDocument, Path]:
+        begun = datetime.now()
+        with arriving(options.output) as arrived:
+            try:
+                do_errand(errand, place, progress, arrived)
+            except (PlaceLost, PlaceUnreachable, UnreadableReport):  # nothing of what is refused is used
+                raise
+            except ProfkitError as fault:
+                if (arrived / FILE_NAME).is_file():
+                    fault.run = _keep(arrived, options, place, begun, progress)[1]
+                raise
+            return _keep(arrived, options, place, begun, progress)
+
+    with raise_on_signals():
+        return try_places(places, bring, lambda: profile_workload(options, progress), progress)
+
+
+def plan_elsewhere(
+    options: ProfileOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
+) -> Plan:
+    """As `make_plan`, for the machine of the first place that answers."""
+    check_options(options)
+    errand = _errand_of("plan", options, sending)
+
+    def ask(place: ExecutionPlace) -> Plan:
+        answer = do_errand(errand, place, progress, None)
+        with refused_with(place.title):
+            return from_plain_data(Plan, answer, "the plan")
+
+    return try_places(places, ask, lambda: make_plan(options), progress)
+
+
+def record_elsewhere(
+    options: RecordOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
+) -> Path:
+    """As `record_report`."""
+    check_target(options.report, options.force, find_recorder(options.tool))
+    errand = _errand_of("record", options, sending)
+
+    def bring(place: ExecutionPlace) -> Path:
+        with arriving(options.report.absolute().parent) as arrived:
+            found = arrived / clean_name(options.report.name)
+            try:
+                do_errand(errand, place, progress, arrived)
+            except (WorkloadError, Interrupted):  # what the tool had finished all the same
+                if found.exists():
+                    replace_into(found, options.report)
+                raise
+            if not found.exists():
+                raise MachineError(f"{place.title} left no report")
+            replace_into(found, options.report)
+            return options.report
+
+    with raise_on_signals():
+        return try_places(places, bring, lambda: record_report(options, progress), progress)
+
+
+def diagnose_elsewhere(
+    backend: str, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
+) -> tuple[Check, ...]:
+    """As `diagnose`, at the only place. Raises UsageError where there are several."""
+    if len(places) != 1:
+        raise UsageError("doctor looks at one place at a time", f"--on {places[0].title}")
+    errand = Errand("doctor", backend, None, "doctor", sending)
+    checks = do_errand(errand, places[0], progress, None)
+    with refused_with(places[0].title):
+        return from_plain_data(tuple[Check, ...], checks, "the list of checks")
+
+
+def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: Sending) -> Errand:
+    """The work that options of this machine stand for; its files are read now. Raises UsageError."""
+    if not options.command:
+        raise UsageError(
+            "no workload: put its command after `--`",
+            f"profkit {function} --on PLACE -- python your_script.py",
+        )
+    data = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in _STAYS}
+    if isinstance(options, RecordOptions):
+        data["report"] = clean_name(options.report.name)
+    paths = sending.paths
+    if options.stdin == CALLER:
+        raise UsageError("--stdin - is of this machine: another place is sent a file", "--stdin FILE")
+    if options.stdin is not None:
+        check_input(options.command, options.stdin)
+        data["stdin"] = os.path.relpath(options.stdin)
+        paths = (*paths, Path(options.stdin))
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
+    work = workload_tree(options.command, paths)
+    name = clean_name(getattr(options, "name", None) or default_name(options.command, options.stdin))
+    parts = (data["report"],) if isinstance(options, RecordOptions) else RUN_PARTS
+    return Errand(function, plain, work, name, sending, parts)
+
+
+def _read_arrived(arrived: Path, place: ExecutionPlace) -> RunDocument:
+    try:
+        return read_run(arrived)
+    except UnreadableReport as error:  # by its name in the result: it lies in a folder that is gone by then
+        said = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
+        raise UnreadableReport(f"what {place.title} sent back is no run: {said}") from error
+
+
+def _keep(
+    arrived: Path, options: ProfileOptions, place: ExecutionPlace, begun: datetime, progress: Progress
+) -> tuple[RunDocument, Path]:
+    """Make a run of what arrived: with this side's commit, judged by this side's targets, with its reports."""
+    document = _read_arrived(arrived, place)
+    here = Workload(options.command, document.name, str(Path.cwd()))
+    with defer_interrupts():
+        document = replace(document, revision=read_revision(here), place=place.title)
+        folder = create_run_folder(options.output, document.name, document.backend, begun)
+        for path in list(arrived.iterdir()):
+            replace_into(path, folder / path.name)
+        write_run(folder, document)
+        if options.targets is not None:
+            document = judge_document(document, targets_for(document.backend, options.targets, document.name))
+        folder = Path(short_path(without_links(folder)))
+        if (why := write_reports(document, folder)) is not None:
+            progress.note(why)
+        chown_to_sudo_user(folder)
+    return document, folder
+
+
+# ------------------------------------------------------------ one piece of work at a place
+
+_T = TypeVar("_T")
+_CALLS = {"begin": (str, str), "tick": (float,), "move": (str,), "end": (str,), "note": (str,)}
+_LIKE_OURS = re.compile(r"\s*(?:error|fix)\b", re.IGNORECASE)  # how our own last words begin
+_ROOM = 1000  # characters of a line of progress
+
+
+@dataclass(frozen=True)
+class Errand:
+    """One piece of work for a place. `function` of `at_place` gets `data`; `work` is laid out there before."""
+
+    function: str
+    data: Json
+    work: Tree | None
+    name: str
+    sending: Sending
+    parts: Collection[str] = ()  # the names that what comes back may have
+
+
+def try_places(
+    places: Sequence[ExecutionPlace],
+    ask: Callable[[ExecutionPlace], _T],
+    locally: Callable[[], _T],
+    progress: Progress,
+) -> _T:
+    """What the first place gives that can. Raises what the last one raised."""
+    lost = False
+    for place, others in zip(places, range(len(places) - 1, -1, -1), strict=True):
+        try:
+            return locally() if place.is_local else ask(place)
+        except (PlaceUnreachable, PlaceLost) as fault:
+            if not others or (lost and isinstance(fault, PlaceLost)):
+                raise
+            lost = lost or isinstance(fault, PlaceLost)
+            progress.end("lost" if isinstance(fault, PlaceLost) else "not reached")
+            progress.note(f"{fault.message}; the next place is tried")
+    raise UsageError("--on names no place", "--on ssh:HOST")
+
+
+def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None) -> Json:
+    """Carry out the errand; files that come back go into `arrived`, those of a fault, too. The result."""
+    with TemporaryFolder("place") as folder, contextlib.ExitStack() as ends:
+        connection = Connection(place, Path(folder, "log"), errand.sending.python)
+        ends.callback(connection.close)
+        files = None
+        if arrived is not None:
+            files = ReceivedFiles(arrived, errand.parts, place.title)
+            ends.callback(files.close)
+        progress.begin("connect", place.title)
+        connection.open(progress)
+        version = ".".join(map(str, connection.hello.version))
+        progress.end(f"{place.title}: Python {version}")
+        connection.start(
+            f"profkit.profiling.at_place:{errand.function}",
+            errand.data,
+            work=errand.work,
+            name=errand.name,
+            env=errand.sending.env,
+            progress=progress,
+        )
+        try:
+            value = _listen(connection, files, progress)
+        except (PlaceLost, UnreadableReport):
+            raise
+        except ProfkitError:
+            if files is not None:
+                files.finish()
+            raise
+        if files is not None:
+            files.finish()
+        return value
+
+
+def _listen(connection: Connection, files: ReceivedFiles | None, progress: Progress) -> Json:
+    """The result, and until then progress and the files that come."""
+    title = connection.place.title
+    for event in connection.events():
+        if event["event"] == "progress":
+            _show(event, title, progress)
+        elif event["event"] == "data" and files is not None:
+            files.take(event)
+        elif event["event"] == "result":
+            if connection.ended_because:
+                progress.note(connection.ended_because)
+            value: Json = event.get("value")
+            return value
+        else:
+            raise PlaceLost(f"{title} said {event['event'][:40]!r}, which was not asked")
+    raise PlaceLost(f"{title} said no result")
+
+
+def _show(event: Mapping[str, Any], title: str, progress: Progress) -> None:
+    """Progress there is progress here; anything else that calls itself so is passed over."""
+    call, words = event.get("call"), event.get("words")
+    kinds = _CALLS.get(call) if isinstance(call, str) else None
+    if kinds is None or not isinstance(words, list) or len(words) != len(kinds):
+        return
+    if not all(
+        is_finite_number(word) if kind is float else isinstance(word, str)
+        for word, kind in zip(words, kinds, strict=True)
+    ):
+        return
+    shown = (
+        f"{title}: {word[:_ROOM]}" if isinstance(word, str) and _LIKE_OURS.match(word) else word
+        for word in words
+    )
+    getattr(progress, str(call))(*(word[:_ROOM] if isinstance(word, str) else word for word in shown))

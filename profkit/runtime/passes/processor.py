@@ -1,0 +1,129 @@
+"""Whether a process waited for a processor while a sample was taken: then its time is that of a busy machine.
+
+Linux counts for each thread how long it could have run and did not, and how often it then ran
+(/proc/self/task/*/schedstat); other systems only how often the process was put aside (getrusage).
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from time import perf_counter
+from types import TracebackType
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+MOST_WAITING = 0.05  # of a sample's time; below that the median of many samples sees to it
+# A thread that was woken gets even an idle processor only after some time: such waits are the program's own.
+WAKING_NS = 50_000
+SWITCH_SECONDS = 1e-3  # what being put aside once takes at least, where nobody tells how long it was
+_Waits = dict[int, tuple[int, int]]  # thread -> nanoseconds waited, times that it got a processor
+
+
+class ProcessorWatch:
+    """Looked at before and after a sample, outside of what is timed. That takes 10 µs, and 2 µs for each thread."""
+
+    def __init__(self, pid: int | None = None) -> None:
+        """Of the process `pid`, or of this one."""
+        self._tasks = f"/proc/{pid or 'self'}/task"
+        self._own = pid is None
+        self._files: dict[int, int] = {}  # thread -> its open file
+        self._before: _Waits = {}
+        self._switches = 0
+
+    def __enter__(self) -> ProcessorWatch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in self._files.values():
+            os.close(file)
+        self._files.clear()
+
+    def begin(self) -> None:
+        """A sample begins."""
+        self._before = self._read_waits()
+        self._switches = _involuntary_switches()
+
+    def waited(self, seconds: float) -> bool:
+        """Whether more than MOST_WAITING of the sample, which took `seconds`, was spent waiting by one thread."""
+        return self.longest_wait() > MOST_WAITING * seconds
+
+    def longest_wait(self, only: int | None = None) -> float:
+        """Seconds of the sample in which one thread could have run and did not; 0 of another process, where untold.
+
+        `only`: of this thread alone. A process that is stopped and goes on wakes all of its threads, to no purpose.
+        """
+        after = self._read_waits()
+        if only is not None:
+            after = {thread: waits for thread, waits in after.items() if thread == only}
+        if not after:
+            return SWITCH_SECONDS * (_involuntary_switches() - self._switches) if self._own else 0.0
+        longest = 0
+        for thread, (waited, times) in after.items():
+            waited_before, times_before = self._before.get(thread, (0, 0))
+            longest = max(longest, waited - waited_before - WAKING_NS * (times - times_before))
+        return longest * 1e-9
+
+    def _read_waits(self) -> _Waits:
+        """What the system counts for each thread; nothing where it does not count."""
+        try:
+            threads = {int(name) for name in os.listdir(self._tasks)}
+        except OSError:
+            return {}
+        for thread in self._files.keys() - threads:
+            os.close(self._files.pop(thread))
+        waits: _Waits = {}
+        for thread in threads:
+            with suppress(
+                OSError, ValueError, IndexError
+            ):  # it has ended by now, or this kernel does not count
+                if thread not in self._files:
+                    self._files[thread] = os.open(f"{self._tasks}/{thread}/schedstat", os.O_RDONLY)
+                fields = os.pread(self._files[thread], 96, 0).split()
+                waits[thread] = int(fields[1]), int(fields[2])
+        return waits
+
+
+def _involuntary_switches() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource is not None else 0
+
+
+# ------------------------------------------------------------ how fast it is
+
+STEPS = 4000  # of the loop: about 0.1 ms at 3 GHz
+PAUSE = 0.02  # seconds between two of them: about 1 % of the time
+MOST = 2048  # kept; beyond, every second one is dropped and the pause doubled
+
+
+class ReferenceLoop:
+    """The seconds of all turns so far of one fixed piece of arithmetic, timed now and then between samples.
+
+    A shared machine changes its speed under a program: another guest on the same core, a lower clock. Nothing tells a
+    guest so, but a loop that is always the same takes longer then, too. What two runs differ by may be that.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._pause, self._due = PAUSE, 0.0
+
+    def run_if_due(self) -> None:
+        """One turn, if the last one is long enough ago."""
+        if perf_counter() >= self._due:
+            self.run()
+
+    def run(self) -> None:
+        """One turn, now."""
+        begin, total = perf_counter(), 0
+        for step in range(STEPS):
+            total += step
+        end = perf_counter()
+        self.seconds.append(end - begin)
+        if len(self.seconds) > MOST:
+            del self.seconds[1::2]
+            self._pause *= 2
+        self._due = end + self._pause

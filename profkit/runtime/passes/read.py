@@ -1,0 +1,237 @@
+"""Reads what passes left: regions and benchmarks of the workload's processes, and allocations, which may be a leak."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from profkit.core import statistics
+from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import read_bounded_text
+from profkit.core.types import (
+    AllocationLine,
+    Allocations,
+    MemoryGrowth,
+    PassPlan,
+    SampleSet,
+    SteadyLine,
+    Timing,
+    TritonWork,
+)
+from profkit.runtime.passes import timing
+from profkit.runtime.region.record import MOST_BYTES, RegionRecord, RegionTimes, decode_record
+
+MOST_RECORDS = 8  # of one step, for what the ranks of a node have in common
+
+
+def read_record(path: Path) -> RegionRecord:
+    """One process's record. Raises UnreadableReport, with the file's name and what is wrong with it."""
+    try:
+        text = read_bounded_text(path, MOST_BYTES)
+    except OSError as error:
+        raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UnreadableReport(f"{path.name} is not a region record: it is not text") from error
+    return decode_record(text, path.name)
+
+
+def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
+    """Several processes' records, in the order given."""
+    return tuple(read_record(path) for path in paths)
+
+
+def read_triton(plan: PassPlan) -> tuple[TritonWork, ...]:
+    """What Triton did in the processes of a pass that was carried out, as far as their records can be read."""
+    works = (record.triton for record in _find_records(plan))
+    return tuple(work for work in works if work is not None)[:MOST_RECORDS]
+
+
+def read_packages(plan: PassPlan) -> dict[str, str]:
+    """Versions of what the processes of a pass had loaded, as far as their records can be read."""
+    packages: dict[str, str] = {}
+    for record in _find_records(plan):
+        packages |= record.packages
+    return packages
+
+
+def _find_records(plan: PassPlan) -> Iterator[RegionRecord]:
+    for step in plan.steps:
+        if step.directive is not None:
+            prefix = Path(step.directive.record)
+            for path in sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.*.json"))[:MOST_RECORDS]:
+                with suppress(UnreadableReport):
+                    yield read_record(path)
+
+
+def region_timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
+    """The timing pass's samples by name, one SampleSet per process.
+
+    A name that one process benchmarks again is numbered: `mlp`, `mlp (2)`. Benchmarks come first and win over a region
+    of the same name. Of a region, each entry is a sample; entries from before it settled are its warm-up.
+    """
+    records = tuple(records)
+    timings: dict[str, Timing] = {}
+    for record in records:
+        counts: dict[str, int] = {}
+        for benchmark in record.benchmarks:
+            if benchmark.sample_set.seconds:
+                # one process may benchmark two things under one name: they are not two processes of one thing
+                counts[benchmark.name] = number = counts.get(benchmark.name, 0) + 1
+                name = benchmark.name if number == 1 else f"{benchmark.name} ({number})"
+                known = timings.get(name) or Timing(
+                    name, "benchmark", (), record.precision, benchmark.flops, benchmark.bytes
+                )
+                timings[name] = replace(known, processes=(*known.processes, benchmark.sample_set))
+    for record in records:
+        for region in record.regions:
+            known = timings.get(region.name) or Timing(region.name, "region", (), record.precision)
+            if known.kind == "region" and region.seconds:
+                timings[region.name] = replace(
+                    known, processes=(*known.processes, _sample_set(region, record))
+                )
+    return tuple(timings.values())
+
+
+def _sample_set(region: RegionTimes, record: RegionRecord) -> SampleSet:
+    assessment = timing.assess_samples(region.seconds, record.precision)
+    return SampleSet(
+        seconds=region.seconds[assessment.warmup :],
+        warmup=region.seconds[: assessment.warmup],
+        warm=assessment.warm and len(region.seconds) > 1,
+        precise=assessment.precise,
+        pid=record.pid,
+        spent=sum(region.seconds) * region.every,
+        reference_loop=record.reference_loop,
+    )
+
+
+# ------------------------------------------------------------ allocations
+
+SCHEMA = "profkit.tracemalloc/1"
+MOST_RESULT_BYTES = 64 * 1024 * 1024
+LEAST_POINTS = 8  # below, Kendall's interval spans nearly all slopes
+MOST_POINTS = 200  # the slope takes time in the square of these
+LEAST_LOOKS = 4
+LAST_LOOK = 0.4  # of the run's time
+LEAST_GROWTH = 1 << 20  # bytes
+LEAST_LEAK = 8.0  # bytes per iteration: one pointer; nothing that is kept per iteration is smaller
+
+
+def read_tracemalloc(path: Path) -> Allocations:
+    """What the pass found. Raises UnreadableReport where the file is not one of its own or is damaged."""
+    try:
+        data = json.loads(read_bounded_text(path, MOST_RESULT_BYTES))
+    except OSError as error:
+        raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReport(f"{path.name} is not a tracemalloc result: {error}") from error
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        raise UnreadableReport(f"{path.name} is not a tracemalloc result: it does not say {SCHEMA}")
+    try:
+        return _parse_allocations(data)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise UnreadableReport(f"{path.name} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _parse_allocations(data: dict[str, Any]) -> Allocations:
+    region = data["region"]
+    points = tuple((_check_size(x), _check_size(y)) for x, y in data["points"])
+    between = data["growth_iterations"]
+    return Allocations(
+        peak=_check_size(data["peak"]),
+        end=_check_size(data["end"]),
+        start=_check_size(region["start"]) if region else None,
+        region_peak=_check_size(region["peak"]) if region else None,
+        entries=_check_size(data["entries"]),
+        growth=judge_growth(points),
+        top=tuple(_parse_line(entry) for entry in data["top"]),
+        growing=tuple(_parse_line(entry) for entry in data["growth"]),
+        growth_between=(int(between[0]), int(between[1])) if between else None,
+        python=str(data["python"]),
+        notes=tuple(str(note) for note in data["notes"]),
+        points=points,
+        steady=find_steady_lines(data.get("looks", []), float(data.get("watched_seconds", 0.0))),
+    )
+
+
+def find_steady_lines(looks: Sequence[dict[str, Any]], seconds: float) -> tuple[SteadyLine, ...]:
+    """The lines that grew from each look to the next, the most growth first.
+
+    What was allocated while the program started does not grow later on. So the looks must be at least 4, spread over
+    the run; the growth at least 1 MiB, and a quarter of it in the later half of the looks.
+    """
+    if len(looks) < LEAST_LOOKS or float(looks[-1]["seconds"]) < LAST_LOOK * seconds:
+        return ()
+    sizes: dict[tuple[str, int], list[int]] = {}
+    blocks: dict[tuple[str, int], int] = {}
+    for number, look in enumerate(looks):
+        for entry in map(_parse_line, look["lines"]):
+            known = sizes.setdefault((entry.file, entry.line), [0] * len(looks))
+            known[number] = entry.size
+            blocks[entry.file, entry.line] = entry.count
+    steady = [
+        SteadyLine(
+            file,
+            line,
+            held[0],
+            held[-1],
+            blocks[file, line],
+            len(looks),
+            looks[0]["seconds"],
+            looks[-1]["seconds"],
+        )
+        for (file, line), held in sizes.items()
+        if all(after > before for before, after in itertools.pairwise(held))
+        and held[-1] - held[0] >= LEAST_GROWTH
+        and held[-1] - held[len(held) // 2] >= (held[-1] - held[0]) / 4
+    ]
+    return tuple(sorted(steady, key=lambda line: line.first - line.last))
+
+
+def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
+    """What (iteration, bytes held after it) says of leaks.
+
+    The first tenth, at least two iterations, is left out: caches fill there. A leak is a Theil-Sen slope
+    whose whole 95 % interval is above 8 bytes per iteration.
+    """
+    if not points:
+        return MemoryGrowth(
+            None, None, None, 0, None, "no region was marked: there are no iterations to compare"
+        )
+    settled = list(points[max(2, len(points) // 10) :])
+    if len(settled) < LEAST_POINTS:
+        needed = LEAST_POINTS + 2
+        return MemoryGrowth(
+            None, None, None, len(settled), None, f"{len(points)} iterations are too few: {needed} are needed"
+        )
+    stride = -(-len(settled) // MOST_POINTS)
+    thin = settled[::stride]
+    slope = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin])
+    if slope is None or slope.low is None:
+        return MemoryGrowth(None, None, None, len(settled), None, "the iterations are not numbered apart")
+    leak = slope.low > LEAST_LEAK
+    words = "keeps growing" if leak else "does not grow with its iterations"
+    return MemoryGrowth(
+        slope.value,
+        slope.low,
+        slope.high,
+        settled[-1][0] - settled[0][0] + 1,
+        leak,
+        f"what is held after a collection {words}",
+    )
+
+
+def _parse_line(entry: dict[str, Any]) -> AllocationLine:
+    return AllocationLine(str(entry["file"]), int(entry["line"]), int(entry["size"]), int(entry["count"]))
+
+
+def _check_size(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} where a size belongs")
+    return value
