@@ -322,7 +322,7 @@ def test_what_is_too_much_or_no_plain_file_is_refused(
         take(tmp_path, sent(("a", bytes(1 << 20))))
     monkeypatch.setattr("profkit.execution.places.files.MOST_BYTES_BACK", 1000)
     with pytest.raises(UnreadableReport, match="come back"):
-        take(tmp_path, sent(("b", bytes(2000))))
+        take(tmp_path, sent(("b", os.urandom(2000))))
 
 
 def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.cli_runner import Said, profkit
@@ -170,14 +171,15 @@ def test_a_machine_without_python_says_so_with_the_line_that_names_one(tmp_path:
     for name, program in (("sh", "/bin/sh"), ("python3", sys.executable)):
         (tmp_path / "bin" / name).symlink_to(program)
     (tmp_path / "bench.py").write_text("print(1)")
-    on = ("--on", f"prefix:env -i PATH={tmp_path / 'bin'} HOME={tmp_path}", "--on-python", sys.executable)
+    there = f"env -i PATH={tmp_path / 'bin'} HOME={tmp_path} PYTHONPATH={Path(psutil.__file__).parents[1]}"
+    on = ("--on", f"prefix:{there}")
     run = ("--send", "bench.py", "--backend", "cpu", "--passes", "timing", "--", "python", "bench.py")
-    done = profkit("profile", *on[:2], *run, cwd=tmp_path)
+    done = profkit("profile", *on, *run, cwd=tmp_path)
     assert done.code == 2
     assert "error: prefix:env: there is no python on PATH" in done.err
     assert "fix: --on-python " in done.err
     (tmp_path / "bin" / "python3").unlink()
-    done = profkit("profile", *on[:2], *run, cwd=tmp_path)
+    done = profkit("profile", *on, *run, cwd=tmp_path)
     assert done.code == 3
     assert "error: prefix:env has no Python 3.10 or newer (there is no python3)" in done.err
     assert "fix: install one there, or name it: --on-python" in done.err
