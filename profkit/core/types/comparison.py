@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.insights import Insight
 from profkit.core.types.readings import RUN, Direction, Scope
+from profkit.core.types.run import Insight
 
 # How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
 # new segment; `should`: it is shown beside the verdict; `observed`: it says whether the samples can be believed.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core.types.evaluation import Speedup
-from profkit.core.types.insights import Insight
+from profkit.core.types.run import Insight
 
 # What became of an attempt: the worst status of its tests, or why there was nothing to test.
 AttemptStatus = Literal[
