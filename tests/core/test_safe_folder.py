@@ -6,8 +6,6 @@ The tests that hand over, and those with a second user, need root; the others sh
 from __future__ import annotations
 
 import contextlib
-import errno
-import functools
 import os
 import signal
 import time
@@ -28,7 +26,6 @@ from profkit.core.files.safe_folder import (
     ensure_folder,
     make_parents,
     opened,
-    private_place,
     remember,
     replace_into,
     without_links,
@@ -194,7 +191,8 @@ def test_what_is_brought_replaces_nothing_and_leaves_nothing(
     for name in ("free", "taken", "dangling"):
         target = tmp_path / "there" / name
         target.parent.mkdir(exist_ok=True)
-        with private_place(target) as place:
+        with arriving(target.parent) as private:
+            place = private / name
             if kind == "file":
                 place.write_text("mine")
             else:
@@ -210,33 +208,6 @@ def test_what_is_brought_replaces_nothing_and_leaves_nothing(
     free = tmp_path / "there" / "free"
     assert (free if kind == "file" else free / "inner").read_text() == "mine"
     assert sorted(os.listdir(victim)) == ["artifacts", "logs", "run.json"]
-
-
-@pytest.mark.skipif(
-    not Path("/proc/self/fd").is_dir(), reason="the stand-in for a second file system is for Linux"
-)
-def test_what_is_brought_from_another_file_system_is_whole(
-    tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "there").mkdir()
-    moves = {name: getattr(os, name) for name in ("rename", "replace")}
-
-    def move(name: str, source: object, target: object) -> None:
-        if not str(source).startswith("/proc/"):  # not inside of the open folder
-            raise OSError(errno.EXDEV, "another file system")
-        moves[name](source, target)
-
-    for name in moves:
-        monkeypatch.setattr(os, name, functools.partial(move, name))
-    (tmp_path / "file").write_text("mine")
-    (victim / "link").symlink_to("run.json")
-    bring(tmp_path / "file", tmp_path / "there" / "file")
-    bring(victim, tmp_path / "there" / "folder")
-    assert (tmp_path / "there" / "file").read_text() == "mine"
-    brought = tmp_path / "there" / "folder"
-    assert sorted(os.listdir(brought)) == ["artifacts", "link", "logs", "run.json"]
-    assert (brought / "link").is_symlink()
-    assert sorted(os.listdir(tmp_path / "there")) == ["file", "folder"]
 
 
 def _refuse(*_: object, **__: object) -> None:
@@ -354,22 +325,6 @@ class TestAsRoot:
         (tmp_path / "b").symlink_to("a")
         with pytest.raises(OSError, match="Too many levels"), opened(tmp_path / "a"):
             pass
-
-    def test_what_is_made_where_a_stranger_may_put_links_is_made_elsewhere_first(
-        self, tmp_path: Path, victim: Path
-    ) -> None:
-        base = tmp_path / "base"
-        base.mkdir()
-        with private_place(base / "copy") as place:
-            assert place.parent.parent == base
-        os.chown(base, STRANGER, STRANGER)
-        with private_place(base / "copy") as place:
-            assert not place.is_relative_to(base)
-            assert place.parent.stat().st_mode & 0o777 == 0o700
-            place.mkdir()
-            (place / "link").symlink_to(victim)
-            bring(place, base / "copy")
-        assert (base / "copy" / "link").is_symlink()
 
     def test_a_second_user_who_swaps_the_folder_again_and_again_gets_nothing(
         self, tmp_path: Path, victim: Path

@@ -1,16 +1,12 @@
-"""SQLite files that others may have written: what is code in them, and that nothing keeps Ctrl-C away."""
+"""SQLite files that others may have written: what is code in them."""
 
 from __future__ import annotations
 
-import signal
 import sqlite3
-import time
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
-from profkit.core.files import sqlite as sqlite_files
 from profkit.core.files.sqlite import code_in, connect, plain_tables
 from tests.conftest import ROOT
 
@@ -57,41 +53,6 @@ def test_tables_and_their_indexes_are_no_code(tmp_path: Path) -> None:
     assert plain_tables(connection) == {"plain"}
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM plain")
-    connection.close()
-
-
-@pytest.mark.parametrize(
-    "query",
-    ["SELECT * FROM endless", "SELECT 1 UNION ALL SELECT * FROM endless"],
-    ids=["first step", "second step"],
-)
-def test_ctrl_c_ends_a_statement_that_counts_for_ever(tmp_path: Path, query: str) -> None:
-    connection = connect(_made(tmp_path / "f.sqlite", ENDLESS), "mode=rw")
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
-    since = time.monotonic()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            list(connection.execute(query))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert time.monotonic() - since < 5
-    assert connection.execute("SELECT 7").fetchone() == (7,)  # it goes on
-    connection.close()
-
-
-def test_a_statement_that_counts_for_ever_ends_at_its_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_files, "STATEMENT_SECONDS", 0.05)
-    connection = connect(_made(tmp_path / "f.sqlite", ENDLESS), "mode=ro&immutable=1")
-    with pytest.raises(sqlite3.OperationalError, match="took more than"):
-        connection.execute("SELECT * FROM endless").fetchone()
     connection.close()
 
 

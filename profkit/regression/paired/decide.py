@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil, e, exp, isfinite, log, sqrt
 from typing import Literal, Protocol, cast
 
-from profkit.core.inference import Interval, course_of, decide
-from profkit.core.inference.tails import student_quantile
+from profkit.core.inference import Interval, course_of, decide, student_quantile
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Sample, Scope
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from profkit.core.inference.ratio import BETWEEN
+from profkit.core.inference import BETWEEN
 from profkit.core.types import RunDocument, SampleSet, Timing
 from profkit.regression.compare import compare
 from profkit.regression.compare.metrics import DEVICE_SIGMA, STEADY_DEVICE_SIGMA, between_processes
