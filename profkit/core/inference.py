@@ -19,10 +19,6 @@ from profkit.core.statistics import (
 )
 from profkit.core.types import ChangeWord, Course, Direction
 
-# ---------------------------------------------------------------- what a change is called
-#
-# Nothing else decides. That no difference was found is never taken for sameness.
-
 
 class Interval(NamedTuple):
     """Of a ratio or a difference: its middle, and where it may begin and end."""
@@ -74,8 +70,6 @@ def ratio_of_values(before: float, after: float) -> float | None:
     ratio = after / before
     return ratio if ratio < inf else None
 
-
-# ---------------------------------------------------------------- by ranks
 
 # Up to here all arrangements are counted. Beyond, the normal approximation gives too large a p far out, which is the
 # safe side: at 80 values by 1 % at 0.04, by 11 % at 0.003, by 64 % at 3e-5.
@@ -254,8 +248,8 @@ def coverage_of_selected(selected: int, looked_at: int, q: float = 0.05) -> floa
 Groups = Sequence[Sequence[float]]  # the samples of each process, in the order in which they were taken
 
 # Standard deviation (relative) of what one process takes from that of the next, where only one was run and so nothing
-# tells. It rests on little (docs/measurements.md): layouts of code and memory are known to move a time by more (Mytkowicz
-# and others, "Producing wrong data without doing anything obviously wrong!", 2009). Several processes tell.
+# tells. It rests on little (docs/measurements.md): layouts of code and memory are known to move a time by more
+# (Mytkowicz and others, 2009). Several processes tell.
 BETWEEN = 0.02
 MANY = 30  # samples of one process from which those that follow each other still tell something: see `_following`
 RANKED = 6  # processes on each side from which ranks decide: fewer cannot reach 99 %, and Student's t is used
@@ -377,7 +371,7 @@ def _error_of_dependent_samples(values: Sequence[float]) -> tuple[float, float] 
     Half the width of an interval is Student's t by as many degrees of freedom as samples are independent, less one,
     and nowhere more than from the smallest to the largest sample: a process that was seen long enough to wander about
     its median has passed it. By simulation (AR(1), 125 samples) that misses in up to 5 % with a memory of 0.95 to 0.97,
-    and in a quarter of series that wander as slowly as they are long (0.99). None below 30 samples, and where they show no noise.
+    and in a quarter of series that wander as slowly as they are long (0.99). None below 30 samples, and without noise.
     """
     if len(values) < MANY:
         return None

@@ -238,12 +238,13 @@ class Connection:
 
     def _send_file(self, file: IO[bytes], progress: Progress) -> None:
         size, begun = file.tell(), time.monotonic()
-        if size:
+        if size > PIECE:
             progress.begin("send", f"{size / 1e6:.1f} MB to {self.place.title}")
-            file.seek(0)
-            while piece := file.read(PIECE):
-                self._send_bytes(piece)
-                progress.tick(time.monotonic() - begun)
+        file.seek(0)
+        while piece := file.read(PIECE):
+            self._send_bytes(piece)
+            progress.tick(time.monotonic() - begun)
+        if size > PIECE:
             progress.end(f"{time.monotonic() - begun:.1f} s")
 
     def _read(self, timeout: float) -> dict[str, Any]:
