@@ -11,7 +11,7 @@ from profkit.core.types import Attempt, CaseResult, SweepDocument, TestResult
 from profkit.execution.journal import Journal, open_journal
 from profkit.generation import journal as generations
 from profkit.generation.request import GenerationRequest
-from profkit.kernels.evaluation import journal as evaluations
+from profkit.kernels.evaluation import request as evaluations
 from profkit.kernels.evaluation.request import EvaluationRequest
 from profkit.kernels.sweep import journal as sweeps
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions

@@ -197,9 +197,16 @@ def evaluate(
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
     from profkit.generation.clients.keys import without_secrets
-    from profkit.kernels.evaluation.journal import read_document, read_request, require_code
-    from profkit.kernels.evaluation.request import CODE_FILE, EvaluationOptions, PairOptions, make_request
-    from profkit.kernels.evaluation.sources.registry import make_source_request
+    from profkit.kernels.evaluation.request import (
+        CODE_FILE,
+        EvaluationOptions,
+        PairOptions,
+        make_request,
+        read_document,
+        read_request,
+        require_code,
+    )
+    from profkit.kernels.evaluation.sources.source import make_source_request
     from profkit.runtime.passes.secrets import mask_command
 
     if context.info_name == "run":
@@ -311,7 +318,7 @@ def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
 
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
-    from profkit.kernels.evaluation.recording import record_operations
+    from profkit.kernels.evaluation.suites.notation import record_operations
     from profkit.runtime.passes.secrets import mask_command
 
     if plan:
@@ -341,7 +348,7 @@ def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, d
 
 def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool) -> None:
     from profkit.cli.progress import progress_for
-    from profkit.kernels.evaluation.plan import plan_evaluation, plan_text
+    from profkit.kernels.evaluation.run import plan_evaluation, plan_text
 
     plan = plan_evaluation(request, progress_for(quiet=quiet))
     if format is OutputFormat.json:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from profkit.core.formatting import plural
-from profkit.kernels.evaluation.sources.source import LoadError
-from profkit.kernels.evaluation.sources.text import SUFFIX, FileText, parse_text, with_imports
+from profkit.kernels.evaluation.sources.text import SUFFIX, FileText, LoadError, parse_text, with_imports
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 # Models that think aloud mark it so; what they try there is no answer.
@@ -116,7 +115,7 @@ def _checked(code: str, function: str, file: str, remark: str = "") -> FoundCode
     except LoadError as error:
         return FoundCode(code, f"{error}.", "load-error", remark)
     if parsed.kernel_of(_stem(function)) is None:
-        there = ", ".join(f"`{name}`" for name in sorted(parsed.signatures)) or "no function"
+        there = ", ".join(f"`{name}`" for name in sorted(parsed.functions)) or "no function"
         return FoundCode(
             code, f"The file does not define `{function}`; it defines {there}.", "load-error", remark
         )

@@ -21,15 +21,14 @@ from profkit.execution.journal import open_journal
 from profkit.execution.pool import WorkerPool
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.devices import device_names
-from profkit.kernels.evaluation.journal import FORMAT, header_of, make_document
-from profkit.kernels.evaluation.judging.judge_process import (
+from profkit.kernels.evaluation.request import FORMAT, EvaluationRequest, header_of, make_document, was_asked
+from profkit.kernels.evaluation.run import (
     check_judge,
     judge_command,
     plain_settings,
     seconds_of_a_test,
     test_result,
 )
-from profkit.kernels.evaluation.request import EvaluationRequest, was_asked
 from profkit.kernels.evaluation.sources.source import SourceRequest
 
 LOOK_SECONDS = 0.2

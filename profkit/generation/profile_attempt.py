@@ -15,8 +15,8 @@ from profkit.core.process import run
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import RunDocument, TestResult
-from profkit.kernels.evaluation.journal import read_document, read_request
 from profkit.kernels.evaluation.outputs import write_results
+from profkit.kernels.evaluation.request import read_document, read_request
 from profkit.profiling.drill_down import profile_tests
 
 SLOWEST = (("slowest", 1),)

@@ -28,7 +28,7 @@ from profkit.generation.request import GenerationRequest
 from profkit.hardware.gpu import read_gpus
 from profkit.hardware.machine import read_machine
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line
-from profkit.kernels.evaluation.judging.judge_process import check_tests
+from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import OperationDescription, encode_name
 from profkit.kernels.evaluation.sources.text import SUFFIX
 from profkit.kernels.generation_document import FILE, generation_text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import zlib
 from collections.abc import Callable, Sequence
@@ -103,7 +104,7 @@ def read_attempts(path: Path, depth: int) -> None:
 def read_cases(path: Path, depth: int) -> None:
     """As `evaluate --resume` begins, and its document."""
     from profkit.execution.journal import open_journal
-    from profkit.kernels.evaluation import journal as journals
+    from profkit.kernels.evaluation import request as journals
 
     journals.read_request(path)
     journals.read_document(path)
@@ -188,8 +189,8 @@ def read_bisection(path: Path, depth: int) -> None:
 
 
 def read_traces(path: Path, depth: int) -> None:
-    """The calls of a trace that `evaluate` takes, and now and then the table of them."""
-    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_table, write_trace
+    """The calls of a trace that `evaluate` takes, and now and then the same compressed."""
+    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_trace
     from profkit.kernels.evaluation.suites.notation import read_traces as read
 
     calls = read(path)
@@ -199,15 +200,13 @@ def read_traces(path: Path, depth: int) -> None:
         except NotationError:
             continue
     if depth > READ:
-        write_trace(calls)
-        path.write_bytes(write_table(calls, ()))
+        path.write_bytes(gzip.compress(write_trace(calls).encode()))
         read(path)
 
 
 def read_kernel_file(path: Path, depth: int) -> None:
     """What is read of a file with kernels before it is run in a process of its own."""
-    from profkit.kernels.evaluation.sources.source import LoadError
-    from profkit.kernels.evaluation.sources.text import read_text
+    from profkit.kernels.evaluation.sources.text import LoadError, read_text
 
     try:
         read_text(path).implementations()

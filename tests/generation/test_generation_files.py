@@ -162,16 +162,17 @@ def test_an_evaluation_takes_the_kept_kernel_and_not_the_one_that_chance_made_fa
     folder = with_kernels(tmp_path / "run", every_way())
     choice = choose_file(folder / "relu")
     assert choice.file.name == "relu_attempt_3.py"  # attempt 4 measured 1.67 x, which is not surely faster
-    assert choice.reason == "relu_kernel_gen_summary.json says that it is correct and kept"
+    assert choice.reason == "relu_kernel_gen_summary.json says that it is correct"
     choice = choose_file(folder / "_softmax")
     assert choice.file.name == "_softmax_attempt_5.py"
-    assert choice.reason.endswith("and _softmax_kernel_gen_summary.json says that none is correct")
+    assert choice.reason.startswith("the highest number of ")
 
 
 @pytest.mark.torch
 def test_the_other_files_of_a_generation_do_not_disturb_an_evaluation(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
+    from profkit.kernels.evaluation.sources.files import open_source
+    from profkit.kernels.evaluation.sources.source import make_source_request
 
     folder = with_kernels(tmp_path / "run", every_way())
     source = open_source(make_source_request("directory", folder))
@@ -184,8 +185,9 @@ def test_the_other_files_of_a_generation_do_not_disturb_an_evaluation(tmp_path: 
 @pytest.mark.torch
 def test_an_operation_of_which_no_kernel_was_made_is_not_passed_over_in_silence(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
-    from profkit.kernels.evaluation.sources.source import LoadError
+    from profkit.kernels.evaluation.sources.files import open_source
+    from profkit.kernels.evaluation.sources.source import make_source_request
+    from profkit.kernels.evaluation.sources.text import LoadError
 
     none = operation("abs.default", failed(1, "no-code", tests=0))
     document = generation(none, operation("relu.default", correct(1, 1.5)))

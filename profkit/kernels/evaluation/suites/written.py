@@ -1,12 +1,19 @@
-"""A handful of ordinary operations: is the whole chain from a kernel to its result in order?"""
+"""Suites whose calls are written down: a handful of ordinary operations, and traces of real programs.
+
+`smoke`: is the whole chain from a kernel to its result in order? Out of traces: every call, and how often it is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from profkit.core.errors import UsageError
 from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.suites.notation import SHORT_DTYPES
+from profkit.kernels.evaluation.suites.notation import DTYPES, SHORT_DTYPES, TracedCall, read_traces
 from profkit.kernels.evaluation.suites.suite import (
     Arguments,
     Selection,
@@ -17,7 +24,7 @@ from profkit.kernels.evaluation.suites.suite import (
 )
 from profkit.kernels.evaluation.suites.values import make_values
 
-DTYPES = ("float32", "bfloat16", "float16", "float64")
+_OF_SMOKE = ("float32", "bfloat16", "float16", "float64")
 # X stands for the dtype. Small calls are for correctness alone; what has 1024 in it is timed, too. "~" after the
 # arguments: with NaN, infinities and a negative zero among the values.
 _CALLS: dict[str, tuple[str, ...]] = {
@@ -128,8 +135,8 @@ class Smoke:
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
         """Its tests, operation by operation. Raises UsageError for an operation or a dtype that it has not."""
         check_names(selection.operations, _CALLS, self.name)
-        dtype = selection.dtype or DTYPES[0]
-        check_dtype(dtype, DTYPES, self.name)
+        dtype = selection.dtype or _OF_SMOKE[0]
+        check_dtype(dtype, _OF_SMOKE, self.name)
         for operation, calls in _CALLS.items():
             if not matches(selection.operations, operation):
                 continue
@@ -149,3 +156,91 @@ class Smoke:
         """The arguments of a test of this suite, with values by the seed."""
         special = isinstance(test.source, dict) and bool(test.source.get("special"))
         return make_values(test.operation, test.arguments, seed, device=self.device, special=special)
+
+
+# ---------------------------------------------------------------- traces
+
+TABLE = Path(__file__).with_name("data") / "torchbench.txt.gz"
+_FLOATS = ("f16", "bf16", "f32", "f64")
+_COMPLEX = {"f16": "c32", "f32": "c64", "f64": "c128"}
+_DTYPE = re.compile(r"\b(?:" + "|".join(sorted(DTYPES, key=len, reverse=True)) + r")\b")
+_LONG_DTYPE = re.compile(r"\b(?:torch|th)\.(" + "|".join(SHORT_DTYPES) + r")\b")
+
+
+@dataclass(frozen=True)
+class TraceSuite:
+    """The calls of a trace file, or of a folder of them: most often called first.
+
+    With a dtype in the selection, the floating dtype that most of the calls have becomes that one; others stay: a
+    program of mixed precision has tensors of both.
+    """
+
+    name: str
+    path: Path
+    device: str = "cpu"
+
+    def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
+        """Its tests, operation by operation. Raises UsageError where the file or a name is of no use."""
+        calls = read_traces(self.path)
+        check_names(selection.operations, (call.operation for call in calls), self.name)
+        if selection.dtype:
+            check_dtype(selection.dtype, (DTYPES[short] for short in _FLOATS), self.name)
+            calls = _with_dtype(calls, SHORT_DTYPES[selection.dtype])
+        wanted = [call for call in calls if matches(selection.operations, call.operation)]
+        return self._in_order(wanted)
+
+    def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
+        """Arguments as traced, values by the seed. Raises Skip where they cannot be made."""
+        return make_values(test.operation, test.arguments, seed, device=self.device)
+
+    def _in_order(self, calls: Iterable[TracedCall]) -> Iterator[EvaluationTest]:
+        groups: dict[str, list[TracedCall]] = {}
+        for call in calls:
+            groups.setdefault(call.operation, []).append(call)
+        for _, group in sorted(
+            groups.items(), key=lambda item: (-sum(call.count for call in item[1]), item[0])
+        ):
+            for call in sorted(group, key=lambda call: (-call.count, call.arguments)):
+                dtype, text = _main_dtype(call.arguments), call.arguments
+                yield make_test(self.name, call.operation, dtype, text, None, calls=call.count)
+
+
+def _main_dtype(text: str) -> str:
+    """That of the first tensor of floating-point numbers, else of the first tensor."""
+    found = _DTYPE.findall(text)
+    first = next((short for short in found if short in _FLOATS), found[0] if found else "")
+    return DTYPES.get(first, "")
+
+
+def _with_dtype(calls: list[TracedCall], wanted: str) -> list[TracedCall]:
+    counts = Counter[str]()
+    for call in calls:
+        floats = {short for short in _DTYPE.findall(call.arguments) if short in _FLOATS}
+        counts.update(dict.fromkeys(floats, call.count))
+    if not counts:
+        return calls
+    ((usual, _),) = counts.most_common(1)
+    change = {usual: wanted}
+    if usual in _COMPLEX and wanted in _COMPLEX:
+        change[_COMPLEX[usual]] = _COMPLEX[wanted]
+    changed = Counter[tuple[str, str]]()
+    for call in calls:
+        text = _DTYPE.sub(lambda match: change.get(match[0], match[0]), _shortened(call.arguments))
+        changed[call.operation, text] += call.count
+    return [TracedCall(operation, count, text) for (operation, text), count in changed.items()]
+
+
+def _shortened(text: str) -> str:
+    return _LONG_DTYPE.sub(lambda match: SHORT_DTYPES[match[1]], text)
+
+
+def torchbench(path: Path | None = None) -> TraceSuite:
+    """Training steps of 155 models, of tritonbench's traces; `path`: the text files themselves, or others like them."""
+    return TraceSuite("torchbench", path or TABLE)
+
+
+def traced(path: Path | None = None) -> TraceSuite:
+    """What a program of the user called, by the file that `record_operations` wrote. Raises UsageError without one."""
+    if path is None:
+        raise UsageError("the suite traced needs a trace", "profkit evaluate --trace -- python train.py")
+    return TraceSuite("traced", path)
