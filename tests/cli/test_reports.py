@@ -88,65 +88,6 @@ def test_a_file_that_is_no_report_is_refused_in_one_sentence(
     assert says is None or says in said.err
 
 
-@pytest.mark.parametrize("name", ["absent", ".", "a\nb"])
-def test_what_is_not_a_file_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
-    said = profkit("check", name, cwd=tmp_path)
-    assert said.code == 2
-    assert "Traceback" not in said.err
-
-
-def test_an_error_text_of_perf_is_told_with_the_line_that_fixes_it(fixtures: Path, tmp_path: Path) -> None:
-    path = fixtures / "perf" / "vm-without-pmu-perf6.1" / "error.paranoid2-nobody-a.txt"
-    said = profkit("summarize", path, cwd=tmp_path)
-    assert said.code == 2
-    assert "perf_event_paranoid" in said.err
-
-
-XDEBUG = """version: 1
-creator: xdebug 3.0.2 (PHP 7.4.14)
-cmd: /var/www/html/index.php
-positions: line
-events: Time_(10ns) Memory_(bytes)
-
-fl=(1) file1.php
-fn=(1) main
-16 20 15000
-"""
-
-
-def test_a_callgrind_file_of_another_tool_shows_what_that_tool_counted(tmp_path: Path) -> None:
-    (tmp_path / "cachegrind.out.1").write_text(XDEBUG)
-    said = profkit("summarize", "--format", "json", "cachegrind.out.1", cwd=tmp_path)
-    assert said.code == 0
-    profile = said.json()["profiles"][0]
-    assert (profile["unit"], profile["total"]) == ("Time_(10ns)", 20)
-    assert said.json()["verdicts"] == []
-
-
-SHAPES = [
-    # an old perf: a header, no time, spaces behind the event
-    "# ========\n# captured on: Mon Jan 1 2018\n# ========\n#\n"
-    "java  3245 cpu-clock: \n\t  7f1e21 spin (/lib/libjvm.so)\n\n",
-    # a text that went through an editor: no tab before a frame
-    "java 19983 cycles:\nffffffff8103d0ca write_msr ([kernel.kallsyms])\nffffffff810275f1 spin (/lib/libjvm.so)\n\n",
-]
-
-
-@pytest.mark.parametrize("text", SHAPES)
-def test_a_perf_script_text_of_any_age_is_told_and_counted(tmp_path: Path, text: str) -> None:
-    (tmp_path / "some.txt").write_text(text)
-    said = profkit("summarize", "--format", "json", "some.txt", cwd=tmp_path)
-    assert said.code == 0, said.err
-    assert [p["total"] for p in said.json()["profiles"] if p["title"].endswith(" by function")] == [1]
-
-
-def test_several_reports_are_one_json_document(fixtures: Path, tmp_path: Path) -> None:
-    paths = [fixtures / "perf" / "intel-spr-and-hybrid" / f"spr.stat.{kind}" for kind in ("csv", "json")]
-    document = profkit("summarize", "--format", "json", *paths, cwd=tmp_path).json()
-    assert document["schema"] == "profkit.runs/1"
-    assert [run["name"] for run in document["runs"]] == ["spr.stat.csv", "spr.stat.json"]
-
-
 def test_check_fails_with_1_where_a_target_fails_and_with_5_where_strict_meets_an_unknown(
     tmp_path: Path,
 ) -> None:

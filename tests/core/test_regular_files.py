@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import stat
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,29 +136,3 @@ def test_no_more_than_the_bound_is_read_however_large_the_file_is(tmp_path: Path
     assert read_bounded(small, 5) == b"12345"
     with pytest.raises(OSError, match="larger"):
         read_bounded(small, 4)
-
-
-def test_a_small_file_asks_for_little_memory_however_large_the_bound_is(tmp_path: Path) -> None:
-    (tmp_path / "small").write_bytes(b"abc")
-    tracemalloc.start()
-    try:
-        assert read_start(tmp_path / "small", 1 << 30) == b"abc"
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20
-    finally:
-        tracemalloc.stop()
-
-
-def test_text_is_read_as_asked(tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_bytes("a\nä".encode() + b"\xff")
-    assert read_bounded_text(path, errors="replace") == "a\nä\ufffd"
-    with pytest.raises(UnicodeDecodeError):
-        read_bounded_text(path)
-    with open_regular_text(path, errors="replace") as file:
-        assert file.readlines() == ["a\n", "ä\ufffd"]
-
-
-def test_a_copy_is_the_file(tmp_path: Path) -> None:
-    (tmp_path / "source").write_bytes(b"x" * 3_000_000)
-    copy_regular(tmp_path / "source", tmp_path / "copy")
-    assert (tmp_path / "copy").read_bytes() == b"x" * 3_000_000

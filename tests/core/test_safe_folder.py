@@ -107,15 +107,6 @@ def test_a_link_in_place_of_a_folder_inside_of_a_run_is_not_followed(run: Path, 
     assert (victim / "run.json").read_text() == "theirs"
 
 
-def test_what_is_open_is_written_to_wherever_its_name_leads_by_then(run: Path, victim: Path) -> None:
-    with opened(run) as inside:
-        _swap(run, victim)
-        (inside / "note").write_text("x")
-    if inside != run:  # Linux
-        assert (run.with_name("moved") / "note").exists()
-        assert not (victim / "note").exists()
-
-
 def test_a_link_with_the_name_of_a_temporary_file_is_not_followed(
     tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,21 +115,6 @@ def test_a_link_with_the_name_of_a_temporary_file_is_not_followed(
     with pytest.raises(FileExistsError):
         write_whole(tmp_path / "out", ("x",))
     assert (victim / "run.json").read_text() == "theirs"
-
-
-def test_a_folder_that_was_removed_is_made_again_and_one_that_nobody_made_is_as_it_is(
-    tmp_path: Path, run: Path
-) -> None:
-    for name in ("artifacts", "logs"):
-        (run / name).rmdir()
-    run.rmdir()
-    ensure_folder(run)  # the workload may have removed it
-    run_folder.write_run(run, documents.empty())
-    (tmp_path / "other").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "other")
-    ensure_folder(tmp_path / "link")  # a user's own link is followed
-    write_whole(tmp_path / "link" / "file", ("x",))
-    assert (tmp_path / "other" / "file").read_text() == "x"
 
 
 def test_no_report_is_recorded_through_a_link_to_nothing(tmp_path: Path) -> None:
@@ -173,12 +149,6 @@ def test_a_folder_that_was_there_is_known_again(tmp_path: Path, victim: Path) ->
     with pytest.raises(OSError, match="has taken its place"):
         write_whole(night / "state.json", ("x",))
     assert (victim / "run.json").read_text() == "theirs"
-
-
-def test_a_link_to_nothing_is_no_missing_folder(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError):
-        make_parents(tmp_path / "link" / "inner")
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
