@@ -79,8 +79,7 @@ EXACT_MOST = 80
 def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     """Two-sided p of the Mann-Whitney test: how likely ranks as unequal as these are if a and b are alike.
 
-    Exact for up to 80 values in all, ties included: the distribution of the sum of midranks over all arrangements of
-    the values that were seen, doubled smaller tail. Beyond, the normal approximation with the correction for ties and
+    Exact for up to 80 values in all, ties included; beyond, the normal approximation with the correction for ties and
     for continuity. 1.0 where one side is empty or all values are equal.
     Mann and Whitney, Ann. Math. Stat. 18 (1947) 50; ties after Lehmann, "Nonparametrics", section 1.4.
     """
@@ -117,8 +116,8 @@ def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
 def signed_rank_interval(values: Sequence[float], confidence: float) -> tuple[float, float, float] | None:
     """The middle of differences that lie evenly around it, with the interval that the signed-rank test does not reject.
 
-    Low, middle, high: all of means of two of the values, each with itself, too. It is nearly as narrow as that of a
-    mean, and one value in four may lie anywhere. None where so few cannot reach `confidence`: below 6 at 95 %.
+    Low, middle, high: all of means of two of the values, each with itself, too; one value in four may lie anywhere.
+    None where so few cannot reach `confidence`: below 6 at 95 %.
     Hodges and Lehmann, Ann. Math. Stat. 34 (1963) 598; Wilcoxon, Biometrics Bulletin 1 (1945) 80.
     """
     n = len(values)
@@ -176,8 +175,7 @@ def _double_midranks(values: Sequence[float]) -> list[int]:
 def _rank_sum_counts(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int], ...]:
     """How many choices of `size` of the ranks have which sum.
 
-    A polynomial for each number of ranks chosen, its coefficients side by side in one whole number: so to add a rank
-    is a shift and a sum, which Python does at the speed of memory.
+    A polynomial for each number of ranks chosen, its coefficients side by side in one whole number.
     """
     bits = len(ranks) + 1  # a coefficient is at most 2^n
     chosen = [1] + [0] * size
@@ -322,9 +320,8 @@ class Ratio:
 def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> Ratio | None:
     """The ratio of the medians of the processes' medians; None where nothing can be said of its error.
 
-    With two processes or more on a side their medians show how much processes differ: the error is Welch's, with
-    Satterthwaite's degrees of freedom, and never smaller than what the noise inside of them explains. Where only one
-    side has them, the other is taken to differ as much. With one on each side `between` is assumed, and the noise
+    With two processes or more on a side their medians show how much processes differ (Welch; Satterthwaite), and never
+    less than the noise inside of them explains. Where only one side has them, the other is taken to differ as much. With one on each side `between` is assumed, and the noise
     inside must be known: 6 independent samples or more, or 30 that follow each other. None also where a median is not
     above 0, or where equal readings of a coarse clock show no noise at all.
     """
@@ -415,7 +412,7 @@ def _welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
 
 def _variance(values: Sequence[float]) -> float:
     mean = sum(values) / len(values)
-    return sum((value - mean) ** 2 for value in values) / (len(values) - 1) if len(values) > 1 else 0.0
+    return sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)
 
 
 def _exp(x: float) -> float:
