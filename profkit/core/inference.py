@@ -429,7 +429,6 @@ def _two_sided(distance: float, error: float, freedom: float) -> float:
 # ---------------------------------------------------------------- tails of the normal distribution and of Student's t
 
 _TINY = 1e-300  # stands for 0 in Lentz' continued fraction
-_EXACT = 1e-15
 _MOST_TERMS = 10_000
 
 
@@ -496,6 +495,6 @@ def _fraction(x: float, a: float, b: float) -> float:
             term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         d, c = 1 / ((1 + term * d) or _TINY), (1 + term / c) or _TINY
         result *= d * c
-        if abs(d * c - 1) < _EXACT:
+        if abs(d * c - 1) < 1e-15:
             break
     return result
