@@ -321,9 +321,9 @@ def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> R
     """The ratio of the medians of the processes' medians; None where nothing can be said of its error.
 
     With two processes or more on a side their medians show how much processes differ (Welch; Satterthwaite), and never
-    less than the noise inside of them explains. Where only one side has them, the other is taken to differ as much. With one on each side `between` is assumed, and the noise
-    inside must be known: 6 independent samples or more, or 30 that follow each other. None also where a median is not
-    above 0, or where equal readings of a coarse clock show no noise at all.
+    less than the noise inside of them explains. Where only one side has them, the other is taken to differ as much.
+    With one on each side `between` is assumed, and the noise inside must be known: 6 independent samples or more, or 30
+    that follow each other. None also where a median is not above 0, or where a coarse clock shows no noise at all.
     """
     first, second = _side_in_logarithms(baseline), _side_in_logarithms(candidate)
     if first is None or second is None:
