@@ -29,7 +29,7 @@ VERBS = {
     ),
     "report": (
         "report",
-        "Write what is known of runs or reports as HTML, Markdown, JSON, JUnit, or for a viewer of traces.",
+        "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit.",
     ),
     "nightly": (
         "regression.nightly",
@@ -57,6 +57,7 @@ VERBS = {
         "Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
     ),
 }
+BEFORE_COMMANDS = ("profile", "record")  # their options stand before the workload, whose own are its own
 HIDDEN = {"run": "evaluate"}  # as the guide of BackendBench calls it
 
 
@@ -78,9 +79,17 @@ class _Verbs(TyperGroup):
 @lru_cache
 def load_verb(name: str) -> Any:
     """The command or the group of commands, with its options."""
-    module, _ = VERBS[HIDDEN.get(name, name)]
+    verb = HIDDEN.get(name, name)
+    module = importlib.import_module(f"profkit.cli.{VERBS[verb][0]}")
     alone = typer.Typer()
-    importlib.import_module(f"profkit.cli.{module}").add_to(alone)
+    if hasattr(module, "add_to"):
+        module.add_to(alone)
+    else:
+        settings = {"allow_interspersed_args": False} if verb in BEFORE_COMMANDS else None
+        command = alone.command(
+            name, epilog=module.EXAMPLES, hidden=name in HIDDEN, context_settings=settings
+        )
+        command(getattr(module, verb))
     _join_epilog_lines(alone)
     return typer.main.get_group(alone).commands[name]
 

@@ -26,11 +26,6 @@ Exit codes: 0 all that could be judged passed; 1 a target failed; 5 with --stric
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("check", epilog=EXAMPLES)(check)
-
-
 def check(
     report: Annotated[Path, typer.Argument(help="A report or a run folder.", metavar="REPORT|RUN")],
     targets: TargetsOption = None,

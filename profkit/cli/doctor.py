@@ -37,11 +37,6 @@ answer.
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("doctor", epilog=EXAMPLES)(doctor)
-
-
 def doctor(
     backend: BackendOption = "auto",
     on: OnOption = None,

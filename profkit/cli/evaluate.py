@@ -90,12 +90,6 @@ CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs ag
 WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("evaluate", epilog=EXAMPLES)(evaluate)
-    app.command("run", hidden=True)(evaluate)  # as the guide of BackendBench calls it
-
-
 def evaluate(
     context: typer.Context,
     file: Annotated[

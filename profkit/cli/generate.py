@@ -88,11 +88,6 @@ WITH_RESUME = (
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("generate", epilog=EXAMPLES)(generate)
-
-
 def generate(
     context: typer.Context,
     suite: Annotated[str, option(WHAT, f"Which calls test the kernels: {SUITES}.")] = "smoke",

@@ -49,11 +49,6 @@ class DepthOption(str, Enum):
     full = "full"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("profile", context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)(profile)
-
-
 def profile(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
     backend: BackendOption = "auto",

@@ -40,11 +40,6 @@ class RecordKind(str, Enum):
     cpu = "cpu"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("record", context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)(record)
-
-
 def record(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
     tool: Annotated[

@@ -38,11 +38,6 @@ def _remember(form: ReportFormat) -> ReportFormat:
     return form
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("report", epilog=EXAMPLES)(report)
-
-
 def report(
     reports: Annotated[list[Path], typer.Argument(help="Runs, or reports.", metavar="RUN|REPORT...")],
     format: Annotated[

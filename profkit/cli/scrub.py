@@ -17,11 +17,6 @@ you give it away: names that you chose stay.
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("scrub", epilog=EXAMPLES)(scrub)
-
-
 def scrub(
     report: Annotated[Path, typer.Argument(help="A report or a run's folder.", metavar="REPORT|RUN")],
     output: Annotated[

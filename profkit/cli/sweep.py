@@ -89,11 +89,6 @@ class DeviceName(str, Enum):
     cpu = "cpu"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("sweep", epilog=EXAMPLES)(sweep)
-
-
 def sweep(
     context: typer.Context,
     operations: Annotated[
