@@ -14,6 +14,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -119,14 +120,13 @@ class ProcessTree:
         """How long threads of the tree could run and waited for a processor, as far as it was looked at (Linux)."""
         return sum(self._queued.values())
 
-    def end(self, grace: float = GRACE_SECONDS) -> int:
-        """Ask every member to end, kill what does not; how many (without the child) were still alive.
+    def end(self, grace: float = GRACE_SECONDS) -> None:
+        """Ask every member to end, and kill what does not.
 
         A Ctrl-C meanwhile ends the patience and is raised once nothing is left.
         """
         with defer_interrupts() as hurry:
             alive = self._living_members()
-            left_behind = sum(1 for process in alive if process.pid != self._pid)
             for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3)):
                 if alive and not hurry.is_set():
                     _send_signal(alive, number)
@@ -137,9 +137,11 @@ class ProcessTree:
                 _send_signal(alive, signal.SIGKILL)
                 psutil.wait_procs(alive, timeout=0.1)
                 alive = self._living_members()
+            if sys.platform != "linux":  # nobody adopts there what lost its parent
+                with contextlib.suppress(OSError):
+                    os.killpg(self._pid, signal.SIGKILL)
         if hurry.is_set():
             raise KeyboardInterrupt
-        return left_behind
 
     def kill(self) -> None:
         """Kill the child's session, and what it has started elsewhere, at once."""
