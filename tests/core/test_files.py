@@ -162,6 +162,7 @@ OTHERS = {
     "core/files/safe_folder.py",
     "execution/limits.py",
     "execution/places/boot.py",
+    "execution/places/connection.py",
     "execution/places/files.py",
     "execution/places/ray_shell.py",
     "hardware/macos.py",
