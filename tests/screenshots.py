@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.types import HistorySummary
-from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.sweep.request import read_sweep
 from profkit.profiling.summarize import summarize_report
 from profkit.regression.history import open_history
 from profkit.regression.trends import summarize_history

@@ -165,19 +165,12 @@ def generation_scores(document: GenerationDocument) -> GenerationScores:
 class Spending:
     """What attempts cost. Seconds are sums: several operations at once spend more than passes.
 
-    `requests` were sent to a model, each with its `retries`; answers that were stored are in `stored` and cost
-    nothing. Tokens are None where nobody says, `cost` where no price is known. `estimated`: of some request the
-    tokens are.
+    Tokens are None where nobody says.
     """
 
     attempts: int
-    requests: int
-    retries: int
-    stored: int
     input_tokens: int | None
     output_tokens: int | None
-    estimated: bool
-    cost: float | None
     asking: float
     evaluating: float
     profiling: float
@@ -186,23 +179,17 @@ class Spending:
 def spending_of(attempts: Sequence[Attempt]) -> Spending:
     """What these attempts cost together."""
     calls = [attempt.call for attempt in attempts]
-    asked = [call for call in calls if not call.stored]
     return Spending(
         len(attempts),
-        len(asked),
-        sum(call.retries for call in asked),
-        len(calls) - len(asked),
-        _sum_known([call.input_tokens for call in asked]),
-        _sum_known([call.output_tokens for call in asked]),
-        any(call.estimated for call in asked),
-        _sum_known([call.cost for call in asked]),
-        sum(call.seconds for call in asked),
+        _sum_known([call.input_tokens for call in calls]),
+        _sum_known([call.output_tokens for call in calls]),
+        sum(call.seconds for call in calls),
         sum(attempt.evaluated_seconds for attempt in attempts),
         sum(attempt.profiled_seconds for attempt in attempts),
     )
 
 
-def _sum_known(values: Sequence[_Number | None]) -> _Number | None:
+def _sum_known(values: Sequence[int | None]) -> int | None:
     """Of those that are known; None of none."""
     known = [value for value in values if value is not None]
-    return sum(known[1:], known[0]) if known else None
+    return sum(known) if known else None

@@ -190,7 +190,7 @@ def evaluate(
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
-    from profkit.generation.clients.keys import without_secrets
+    from profkit.generation.keys import without_secrets
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
         EvaluationOptions,
@@ -245,13 +245,13 @@ def evaluate(
                     "kernels are generated here, and without a plan", "profkit generate, then evaluate"
                 )
             from profkit.core.types import GenerationLimits
-            from profkit.generation.clients.registry import ClientOptions
-            from profkit.generation.generate import generate_kernels
+            from profkit.generation.model import ModelOptions
             from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
+            from profkit.generation.run import generate_kernels
 
             new = {"limits": GenerationLimits(max_attempts), "output": kernels or DEFAULT_FOLDER}
             writing = taken(GenerationOptions, {**typed, **new, "profile_depth": ""})
-            to_ask = ClientOptions(provider, model, base_url, key_env, command)
+            to_ask = ModelOptions(provider, model, base_url, key_env, command)
             generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
             backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
         options = taken(EvaluationOptions, typed, timing=PairOptions(budget, precision, floor))

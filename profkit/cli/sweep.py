@@ -72,7 +72,6 @@ WITH_RESUME = (
     "profile",
     "profile_depth",
     "results",
-    "plan",
     "details",
     "format",
     "quiet",
@@ -161,8 +160,7 @@ def sweep(
     typed = {**locals(), "device": device.value, "files": tuple(with_file or ()), "serial": serial_measure}
     from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
-    from profkit.kernels.sweep.journal import read_request
-    from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
+    from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request
 
     choices: tuple[tuple[str, int], ...] = ()
     if profile:  # what profiles is loaded for it alone: no worker starts before
@@ -173,7 +171,7 @@ def sweep(
     _check_results(results, again=again and resume is None)
     if resume is not None:
         typed_beside_resume(context, (*WITH_RESUME, *PLACES), "a sweep")
-        request = read_request(resume, again=again, named=with_file or (), plan=plan, profile=bool(choices))
+        request = read_request(resume, again=again, named=with_file or (), profile=bool(choices))
     else:
         timing = TimingOptions(precision, budget, not warm, threads)
         options = taken(SweepOptions, typed, timing=timing)

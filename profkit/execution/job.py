@@ -63,12 +63,8 @@ class JobOutcome:
 class JobQueue(Protocol):
     """What a pool takes its batches from. The pool calls `take`, `put_back` and `len` from one thread at a time."""
 
-    def take(self, *, loaded: bool) -> Batch | None:
-        """The next batch; None where nothing can be done at the moment, or nothing is left.
-
-        `loaded` is False for a worker that is about to be replaced by its standby worker: it should get no batch that
-        needs what `Handler.load` loads.
-        """
+    def take(self) -> Batch | None:
+        """The next batch; None where nothing can be done at the moment, or nothing is left."""
 
     def put_back(self, batch: Batch) -> None:
         """A batch, or what is left of one, that its worker could not do."""
@@ -102,9 +98,8 @@ class FifoQueue:
         self._open = False
         self._changed.set()
 
-    def take(self, *, loaded: bool) -> Batch | None:
+    def take(self) -> Batch | None:
         """The first one; None where there is none now."""
-        del loaded
         self._changed.clear()
         return self._batches.popleft() if self._batches else None
 

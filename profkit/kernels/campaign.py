@@ -23,7 +23,7 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.execution.client import Worker, WorkerClient
 from profkit.execution.job import JobOutcome, JobQueue
 from profkit.execution.journal import Journal, JournalFormat, open_journal
-from profkit.execution.pool import StandbyWorker, WorkerPool
+from profkit.execution.pool import WorkerPool
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.devices import worker_uuids
 from profkit.kernels.places import PlaceSlots, SlotWork
@@ -103,7 +103,6 @@ class Campaign(Generic[T]):
         timeout: float,
         settings: Mapping[str, object],
         check: Callable[[int, Any, Any], None],
-        standby: Sequence[StandbyWorker] = (),
     ) -> WorkerPool:
         """Workers for the cases: `clients` here, where `gpus` are locked, or those that do `work` `elsewhere`.
 
@@ -124,7 +123,6 @@ class Campaign(Generic[T]):
             settle,
             timeout=timeout,
             settings=settings,
-            standby=standby,
             moves=elsewhere is not None,
             check=check,
             note=self.progress.note,

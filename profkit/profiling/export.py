@@ -100,11 +100,11 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
 
 def read_sweep_in(folder: Path) -> SweepDocument | None:
     """What the journal in `folder` knows; None where there is none. Raises UnreadableReport where it is broken."""
-    from profkit.kernels.sweep.journal import FILE as JOURNAL
+    from profkit.kernels.sweep.request import FILE as JOURNAL
 
     if not (folder / JOURNAL).is_file():
         return None
-    from profkit.kernels.sweep.journal import read_sweep
+    from profkit.kernels.sweep.request import read_sweep
 
     return read_sweep(folder)
 

@@ -18,7 +18,7 @@ from profkit.execution import child, limits
 from profkit.execution.child import ChildProcess
 from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
-from profkit.execution.pool import StandbyWorker, WorkerPool
+from profkit.execution.pool import WorkerPool
 
 
 def has_ended(pid: int) -> bool:
@@ -91,27 +91,8 @@ def test_who_ends_a_worker_is_responsible_and_the_rest_of_its_batch_goes_on() ->
         **dict.fromkeys("fhi", "error"),
         **dict.fromkeys("bjk", "crash"),
     }
-    assert found["l"].value == {"loaded": False, "pid": found["l"].value["pid"], "shared": "shared"}  # type: ignore[index, call-overload]
+    assert found["l"].value == {"pid": found["l"].value["pid"], "shared": "shared"}  # type: ignore[index, call-overload]
     assert found["h"].reason == "RuntimeError: it cannot be prepared"
-
-
-@pytest.mark.parametrize("comes", [True, False])
-def test_a_standby_worker_takes_over_when_it_has_loaded(comes: bool) -> None:
-    command = SLOW if comes else replace(SLOW, python="/bin/false")
-    standby = StandbyWorker(WorkerClient(command))
-
-    class Patient(FifoQueue):
-        """Everything needs what the standby worker loads."""
-
-        def take(self, *, loaded: bool) -> Batch | None:
-            return super().take(loaded=loaded) if loaded else None
-
-    settled: list[JobOutcome] = []
-    pool = WorkerPool([WorkerClient(SLOW)], settled.append, timeout=60.0, standby=[standby])
-    pool.begin()
-    assert pool.open()["first"] is True
-    pool.run(Patient([batch("a"), batch("b")]))
-    assert [outcome.value["loaded"] for outcome in settled] == [comes] * 2  # type: ignore[index, call-overload]
 
 
 def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are_lost() -> None:

@@ -248,14 +248,13 @@ def stack_files() -> tuple[bytes, ...]:
 def attempts() -> tuple[bytes, ...]:
     """The folder of a generation with its journal: two operations, two sessions."""
     from profkit.core.types import GenerationLimits
-    from profkit.generation import journal as journals
-    from profkit.generation.request import GenerationRequest
+    from profkit.generation import request as journals
     from profkit.kernels.evaluation.request import JudgeSettings
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        request = GenerationRequest(
-            JudgeSettings(), folder, "triton", limits=GenerationLimits(), gpus=("0",), command=("generate",)
+        request = journals.GenerationRequest(
+            JudgeSettings(), folder, "triton", limits=GenerationLimits(), command=("generate",)
         )
         model = journals.AskedModel("openai", "m")
         made = {"relu.default": attempts_of("relu.default").attempts}

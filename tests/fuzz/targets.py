@@ -92,11 +92,9 @@ def read_generation(path: Path, depth: int) -> None:
 def read_attempts(path: Path, depth: int) -> None:
     """As `generate --resume`, and its document."""
     from profkit.execution.journal import open_journal
-    from profkit.generation import journal as journals
+    from profkit.generation import request as journals
 
-    journals.read_request(path)
-    journals.read_model(path)
-    journals.read_document(path)
+    journals.read_generation(path)
     if depth > READ:
         open_journal(path, journals.FORMAT, {}).close()
 
@@ -113,16 +111,14 @@ def read_cases(path: Path, depth: int) -> None:
 
 
 def read_sweep(path: Path, depth: int) -> None:
-    """As `profkit report` of a sweep, and `sweep --resume --plan`."""
-    from profkit.kernels.sweep.journal import read_request
-    from profkit.kernels.sweep.journal import read_sweep as read
+    """As `profkit report` of a sweep."""
+    from profkit.kernels.sweep.request import read_sweep as read
     from profkit.profiling.export import ExportOptions, export
 
     read(path)
     for form in ("terminal",) if depth == SHOW else ():
         for _ in export(ExportOptions((path,), form)).pieces:
             pass
-    read_request(path, plan=True)
 
 
 def read_history(path: Path, depth: int) -> None:

@@ -34,9 +34,8 @@ def with_kernels(folder: Path, document: GenerationDocument) -> Path:
             if attempt.evaluation:
                 (folder / attempt.evaluation).mkdir()
                 (folder / attempt.evaluation / "other.py").write_text("1 / 0\n")
-    for name in ("logs", "answers"):
-        (folder / name).mkdir()
-        (folder / name / "1.json").write_text("{}")
+    (folder / "logs").mkdir()
+    (folder / "logs" / "1.json").write_text("{}")
     write_generation(folder, document)
     return folder
 
@@ -110,21 +109,12 @@ def test_the_rows_of_a_summary_are_the_fields_and_name_what_is_kept(tmp_path: Pa
 def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Path) -> None:
     write_generation(tmp_path, every_way())
     summary = (tmp_path / "OVERALL_SUMMARY.txt").read_text()
-    assert "2 of 4 operations have a correct kernel, 1 faster than PyTorch; 14 requests, " in summary
-    assert "14 requests, 30,800 tokens, cost 0.210, 4.1 min." in summary
+    assert "1 faster than PyTorch; 14 attempts, 30,800 tokens, 4.1 min." in summary
     assert "relu.default      attempt 3, relu_attempt_3.py, 1.64 x (1.59-1.69, FASTER)" in summary
-    assert "  2: 2 of 4 (50.0 %), fast_1 0.0 %" in summary
     assert "Note: The machine was busy" in summary
     readme = (tmp_path / "README.md").read_text()
     assert f"profkit generate --resume {tmp_path}" in readme
-    assert "best of several measurements" in readme
     assert f"--suite smoke --dtype float32 --backend directory --kernels {tmp_path}" in readme
-    words = (tmp_path / "relu" / "relu_summary.txt").read_text()
-    assert (
-        "Attempt 3: passed, 6 of 6 tests passed, 1.64 x (1.59-1.69, FASTER) as fast as PyTorch  <- kept"
-        in words
-    )
-    assert "Ended: all 5 attempts made" in words
     metadata = dict(
         line.split(": ", 1) for line in (tmp_path / "mul" / "metadata.txt").read_text().splitlines()
     )
@@ -143,7 +133,6 @@ def test_no_answer_of_a_model_breaks_a_text(tmp_path: Path) -> None:
     """A reason is what a stranger's program printed."""
     reason = "bad \x1b[31m | `x` <b>\n" + "y" * 5000 + "\ud800"
     write_generation(tmp_path, generation(operation("relu.default", failed(1, "crashed", reason))))
-    assert max(map(len, (tmp_path / "relu" / "relu_summary.txt").read_text().splitlines())) < 400
     read_generation(tmp_path)
 
 

@@ -74,24 +74,12 @@ def test_a_screen_of_80_columns_holds_it() -> None:
     assert ["relu.default", "3", "of", "5", "1.64", "x", "(1.59-1.69,", "FASTER)", "attempts"] in lines
 
 
-def test_without_prices_and_without_tokens_it_says_that_they_are_not_known() -> None:
-    unpriced = call(cost=None)
-    document = generation(operation("relu.default", correct(1, 1.5, call=unpriced)))
-    document = replace(document, limits=GenerationLimits(), cost=None)
-    assert "no prices were given, so the cost is not known" in in_one_line(view(document))
-    agent = call(input_tokens=None, output_tokens=None, cost=None)
+def test_tokens_that_nobody_counts_are_not_known() -> None:
+    agent = call(input_tokens=None, output_tokens=None)
     document = generation(operation("relu.default", correct(1, 1.5, call=agent)))
-    document = replace(document, provider="command", limits=GenerationLimits(), cost=None)
-    text = in_one_line(view(document))
-    assert "1 of 1 operation has a correct kernel, 1 faster than PyTorch; 1 request, 4.1 min" in text
+    text = in_one_line(view(replace(document, provider="command", limits=GenerationLimits())))
+    assert "1 of 1 operation has a correct kernel, 1 faster than PyTorch; 1 attempt, 4.1 min" in text
     assert "tokens are not known" in text
-
-
-def test_estimated_tokens_are_told() -> None:
-    document = generation(operation("relu.default", correct(1, 1.5, call=call(estimated=True))))
-    text = on_screen(view(document))
-    assert "about 2,200 tokens" in text
-    assert "some of them estimated by length" in text
 
 
 def test_what_was_not_timed_has_no_speed() -> None:
@@ -139,7 +127,6 @@ def test_what_a_stranger_wrote_is_text_and_no_markup() -> None:
         ("interrupted", GenerationLimits(5), False, ""),
         ("failed", GenerationLimits(5), True, ""),
         ("budget", GenerationLimits(5, tokens=1000), True, " --max-tokens 2000"),
-        ("budget", GenerationLimits(5, cost=1.5), True, " --max-cost 3"),
         ("attempts", GenerationLimits(5), True, " --max-attempts 10"),
     ],
 )

@@ -145,7 +145,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generated]:
     with ModelServer(SCRIPT) as server:
         # In a process of its own: a key in its environment is what a kernel looks for.
         said = generate(
-            *(*options(server), "--max-attempts", "10", "--prices", "3,15", "--format", "json"),
+            *(*options(server), "--max-attempts", "10", "--format", "json"),
             cwd=folder,
             process=True,
         )
@@ -205,12 +205,10 @@ def test_the_key_is_in_no_file_and_no_kernel_can_read_it(generated: Generated) -
     assert KEY not in generated.said.out + generated.said.err
 
 
-def test_tokens_and_cost_are_those_that_the_server_counted(generated: Generated) -> None:
+def test_tokens_are_those_that_the_server_counted(generated: Generated) -> None:
     document = generated.said.json()
     calls = [attempt["call"] for attempt in generated.attempts]
     assert document["input_tokens"] == sum(call["input_tokens"] for call in calls) > 1000
-    cost = (3 * document["input_tokens"] + 15 * document["output_tokens"]) / 1e6
-    assert document["cost"] == pytest.approx(cost)
 
 
 def test_the_prompt_has_the_schema_the_calls_the_device_and_the_name_of_the_function(
@@ -290,9 +288,7 @@ def test_until_correct_ends_at_the_first_correct_kernel_of_an_agent_without_a_pr
     (operation,) = document["operations"]
     (attempt,) = operation["attempts"]
     assert (operation["stopped"], attempt["profile"], attempt["profiled_seconds"]) == ("correct", "", 0.0)
-    assert "Ended: correct\n" in next(tmp_path.rglob("relu_summary.txt")).read_text()
     assert (document["provider"], document["operations"][0]["best"]) == ("command", 1)
-    assert document["cost"] is None
 
 
 def test_without_a_key_nothing_is_made_and_the_fix_is_named(tmp_path: Path) -> None:
@@ -305,12 +301,10 @@ def test_without_a_key_nothing_is_made_and_the_fix_is_named(tmp_path: Path) -> N
 def test_a_server_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
     with ModelServer([]) as server:
         pass
-    words = options(server)
-    place = words.index("--model")
-    said = generate(*words[:place], *words[place + 2 :], cwd=tmp_path)
+    said = generate(*options(server), cwd=tmp_path)
     assert said.code == 3
     assert "--base-url" in said.err
-    assert not (tmp_path / "generated_kernels").exists()
+    assert not (tmp_path / "generated_kernels" / "first").exists()
 
 
 def test_json_says_what_the_journal_holds(generated: Generated) -> None:

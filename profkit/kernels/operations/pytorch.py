@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
-from profkit.kernels.operations.operation import Call, Operation, Problem, Tensor, Unavailable
+from profkit.core.types import GridPoint
+from profkit.kernels.operations.definitions import Call, Operation, Problem, Tensor, Unavailable
 
 COMPILED = "torch.compile"
 
@@ -87,3 +89,60 @@ def check_compiler(device: str) -> None:
             raise Unavailable(
                 "Inductor writes Triton kernels, and Triton is not installed", "pip install triton"
             ) from None
+
+
+class _CompilationDone(BaseException):
+    """It is compiled, and nothing is to be called. No Exception: Dynamo would call that a fault of the compiler."""
+
+
+def compile_ahead(operation: Operation, point: GridPoint, device: Any) -> None:
+    """Fill Inductor's caches on disk, without a call: what another process needs is compiled already.
+
+    It keeps what it compiled by the graph, the inputs' sizes and strides, and its settings. So it is enough to compile
+    the same graph for tensors without contents. `device`: a torch.device, index included. Raises what compiling raises.
+    """
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    shapes = operation.inputs(point, _Shapes(point))
+    with FakeTensorMode():
+        inputs = tuple(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in shapes)
+        leaves, constants = split_inputs(Problem(point, operation, inputs))
+    try:
+        compile_operation(operation, backend=_fill_caches)(*leaves, *constants)
+    except _CompilationDone:
+        return
+
+
+def _fill_caches(graph: Any, inputs: Sequence[Any]) -> Any:
+    """A backend of torch.compile: Inductor, and then the end."""
+    import torch
+    from torch._inductor.compile_fx import compile_fx
+
+    for node in graph.graph.nodes:  # the kind of an input is in the graph's text, and that is in the key
+        if node.op == "placeholder" and node.type is not None:
+            node.type = torch.Tensor
+    graph.recompile()
+    compile_fx(graph, inputs)
+    raise _CompilationDone
+
+
+class _Shapes:
+    """Draws inputs as the sweep does, without contents; but labels are numbers: an operation may look at one."""
+
+    def __init__(self, point: GridPoint) -> None:
+        self._dtype = point.dtype
+
+    def __call__(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
+        """Numbers that are not there."""
+        import torch
+
+        del scale, mean
+        return torch.empty(shape, dtype=getattr(torch, self._dtype), device="meta")
+
+    def labels(self, count: int, classes: int) -> Tensor:
+        """Zeros, on the CPU."""
+        import torch
+
+        del classes
+        return torch.zeros(count, dtype=torch.int64)

@@ -7,9 +7,17 @@ from importlib import import_module
 from typing import TypeAlias, TypeVar
 
 from profkit.core.errors import UsageError
-from profkit.kernels.operations.definitions import CrossEntropy, Gelu, LayerNorm, Mse, Swish
-from profkit.kernels.operations.operation import Call, Operation, Problem
-from profkit.kernels.operations.operation import Unavailable as Unavailable
+from profkit.kernels.operations.definitions import (
+    Call,
+    CrossEntropy,
+    Gelu,
+    LayerNorm,
+    Mse,
+    Operation,
+    Problem,
+    Swish,
+)
+from profkit.kernels.operations.definitions import Unavailable as Unavailable
 
 OPERATIONS: dict[str, Operation] = {
     op.name: op for op in (LayerNorm(), Gelu(), Swish(), Mse(), CrossEntropy())
@@ -120,19 +128,6 @@ def canonical_implementation(name: str) -> str:
     raise UsageError(
         f"there is no implementation called {name!r}", f"--implementations {','.join(implementations())}"
     )
-
-
-def register_names(registrations: Iterable[tuple[str, str]]) -> None:
-    """(operation, name) of what a file of a user's registers elsewhere: here they have a name, and cannot be built.
-
-    Raises UsageError for a name that is taken.
-    """
-    for operation, name in registrations:
-        implementation(operation, name)(_built_elsewhere)
-
-
-def _built_elsewhere(problem: Problem) -> Call:
-    raise Unavailable(f"what does {problem.operation.name} is registered in another process")
 
 
 def unregister(registrations: Iterable[tuple[str, str]]) -> None:

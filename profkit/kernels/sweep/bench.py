@@ -29,7 +29,7 @@ from profkit.kernels.operations.check import (
     reference_result,
     result_tensors,
 )
-from profkit.kernels.operations.operation import Call, Problem, Tensor
+from profkit.kernels.operations.definitions import Call, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call
 from profkit.kernels.sweep.device import TorchState, call_memory, free_memory, wait_for
 from profkit.kernels.sweep.plan import too_large

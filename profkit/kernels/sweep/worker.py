@@ -33,12 +33,6 @@ class MeasuringWorker:
         self._device, self._changed = device, settings.put_back()
         self._bench: Any = None
 
-    def load(self) -> None:
-        """Inductor: ten seconds where Python keeps no bytecode, as in many containers."""
-        from profkit.kernels.operations.pytorch import load_compilers
-
-        load_compilers()
-
     def open(self, settings: dict[str, Any]) -> Json:
         """What the device is, and where this is the first worker what it can do at most."""
         from profkit.kernels.sweep.bench import Bench
@@ -59,7 +53,7 @@ class MeasuringWorker:
 
 
 class CompileWorker:
-    """Compiles what workers will need, and neither calls nor times anything.
+    """Compiles what workers will need by Inductor, and neither calls nor times anything.
 
     The device's context is made at the start, while the workers make theirs, too, and nothing is timed yet.
     """
@@ -73,32 +67,22 @@ class CompileWorker:
         if self._device.type == "cuda":
             torch.empty(1, device=self._device)
 
-    def load(self) -> None:
-        """It is never a standby worker."""
-
     def open(self, settings: dict[str, Any]) -> Json:
-        """Load Inductor where it will be used. The number of torch's threads is in what is compiled for a CPU."""
-        if settings["compiles"]:
-            from profkit.kernels.operations.pytorch import load_compilers
+        """Load Inductor."""
+        from profkit.kernels.operations.pytorch import load_compilers
 
-            load_compilers()
-        if settings["threads"]:
-            import torch
-
-            torch.set_num_threads(settings["threads"])
+        del settings
+        load_compilers()
         return None
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
-        """Compile each implementation at one point. A fault is told by the worker that needs it."""
-        from profkit.kernels.operations.precompile import build_kernels, compile_by_inductor
-        from profkit.kernels.operations.pytorch import COMPILED
+        """Compile at one point. A fault is told by the worker that needs it."""
+        from profkit.kernels.operations.pytorch import compile_ahead
+        from profkit.kernels.operations.registry import OPERATIONS
 
         point = codec.from_plain_data(GridPoint, shared)
         for job in jobs:
             yield JobStarted(job.key)
             with suppress(Exception):
-                if job.key == COMPILED:
-                    compile_by_inductor(point, self._device)
-                else:
-                    build_kernels(job.key, point, self._device)
+                compile_ahead(OPERATIONS[point.operation], point, self._device)
             yield JobFinished(job.key, None)

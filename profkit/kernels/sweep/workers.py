@@ -1,38 +1,42 @@
-"""The processes of a sweep: a worker for each device; where cores are free also standby and compile workers."""
+"""The processes of a sweep, and what they do in which order: a worker for each device, and beside it some that compile.
+
+To compile a shape takes Inductor about a second of one processor, to time it a tenth of that. So on a GPU compile
+workers fill the compiler's caches on disk for the coming points while workers measure others. One that cannot start,
+dies or hangs costs what it would have saved, and nothing else: the worker compiles for itself then.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeAlias
 
-from profkit.core.codec import from_plain_data
-from profkit.core.types import Json, MeasuredCeilings
+from profkit.core.codec import from_plain_data, to_plain_data
+from profkit.core.errors import MachineError
+from profkit.core.types import GridPoint, Json, MeasuredCeilings
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.pool import StandbyWorker
-from profkit.hardware.gpu import read_gpus
+from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
+from profkit.execution.pool import WorkerPool
 from profkit.hardware.machine import available_memory, read_limits
-from profkit.kernels import disk_cache
 from profkit.kernels.devices import device_names
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.places import SlotWork, from_here
 from profkit.kernels.sweep.request import SweepRequest
-from profkit.kernels.sweep.schedule import Precompile, Work, compile_worker_count
 
+Work: TypeAlias = tuple[GridPoint, tuple[str, ...]]  # a point, and the implementations that are left of it
 LOG = "worker.log"
 MEASURES = "profkit.kernels.sweep.worker:MeasuringWorker"
 COMPILES = "profkit.kernels.sweep.worker:CompileWorker"
-CONTEXT_BYTES = 0.65e9  # of the device that a compile worker holds (H200, CUDA 13)
 COMPILE_WORKER_BYTES = 1.5e9  # of the host
-OUR_KERNELS = ("Triton", "CUDA")
-LARGER, LARGEST = (
-    1 << 21,
-    1 << 24,
-)  # elements: some kernels are others from the first on; no more than the second
-SHARE = 8  # one in so many of the device's memory is for the compile workers
+COMPILE_SECONDS = 120.0
+TAIL = 8  # points for each of several workers that come last, the largest of them first
+MOST = 8  # compile workers for each worker: they compile faster then than it measures
+MOST_IN_ALL = 32
+WORTH = 6  # shapes for each compile worker
 
 
 def measuring_workers(request: SweepRequest) -> list[WorkerClient]:
@@ -40,28 +44,12 @@ def measuring_workers(request: SweepRequest) -> list[WorkerClient]:
     return [WorkerClient(command) for command in _commands(request)]
 
 
-def standby_workers(request: SweepRequest, work: Sequence[Work]) -> list[StandbyWorker]:
-    """One for each worker where something is compiled on a GPU; none where cores are few, and none under a tracer."""
-    commands = _commands(request)
-    compiles = any(COMPILED in names for _, names in work)
-    if (
-        request.device != "cuda"
-        or not compiles
-        or available_cores() < 3 * len(commands)
-        or is_traced(os.environ)
-    ):
-        return []
-    return [StandbyWorker(WorkerClient(command)) for command in commands]
-
-
 def compile_workers(request: SweepRequest, work: Sequence[Work]) -> Precompile:
-    """Compile workers for what will be compiled, as many as fit into the memory."""
-    beside, commands = request.device == "cuda", _commands(request)
-    tasks = tasks_of(work, kernels=beside)
-    count = compile_worker_count(
-        len(tasks), len(commands), available_cores(), _most_by_memory(beside), beside=beside
-    )
-    if is_traced(os.environ) or request.device == "mps":  # Metal keeps nothing that another process compiled
+    """Compile workers for what Inductor will compile; none on a CPU, nor under a tracer."""
+    commands = _commands(request)
+    points = [point for point, names in work if COMPILED in names]
+    count = compile_worker_count(len(points), len(commands), available_cores(), available_memory())
+    if request.device != "cuda" or is_traced(os.environ):
         count = 0
     clients = [
         WorkerClient(
@@ -75,7 +63,17 @@ def compile_workers(request: SweepRequest, work: Sequence[Work]) -> Precompile:
         )
         for number in range(count)
     ]
-    return Precompile(clients, tasks, beside=beside, threads=request.timing.threads)
+    return Precompile(clients, points)
+
+
+def compile_worker_count(shapes: int, workers: int, cores: int, memory: int | None) -> int:
+    """How many compile workers pay for so many shapes that will be compiled.
+
+    The workers measure meanwhile, and each keeps two cores to itself, one for its host code and one for the driver and
+    the sweep. `memory`: bytes of the host that are free; None where it is not known.
+    """
+    room = MOST_IN_ALL if memory is None else int(memory / 2 / COMPILE_WORKER_BYTES)
+    return max(0, min(cores - 2 * workers, MOST * workers, MOST_IN_ALL, shapes // WORTH, room))
 
 
 def slot_work(request: SweepRequest) -> SlotWork:
@@ -126,24 +124,6 @@ def _commands(request: SweepRequest) -> list[WorkerCommand]:
     ]
 
 
-def tasks_of(work: Sequence[Work], *, kernels: bool) -> list[Work]:
-    """What compile workers do, in the order of the work: Inductor each shape, and where there are `kernels` of our own
-    those of one small and one larger shape for each width of rows, which others of that width use, too.
-    """
-    tasks: list[Work] = []
-    listed = set()
-    for point, names in work:
-        elements = point.batch * point.sequence * point.dimension
-        group = replace(point, batch=0, sequence=int(elements >= LARGER))
-        own = tuple(name for name in names if name in OUR_KERNELS)
-        if kernels and own and elements <= LARGEST and group not in listed:
-            listed.add(group)
-            tasks.append((point, own))
-        if COMPILED in names:
-            tasks.append((point, (COMPILED,)))
-    return tasks
-
-
 def available_cores() -> int:
     """Processors that this sweep may use: by its affinity and the limit of its container."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -155,41 +135,128 @@ def _device(request: SweepRequest) -> str:
     return "cuda:0" if request.device == "cuda" else request.device
 
 
-def bytecode_environment() -> dict[str, str]:
-    """What lets processes keep torch's bytecode in profkit's own cache, where nobody has it and none may be written.
-
-    So it is in many containers. Each process would compile all of torch's source then: 4 s, and 9 s more for Inductor.
-    """
-    torch, folder = find_spec("torch"), disk_cache.cache_folder()
-    if not sys.dont_write_bytecode or torch is None or torch.origin is None or folder is None:
-        return {}
-    if Path(torch.origin).with_name("__pycache__").is_dir():
-        return {}
-    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder.with_name("bytecode"))}
-
-
 def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
     """For each worker what its environment says of devices, and of where Triton keeps its kernels.
 
     A process in which Inductor has run would keep them in Inductor's folder, and not find what others compiled.
     """
-    variables = bytecode_environment()
     if request.device != "cuda":
-        return [{"CUDA_VISIBLE_DEVICES": "", **variables} for _ in request.gpus or ("",)]
+        return [{"CUDA_VISIBLE_DEVICES": ""} for _ in request.gpus or ("",)]
     home = Path(os.environ.get("TRITON_HOME") or "~").expanduser()
-    variables["TRITON_CACHE_DIR"] = os.environ.get("TRITON_CACHE_DIR") or str(home / ".triton" / "cache")
-    if not request.gpus:
-        return [variables]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [{"CUDA_VISIBLE_DEVICES": name, **variables} for name in device_names(request.gpus, visible)]
+    cache = os.environ.get("TRITON_CACHE_DIR") or str(home / ".triton" / "cache")
+    names = device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    seen: list[dict[str, str]] = [{"CUDA_VISIBLE_DEVICES": name} for name in names] or [{}]
+    return [{"TRITON_CACHE_DIR": cache, **each} for each in seen]
 
 
-def _most_by_memory(device: bool) -> int | None:
-    """How many compile workers fit into the memory; None where it is not known."""
-    free = available_memory()
-    counts = [] if free is None else [int(free / 2 / COMPILE_WORKER_BYTES)]
-    if device:
-        counts += [
-            int(gpu.memory_bytes / SHARE / CONTEXT_BYTES) for gpu in read_gpus()[:1] if gpu.memory_bytes
-        ]
-    return min(counts, default=None)
+# ---------------------------------------------------------------- what they do
+
+
+def batch_of(point: GridPoint, names: Sequence[str]) -> Batch:
+    """Implementations at one point: they share its inputs and its float64 reference."""
+    return Batch(tuple(Job(name) for name in names), to_plain_data(point))
+
+
+class Precompile:
+    """Compile workers, and the points that they still have to compile."""
+
+    def __init__(self, workers: Sequence[WorkerClient], points: Sequence[GridPoint]) -> None:
+        self._left = set(points) if workers else set()
+        self._changed = threading.Event()
+        self._queue = FifoQueue(batch_of(point, (COMPILED,)) for point in points)
+        self._pool = WorkerPool(workers, self._settle, timeout=COMPILE_SECONDS)
+
+    def begin(self) -> None:
+        """Start the compile workers."""
+        if self._left:
+            threading.Thread(target=self._run, name="compile", daemon=True).start()
+
+    def is_ready(self, point: GridPoint) -> bool:
+        """Whether nothing is gained by waiting: the point is compiled, or no compile worker will do it."""
+        return point not in self._left
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a point is settled, at most so long."""
+        self._changed.wait(seconds)
+        self._changed.clear()
+
+    def close(self) -> None:
+        """No compile workers, and nothing to wait for."""
+        self._pool.close()
+
+    def _run(self) -> None:
+        try:
+            self._pool.begin()
+            self._pool.open()
+            self._pool.run(self._queue)
+        except MachineError:
+            pass
+        finally:
+            self._left.clear()
+            self._changed.set()
+
+    def _settle(self, outcome: JobOutcome) -> None:
+        self._left.discard(from_plain_data(GridPoint, outcome.shared))
+        self._changed.set()
+
+
+class PointQueue:
+    """What is left to do: a `JobQueue` with a batch for each point.
+
+    All implementations of a point are measured one after the other, so that a drift of the device's clock or
+    temperature is in none of them alone.
+
+    What Inductor compiles may have to wait until it is compiled; the others of the point go ahead then, and it follows
+    as soon as it can be, before any other point: seconds later, and in the first seconds of a sweep only where
+    compiling keeps up. To wait would leave the device idle, to compile in the worker takes ten times as long.
+    """
+
+    def __init__(self, work: Sequence[Work], workers: int, precompile: Precompile) -> None:
+        self._work, self._precompile = deque(small_last(work, workers)), precompile
+
+    def __len__(self) -> int:
+        return len(self._work)
+
+    def take(self) -> Batch | None:
+        """The next point; of one that is not compiled yet what can be done without."""
+        work = self.next_work(self._precompile.is_ready)
+        return None if work is None else batch_of(*work)
+
+    def next_work(self, is_ready: Callable[[GridPoint], bool]) -> Work | None:
+        """The next thing to do: the first point of which all can be done, else the first of which something can.
+
+        None where all that is left waits for its compiler, or nothing is left.
+        """
+        part: int | None = None
+        for place, (point, names) in enumerate(self._work):
+            if COMPILED not in names or is_ready(point):
+                del self._work[place]
+                return point, names
+            if part is None and len(names) > 1:
+                part = place
+        if part is None:
+            return None
+        point, names = self._work[part]
+        self._work[part] = (point, (COMPILED,))
+        return point, tuple(name for name in names if name != COMPILED)
+
+    def put_back(self, batch: Batch) -> None:
+        """What was taken and not done comes first."""
+        names = tuple(job.key for job in batch.jobs)
+        self._work.appendleft((from_plain_data(GridPoint, batch.shared), names))
+
+    def wait(self, seconds: float) -> None:
+        """All that is left waits for a compiler."""
+        self._precompile.wait(seconds)
+
+    def drain(self) -> Sequence[Batch]:
+        """All that is left."""
+        work, self._work = self._work, deque()
+        return [batch_of(*each) for each in work]
+
+
+def small_last(work: Sequence[Work], workers: int) -> tuple[Work, ...]:
+    """Where workers share the points, the last ones by falling size: none begins a large one when others are done."""
+    count = TAIL * workers if workers > 1 else 0
+    split = max(0, len(work) - count)
+    return (*work[:split], *sorted(work[split:], key=lambda each: -each[0].elements * len(each[1])))

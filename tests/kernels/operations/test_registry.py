@@ -7,7 +7,7 @@ import pytest
 from profkit.core.errors import UsageError
 from profkit.core.types import GridPoint
 from profkit.kernels.operations import registry
-from profkit.kernels.operations.operation import Problem
+from profkit.kernels.operations.definitions import Problem
 from profkit.kernels.operations.registry import (
     OPERATIONS,
     Unavailable,

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -28,8 +27,7 @@ from profkit.kernels.devices import check_device
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.files import register_files
-from profkit.kernels.sweep.journal import read_sweep
-from profkit.kernels.sweep.request import TimingOptions
+from profkit.kernels.sweep.request import TimingOptions, read_sweep
 from profkit.kernels.sweep.run import run_sweep
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -265,19 +263,3 @@ def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_
     document = run_sweep(request, Silent())
     assert document.complete
     assert document.results[: len(kept)] == kept
-
-
-def test_bytecode_of_torch_is_kept_where_nobody_has_it_and_none_may_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    origin = tmp_path / "torch" / "__init__.py"
-    origin.parent.mkdir()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(workers, "find_spec", lambda _: SimpleNamespace(origin=str(origin)))
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert workers.bytecode_environment() == {}  # Python keeps it by itself
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    own = str(tmp_path / "cache" / "profkit" / "bytecode")
-    assert workers.bytecode_environment() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
-    (origin.parent / "__pycache__").mkdir()
-    assert workers.bytecode_environment() == {}

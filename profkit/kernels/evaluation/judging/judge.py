@@ -102,9 +102,6 @@ class Judge:
         self._function: FunctionOperation | None = None
         self._threads = 1
 
-    def load(self) -> None:
-        """There is nothing to load ahead."""
-
     def open(self, settings: dict[str, Any]) -> Json:
         """Start both processes. The first worker lists the tests, and measures what the device can do at most.
 

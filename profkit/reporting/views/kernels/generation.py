@@ -16,7 +16,7 @@ from profkit.analysis.generation import (
     spending_of,
     within_attempts,
 )
-from profkit.core.formatting import format_figures, format_utc_time, joined, plural, shorten
+from profkit.core.formatting import format_utc_time, joined, plural, shorten
 from profkit.core.types import (
     Attempt,
     AttemptStatus,
@@ -303,7 +303,7 @@ def attempt_speed(attempt: Attempt | None) -> str:
 
 
 def _spent(document: GenerationDocument) -> Iterator[Section]:
-    """Tokens, cost and seconds, by operation."""
+    """Tokens and seconds, by operation."""
 
     def count(number: int | None) -> str:
         return "-" if number is None else f"{number:,}"
@@ -313,10 +313,9 @@ def _spent(document: GenerationDocument) -> Iterator[Section]:
 
     columns: tuple[Column[tuple[str, Spending]], ...] = (
         Column("Operation", lambda row: row[0]),
-        Column("Requests", lambda row: count(row[1].requests), "n", hidden_when_empty=False),
+        Column("Attempts", lambda row: count(row[1].attempts), "n", hidden_when_empty=False),
         Column("In", lambda row: count(row[1].input_tokens), "n", hidden_when_empty=False),
         Column("Out", lambda row: count(row[1].output_tokens), "n", hidden_when_empty=False),
-        Column("Cost", lambda row: cost_text(row[1].cost) if row[1].cost else "-", "n"),
         Column("Model", lambda row: duration(row[1].asking), "s", hidden_when_empty=False),
         Column("Evaluation", lambda row: duration(row[1].evaluating), "s", hidden_when_empty=False),
         Column("Profiles", lambda row: duration(row[1].profiling), "s"),
@@ -330,44 +329,22 @@ def _spent(document: GenerationDocument) -> Iterator[Section]:
 
 
 def _whole_spending(document: GenerationDocument) -> Spending:
-    """What all attempts cost; tokens and cost as the document has them, with requests that led to no attempt."""
+    """What all attempts cost; tokens as the document has them."""
     spent = spending_of([attempt for operation in document.operations for attempt in operation.attempts])
     known = document.input_tokens or document.output_tokens
     return replace(
         spent,
         input_tokens=document.input_tokens if known else spent.input_tokens,
         output_tokens=document.output_tokens if known else spent.output_tokens,
-        cost=document.cost if document.cost is not None else spent.cost,
     )
 
 
-def spending_line(spent: Spending) -> str:
-    """`14 requests, 31,000 tokens, cost 0.213`."""
-    parts = [f"{spent.requests:,} {'request' if spent.requests == 1 else 'requests'}"]
-    if spent.input_tokens is not None or spent.output_tokens is not None:
-        tokens = (spent.input_tokens or 0) + (spent.output_tokens or 0)
-        about = "about " if spent.estimated else ""
-        parts.append(f"{about}{tokens:,} {'token' if tokens == 1 else 'tokens'}")
-    parts += [f"cost {cost_text(spent.cost)}"] if spent.cost is not None else []
-    return ", ".join(parts)
-
-
-def cost_text(cost: float) -> str:
-    """A sum of money in the unit of the prices, which nobody told: `0.213`."""
-    return f"{cost:,.2f}" if cost >= 10 else format_figures(cost, 3)
-
-
 def cost_line(document: GenerationDocument) -> str:
-    """Tokens and cost of the whole, or why there is no cost."""
-    whole, prices = _whole_spending(document), document.limits.prices
-    tokens = "tokens are not known"
-    if whole.input_tokens is not None or whole.output_tokens is not None:
-        tokens = f"{whole.input_tokens or 0:,} tokens in, {whole.output_tokens or 0:,} out"
-    tokens += ", some of them estimated by length" if whole.estimated else ""
-    if whole.cost is None:
-        return f"{tokens}; no prices were given, so the cost is not known"
-    at = f" at {prices[0]:g} in and {prices[1]:g} out per million tokens" if prices is not None else ""
-    return f"{tokens}; cost {cost_text(whole.cost)}{at}"
+    """Tokens of the whole."""
+    whole = _whole_spending(document)
+    if whole.input_tokens is None and whole.output_tokens is None:
+        return "tokens are not known"
+    return f"{whole.input_tokens or 0:,} tokens in, {whole.output_tokens or 0:,} out"
 
 
 # ---------------------------------------------------------------- the whole in words
@@ -387,7 +364,7 @@ def asked_model(document: GenerationDocument) -> str:
 
 
 def head_line(document: GenerationDocument, scores: GenerationScores | None = None) -> str:
-    """`3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 requests, 31,000 tokens, 4.1 min`."""
+    """`3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 attempts, 31,000 tokens, 4.1 min`."""
     scores = generation_scores(document) if scores is None else scores
     if not scores.operations:
         return "No operation was to be generated"
@@ -398,8 +375,12 @@ def head_line(document: GenerationDocument, scores: GenerationScores | None = No
         line += f", {scores.words.get('FASTER', 0)} faster than PyTorch"
     elif scores.solved:
         line += ", none was timed"
-    duration = f", {format_duration(document.seconds)}" if document.seconds else ""
-    return f"{line}; {spending_line(_whole_spending(document))}{duration}"
+    spent = _whole_spending(document)
+    line += f"; {plural(spent.attempts, 'attempt')}"
+    if spent.input_tokens is not None or spent.output_tokens is not None:
+        tokens = (spent.input_tokens or 0) + (spent.output_tokens or 0)
+        line += f", {tokens:,} {'token' if tokens == 1 else 'tokens'}"
+    return f"{line}, {format_duration(document.seconds)}" if document.seconds else line
 
 
 def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str:
@@ -420,7 +401,6 @@ def _facts(document: GenerationDocument) -> tuple[tuple[str, Text], ...]:
     limits = document.limits
     allowed = [f"{plural(limits.attempts, 'attempt')} for each operation"]
     allowed += [f"{limits.tokens:,} tokens"] if limits.tokens is not None else []
-    allowed += [f"cost {limits.cost:g}"] if limits.cost is not None else []
     rows: list[tuple[str, Text]] = [
         ("Made", format_utc_time(document.started)),
         ("Model", asked_model(document)),
@@ -471,8 +451,6 @@ def continue_line(document: GenerationDocument, folder: Path | str) -> str | Non
         return line
     if "budget" in ends and limits.tokens is not None:
         return f"{line} --max-tokens {2 * limits.tokens}"
-    if "budget" in ends and limits.cost is not None:
-        return f"{line} --max-cost {2 * limits.cost:g}"
     unsolved = [one for one in document.operations if kept_attempt(one) is None]
     if any(operation.stopped == "attempts" for operation in unsolved):
         return f"{line} --max-attempts {2 * limits.attempts}"

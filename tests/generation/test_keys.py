@@ -9,11 +9,10 @@ import sys
 
 import pytest
 
-from profkit.generation.clients.keys import (
+from profkit.generation.keys import (
     command_keys,
     find_key,
-    hide_all_secrets,
-    hide_keys,
+    hide_secrets,
     http_options,
     is_local,
     learn_address,
@@ -29,7 +28,7 @@ KEY = "sk-proj-AbCdEfGh0123456789ijklmnop-QRSTuvwx"
 def test_a_key_leaves_the_environment_and_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\n")
     monkeypatch.setenv("MY_KEY", "another-key")
-    hide_keys("MY_KEY")
+    hide_secrets("MY_KEY")
     assert not {"ANTHROPIC_API_KEY", "MY_KEY"} & os.environ.keys()
     for _ in range(2):
         key = find_key("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
@@ -53,7 +52,7 @@ def test_a_program_of_the_user_gets_no_secret_but_those_that_are_named(
     }
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
-    hide_all_secrets("AWS_SECRET_ACCESS_KEY,GATEWAY_KEY_FOR_THIS")
+    hide_secrets("AWS_SECRET_ACCESS_KEY,GATEWAY_KEY_FOR_THIS")
     assert not secrets.keys() & os.environ.keys()
     assert {"PATH", "HOME"} <= os.environ.keys()
     named = {name: secrets[name] for name in ("AWS_SECRET_ACCESS_KEY", "GATEWAY_KEY_FOR_THIS")}
@@ -63,7 +62,7 @@ def test_a_program_of_the_user_gets_no_secret_but_those_that_are_named(
 
 def test_what_is_started_afterwards_has_no_key_and_cannot_look_into_this_process() -> None:
     code = (
-        "import ctypes, os, subprocess; from profkit.generation.clients.keys import hide_keys; hide_keys();"
+        "import ctypes, os, subprocess; from profkit.generation.keys import hide_secrets; hide_secrets();"
         "print(subprocess.run(['env'], capture_output=True, text=True).stdout);"
         "print('dumpable', ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
@@ -80,26 +79,20 @@ def test_what_is_started_afterwards_has_no_key_and_cannot_look_into_this_process
     ("text", "cleaned"),
     [
         (f"Bearer {KEY} is wrong", "Bearer [key] is wrong"),
-        ("Incorrect API key provided: sk-proj-*******************uvwx.", "Incorrect API key provided: [key]."),
-        ("key sk-p...uvwx", "key [key]"),
-        ("key ****uvwx of nobody", "key [key] of nobody"),
-        ("key sk-…", "key [key]"),
         (f"begins with {KEY[:14]}", "begins with [key]"),
         (f"holds {KEY[5:20]} and {KEY[-9:]}", "holds [key] and [key]"),
-        ("**bold** text ... and so on", "**bold** text ... and so on"),
-        ("tokens: 12...34", "tokens: 12...34"),
     ],
 )  # fmt: skip
-def test_a_text_is_cleaned_of_a_key_and_of_what_services_echo_of_it(text: str, cleaned: str) -> None:
+def test_a_text_is_cleaned_of_a_key_and_of_long_parts_of_it(text: str, cleaned: str) -> None:
     learn_secret(KEY)
     assert without_keys(text) == cleaned
 
 
 def test_an_address_hides_who_asks() -> None:
-    url = "http://someone:p%40ssw0rd@models.example:8080/v1?token=secret-token"
+    url = "http://someone:p%40ssw0rd@models.example:8080/v1"
     learn_address(url)
     text = without_keys(f"no answer from {url}, with p@ssw0rd")
-    assert not any(part in text for part in ("someone", "p%40ssw0rd", "p@ssw0rd", "secret-token"))
+    assert not any(part in text for part in ("someone", "p%40ssw0rd", "p@ssw0rd"))
     assert server_of(url) == "models.example:8080"
     assert server_of("https://[::1]/v1") == "[::1]"
 
@@ -114,19 +107,13 @@ def test_a_server_on_this_machine_is_reached_past_any_proxy(url: str, local: boo
     assert ("mounts" in http_options(url)) is local
 
 
-def test_what_a_package_logs_is_cleaned(
+def test_what_a_package_would_log_has_headers_in_it_and_is_not_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    before = logging.getLogRecordFactory()
-    try:
-        hide_keys()
-        with caplog.at_level(logging.DEBUG):
-            logging.getLogger("openai._base_client").debug("headers: %s", {"Authorization": f"Bearer {KEY}"})
-            logging.getLogger("somebody").debug("%s and %s", 1, 2)
-    finally:
-        logging.setLogRecordFactory(before)
-    assert caplog.messages == ["headers: {'Authorization': 'Bearer [key]'}", "1 and 2"]
+    monkeypatch.setattr(logging.getLogger("openai"), "level", logging.DEBUG)
+    hide_secrets()
+    logging.getLogger("openai._base_client").debug("headers: %s", {"Authorization": f"Bearer {KEY}"})
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize(

@@ -6,33 +6,32 @@ import json
 import os
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from profkit.core.codec import to_plain_data
-from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.progress import Silent
 from profkit.core.types import GenerationLimits
-from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.execution.journal import open_journal
-from profkit.generation.clients.client import Answer, BudgetSpent, Message
-from profkit.generation.journal import (
+from profkit.generation import run as runs
+from profkit.generation.judging import Judge
+from profkit.generation.loop import ANSWER, LoopTools, OperationLoop
+from profkit.generation.model import Answer, BudgetSpent, Message, Model, ModelOptions
+from profkit.generation.prompt import KernelTask
+from profkit.generation.request import (
     FILE,
     FORMAT,
     AskedModel,
-    read_document,
-    read_request,
+    GenerationOptions,
+    GenerationRequest,
+    read_generation,
 )
-from profkit.generation.judging import JudgedDevices, KernelFile, _JudgedDevice
-from profkit.generation.loop import LoopTools, OperationLoop
-from profkit.generation.prompt import KernelTask
-from profkit.generation.request import GenerationRequest
+from profkit.generation.run import NamedAgain, generate_kernels, resume_generation
 from profkit.kernels.campaign import Campaign
-from profkit.kernels.evaluation.request import JudgeSettings, note_asked
-from tests.evaluation_documents import a_test
+from profkit.kernels.evaluation.request import JudgeSettings
 from tests.generation.documents import failed
 from tests.journals import store_generation
 
@@ -41,10 +40,10 @@ TASK = KernelTask(NAME, "relu_kernel_impl", "pytorch", "aten::relu(Tensor self) 
 Entries = list[dict[str, Any]]
 
 
-class Listener:
+class Listener(Model):
     """A model that hears what it is asked, and gives no answer."""
 
-    provider = model = "made-up"
+    provider = name = "made-up"
 
     def __init__(self) -> None:
         self.heard = ""
@@ -84,11 +83,11 @@ def change(folder: Path, edit: Callable[[Entries], object]) -> None:
 
 def heard(folder: Path) -> str:
     """What the model is asked when the generation goes on."""
-    request, model = read_request(folder), Listener()
+    (request, _, _), model = read_generation(folder), Listener()
     journal = open_journal(folder, FORMAT, {})
     campaign = Campaign(FORMAT, journal, Silent(), "")
     tools = LoopTools(
-        request, model, cast("JudgedDevices", None), campaign, threading.Event(), lambda *_: None, print
+        request, model, cast("Judge", None), campaign, threading.Event(), lambda *_: None, print
     )
     try:
         OperationLoop(TASK, "relu", tools).run()
@@ -113,7 +112,7 @@ def test_a_journal_names_no_file_outside_its_folder(folder: Path, field: str, pa
 def test_a_journal_names_no_folder_outside_its_own(folder: Path, name: str) -> None:
     change(folder, lambda entries: entries[1]["note"].update(folders={NAME: "relu", "add.Tensor": name}))
     with pytest.raises(UnreadableReport, match="is no path below"):
-        read_document(folder)
+        read_generation(folder)[2]
 
 
 @pytest.mark.parametrize("make", [lambda file: file.symlink_to("../../secret.txt"), os.mkfifo])
@@ -137,14 +136,14 @@ def test_no_operation_is_written_through_a_link(folder: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("number", [0, -1, 7, 10**18])
 def test_an_attempt_that_is_not_the_next_one_is_made_again(folder: Path, number: int) -> None:
     change(folder, lambda entries: entries[3]["outcome"].update(number=number))
-    assert [attempt.number for attempt in read_document(folder).operations[0].attempts] == [1]
+    assert [attempt.number for attempt in read_generation(folder)[2].operations[0].attempts] == [1]
     assert "feedback 1" in heard(folder)
 
 
 def test_attempts_behind_a_damaged_line_are_made_again(folder: Path) -> None:
     lines = (folder / FILE).read_text().splitlines(keepends=True)
     (folder / FILE).write_text("".join([*lines[:2], "damaged\n", *lines[3:]]))
-    assert not read_document(folder).operations[0].attempts
+    assert not read_generation(folder)[2].operations[0].attempts
     assert "feedback" not in heard(folder)
 
 
@@ -155,7 +154,6 @@ def test_attempts_behind_a_damaged_line_are_made_again(folder: Path) -> None:
         ("profile_depth", "deeper", "--profile-depth 'deeper' is none of"),
         ("at_once", 0, "--at-once 0 is not from 1 to"),
         ("at_once", 10**9, "--at-once 1000000000 is not from 1 to"),
-        ("gpus", ["x"], "gpus x are no numbers"),
     ],
 )
 def test_settings_that_no_option_takes_are_no_settings(
@@ -163,20 +161,77 @@ def test_settings_that_no_option_takes_are_no_settings(
 ) -> None:
     change(folder, lambda entries: entries[0]["request"].update({field: value}))
     with pytest.raises(ProfkitError, match=f"line 1: {why}"):
-        read_request(folder)
+        read_generation(folder)
 
 
-def test_a_kernel_that_ends_the_judge_of_another_gpu_is_the_one_that_was_asked(tmp_path: Path) -> None:
-    """The pool of each judge has no other: it calls each of them worker 0."""
-    request = SimpleNamespace(folder=tmp_path, gpus=("0", "1"), settings=JudgeSettings(), command=())
-    device = _JudgedDevice(cast("GenerationRequest", request), 1, {}, Silent(), threading.Event())
-    test = a_test(NAME)
-    device.about = {"device": "H200", "versions": {}, "tests": [to_plain_data(test)]}
-    (tmp_path / "logs").mkdir()
-    note_asked(tmp_path / "logs", 1, test.id)
-    job = Job(test.id, to_plain_data(test))
-    device._outcomes.put(JobOutcome(job, JobStatus.crash, None, "it was killed", 0.0, 0))
-    document = device.judge(KernelFile(NAME, tmp_path / "relu.py", "", tmp_path / "relu"))
-    (result,) = document.results
-    assert (result.status, result.slot) == ("lost", 1)
-    assert "while the kernel was tested" in (result.reason or "")
+# ---------------------------------------------------------------- what runs, and who gets a key
+
+
+class Reached(Exception):
+    """The model would be asked now."""
+
+
+@pytest.fixture
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make_model(*_: object) -> None:
+        raise Reached
+
+    monkeypatch.setattr(runs, "make_model", make_model)
+
+
+def folder_with(path: Path, model: AskedModel, **settings: str) -> Path:
+    request = GenerationRequest(replace(JudgeSettings(), **settings), path, "cpp")  # type: ignore[arg-type]
+    store_generation(request, model, {}, {})
+    return path
+
+
+@pytest.mark.usefixtures("no_model")
+@pytest.mark.parametrize(
+    ("model", "named", "fix"),
+    [
+        (AskedModel("command", "x", command="sh steal"), NamedAgain(command="sh steal"), "--command 'sh steal'"),
+        (
+            AskedModel("openai", "m", base_url="http://far.example/v1"),
+            NamedAgain(base_url="http://near.example/v1"),
+            "--base-url http://far.example/v1",
+        ),
+        (AskedModel("openai", "m", key_env="AWS_SECRET"), NamedAgain(key_env="MINE"), "--key-env AWS_SECRET"),
+    ],
+)  # fmt: skip
+def test_what_would_run_or_get_a_key_is_named_again(
+    model: AskedModel, named: NamedAgain, fix: str, tmp_path: Path
+) -> None:
+    folder_with(tmp_path, model)
+    with pytest.raises(UsageError) as refused:
+        resume_generation(tmp_path, {}, NamedAgain(), Silent())
+    assert refused.value.fix == f"profkit generate --resume {tmp_path} {fix}"
+    with pytest.raises(Reached):
+        resume_generation(tmp_path, {}, named, Silent())
+
+
+@pytest.mark.usefixtures("no_model")
+def test_a_file_of_tests_is_named_again_and_a_server_on_this_machine_is_not(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "a", AskedModel("openai", "m"), suite_path="/somewhere/tests.py")
+    with pytest.raises(UsageError, match=r"code that would run here: /somewhere/tests\.py"):
+        resume_generation(folder, {}, NamedAgain(), Silent())
+    near = folder_with(tmp_path / "b", AskedModel("openai", "m", base_url="http://localhost:8000/v1"))
+    with pytest.raises(Reached):
+        resume_generation(near, {}, NamedAgain(), Silent())
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_folder_is_left_where_an_answer_was_paid_for(
+    answered: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run(request: GenerationRequest, *_: object) -> None:
+        if answered:
+            (request.folder / "relu").mkdir()
+            (request.folder / "relu" / f"relu_attempt_1{ANSWER}").write_text("an answer")
+        raise Interrupted(f"interrupted; the attempts are in {request.folder}", "profkit generate --resume")
+
+    monkeypatch.setattr(runs, "run_generation", run)
+    options = GenerationOptions(ops="relu", device="cpu", output=tmp_path, run_id="first")
+    with pytest.raises(Interrupted) as raised:
+        generate_kernels(options, ModelOptions(command="true {prompt}"), ("profkit",), Silent())
+    assert ("--resume" in str(raised.value.fix)) is answered
+    assert (tmp_path / "first").is_dir() is answered

@@ -11,29 +11,18 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.runtime.passes.secrets import is_secret_variable
 
-# What the packages read by themselves, too: a gateway's key may stand in the headers of CUSTOM_HEADERS.
-_VARIABLES = (
-    "OPENAI_API_KEY",
-    "OPENAI_ADMIN_KEY",
-    "OPENAI_CUSTOM_HEADERS",
-    "OPENAI_WEBHOOK_SECRET",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_CUSTOM_HEADERS",
-    "ANTHROPIC_IDENTITY_TOKEN",
-    "ANTHROPIC_WEBHOOK_SIGNING_KEY",
-)
 _OF_MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY")
+# What the packages read by themselves: a gateway's key may stand in it.
+_HEADERS = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")  # which others need, too
 _LIBRARIES = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2")
 _USER = re.compile(r"(\w://)[^/?#\s]*@")
 _QUERY = re.compile(r"(://[^?\s]*)\?\S*")
-SERVERS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}  # without --base-url
 _SHORTEST = 4  # characters: what is shorter is no secret, and stands in many words
 _PART = 8  # characters of a key in a row that are taken out, too
 _GONE = "[key]"
@@ -54,7 +43,6 @@ class _Vault:
         self.lock = threading.Lock()
         self.taken: dict[str, str] = {}
         self.secrets: set[str] = set()
-        self.logs_are_cleaned = False
 
 
 _vault = _Vault()
@@ -68,30 +56,26 @@ def find_key(*variables: str) -> Key | None:
     return None
 
 
-def hide_keys(*variables: str) -> None:
-    """Take all keys, and what these variables hold, out of this process's environment; nobody may look into it.
+def hide_secrets(named: str | None = None) -> None:
+    """Take whatever may be secret, and the variables that are `named` (A,B), out of this process's environment.
 
-    A process on Linux shows the environment that it began with, so others of this user are kept from reading it.
+    So no kernel and no program inherits one. A process on Linux shows the environment that it began with, so others of
+    this user are kept from reading it. What the packages would log has headers in it: they log faults alone.
     """
+    shown_nowhere = (*_OF_MODELS, *_HEADERS, *_names(named))
     with _vault.lock:
-        for variable in (*_VARIABLES, *variables):
-            if value := os.environ.pop(variable, ""):
-                _vault.taken[variable] = value
+        for name, value in [*os.environ.items()]:
+            if name in shown_nowhere or is_secret_variable(name, value):
+                _vault.taken[name] = os.environ.pop(name)
+            if name in shown_nowhere:  # not of all: a value like "true" stands in many texts
                 _learn(value.strip())
                 for line in value.split("\n"):  # headers
                     _learn(line.partition(":")[2].strip())
-    for variable in _PROXIES:
-        learn_address(os.environ.get(variable, "") or os.environ.get(variable.lower(), ""))
-    _clean_logs()
+    for name in _PROXIES:
+        learn_address(os.environ.get(name, "") or os.environ.get(name.lower(), ""))
+    for name in _LIBRARIES:
+        logging.getLogger(name).setLevel(logging.WARNING)
     shield()
-
-
-def hide_all_secrets(named: str | None) -> None:
-    """Take out of the environment whatever may be secret in it, before a program of somebody else starts from it."""
-    hide_keys(*_names(named))
-    with _vault.lock:  # nothing of theirs can come back in a text, and a value like "true" stands in many
-        for name in [name for name, value in os.environ.items() if is_secret_variable(name, value)]:
-            _vault.taken[name] = os.environ.pop(name)
 
 
 def _names(named: str | None) -> tuple[str, ...]:
@@ -105,16 +89,12 @@ def learn_secret(value: str) -> None:
 
 
 def learn_address(url: str) -> None:
-    """From now on no text shows the user, the password, or what is asked for with `?`, of an address."""
-    try:
+    """From now on no text shows the user and the password of an address."""
+    with contextlib.suppress(ValueError):
         parts = urlsplit(url)
-    except ValueError:
-        return
-    values = [parts.username, parts.password, *re.split("[&=]", parts.query)[1::2]]
-    with _vault.lock:
-        for value in filter(None, values):
-            _learn(value)
-            _learn(unquote(value))
+        for value in filter(None, (parts.username, parts.password)):
+            learn_secret(value)
+            learn_secret(unquote(value))
 
 
 def _learn(value: str) -> None:
@@ -129,11 +109,11 @@ def command_keys(named: str | None) -> dict[str, str]:
 
 
 def without_keys(text: str) -> str:
-    """A text without keys: neither whole, nor as services echo them (`sk-12345*******6789`), nor long parts of one."""
+    """A text without keys: neither whole, nor long parts of one."""
     for secret in sorted(_vault.secrets, key=len, reverse=True):
         text = text.replace(secret, _GONE)
         if len(secret) > _PART:
-            text = _without_echoes(_without_parts(text, secret), secret)
+            text = _without_parts(text, secret)
     return text
 
 
@@ -153,41 +133,9 @@ def _without_parts(text: str, secret: str) -> str:
     return "".join([*pieces, text[start:]])
 
 
-def _without_echoes(text: str, secret: str) -> str:
-    """The ends of a key around stars or dots: its first characters, its last ones, or both."""
-
-    def shorten(match: re.Match[str]) -> str:
-        head, tail = match["head"], match["tail"]
-        if not any((head and secret.startswith(head), tail and secret.endswith(tail), _GONE in head + tail)):
-            return match[0]
-        return _GONE
-
-    return re.sub(r"(?P<head>[\w\-[\]]*)(?:\*{2,}|\.{3,}|…)(?P<tail>[\w\-[\]]*)", shorten, text)
-
-
-def _clean_logs() -> None:
-    """What the packages log is cleaned before any handler has it: a user may have turned their logs on."""
-    with _vault.lock:
-        if _vault.logs_are_cleaned:
-            return
-        _vault.logs_are_cleaned = True
-    make = logging.getLogRecordFactory()
-
-    def make_clean(*arguments: object, **fields: object) -> logging.LogRecord:
-        record = make(*arguments, **fields)
-        if record.name.partition(".")[0] in _LIBRARIES:
-            record.msg, record.args, record.exc_info = without_keys(record.getMessage()), (), None
-        return record
-
-    logging.setLogRecordFactory(make_clean)
-
-
 def server_of(url: str) -> str:
-    """Host and port of an address: never a user, a password or what is asked for."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    host = f"[{host}]" if ":" in host else host
-    return f"{host}:{parts.port}" if parts.port is not None else host
+    """Host and port of an address: never a user or a password."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
@@ -210,11 +158,3 @@ def http_options(url: str | None) -> dict[str, Any]:
         host = urlsplit(url).hostname or ""
         options["mounts"] = {f"all://[{host}]" if ":" in host else f"all://{host}": None}
     return options
-
-
-def address_options(url: str | None) -> dict[str, Any]:
-    """How the packages take an address: they put their own paths behind it, so what is asked for stands apart."""
-    if url is None:
-        return {"base_url": None}
-    parts = urlsplit(url)
-    return {"base_url": parts._replace(query="").geturl(), "default_query": dict(parse_qsl(parts.query))}

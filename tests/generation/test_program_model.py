@@ -12,9 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from profkit.generation.clients.client import Cancelled, Message, ModelFailed
-from profkit.generation.clients.command_client import CommandClient
-from profkit.generation.clients.registry import ClientOptions, make_client
+from profkit.generation.choose_model import make_model
+from profkit.generation.model import Cancelled, Message, ModelFailed, ModelOptions, ProgramModel
 
 TALK = [
     Message("system", "Be brief."),
@@ -24,10 +23,10 @@ TALK = [
 ]
 
 
-def agent(code: str, arguments: str = "{prompt} {output}", seconds: float = 60.0) -> CommandClient:
+def agent(code: str, arguments: str = "{prompt} {output}", seconds: float = 60.0) -> ProgramModel:
     """A client of a program in Python, which has its arguments in `a`."""
     code = "import os, sys, subprocess, time; a = sys.argv[1:]; " + code
-    return CommandClient(f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {arguments}", seconds)
+    return ProgramModel(f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {arguments}", seconds)
 
 
 def test_a_program_reads_the_conversation_and_writes_its_answer_to_a_file() -> None:
@@ -38,7 +37,7 @@ def test_a_program_reads_the_conversation_and_writes_its_answer_to_a_file() -> N
         == "# SYSTEM\n\nBE BRIEF.\n\n# USER\n\nWRITE $HOME.\n\n# ASSISTANT\n\nNO.\n\n# USER\n\nDO.\n"
     )
     assert (answer.input_tokens, answer.output_tokens, answer.stop) == (None, None, "end")
-    assert (client.provider, client.model) == ("command", Path(sys.executable).name)
+    assert (client.provider, client.name) == ("command", Path(sys.executable).name)
 
 
 def test_without_an_output_in_the_command_its_standard_output_counts() -> None:
@@ -52,7 +51,7 @@ def test_it_has_the_key_of_a_model_and_no_other_one(monkeypatch: pytest.MonkeyPa
     client = agent(
         "print(os.environ['ANTHROPIC_API_KEY'], os.getcwd(), 'OPENAI_ADMIN_KEY' in os.environ)", "{prompt}"
     )
-    make_client(ClientOptions(command="agent {prompt}"))
+    make_model(ModelOptions(command="agent {prompt}"))
     assert "ANTHROPIC_API_KEY" not in os.environ
     assert client.ask(TALK).text == f"its-own-key-0123456789 {os.getcwd()} False\n"
 
@@ -76,7 +75,7 @@ def test_how_a_program_fails_is_said(code: str, message: str) -> None:
 
 def test_a_program_that_is_not_there_is_a_failure_for_good() -> None:
     with pytest.raises(ModelFailed, match="cannot start no-such-agent") as caught:
-        CommandClient("no-such-agent {prompt}").ask(TALK)
+        ProgramModel("no-such-agent {prompt}").ask(TALK)
     assert caught.value.permanent
 
 
