@@ -42,7 +42,6 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
-    SerialMeasureOption,
     places_of,
     print_result,
     print_view,
@@ -146,7 +145,6 @@ def evaluate(
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
     budget: BudgetOption = 5.0,
     timeout: TimeoutOption = 60.0,
-    serial_measure: SerialMeasureOption = False,
     plan: Annotated[bool, option(HOW, "Say what would be tested, and test nothing.", None, "--plan")] = False,
     resume: Annotated[
         Path | None, option(ON, "Go on with the evaluation in this folder, by its own settings.", "FOLDER")
@@ -186,7 +184,7 @@ def evaluate(
     quiet: QuietOption = False,
 ) -> None:
     """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
-    typed = {**locals(), "compiled": compile, "serial": serial_measure}
+    typed = {**locals(), "compiled": compile}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes

@@ -156,14 +156,6 @@ SendEnvOption = Annotated[
         rich_help_panel=ELSEWHERE,
     ),
 ]
-SerialMeasureOption = Annotated[
-    bool,
-    typer.Option(
-        "--serial-measure",
-        help="For numbers to publish: on each host one worker at a time, whatever GPUs and places there are.",
-        rich_help_panel=ELSEWHERE,
-    ),
-]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
 
 

@@ -29,7 +29,6 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
-    SerialMeasureOption,
     places_of,
     print_result,
     print_view,
@@ -123,7 +122,6 @@ def sweep(
         option(HOW, "On a GPU: leave the L2 as it is between calls; else it is flushed.", None, "--warm"),
     ] = False,
     timeout: TimeoutOption = 300.0,
-    serial_measure: SerialMeasureOption = False,
     plan: Annotated[
         bool,
         option(HOW, "Say what would be measured and what it costs, and measure nothing.", None, "--plan"),
@@ -157,7 +155,7 @@ def sweep(
     quiet: QuietOption = False,
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
-    typed = {**locals(), "device": device.value, "files": tuple(with_file or ()), "serial": serial_measure}
+    typed = {**locals(), "device": device.value, "files": tuple(with_file or ())}
     from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request

@@ -6,7 +6,6 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import Any
 
@@ -36,8 +35,7 @@ class WorkerPool:
     which is what one job may take. `settings` go to `Handler.open`, with `first`: whether this is the first start of
     the first worker. `moves`: a worker may be lost with its machine; a job that was running is done once more by
     another worker, and a second loss is its outcome. `check` gets the number of a slot, what its worker said as it
-    opened, and what the first one said, and may raise MachineError. `note` gets what is worth a line. `host_of` a slot:
-    of slots with one host a single one at a time opens or has a batch.
+    opened, and what the first one said, and may raise MachineError. `note` gets what is worth a line.
     """
 
     def __init__(
@@ -50,12 +48,10 @@ class WorkerPool:
         moves: bool = False,
         check: Callable[[int, Any, Any], None] = lambda *_: None,
         note: Callable[[str], None] = lambda _: None,
-        host_of: Callable[[int], str] | None = None,
     ) -> None:
         self.fault: MachineError | None = None  # why the first slot was lost
         self._settle, self._timeout, self._settings = settle, timeout, dict(settings or {})
         self._workers, self._check, self._note = [*workers], check, note
-        self._host_of, self._turns = host_of, dict[str, threading.Lock]()
         self._moves, self._busy = moves, 0  # how many workers have a batch
         self._lost: set[tuple[str, str]] = set()  # jobs that were running when their worker was lost
         self._queue: JobQueue | None = None
@@ -143,21 +139,13 @@ class WorkerPool:
     def _thread_of(self, slot: int, worker: Worker) -> threading.Thread:
         return threading.Thread(target=self._serve, args=(slot, worker), name=f"worker-{slot}", daemon=True)
 
-    def _turn_of(self, slot: int) -> AbstractContextManager[object]:
-        """Inside the block no other slot of this host works, where that was asked for."""
-        if self._host_of is None:
-            return nullcontext()
-        with self._queueing:
-            return self._turns.setdefault(self._host_of(slot), threading.Lock())
-
     def _serve(self, slot: int, worker: Worker) -> None:
         try:
             self._open_slot(slot, worker)
             self._go.wait()
             while (batch := self._next_batch()) is not None:
                 try:
-                    with self._turn_of(slot):
-                        self._run_batch(slot, worker, batch)
+                    self._run_batch(slot, worker, batch)
                 finally:
                     with self._queueing:
                         self._busy -= 1
@@ -182,8 +170,7 @@ class WorkerPool:
     def _open_slot(self, slot: int, worker: Worker) -> None:
         """Start the worker of a slot; all but the first wait for what the first one says."""
         try:
-            with self._turn_of(slot):
-                about = self._start(worker, first=slot == 0)
+            about = self._start(worker, first=slot == 0)
             if slot == 0:
                 self._about, self._ready = about, True
         finally:

@@ -1,7 +1,7 @@
 """A generation in the files of the field, as BackendBench's generation of kernels leaves them.
 
 For each operation `<op>_kernel_gen_summary.json` and `metadata.txt` in its folder, and for the whole
-`OVERALL_SUMMARY.txt` and `README.md`. The kernels and their feedback lie there already. Keys are the field's; null
+`OVERALL_SUMMARY.txt`. The kernels and their feedback lie there already. Keys are the field's; null
 where there is no number. profkit's own are `kept` (which of several correct kernels an evaluation takes),
 `speedup_low`, `speedup_high` and `speedup_word`.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from profkit.analysis.generation import generation_scores, is_correct, kept_attempt
@@ -21,24 +21,21 @@ from profkit.reporting.views.kernels.cases import speedup_text
 from profkit.reporting.views.kernels.generation import (
     STOPPED,
     asked_model,
-    continue_line,
-    evaluate_line,
     head_line,
 )
 
-OVERALL_SUMMARY, README = "OVERALL_SUMMARY.txt", "README.md"
+OVERALL_SUMMARY = "OVERALL_SUMMARY.txt"
 _UNLOADED: tuple[AttemptStatus, ...] = ("load-error", "no-code", "no-answer")
 
 
-def field_files(document: GenerationDocument, folder: Path) -> Mapping[str, str]:
-    """The text of each file, by its path below the generation's `folder`."""
+def field_files(document: GenerationDocument) -> Mapping[str, str]:
+    """The text of each file, by its path below the generation's folder."""
     files = {}
     for operation in document.operations:
         name = operation.folder
         files[f"{name}/{name}_kernel_gen_summary.json"] = _summary_rows(operation)
         files[f"{name}/metadata.txt"] = _metadata(document, operation)
     files[OVERALL_SUMMARY] = _overall_summary(document)
-    files[README] = _readme(document, folder)
     return files
 
 
@@ -118,22 +115,3 @@ def _overall_summary(document: GenerationDocument) -> str:
         )
     lines += ["", *(f"Note: {note}" for note in document.notes)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _readme(document: GenerationDocument, folder: Path) -> str:
-    """What lies here, and what to do with it."""
-    lines = [
-        f"# Kernels that a model wrote: {document.name}",
-        "",
-        f"{head_line(document)}. `index.html` has all of it to read, `generation.json` for programs. This measures the "
-        "kept kernels anew, with other arguments:",
-        *_block(evaluate_line(document, folder)),
-    ]
-    if (line := continue_line(document, folder)) is not None:
-        lines += ["This goes on with it:", *_block(line)]
-    lines.append("A kernel is a Python file that anybody can run: read it before you use it elsewhere.")
-    return "\n".join(lines) + "\n"
-
-
-def _block(line: str) -> tuple[str, ...]:
-    return "", "```bash", line, "```", ""

@@ -21,7 +21,7 @@ from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import EvaluationDocument, RunDocument, TestResult
 from profkit.execution.client import WorkerClient
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue
 from profkit.execution.journal import open_journal
 from profkit.execution.pool import WorkerPool
 from profkit.generation.request import GenerationRequest
@@ -73,7 +73,7 @@ class Judge:
         self.about: dict[str, Any] = {}
         self._request, self._stop, self._alone = request, threading.Event(), threading.Lock()
         self._logs = request.folder / "logs"
-        self._queue, self._outcomes = FifoQueue(open=True), queue.SimpleQueue[JobOutcome]()
+        self._queue, self._outcomes = JobQueue(open=True), queue.SimpleQueue[JobOutcome]()
         self._pool = WorkerPool(
             [WorkerClient(judge_command(self._logs, {"TMPDIR": scratch}, 0))],
             self._outcomes.put,

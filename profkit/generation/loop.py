@@ -26,9 +26,7 @@ from profkit.core.types import (
     Attempt,
     EvaluationDocument,
     GenerationLimits,
-    Insight,
     ModelCall,
-    RunDocument,
     Speedup,
     StopReason,
     TestResult,
@@ -63,18 +61,6 @@ class LoopTools:
     cancel: threading.Event
     report: Callable[[str, str], None]
     note: Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What is known of a kernel that was tested."""
-
-    document: EvaluationDocument
-    folder: Path
-    seconds: float
-    profiled: TestResult | None = None
-    run: RunDocument | None = None
-    profiled_seconds: float = 0.0
 
 
 class OperationLoop:
@@ -143,71 +129,54 @@ class OperationLoop:
             attempt = replace(attempt, status="repeated", reason=problem)
             kernel = replace(kernel, problem=problem)
         elif not found.fault:
-            folder = self._folder / f"attempt_{number}"
-            judged = self._judge(attempt, KernelFile(operation, file, found.code, folder))
-            attempt = self._with_results(attempt, judged)
-            kernel = _with_profile(replace(kernel, results=judged.document.results), judged)
+            attempt, kernel = self._judge(attempt, kernel, file)
         feedback = self._feedback(attempt, kernel)
         return replace(
             attempt, feedback=self._relative(self._write(f"attempt_{number}_feedback.txt", feedback))
         )
 
-    def _judge(self, attempt: Attempt, kernel: KernelFile) -> _Judged:
+    def _judge(self, attempt: Attempt, kernel: JudgedKernel, file: Path) -> tuple[Attempt, JudgedKernel]:
         """Every test of it, and the profile of the slowest where another attempt may learn from that."""
-        tools = self._tools
-        tools.report(self._task.operation, f"{kernel.file.stem}: waiting for the judge")
+        tools, operation = self._tools, self._task.operation
+        folder = self._folder / f"attempt_{attempt.number}"
+        tools.report(operation, f"{file.stem}: waiting for the judge")
         with tools.judge.alone():
             begin = monotonic()
-            tools.report(self._task.operation, f"{kernel.file.stem}: testing")
-            shutil.rmtree(kernel.folder, ignore_errors=True)  # of an attempt that was cut off
-            document = tools.judge.judge(kernel)
-            write_results(kernel.folder, document)
-            judged = _Judged(document, kernel.folder, monotonic() - begin)
-            if not self._worth_a_profile(attempt, judged):
-                return judged
-            tools.report(self._task.operation, f"{kernel.file.stem}: profiling")
+            tools.report(operation, f"{file.stem}: testing")
+            shutil.rmtree(folder, ignore_errors=True)  # of an attempt that was cut off
+            document = tools.judge.judge(KernelFile(operation, file, kernel.code, folder))
+            write_results(folder, document)
+            tested = monotonic() - begin
+            attempt = replace(
+                _with_results(attempt, document), evaluation=self._relative(folder), evaluated_seconds=tested
+            )
+            kernel = replace(kernel, results=document.results)
+            wanted = tools.request.profile_depth != "none" and attempt.speedup is not None
+            if not wanted or self._reason_to_stop(attempt):
+                return attempt, kernel
+            tools.report(operation, f"{file.stem}: profiling")
             try:
-                profiled, run = profile_attempt(kernel.folder, tools.request.profile_depth, tools.cancel)
+                profiled, run = profile_attempt(folder, tools.request.profile_depth, tools.cancel)
             except NoProfile as why:
-                tools.note(f"no profile of {kernel.file.name}: {why}")
-                return judged
-            seconds = monotonic() - begin - judged.seconds
-        return replace(judged, profiled=profiled, run=run, profiled_seconds=seconds)
-
-    def _worth_a_profile(self, attempt: Attempt, judged: _Judged) -> bool:
-        """Whether it is correct and timed, and another attempt follows that may learn from it."""
-        attempt = self._with_results(attempt, judged)
-        wanted = self._tools.request.profile_depth != "none" and attempt.speedup is not None
-        return wanted and not self._reason_to_stop(attempt)
-
-    def _with_results(self, attempt: Attempt, judged: _Judged) -> Attempt:
-        (operation,) = operation_results(judged.document)
-        failure, mean = operation.first_failure, operation.speedup
-        run = judged.run
-        timed = [result for result in judged.document.results if result.speedup is not None]
-        profile = (
-            "" if judged.profiled is None else f"{self._relative(judged.folder)}/{judged.profiled.profile}"
-        )
-        speedup = None
-        if operation.correct and mean is not None and mean.low is not None and mean.high is not None:
-            pairs = sum(result.speedup.pairs for result in timed if result.speedup is not None)
-            speedup = Speedup(mean.value, mean.low, mean.high, mean.word, pairs)
-        return replace(
+                tools.note(f"no profile of {file.name}: {why}")
+                return attempt, kernel
+            seconds = monotonic() - begin - tested
+        limit = bottleneck_of(run)
+        # Of a kernel on a GPU the GPU's time alone is timed, and no launching.
+        insights = kernel_insights(run) if run.kernels else run.insights
+        attempt = replace(
             attempt,
-            status=operation.status,
-            reason=failure.reason if failure is not None else "",
-            tests=operation.counted,
-            passed=operation.passed,
-            speedup=speedup,
-            timed=tuple(map(_timed_call, timed)),
-            bound_share=share_of_bound(judged.document.results),
-            own_share=operation.own_share,
-            evaluation=self._relative(judged.folder),
-            profile=profile,
-            bottleneck=bottleneck_of(run) if run is not None else None,
-            insights=_insights(run) if run is not None else (),
-            evaluated_seconds=judged.seconds,
-            profiled_seconds=judged.profiled_seconds,
+            profile=f"{attempt.evaluation}/{profiled.profile}",
+            bottleneck=limit,
+            insights=insights,
+            profiled_seconds=seconds,
+        )
+        return attempt, replace(
+            kernel,
+            limit=limit,
+            hottest=hottest_places(run),
+            insights=insights,
+            profiled=profiled.test.arguments,
         )
 
     def _same_as(self, code: str) -> int | None:
@@ -291,23 +260,25 @@ def reason_to_stop(attempts: Sequence[Attempt], until: Until, most: int) -> Stop
     return "attempts" if len(attempts) >= most else ""
 
 
-def _with_profile(kernel: JudgedKernel, judged: _Judged) -> JudgedKernel:
-    if judged.run is None or judged.profiled is None:
-        return kernel
+def _with_results(attempt: Attempt, document: EvaluationDocument) -> Attempt:
+    (operation,) = operation_results(document)
+    failure, mean = operation.first_failure, operation.speedup
+    timed = [result for result in document.results if result.speedup is not None]
+    speedup = None
+    if operation.correct and mean is not None and mean.low is not None and mean.high is not None:
+        pairs = sum(result.speedup.pairs for result in timed if result.speedup is not None)
+        speedup = Speedup(mean.value, mean.low, mean.high, mean.word, pairs)
     return replace(
-        kernel,
-        limit=bottleneck_of(judged.run),
-        hottest=hottest_places(judged.run),
-        insights=_insights(judged.run),
-        profiled=judged.profiled.test.arguments,
+        attempt,
+        status=operation.status,
+        reason=failure.reason if failure is not None else "",
+        tests=operation.counted,
+        passed=operation.passed,
+        speedup=speedup,
+        timed=tuple(map(_timed_call, timed)),
+        bound_share=share_of_bound(document.results),
+        own_share=operation.own_share,
     )
-
-
-def _insights(run: RunDocument) -> tuple[Insight, ...]:
-    """Those that speak of what is timed: of a kernel on a GPU that is the GPU's time alone, and no launching."""
-    if not run.kernels:
-        return run.insights
-    return kernel_insights(run)
 
 
 def _timed_call(result: TestResult) -> TimedCall:

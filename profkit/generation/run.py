@@ -323,7 +323,7 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
 
     Raises MachineError where the disk takes no more.
     """
-    for name, text in {FILE: generation_text(document, folder), **field_files(document, folder)}.items():
+    for name, text in {FILE: generation_text(document, folder), **field_files(document)}.items():
         try:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_whole(folder / name, (text,), sync=name == FILE)

@@ -99,25 +99,20 @@ class Campaign(Generic[T]):
         elsewhere: PlaceSlots | None,
         *,
         gpus: Sequence[str] | None,
-        serial: bool,
         timeout: float,
         settings: Mapping[str, object],
         check: Callable[[int, Any, Any], None],
     ) -> WorkerPool:
-        """Workers for the cases: `clients` here, where `gpus` are locked, or those that do `work` `elsewhere`.
-
-        `serial`: on each host one worker at a time.
-        """
+        """Workers for the cases: `clients` here, where `gpus` are locked, or those that do `work` `elsewhere`."""
         workers: Sequence[Worker]
         if elsewhere is None:
             if gpus is not None:
                 self.lock_gpus(gpus)
             workers = clients()
-            host_of: Callable[[int], str] = lambda _: ""  # noqa: E731
         else:
             self.at_end(elsewhere.close)
             elsewhere.connect(work, self.progress)
-            workers, host_of = elsewhere.workers, elsewhere.host_of
+            workers = elsewhere.workers
         pool = WorkerPool(
             workers,
             settle,
@@ -126,7 +121,6 @@ class Campaign(Generic[T]):
             moves=elsewhere is not None,
             check=check,
             note=self.progress.note,
-            host_of=host_of if serial else None,
         )
         self.at_end(pool.close)
         return pool

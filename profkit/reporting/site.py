@@ -18,7 +18,7 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import chown_to_sudo_user, make_folder, make_parents, opened, remember
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.core.types import ChangePoint, Entry, HistorySummary, SeriesKey, SeriesSummary
+from profkit.core.types import Entry, HistorySummary, SeriesKey, SeriesSummary
 from profkit.core.types.history import SUMMARY_DAYS
 from profkit.core.whole_files import write_whole
 from profkit.reporting.html.page import render
@@ -209,22 +209,19 @@ def _changes(workloads: Sequence[_Workload]) -> Section:
         values = f"{_quantity(change.before, unit)} → {_quantity(change.after, unit)}"
         commit = code(change.commit[:10]) if change.commit else ""
         linked = Span(one.name, link=one.page)
-        rows.append((started[:10], linked, _series_name(key), values, _course(series, change), commit))
+        rows.append(
+            (
+                started[:10],
+                linked,
+                _series_name(key),
+                values,
+                _by(series, change.before, change.after),
+                commit,
+            )
+        )
     columns = ("since", "workload", "metric", "from, to", "change", "commit")
     left = max(0, len(found) - MOST_CHANGES)
     return Section("What changed lately", (table(columns, rows, words=len(columns), left=left),))
-
-
-def _course(series: SeriesSummary, change: ChangePoint) -> Text:
-    before, after = change.before, change.after
-    sign = "▲" if after > before else "▼"
-    by = f"{sign} {format_percent(100 * abs(after / before - 1))} %" if before > 0 <= after else sign
-    better = series.trend.series.better
-    return by if better == "none" else (by, " ", _word(worse=(after > before) == (better == "lower")))
-
-
-def _word(*, worse: bool) -> Span:
-    return strong("worse", Status.FAIL) if worse else strong("better", Status.BETTER)
 
 
 def _foremost(series: Sequence[SeriesSummary]) -> Sequence[SeriesSummary]:
@@ -238,20 +235,15 @@ def _rows(one: _Workload, shown: Sequence[SeriesSummary]) -> Iterator[tuple[Text
     name, night = Span(one.name, link=one.page), _outcome(one.entries[-1]) if one.entries else ""
     for series in shown:
         key, unit = series.trend.series.key, series.trend.series.unit
-        yield name, _series_name(key), _quantity(series.level, unit), _lately(series), night
+        yield (
+            name,
+            _series_name(key),
+            _quantity(series.level, unit),
+            _by(series, series.before, series.level, series.counts),
+            night,
+        )
     if not shown:
         yield name, "no value", "", "", night
-
-
-def _lately(one: SeriesSummary) -> Text:
-    """How the level changed: with its direction in a word where it is large enough to count."""
-    if one.level is None or not one.before or one.before < 0 or one.level < 0:
-        return "-"
-    ratio, better = one.level / one.before, one.trend.series.better
-    by = f"{'+' if ratio >= 1 else '−'}{format_percent(100 * abs(ratio - 1))} %"
-    if one.counts is None or abs(ratio - 1) < one.counts or better == "none":
-        return by
-    return by, " ", _word(worse=(ratio > 1) == (better == "lower"))
 
 
 def _workload_view(one: _Workload, folder: Path) -> View:
@@ -297,6 +289,18 @@ def _series_name(key: SeriesKey) -> str:
 def _quantity(value: float | None, unit: str) -> str:
     """A value with its unit, however long that is called."""
     return format_quantity(value, shorten(unit, _UNIT_LENGTH))
+
+
+def _by(series: SeriesSummary, before: float | None, after: float | None, least: float | None = 0.0) -> Text:
+    """`▲ 5.2 % worse`: how a value changed, with its direction in a word where that is known and enough to count."""
+    if before is None or after is None or before <= 0 or after < 0:
+        return "-"
+    ratio, better = after / before, series.trend.series.better
+    by = f"{'▲' if ratio >= 1 else '▼'} {format_percent(100 * abs(ratio - 1))} %"
+    if least is None or abs(ratio - 1) < least or better == "none":
+        return by
+    worse = (ratio > 1) == (better == "lower")
+    return by, " ", strong("worse", Status.FAIL) if worse else strong("better", Status.BETTER)
 
 
 def _outcome(entry: Entry) -> Text:

@@ -55,8 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from profkit.kernels.operations.registry import canonical_implementation, canonical_operation
-    from profkit.kernels.sweep.files import register_files
+    from profkit.kernels.operations.registry import (
+        canonical_implementation,
+        canonical_operation,
+        register_files,
+    )
     from profkit.kernels.sweep.request import make_grid
 
     register_files(options.files)

@@ -13,7 +13,7 @@ from typing import Any
 
 from profkit.core.types import Json
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue
 from profkit.execution.limits import limit_memory
 from profkit.execution.pool import WorkerPool
 from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep, SequentialHandler
@@ -105,5 +105,5 @@ def outcomes(
     pool = WorkerPool([WorkerClient(command) for command in commands or (PLAIN,)], settle, timeout=timeout)
     pool.begin()
     pool.open()
-    pool.run(FifoQueue(batches))
+    pool.run(JobQueue(batches))
     return settled, pool

@@ -74,20 +74,8 @@ def test_an_answer_has_the_tokens_that_the_service_counts(dialect: str) -> None:
     assert request.body["max_tokens"] == 77
 
 
-def test_an_answer_that_may_take_longer_than_ten_minutes_is_asked_for_all_the_same(dialect: str) -> None:
-    assert ask(dialect, ["text"], answer_tokens=100_000, timeout=600.0)[0].text == "text"
-
-
 def test_what_a_model_thinks_is_no_part_of_its_answer(dialect: str) -> None:
     assert ask(dialect, [Reply("text", thinking="should I " * 9)])[0].text == "text"
-
-
-def test_whoever_waits_hears_for_how_long(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profkit.generation.api_client._REPORT_SECONDS", 0.05)
-    reports: list[str] = []
-    with ModelServer([Reply("text", before=0.2)]) as server:
-        model_of(dialect, server).ask(TALK, reports.append)
-    assert reports[0].startswith("no answer for ")
 
 
 @pytest.mark.parametrize(("reply", "stop"), [(cut_at_length("half of it"), "length"), (refusal(), "refused")])
@@ -177,25 +165,3 @@ def test_closing_ends_what_is_asked_at_once(dialect: str, script: Script) -> Non
         assert 0.2 < time.monotonic() - start < 3
         with pytest.raises(Cancelled):
             model.ask(TALK)
-
-
-def test_several_conversations_go_on_at_once(dialect: str) -> None:
-    together = threading.Barrier(4, timeout=10)
-
-    def reply(request: Request) -> str:
-        together.wait()
-        return f"answer to {request.prompt}"
-
-    answers: dict[str, str] = {}
-
-    def ask_for(name: str) -> None:
-        answers[name] = model.ask([Message("user", name)]).text
-
-    with ModelServer(reply) as server:
-        model = model_of(dialect, server)
-        threads = [threading.Thread(target=ask_for, args=(name,)) for name in "abcd"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(10)
-    assert answers == {name: f"answer to {name}" for name in "abcd"}

@@ -182,25 +182,6 @@ def test_what_others_have_set_aside_is_waited_for_until_the_model_is_closed() ->
         ledger.reserve(TALK, 500, closed)
 
 
-def test_many_requests_at_once_never_pass_the_limit() -> None:
-    ledger = Ledger(GenerationLimits(tokens=5000))
-    refused = []
-
-    def spend() -> None:
-        try:
-            for _ in range(20):
-                ledger.settle(ledger.reserve(TALK, 400, OPEN), (100, 350))
-        except BudgetSpent as error:
-            refused.append(error)
-
-    threads = [threading.Thread(target=spend) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert (sum(ledger.spent), len(refused)) == (11 * 450, 4)
-
-
 @needs_packages
 def test_an_answer_that_never_came_counts_in_full() -> None:
     with ModelServer(["one two three", silence(5), "text"]) as server:

@@ -96,10 +96,6 @@ def heard(folder: Path) -> str:
     return model.heard
 
 
-def test_what_was_said_of_the_last_attempts_is_said_again(folder: Path) -> None:
-    assert "feedback 2" in heard(folder)
-
-
 @pytest.mark.parametrize("field", ["file", "feedback", "evaluation", "profile"])
 @pytest.mark.parametrize("path", ["../secret.txt", "relu/../../secret.txt", "/etc/passwd", "relu//x", "a\0b"])
 def test_a_journal_names_no_file_outside_its_folder(folder: Path, field: str, path: str) -> None:
@@ -138,13 +134,6 @@ def test_an_attempt_that_is_not_the_next_one_is_made_again(folder: Path, number:
     change(folder, lambda entries: entries[3]["outcome"].update(number=number))
     assert [attempt.number for attempt in read_generation(folder)[2].operations[0].attempts] == [1]
     assert "feedback 1" in heard(folder)
-
-
-def test_attempts_behind_a_damaged_line_are_made_again(folder: Path) -> None:
-    lines = (folder / FILE).read_text().splitlines(keepends=True)
-    (folder / FILE).write_text("".join([*lines[:2], "damaged\n", *lines[3:]]))
-    assert not read_generation(folder)[2].operations[0].attempts
-    assert "feedback" not in heard(folder)
 
 
 @pytest.mark.parametrize(

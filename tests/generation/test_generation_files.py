@@ -73,13 +73,6 @@ def test_what_is_no_generation_is_refused_with_the_reason(tmp_path: Path, text: 
         read_generation(tmp_path)
 
 
-def test_other_folders_and_files_are_no_generation(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text('{"schema": "profkit.run/3"}')
-    assert not is_generation(tmp_path)
-    assert not is_generation(tmp_path / "run.json")
-    assert not is_generation(tmp_path / "absent")
-
-
 def test_the_rows_of_a_summary_are_the_fields_and_name_what_is_kept(tmp_path: Path) -> None:
     write_generation(tmp_path, every_way())
     rows = json.loads((tmp_path / "relu" / "relu_kernel_gen_summary.json").read_text())
@@ -112,9 +105,6 @@ def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Pa
     assert "1 faster than PyTorch; 14 attempts, 30,800 tokens, 4.1 min." in summary
     assert "relu.default      attempt 3, relu_attempt_3.py, 1.64 x (1.59-1.69, FASTER)" in summary
     assert "Note: The machine was busy" in summary
-    readme = (tmp_path / "README.md").read_text()
-    assert f"profkit generate --resume {tmp_path}" in readme
-    assert f"--suite smoke --dtype float32 --backend directory --kernels {tmp_path}" in readme
     metadata = dict(
         line.split(": ", 1) for line in (tmp_path / "mul" / "metadata.txt").read_text().splitlines()
     )
@@ -122,18 +112,6 @@ def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Pa
     assert metadata["kept"] == "none"
     assert metadata["function"] == "mul_kernel_impl"
     assert metadata["stopped"] == "interrupted"
-
-
-def test_a_complete_generation_is_not_to_be_resumed(tmp_path: Path) -> None:
-    write_generation(tmp_path, generation(operation("relu.default", correct(1, 1.5))))
-    assert "--resume" not in (tmp_path / "README.md").read_text()
-
-
-def test_no_answer_of_a_model_breaks_a_text(tmp_path: Path) -> None:
-    """A reason is what a stranger's program printed."""
-    reason = "bad \x1b[31m | `x` <b>\n" + "y" * 5000 + "\ud800"
-    write_generation(tmp_path, generation(operation("relu.default", failed(1, "crashed", reason))))
-    read_generation(tmp_path)
 
 
 def test_a_disk_that_takes_no_more_is_told_with_the_line_that_goes_on(tmp_path: Path) -> None:

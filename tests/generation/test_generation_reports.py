@@ -58,11 +58,6 @@ def test_every_link_of_the_page_is_a_file_below_the_folder(folder: Path) -> None
     assert "http://" not in text.replace("http://www.w3.org/", "")
 
 
-def test_a_page_that_lies_elsewhere_links_nothing(folder: Path, tmp_path: Path) -> None:
-    assert profkit("report", str(folder), "--format", "html", "-o", "page.html", cwd=tmp_path).code == 0
-    assert 'href="./' not in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
 # ---------------------------------------------------------------- what it says
 
 
@@ -87,24 +82,6 @@ def test_what_was_not_timed_has_no_speed() -> None:
     assert "1 of 1 operation has a correct kernel, none was timed" in text
     assert "fast_1" not in text
     assert "best of several measurements" not in text
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        generation(),
-        generation(operation("relu.default"), complete=False),
-        generation(operation("relu.default", failed(1, "no-answer", "529", tests=0), stopped="failed")),
-        generation(operation("relu.default", correct(1, 1.0)), seconds=0.0, limits=GenerationLimits()),
-    ],
-    ids=["no operation", "no attempt", "no answer", "one attempt"],
-)
-def test_little_is_shown_in_every_format(document: object, tmp_path: Path) -> None:
-    shown = view(document, tmp_path)  # type: ignore[arg-type]
-    assert on_screen(shown).strip()
-    assert on_screen(shown, details=True).strip()
-    assert markdown.render(shown).startswith("## ")
-    assert problems(page.render(shown)) == []
 
 
 def test_what_a_stranger_wrote_is_text_and_no_markup() -> None:
@@ -172,11 +149,3 @@ def test_what_reads_runs_says_that_it_is_none_and_what_to_do(folder: Path, words
     assert said.code in (1, 2)
     assert "is a generation of kernels, which only profkit report shows" in said.err + said.out
     assert "profkit evaluate --backend directory --kernels spring" in said.err + said.out
-
-
-def test_a_broken_generation_is_told_with_its_place(tmp_path: Path) -> None:
-    (tmp_path / "generation.json").write_text('{"schema": "profkit.generation/1", "operations": 3}')
-    said = profkit("report", str(tmp_path), cwd=tmp_path)
-    assert said.code == 2
-    assert "generation.json: started is missing" in said.err
-    assert "Traceback" not in said.err

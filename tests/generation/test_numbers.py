@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from profkit.analysis.generation import (
     best_attempt,
     generation_scores,
-    kept_attempt,
     spending_of,
     within_attempts,
 )
@@ -49,22 +46,10 @@ def test_the_first_correct_attempt_is_kept_until_one_is_faster_by_a_twentieth(
     assert (best.number if best is not None else None) == kept
 
 
-def test_on_a_noisy_machine_the_faster_median_is_kept_though_no_interval_decides() -> None:
-    best = best_attempt((correct(1, 0.19, 2.0), correct(2, 0.72, 1.5)))
-    assert best is not None
-    assert best.number == 2
-
-
 def test_a_kept_kernel_that_only_calls_others_is_named() -> None:
     own, others = correct(1, 1.5, own_share=0.9), correct(1, 1.0, own_share=0.0)
     document = generation(operation("relu.default", own), operation("mm.default", others))
     assert generation_scores(document).without_own_kernels == ("mm.default",)
-
-
-def test_the_document_decides_which_attempt_is_kept() -> None:
-    one = operation("relu.default", correct(1, 1.0), correct(2, 2.0))
-    assert kept_attempt(one) == one.attempts[1]
-    assert kept_attempt(replace(one, best=1)) == one.attempts[0]
 
 
 def test_within_k_counts_operations_that_had_fewer_attempts_in_the_denominator() -> None:
@@ -84,13 +69,6 @@ def test_the_whole_interval_decides_whether_a_kernel_is_faster_than_p() -> None:
     document = generation(operation("relu.default", correct(1, 1.03, 0.05)))
     (row,) = within_attempts(document)
     assert {point.p: point.share for point in row.fast} == {0.5: 1.0, 1.0: 0.0, 1.2: 0.0, 1.5: 0.0, 2.0: 0.0}
-
-
-def test_where_nothing_was_timed_there_is_no_fast_p() -> None:
-    (row,) = within_attempts(generation(operation("relu.default", correct(1, None))))
-    assert (row.share, row.fast, row.geomean) == (1.0, (), None)
-    assert within_attempts(generation(operation("relu.default"))) == ()
-    assert within_attempts(generation()) == ()
 
 
 def test_scores_count_pytorch_for_what_has_no_kernel() -> None:

@@ -14,10 +14,7 @@ from profkit.reporting import junit
 from profkit.reporting.forges import annotation_lines, append_summary
 from profkit.reporting.markdown import STEP_SUMMARY
 from profkit.reporting.report_files import COMPARISON, write_comparison
-from profkit.reporting.views.comparison import view
-from profkit.reporting.views.comparison.comment import comment
-from profkit.reporting.views.comparison.suite import comment as suite_comment
-from profkit.reporting.views.comparison.suite import view as suite_view
+from profkit.reporting.views.comparison import comment, suite_comment, suite_view, view
 from tests import schemas
 from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.test_junit import check_shape

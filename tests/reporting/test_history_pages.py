@@ -63,7 +63,7 @@ def test_the_first_page_has_the_newest_changes_first_and_each_workload(browser: 
         assert days == sorted(days, reverse=True)
         rows = texts(page, "#workloads tbody tr")
         mlp = next(text for text in rows if text.startswith("gated_mlp time.median"))
-        assert re.search(r"3\.9\d ms \+[45]\.\d+ % worse regressed$", mlp)
+        assert re.search(r"3\.9\d ms ▲ [45]\.\d+ % worse regressed$", mlp)
         assert "no value" in next(text for text in rows if text.startswith("failed"))
         assert SHOWN_HOSTILE in page.locator("main").inner_text()
         page.get_by_role("link", name=UNICODE).first.click()

@@ -273,8 +273,7 @@ class _Show:
         """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
         from profkit.cli.progress import show_if_long
         from profkit.reporting import json
-        from profkit.reporting.views.comparison import view
-        from profkit.reporting.views.comparison.comment import comment
+        from profkit.reporting.views.comparison import comment, view
 
         with show_if_long("compare", "what differs, and why"):
             print_result(_text(found, self.format))
@@ -284,13 +283,13 @@ class _Show:
     def suite(self, found: ComparedSuite) -> None:
         """Several workloads."""
         from profkit.reporting import json
-        from profkit.reporting.views.comparison.suite import comment, view
+        from profkit.reporting.views.comparison import suite_comment, suite_view
 
-        document, shown = json.comparisons(found), view(found)
+        document, shown = json.comparisons(found), suite_view(found)
         print_result(
             document if self.format is OutputFormat.json else render_view(shown, self.format, details=False)
         )
-        self._write(document, shown, comment(found), in_step=True)
+        self._write(document, shown, suite_comment(found), in_step=True)
 
     def _write(self, document: str, shown: View, comment: View, *, in_step: bool) -> None:
         from profkit.reporting.forges import (

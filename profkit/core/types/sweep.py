@@ -102,4 +102,3 @@ class SweepDocument:
     planned: int = 0  # cases
     complete: bool = False
     seconds: float = 0.0  # wall time of all sittings together
-    serial: bool = False  # on each host one worker at a time measured

@@ -94,15 +94,11 @@ class EvaluationOptions:
     timing: PairOptions = field(default_factory=PairOptions)
     output: Path = Path("reports")
     name: str = "evaluation"
-    serial: bool = False
 
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """An evaluation that can be run. `command` is how it was typed; `gpus` are the devices that share it.
-
-    `serial`: on each host one operation at a time is tested.
-    """
+    """An evaluation that can be run. `command` is how it was typed; `gpus` are the devices that share it."""
 
     settings: JudgeSettings
     folder: Path
@@ -111,7 +107,6 @@ class EvaluationRequest:
     command: tuple[str, ...] = ()
     again: bool = False  # what did not pass before is tried once more
     gpus: tuple[str, ...] = ()
-    serial: bool = False
 
 
 def make_request(
@@ -147,9 +142,7 @@ def make_request(
         timing=options.timing,
     )
     folder = options.output / "EVALUATION"
-    request = EvaluationRequest(
-        settings, folder, source.kind, options.name, command, gpus=gpus, serial=options.serial
-    )
+    request = EvaluationRequest(settings, folder, source.kind, options.name, command, gpus=gpus)
     if not make_folder:
         return request
     folder = create_run_folder(options.output, options.name, kind, datetime.now())
@@ -284,5 +277,4 @@ def make_document(
         planned=len(tests),
         complete=bool(tests) and len(results) == len(tests),
         seconds=seconds,
-        serial=request.serial,
     )

@@ -32,7 +32,7 @@ from profkit.core.types import (
     TestResult,
 )
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
 from profkit.execution.places.kinds import words_of
 from profkit.execution.places.there import OUT
@@ -116,7 +116,6 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
         lambda: _judges(request, logs, {"TMPDIR": scratch.name}),
         elsewhere,
         gpus=request.gpus if settings.device.startswith("cuda") else None,
-        serial=request.serial,
         timeout=seconds_of_a_test(settings),
         settings=plain_settings(settings if elsewhere is None else _settings_there(settings)),
         check=check_judge,
@@ -130,7 +129,7 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
         Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
         for _, group in groupby(left, key=lambda test: test.operation)
     ]
-    campaign.do(pool, FifoQueue(batches), campaign.tick)
+    campaign.do(pool, JobQueue(batches), campaign.tick)
 
 
 def update_result(

@@ -1,7 +1,6 @@
 """The device of a worker: what it is, what it can do at most, what memory is free, and what memory a call takes.
 
-What one implementation can set for all others in its process is noticed, and put back: a number of threads, a default
-dtype or gradients that are off would be in everybody's times from then on. Only the process that measures imports this.
+Only the process that measures imports this.
 """
 
 from __future__ import annotations
@@ -161,44 +160,3 @@ def _peak_allocation(call: Callable[[], object]) -> int | None:
         steps = [int(event.nbytes()) for event in sorted(events, key=lambda event: event.start_ns())]
         return max((0, *accumulate(steps)))
     return None
-
-
-Setting = tuple[Callable[[], Any], Callable[[Any], object]]
-
-
-class TorchState:
-    """The settings of torch as they are when this is made."""
-
-    def __init__(self) -> None:
-        self._settings = _settings_of_torch()
-        self._values = {name: get() for name, (get, _) in self._settings.items()}
-
-    def put_back(self) -> tuple[str, ...]:
-        """The names of what is not as it was; now it is again."""
-        changed = []
-        for name, (get, put) in self._settings.items():
-            now = None
-            with suppress(OSError):  # a working directory that is gone
-                now = get()
-            if now != self._values[name]:
-                changed.append(name)
-                with suppress(OSError, RuntimeError):
-                    put(self._values[name])
-        return tuple(changed)
-
-
-def _settings_of_torch() -> dict[str, Setting]:
-    """Each by what sets it: how it is read, and how it is set."""
-    return {
-        "torch.set_default_device": (_default_device, torch.set_default_device),
-        "torch.set_default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
-        "torch.set_num_threads": (torch.get_num_threads, torch.set_num_threads),
-        "torch.set_grad_enabled": (torch.is_grad_enabled, torch.set_grad_enabled),
-        "os.chdir": (os.getcwd, os.chdir),
-    }
-
-
-def _default_device() -> Any:
-    """None where none was chosen: torch's own choice, which costs nothing at each call."""
-    chosen = torch.get_default_device()
-    return None if chosen == torch.device("cpu") else chosen

@@ -10,6 +10,7 @@ from profkit.core.types import GridPoint
 from profkit.execution.places.kinds import ExecutionPlace
 from profkit.kernels.operations.check import CHUNK
 from profkit.kernels.operations.definitions import DTYPES
+from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.operations.registry import OPERATIONS
 from profkit.kernels.sweep.request import SweepRequest
 
@@ -19,9 +20,9 @@ DOUBLES = 10  # arrays of float64 that the check holds at a time, one part of th
 DOUBLE = 8  # bytes
 JOINED = 4  # bytes of each element: the parts of the reference are there until they are one
 WORKER_SECONDS = 10.0  # until a worker has loaded torch and has measured its ceilings
-# An H200 took 228 s for the 2,240 cases of the default grid at 1 %, compiling in it. The clock of a processor is rarely
-# so quiet that a case ends before its budget.
-CASE_SECONDS, CHECK_SECONDS = 0.1, 0.05
+# Of an H200 at 1 %, and of Inductor for a shape that it has not compiled before. The clock of a processor is rarely so
+# quiet that a case ends before its budget.
+CASE_SECONDS, COMPILE_SECONDS, CHECK_SECONDS = 0.1, 0.7, 0.05
 
 
 def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> dict[str, Any]:
@@ -33,9 +34,10 @@ def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> 
     points = grid.points()
     largest = max(points, key=needed_bytes)
     free = None if places else _free_memory(request)
-    workers = max(1, len(places)) * (1 if request.serial else max(1, len(request.gpus)))
+    workers = max(1, len(places)) * max(1, len(request.gpus))
     skipped = [point for point in points if too_large(point, free) is not None]
     each = CASE_SECONDS if request.device == "cuda" else timing.budget + CHECK_SECONDS
+    compiled = len(points) if COMPILED in grid.implementations else 0
     return {
         "schema": SCHEMA,
         "device": request.device,
@@ -51,7 +53,7 @@ def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> 
         "direction": list(grid.directions),
         "precision": timing.precision,
         "budget": timing.budget,
-        "seconds": WORKER_SECONDS + grid.cases * each / workers,
+        "seconds": WORKER_SECONDS + (grid.cases * each + compiled * COMPILE_SECONDS) / workers,
         "largest": largest.name,
         "bytes": needed_bytes(largest),
         "free_bytes": free,

@@ -25,9 +25,9 @@ from profkit.kernels.operations.registry import (
     canonical_operation,
     has_implementation,
     implementations,
+    register_files,
     registrations,
 )
-from profkit.kernels.sweep.files import register_files
 
 _T = TypeVar("_T")
 BATCHES = (16, 32, 64, 128)
@@ -79,7 +79,6 @@ class SweepOptions:
     timeout: float = 300.0
     output: Path = Path("reports")
     name: str = "sweep"
-    serial: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,7 @@ class SweepGrid:
 class SweepRequest:
     """A sweep that can be run. `gpus` are the devices that share it, a worker each.
 
-    `again`: cases that were settled without a time before are tried once more. `serial`: on each host one point at a
-    time is measured, and nothing is compiled meanwhile.
+    `again`: cases that were settled without a time before are tried once more.
     """
 
     grid: SweepGrid
@@ -156,7 +154,6 @@ class SweepRequest:
     timeout: float = 300.0
     name: str = "sweep"
     again: bool = False
-    serial: bool = False
 
 
 def make_grid(
@@ -245,7 +242,6 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
         options.timing,
         options.timeout,
         options.name,
-        serial=options.serial,
     )
 
 
@@ -357,5 +353,4 @@ def sweep_document(
         planned=planned,
         complete=len(known) >= planned,
         seconds=seconds,
-        serial=request.serial,
     )

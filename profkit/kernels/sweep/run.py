@@ -13,7 +13,7 @@ from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
-from profkit.execution.job import JobOutcome, JobStatus
+from profkit.execution.job import JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
@@ -30,7 +30,7 @@ from profkit.kernels.sweep.request import (
     sweep_document,
     with_options,
 )
-from profkit.kernels.sweep.workers import PointQueue, Precompile, Work
+from profkit.kernels.sweep.workers import Work, batch_of, small_last
 
 STATES: Mapping[JobStatus, CaseState] = {  # of what the worker could not say itself
     JobStatus.error: "failed",
@@ -47,7 +47,7 @@ def run_sweep(
 ) -> SweepDocument:
     """Settle every case of the grid and write the results; those that the folder knows already are not measured again.
 
-    Workers run here, or `elsewhere`, where nothing is compiled beforehand.
+    Workers run here, or `elsewhere`.
 
     Raises MachineError where nothing can be measured or written, and Interrupted after a Ctrl-C: what was measured is
     kept, and the same call goes on.
@@ -77,23 +77,17 @@ def _measure(
         if (result := case_result(outcome, place)) is not None:
             campaign.settle(case_id(result.point, result.implementation), result)
 
-    alone = elsewhere is not None or request.serial
-    precompile = Precompile((), ()) if alone else workers.compile_workers(request, work)
     pool = campaign.open_pool(
         settle,
         workers.slot_work(request),
         lambda: workers.measuring_workers(request),
         elsewhere,
         gpus=request.gpus if request.device == "cuda" else None,
-        serial=request.serial,
         timeout=request.timeout,
         settings={"timing": asdict(request.timing), "share": 1 / max(1, len(request.gpus))},
         check=check_device,
     )
-    campaign.at_end(precompile.close)
-
     _open_device(request, campaign, pool)
-    precompile.begin()  # not before: dozens of processes that load torch would hold the workers up
     begun = monotonic()
 
     def describe() -> str:
@@ -104,8 +98,9 @@ def _measure(
 
     known = len(campaign.journal.contents.outcomes)  # in earlier sessions
     before = f", {known} known already" if known else ""
+    batches = [batch_of(*each) for each in small_last(work, pool.serving)]
     campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases, describe)
-    campaign.do(pool, PointQueue(work, pool.serving, precompile), campaign.tick)
+    campaign.do(pool, JobQueue(batches), campaign.tick)
 
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
@@ -143,8 +138,6 @@ def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: Wo
     progress = campaign.progress
     progress.begin("device", "its name, and its bandwidth and arithmetic measured")
     about = campaign.open_workers(pool, meanwhile=load_reports)
-    if changed := about.get("changed"):
-        progress.note(f"files given by --with change {', '.join(changed)} for everybody: it was put back")
     for word in ("device", "versions"):
         before = campaign.about.get(word, about[word])
         if before != about[word]:

@@ -64,26 +64,6 @@ def test_a_program_is_compiled_once(kept: Path) -> None:
     assert [path.name for path in kept.iterdir()] == [name]
 
 
-def test_another_source_option_or_compiler_is_another_program(kept: Path) -> None:
-    tool = FakeCompiler(90)
-    names = {program_of(tool, "flat.cu", ["-DPACK=4"])[1], program_of(tool, "flat.cu", ["-DPACK=8"])[1]}
-    names.add(program_of(tool, "rows.cu", ["-DPACK=4"])[1])
-    tool.version = (13, 0)
-    names.add(program_of(tool, "flat.cu", ["-DPACK=4"])[1])
-    assert len(names) == 4
-
-
-def test_a_cache_that_cannot_be_written_costs_only_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    tool = FakeCompiler(90)
-    assert program_of(tool, "flat.cu", [])[0]
-    assert program_of(tool, "flat.cu", [])[0]
-    assert tool.compiled == 2
-
-
 # ------------------------------------------------------------ what is said
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 from small_sweep import in_process as in_process
 from small_sweep import request_for, settled
 
-from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
@@ -224,29 +224,8 @@ def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
     assert {record["profile"] for record in records} == {None}  # what is half is not linked, and tried again
 
 
-@pytest.mark.parametrize("text", ["", "fastest", "slowest:0", "slowest:x", ","])
-def test_a_choice_of_no_cases_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="chooses no cases"):
-        drill_down.parse_choices(text, "cases")
-
-
 def test_one_case_runs_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    assert one_case.main(["gelu", "eager", "2x4x8", "--device", "cpu"]) == 0
+    assert one_case.main(["gelu", "pytorch", "2x4x8", "--device", "cpu"]) == 0
     assert "PyTorch: GELU forward float32 2x4x8: right" in capsys.readouterr().out
-    assert one_case.main(["gelu", "eager", "2x4"]) == 2
+    assert one_case.main(["gelu", "pytorch", "2x4"]) == 2
     assert "error: 2x4 is no shape" in capsys.readouterr().err
-
-
-def test_records_go_through_what_is_no_file_and_a_place_that_cannot_be_is_told_first(tmp_path: Path) -> None:
-    from profkit.kernels.sweep.outputs import write_records
-
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
-    write_records(pipe, _document(1.0))
-    assert len(json.loads(reader.communicate(timeout=60)[0])) == 2
-    assert pipe.is_fifo()
-    for place in (tmp_path, tmp_path / "no" / "results.json"):
-        with pytest.raises(ProfkitError):
-            run_comprehensive_benchmark(output_file=place, folder=tmp_path / "reports")
-    assert not (tmp_path / "reports").exists()

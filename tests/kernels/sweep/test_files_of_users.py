@@ -8,8 +8,7 @@ import pytest
 
 from profkit.core.errors import UsageError
 from profkit.kernels.operations import registry
-from profkit.kernels.operations.registry import has_implementation, implementations
-from profkit.kernels.sweep.files import register_files
+from profkit.kernels.operations.registry import has_implementation, implementations, register_files
 
 HEAD = "from profkit.sweep import implementation\n"
 MINE = "@implementation('GELU', 'mine')\ndef build(problem):\n    return lambda: None\n"

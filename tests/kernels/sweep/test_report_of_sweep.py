@@ -9,9 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from profkit.cli.app import app
-from profkit.core.errors import UnreadableReport
 from profkit.kernels.operations.registry import implementation, unregister
-from profkit.kernels.sweep import request
 from profkit.kernels.sweep.outputs import write_results
 from profkit.kernels.sweep.request import SweepGrid, read_sweep
 from profkit.profiling.export import ExportOptions, export
@@ -48,13 +46,6 @@ def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
     made = output.read_text(encoding="utf-8")
     assert "Fastest at batch x sequence" in made
     assert "interrupted, 1 left" in made
-
-
-def test_a_journal_that_is_none_is_an_error_with_its_line(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / request.FILE).write_text("{}\n")
-    done = CliRunner().invoke(app, ["report", str(tmp_path)])
-    assert isinstance(done.exception, UnreadableReport)
-    assert "is no journal of a sweep" in str(done.exception)
 
 
 def test_who_only_looks_knows_how_many_cases_a_file_of_the_user_adds(tmp_path: Path) -> None:

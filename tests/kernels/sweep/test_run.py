@@ -25,9 +25,9 @@ from profkit.core.types import CaseResult, GridPoint
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.kernels.operations import registry
+from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import request as journals
 from profkit.kernels.sweep import workers
-from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.request import read_request
 from profkit.kernels.sweep.run import case_result, run_sweep
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from profkit.analysis.evaluation.scores import ModelSpeedup
 from profkit.analysis.evaluation.speedups import MeanSpeedup
-from profkit.core.formatting import format_percent, format_quantity, joined, plural
-from profkit.core.types import Speedup, SpeedWord, Verdict
+from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
+from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
 from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.view import (
     Block,
@@ -85,6 +85,21 @@ def format_duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def facts_of(
+    document: EvaluationDocument | GenerationDocument, *more: tuple[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """When and where it was made, of what and by what; then `more`. What is not known is left out."""
+    rows = (
+        ("Started", format_utc_time(document.started)),
+        ("Suite", f"{document.suite}{', ' + document.dtype if document.dtype else ''}"),
+        ("Device", document.device),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in document.versions.items())),
+        *more,
+        ("Command", shlex.join(document.command)),
+    )
+    return tuple((name, text) for name, text in rows if text)
 
 
 # ---------------------------------------------------------------- parts of a page

@@ -18,7 +18,7 @@ from profkit.analysis.evaluation.scores import (
     scores_of,
 )
 from profkit.analysis.evaluation.speedups import combined_score
-from profkit.core.formatting import format_figures, format_utc_time, joined, plural, shorten
+from profkit.core.formatting import format_figures, joined, plural, shorten
 from profkit.core.types import (
     UNDECIDED,
     EvaluationDocument,
@@ -49,6 +49,7 @@ from profkit.reporting.view import (
 from profkit.reporting.views.kernels.cases import (
     complete_label,
     counted_speeds,
+    facts_of,
     files_line,
     format_duration,
     hundredfold,
@@ -199,27 +200,13 @@ def _conclusions(
 
 def _measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], ...]:
     """Where, of what, by what."""
-    versions = ", ".join(f"{name} {value}" for name, value in document.versions.items())
     timed = any(result.speedup is not None and result.speedup.pairs > 1 for result in document.results)
-    floor = f"{100 * document.floor:.3g} %"
-    rows = [
-        ("Started", format_utc_time(document.started)),
-        ("Kernels", _kernels(document)),
-        ("Suite", f"{document.suite}{', ' + document.dtype if document.dtype else ''}"),
-        ("Device", document.device),
-        ("Versions", versions),
-        ("Command", shlex.join(document.command)),
-    ]
-    if timed:
-        rows.append(
-            (
-                "Times",
-                "Kernel and PyTorch in turns, each in a process of its own, by the judge's clock. SAME: the 95 % "
-                f"interval lies within {floor} of 1. FASTER, SLOWER: it lies on one side of 1, the value beyond that. "
-                "AMBIGUOUS: neither, or the machine was too busy to tell.",
-            )
-        )
-    return tuple((name, text) for name, text in rows if text)
+    how = (
+        "Kernel and PyTorch in turns, each in a process of its own, by the judge's clock. SAME: the 95 % interval lies "
+        f"within {100 * document.floor:.3g} % of 1. FASTER, SLOWER: it lies on one side of 1, the value beyond that. "
+        "AMBIGUOUS: neither, or the machine was too busy to tell."
+    )
+    return facts_of(document, ("Kernels", _kernels(document)), ("Times", how if timed else ""))
 
 
 def title(document: EvaluationDocument) -> str:
@@ -302,10 +289,14 @@ def _failures(
 def replay_line(document: EvaluationDocument, result: TestResult, folder: Path | None) -> str:
     """The line that does the test once more, with the user's own code that runs then."""
     where = shlex.quote(str(folder)) if folder is not None else "FOLDER"
+    return f"profkit evaluate --replay {result.test.id} {where}{_own_files(document, '--kernels ')}"
+
+
+def _own_files(document: EvaluationDocument, option: str) -> str:
+    """The words that name the user's own kernels and tests, which run then; nothing for those of profkit's."""
     own = document.backend in ("file", "directory") and document.kernels
-    kernels = f" --kernels {shlex.quote(document.kernels)}" if own else ""
-    suite = f" --suite {shlex.quote(document.suite)}" if document.suite.endswith(".py") else ""
-    return f"profkit evaluate --replay {result.test.id} {where}{kernels}{suite}"
+    kernels = f" {option}{shlex.quote(document.kernels)}" if own else ""
+    return kernels + (f" --suite {shlex.quote(document.suite)}" if document.suite.endswith(".py") else "")
 
 
 def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
@@ -435,11 +426,8 @@ def _next_steps(
     where = shlex.quote(str(folder)) if folder is not None else "FOLDER"
     lines = []
     if not document.complete:
-        own = document.backend in ("file", "directory") and document.kernels
-        option = "--kernels " if document.backend == "directory" else ""
-        kernels = f" {option}{shlex.quote(document.kernels)}" if own else ""
-        suite = f" --suite {shlex.quote(document.suite)}" if document.suite.endswith(".py") else ""
-        lines.append(f"profkit evaluate --resume {where}{kernels}{suite}")
+        own = _own_files(document, "--kernels " if document.backend == "directory" else "")
+        lines.append(f"profkit evaluate --resume {where}{own}")
     failures = [one.first_failure for one in operations if one.first_failure is not None]
     worst = min(failures, key=lambda result: FAILED.index(result.status), default=None)
     if worst is not None and document.command:

@@ -16,7 +16,7 @@ from profkit.analysis.generation import (
     spending_of,
     within_attempts,
 )
-from profkit.core.formatting import format_utc_time, joined, plural, shorten
+from profkit.core.formatting import joined, plural, shorten
 from profkit.core.types import (
     Attempt,
     AttemptStatus,
@@ -48,6 +48,7 @@ from profkit.reporting.view import joined as joined_text
 from profkit.reporting.views.kernels.cases import (
     complete_label,
     counted_speeds,
+    facts_of,
     files_line,
     format_duration,
     hundredfold,
@@ -56,7 +57,7 @@ from profkit.reporting.views.kernels.cases import (
     speedup_text,
 )
 
-_FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt", "README.md")
+_FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt")
 _FEW, _MANY = 20, 400  # rows of a screen, and of a page
 _BEST_OF_SEVERAL = (
     "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. The first line below "
@@ -92,11 +93,11 @@ def view(document: GenerationDocument, folder: Path | None = None, *, linked: bo
         (*_blocks(document, scores, folder, folder if linked else None), _test_cases(document)),
         complete_label(document.complete, "NOT COMPLETE"),
         (head_line(document, scores),),
-        facts=tuple(_conclusions(scores)),
+        facts=tuple(_conclusions(document, scores)),
     )
 
 
-def _conclusions(scores: GenerationScores) -> Iterator[tuple[str, Text]]:
+def _conclusions(document: GenerationDocument, scores: GenerationScores) -> Iterator[tuple[str, Text]]:
     """What to know before any table."""
     if scores.operations:
         words = f"; against PyTorch {counted_speeds(scores.words)}" if scores.words else ""
@@ -114,6 +115,7 @@ def _conclusions(scores: GenerationScores) -> Iterator[tuple[str, Text]]:
     if scores.attempts:
         counts = [f"{number} {status}" for status, number in Counter(scores.statuses).most_common()]
         yield "Attempts", f"{scores.attempts}: {joined(counts)}."
+        yield "Spent", f"{cost_line(document)}."
     if scores.operations:
         ends = [(number, STOPPED[reason]) for reason, number in Counter(scores.stopped).most_common()]
         yield "Ended", f"{_counted_words(ends)}."
@@ -127,7 +129,6 @@ def _blocks(
     yield from _operations(operations, links)
     yield from _solved(document)
     yield from _attempts(operations, links)
-    yield from _spent(document)
     yield from notes(((_BEST_OF_SEVERAL,) if scores.geomean is not None else ()) + document.notes)
     where = folder if folder is not None else "FOLDER"
     lines = [evaluate_line(document, where)] if scores.solved else []
@@ -302,32 +303,6 @@ def attempt_speed(attempt: Attempt | None) -> str:
 # ---------------------------------------------------------------- what it cost
 
 
-def _spent(document: GenerationDocument) -> Iterator[Section]:
-    """Tokens and seconds, by operation."""
-
-    def count(number: int | None) -> str:
-        return "-" if number is None else f"{number:,}"
-
-    def duration(seconds: float) -> str:
-        return format_duration(seconds) if seconds else "-"
-
-    columns: tuple[Column[tuple[str, Spending]], ...] = (
-        Column("Operation", lambda row: row[0]),
-        Column("Attempts", lambda row: count(row[1].attempts), "n", hidden_when_empty=False),
-        Column("In", lambda row: count(row[1].input_tokens), "n", hidden_when_empty=False),
-        Column("Out", lambda row: count(row[1].output_tokens), "n", hidden_when_empty=False),
-        Column("Model", lambda row: duration(row[1].asking), "s", hidden_when_empty=False),
-        Column("Evaluation", lambda row: duration(row[1].evaluating), "s", hidden_when_empty=False),
-        Column("Profiles", lambda row: duration(row[1].profiling), "s"),
-    )
-    whole = _whole_spending(document)
-    if whole.attempts:
-        operations = [(shorten(one.operation, 36), spending_of(one.attempts)) for one in document.operations]
-        body = data_table(columns, [*operations, ("all", whole)])
-        shown = Detail((body,), (data_table(columns, [("all", whole)]),), "Spent")
-        yield Section("What it cost", (shown,), cost_line(document), anchor="spent")
-
-
 def _whole_spending(document: GenerationDocument) -> Spending:
     """What all attempts cost; tokens as the document has them."""
     spent = spending_of([attempt for operation in document.operations for attempt in operation.attempts])
@@ -396,20 +371,12 @@ def _counted_words(counts: Iterable[tuple[int, str]]) -> str:
     return ", ".join(f"{words} ({number})" for number, words in counts if number)
 
 
-def _facts(document: GenerationDocument) -> tuple[tuple[str, Text], ...]:
+def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
     """Who made it, where, within which limits."""
     limits = document.limits
     allowed = [f"{plural(limits.attempts, 'attempt')} for each operation"]
     allowed += [f"{limits.tokens:,} tokens"] if limits.tokens is not None else []
-    rows: list[tuple[str, Text]] = [
-        ("Made", format_utc_time(document.started)),
-        ("Model", asked_model(document)),
-        ("Suite", f"{document.suite}{', ' + document.dtype if document.dtype else ''}"),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in document.versions.items())),
-        ("Limits", joined(allowed)),
-        ("Command", shlex.join(document.command)),
-    ]
-    return tuple((name, text) for name, text in rows if text)
+    return facts_of(document, ("Model", asked_model(document)), ("Limits", joined(allowed)))
 
 
 def _test_cases(document: GenerationDocument) -> Cases:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
 
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
 from profkit.core.types import (
@@ -11,13 +11,13 @@ from profkit.core.types import (
     MetricOutcome,
     Night,
     NightPairs,
-    Scope,
     Uncounted,
     WorkloadOutcome,
 )
 from profkit.core.types.night import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
 from profkit.reporting.footnotes import threshold_text
+from profkit.reporting.views.comparison.words import fact_text, size_text
 
 BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
 _SAID = 160  # characters of a program's last line
@@ -58,23 +58,18 @@ def reason_of(metric: MetricOutcome, pairs: NightPairs | None = None) -> str:
 
 
 def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:
-    change, base = metric.change, (metric.good_commit or "")[:12]
-    size = "no interval"
-    if change is not None and None not in (change.ratio, change.low, change.high):
-        size, low, high = (
-            f"{100 * ((end or 0.0) - 1):+.1f}" for end in (change.ratio, change.low, change.high)
-        )
-        size = f"{size} % [{low}, {high}]"
+    change, base, pairing = metric.change, (metric.good_commit or "")[:12], pairs.pairing
+    size = size_text(change) if change is not None else "no interval"
     if metric.code == EXACTLY and metric.value is not None:
         by = metric.value - (metric.expected or 0.0)
         size = f"{100 * by / metric.expected:+.1f} %" if metric.expected else f"{by:+g} {metric.unit}"
-    how = "exact" if metric.code == EXACTLY else f"in {pairs.pairing.pairs if pairs.pairing else 0} pairs"
-    text = f"{size} beside {base} {how}".replace(" exact", ", exact")
+    how = ", exact" if metric.code == EXACTLY else f" in {pairing.pairs if pairing else 0} pairs"
+    text = f"{size} beside {base}{how}"
     if metric.nights > 1 and metric.since:
         text += f", since {metric.since[:10]}"
     if metric.outcome == "ambiguous" and change is not None:
         text += f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
-        waited = (pairs.pairing.waited if pairs.pairing is not None else None) or 0.0
+        waited = (pairing.waited if pairing is not None else None) or 0.0
         if waited >= BUSY:
             text += f"; other programs had the processors for {100 * waited:.0f} % of the time"
     return f"{text}; its past alone says REGRESSED ({metric.by_past})" if metric.by_past else text
@@ -96,7 +91,6 @@ def _by_past(metric: MetricOutcome, code: str) -> str:
         "other-machine": _other_machine(metric),
         "collapse": f"{value}, {size}: too fast to be believed until it is accepted; was the work done?",
         "held": f"{value}, within {limits}" if limits else value,
-        "seen-before": f"{value}, {size}, which this series has shown before",
         "suspect": f"{value}, {size}, outside of {limits}: night {metric.nights} of {metric.nights + metric.short}",
         "same": f"{value} is outside of {limits}, but the last good commit has the same value tonight: the machine "
         "changed, not the code",
@@ -156,9 +150,6 @@ def uncounted(one: Uncounted) -> str:
     return f"{one.what} was not counted: {one.message or 'the budget is used up'}"
 
 
-# ---------------------------------------------------------------- a workload
-
-
 def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> str:
     """Why a workload's outcome is what it is; `interrupted`: the night was."""
     if workload.code == MISSED_TARGET:
@@ -197,9 +188,6 @@ def short_reason(reason: str) -> str:
     return f'{head}: "{shorten(lines[-1], _SAID)}"' if said and lines else " ".join(reason.split())
 
 
-# ---------------------------------------------------------------- the night
-
-
 def night_reason(night: Night) -> str:
     """One sentence: the worst of all workloads, and how many are as bad."""
     if not night.workloads:
@@ -214,27 +202,59 @@ def night_reason(night: Night) -> str:
     if gating and all(m.code == SAME_CODE for _, m in gating):
         return f"not compared: {reason_of(gating[0][1], gating[0][0].pairs)}"
     sizes = [m.detectable for _, m in gating if m.detectable is not None]
-    seen = (
-        f"; a change of {format_figures(100 * max(sizes), 2)} % would have been seen everywhere"
-        if sizes
-        else ""
-    )
-    return f"nothing regressed{seen}"
+    seen = f"{format_figures(100 * max(sizes), 2)} %" if sizes else ""
+    return "nothing regressed" + (f"; a change of {seen} would have been seen everywhere" if seen else "")
 
 
-def incident_lines(night: Night, incident: Incident) -> tuple[str, list[str]]:
-    """The headline of changes that have one beginning, and a line for each of them."""
+def incident_line(incident: Incident) -> str:
+    """`2 workloads regressed by +10 % to +20 % since 2026-11-18, with commit c0ffee`: changes with one beginning."""
     names = list(dict.fromkeys(member.workload for member in incident.members))
-    what = names[0] if len(names) == 1 else plural(len(names), "workload")
+    what = ", ".join(names) if len(names) < 3 else plural(len(names), "workload")
     sizes = sorted(member.size for member in incident.members if member.size is not None)
-    size = ""
-    if sizes:
-        low, high = f"{signed(100 * sizes[0], 2)} %", f"{signed(100 * sizes[-1], 2)} %"
-        size = f" by {low}" if low == high else f" by {low} to {high}"
+    ends = list(dict.fromkeys(f"{signed(100 * size, 2)} %" for size in (sizes[:1] + sizes[-1:])))
+    size = f" by {' to '.join(ends)}" if ends else ""
     since = f" since {incident.since[:10]}" if incident.since else ""
     commit = f", with commit {incident.commit[:12]}" if incident.commit else ""
-    known: Mapping[tuple[str, str, Scope], str] = {
-        (w.name, m.metric, m.scope): reason_of(m, w.pairs) for w in night.workloads for m in w.metrics
-    }
-    lines = [f"{m.workload}: {name_of(m)}: {known[m.workload, m.metric, m.scope]}" for m in incident.members]
-    return f"{what} {incident.outcome}{size}{since}{commit}", lines
+    return f"{what} {incident.outcome}{size}{since}{commit}"
+
+
+def night_notes(night: Night) -> list[str]:
+    """The notes of the night and of its workloads, what several have once: `parse, small: ...`."""
+    lines = list(night.notes)
+    if night.left_out:
+        lines.append(f"{night.left_out} of the workloads were left out (--only)")
+    if night.interrupted:
+        lines.append(f"the night goes on with the same command and --night {shlex.quote(night.id)}")
+    names: dict[str, list[str]] = {}
+    for workload in night.workloads:
+        for note in workload_notes(workload):
+            names.setdefault(note, []).append(workload.name)
+    every = len(night.workloads)
+    for note, whose in names.items():
+        lines.append(f"{'all workloads' if 1 < len(whose) == every else ', '.join(whose)}: {note}")
+    return lines
+
+
+def workload_notes(workload: WorkloadOutcome) -> list[str]:
+    """What is to be noted of one: why its run counts for little, and what of its pairs an outcome does not say."""
+    lines, pairs = list(workload.notes), workload.pairs
+    if workload.ending == "done" and workload.message and workload.outcome != "invalid":
+        lines.insert(0, f"{workload.message}: only what was run in pairs counts")
+    if pairs is None:
+        return lines
+    lines += [*map(fact_text, pairs.notes), *map(uncounted, pairs.uncounted)]
+    told = any(m.gates and m.code in (NOT_COMPARED, SAME_CODE, FIRST) for m in workload.metrics)
+    if pairs.code and not told:
+        fix = f" (fix: {pairs.fix})" if pairs.fix else ""
+        lines.append(f"not run in pairs: {no_pairs(pairs)}{fix}")
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `8 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
