@@ -143,15 +143,11 @@ def open_store() -> Path:
 
 
 def describe_python() -> dict[str, Any]:
-    """Which Python this is, what it lacks, and what tells its machine from others, in all of its containers."""
-    host = os.uname().nodename
-    with contextlib.suppress(OSError):
-        host = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    """Which Python this is, and what it lacks."""
     return {
         "python": sys.executable,
         "version": list(sys.version_info[:3]),
         "missing": [name for name in NEEDED if importlib.util.find_spec(name) is None],
-        "host": host,
     }
 
 

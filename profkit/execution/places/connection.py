@@ -63,13 +63,12 @@ class PlaceLost(MachineError):
 
 @dataclass(frozen=True)
 class Hello:
-    """What the Python at a place says of itself. `host` tells its machine from others; `code`: every profkit there."""
+    """What the Python at a place says of itself. `code`: every profkit that is there."""
 
     python: str = ""
     version: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
-    host: str = ""
 
 
 class Connection:
@@ -374,11 +373,6 @@ class PlaceWorker:
     def title(self) -> str:
         """Its place."""
         return self._connection.place.title
-
-    @property
-    def host(self) -> str:
-        """What tells its machine from others, by whatever names and containers it is reached."""
-        return self._connection.hello.host or self.title
 
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
         """As WorkerClient does. Raises also PlaceLost."""
