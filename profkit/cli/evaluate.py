@@ -9,46 +9,45 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.kernel_options import (
+from profkit.cli.options import (
     HOW,
+    PLACES,
     SUITES,
     BaseUrlOption,
     BudgetOption,
     CommandOption,
+    DepthOption,
     DetailsOption,
     DeviceOption,
     DtypeOption,
+    FormatOption,
     GpusOption,
     KeyEnvOption,
     MaxAttemptsOption,
     ModelOption,
     NameOption,
+    OnOption,
+    OnPythonOption,
     OpsOption,
+    OutputFormat,
     OutputOption,
     ProfileDepthOption,
     ProviderOption,
     QuietOption,
+    SendEnvOption,
+    SendOption,
     ThreadsOption,
     TimeoutOption,
     TracesOption,
     option,
-    taken,
-)
-from profkit.cli.options import (
-    PLACES,
-    FormatOption,
-    OnOption,
-    OnPythonOption,
-    OutputFormat,
-    SendEnvOption,
-    SendOption,
     places_of,
+    print_json,
     print_result,
     print_view,
+    taken,
     typed_beside_resume,
     typed_options,
 )
-from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
     from profkit.core.types import EvaluationDocument
@@ -344,9 +343,7 @@ def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool)
 
     plan = plan_evaluation(request, progress_for(quiet=quiet))
     if format is OutputFormat.json:
-        import json
-
-        print_result(json.dumps(plan, allow_nan=False, indent=1))
+        print_json(plan)
     else:
         print_result(plan_text(plan))
 

@@ -8,33 +8,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.kernel_options import (
+from profkit.cli.options import (
     HOW,
     OUT,
+    PLACES,
+    DepthOption,
     DetailsOption,
+    FormatOption,
     GpusOption,
     NameOption,
-    OutputOption,
-    ProfileDepthOption,
-    QuietOption,
-    TimeoutOption,
-    option,
-    taken,
-)
-from profkit.cli.options import (
-    PLACES,
-    FormatOption,
     OnOption,
     OnPythonOption,
     OutputFormat,
+    OutputOption,
+    ProfileDepthOption,
+    QuietOption,
     SendEnvOption,
     SendOption,
+    TimeoutOption,
+    option,
     places_of,
+    print_json,
     print_result,
     print_view,
+    taken,
     typed_beside_resume,
 )
-from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -214,12 +213,10 @@ def _check_results(results: Path | None, *, again: bool) -> None:
 
 def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:
     if format is OutputFormat.json:
-        import json
-
         from profkit.core import codec
 
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.to_plain_data(document)}
-        print_result(json.dumps(whole, allow_nan=False, indent=1))
+        print_json(whole)
     else:
         from profkit.reporting.views.kernels.sweep import view
 
@@ -231,8 +228,6 @@ def _show_plan(request: SweepRequest, format: OutputFormat, places: Sequence[Exe
 
     plan = plan_sweep(request, places)
     if format is OutputFormat.json:
-        import json
-
-        print_result(json.dumps(plan, allow_nan=False, indent=1))
+        print_json(plan)
     else:
         print_result(plan_text(plan))
