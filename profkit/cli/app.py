@@ -18,7 +18,7 @@ VERBS = {
     ),
     "record": ("record", "Run a workload under one profiler, with profkit's own recipe for it."),
     "summarize": ("summarize", "Read reports and say what is in them."),
-    "check": ("check", "Judge a report or a run by its targets."),
+    "check": ("reports", "Judge a report or a run by its targets."),
     "compare": (
         "regression.compare",
         "Say what is different between two runs or two versions, whether it is real, and why.",
@@ -28,7 +28,7 @@ VERBS = {
         "Find the commit that made a command slower, by running commits between two ends in turn.",
     ),
     "report": (
-        "report",
+        "reports",
         "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit.",
     ),
     "nightly": (
@@ -49,7 +49,7 @@ VERBS = {
         "Let a language model write kernels: each is tested, timed and profiled, and the model gets the result.",
     ),
     "scrub": (
-        "scrub",
+        "reports",
         "Copy a report in text, or a run, without host, user, command line and paths.",
     ),
     "history": (
@@ -86,9 +86,8 @@ def load_verb(name: str) -> Any:
         module.add_to(alone)
     else:
         settings = {"allow_interspersed_args": False} if verb in BEFORE_COMMANDS else None
-        command = alone.command(
-            name, epilog=module.EXAMPLES, hidden=name in HIDDEN, context_settings=settings
-        )
+        examples = module.EXAMPLES[verb] if isinstance(module.EXAMPLES, dict) else module.EXAMPLES
+        command = alone.command(name, epilog=examples, hidden=name in HIDDEN, context_settings=settings)
         command(getattr(module, verb))
     _join_epilog_lines(alone)
     return typer.main.get_group(alone).commands[name]
