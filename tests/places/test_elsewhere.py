@@ -213,20 +213,3 @@ def test_containers_pods_and_tasks_are_entered_by_their_own_programs(
     )
     assert said.code == 0, said.err
     assert (tmp_path / "called").read_text().startswith(words)
-
-
-def test_a_doctor_looks_at_one_place_by_what_is_there(
-    tmp_path: Path, fill_store: Callable[[Path], Path]
-) -> None:
-    """Of a Mac's tools, and with an empty PATH, there is little to look at."""
-    fill_store(tmp_path / "home" / ".cache" / "profkit" / "elsewhere")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "sh").symlink_to("/bin/sh")
-    there = f"prefix:env -i HOME={tmp_path / 'home'} PATH={tmp_path / 'bin'}"
-    on = ("--on", there, "--on-python", sys.executable)
-    said = profkit("doctor", *on, "--backend", "mps", "--format", "json", cwd=tmp_path)
-    assert said.code == 3, said.err
-    assert (
-        next(check for check in said.json()["checks"] if check["name"] == "python")["path"] == sys.executable
-    )
-    assert profkit("doctor", "--on", "ssh:a,ssh:b", cwd=tmp_path).code == 2

@@ -138,13 +138,6 @@ def test_where_its_time_is_over_that_is_said_with_the_option(here: Modal, tmp_pa
     connection.close()
 
 
-def test_where_modal_does_not_answer_nothing_is_left(here: Modal, tmp_path: Path) -> None:
-    (here.folder / "hang").touch()
-    with pytest.raises(PlaceUnreachable, match=r"modal:T4 did not answer"):
-        open_there(tmp_path, patience=1.0)
-    assert not (here.folder / "asked").exists()
-
-
 def test_where_this_side_is_killed_the_container_ends(here: Modal, tmp_path: Path) -> None:
     (here.folder / "silence").write_text("8")
     connection, events = open_there(tmp_path)
@@ -156,26 +149,6 @@ def test_where_this_side_is_killed_the_container_ends(here: Modal, tmp_path: Pat
         assert time.monotonic() < deadline
         time.sleep(0.05)
     connection.close()
-
-
-def test_where_the_connection_is_closed_the_container_ends_at_once(here: Modal, tmp_path: Path) -> None:
-    connection, events = open_there(tmp_path)
-    next(events)
-    connection.close()
-    assert (here.folder / "ended").exists()
-    assert (here.folder / "left").exists()
-
-
-def test_an_interrupt_while_the_container_is_awaited_leaves_none(here: Modal) -> None:
-    (here.folder / "hang").touch()
-    (place,) = parse_places(["modal:T4"])
-    with subprocess.Popen(place.start, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as client:
-        assert client.stdin is not None
-        time.sleep(1.0)
-        client.stdin.close()
-        assert client.wait(10) == 130, client.stderr.read()  # type: ignore[union-attr]
-    assert here.notes("left") == ""
-    assert not (here.folder / "asked").exists()
 
 
 def test_no_token_no_gpu_and_no_package_are_told_with_what_to_do(
