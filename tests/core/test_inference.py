@@ -76,21 +76,6 @@ def test_the_example_of_the_authors_rejects_four() -> None:
     assert [p <= 0.05 for p in benjamini_hochberg(THEIRS)] == [True] * 4 + [False] * 11
 
 
-def test_adjusted_values_keep_their_order_and_their_place() -> None:
-    shuffled = list(THEIRS)
-    random.Random(1).shuffle(shuffled)
-    adjusted = dict(zip(shuffled, benjamini_hochberg(shuffled), strict=True))
-    assert [adjusted[p] for p in THEIRS] == sorted(adjusted.values())
-    assert adjusted[0.0001] == pytest.approx(0.0015)
-    assert adjusted[0.0095] == pytest.approx(0.0095 * 15 / 4)
-
-
-def test_nothing_looked_at_gives_nothing_and_what_is_no_p_is_refused() -> None:
-    assert benjamini_hochberg(()) == ()
-    with pytest.raises(ValueError):
-        benjamini_hochberg((0.1, float("nan")))
-
-
 def test_of_what_is_called_different_no_more_than_a_twentieth_is_false() -> None:
     source, shares = random.Random(2), []
     for _ in range(400):
@@ -144,18 +129,6 @@ def test_p_is_that_of_scipy() -> None:
     assert mann_whitney(a, b) == pytest.approx(3.3026105757941e-05)
 
 
-@pytest.mark.parametrize(("shifted", "most"), [(0.2, 1.01), (0.3, 1.02), (0.5, 1.12), (0.8, 1.7)])
-def test_beyond_what_is_counted_the_approximation_errs_to_the_safe_side(shifted: float, most: float) -> None:
-    source = random.Random(4)
-    a = [source.gauss(0, 1) for _ in range(40)]
-    b = [source.gauss(shifted, 1) for _ in range(40)]
-    exact = mann_whitney(a, b)
-    from profkit.core import inference as ranks
-
-    order = ranks._double_midranks([*a, *b])
-    assert 0.99 <= ranks._normal_p(order, 40, 40, sum(order[:40])) / exact <= most
-
-
 def test_the_interval_of_the_shift_is_what_the_test_does_not_reject() -> None:
     source = random.Random(5)
     a = [source.gauss(0, 1) for _ in range(7)]
@@ -170,25 +143,11 @@ def test_the_interval_of_the_shift_is_what_the_test_does_not_reject() -> None:
         assert mann_whitney(a, [y - outside for y in b]) <= 0.05
 
 
-def test_too_few_values_have_no_interval() -> None:
-    assert shift_interval([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], 0.95) is None
-    assert shift_interval([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], 0.95) == (-3.0, 3.0)
-    assert shift_interval([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], 0.99) is None
-
-
 @pytest.mark.parametrize(("n", "cut"), [(6, 1), (7, 3), (8, 4), (10, 9), (15, 26), (20, 53)])
 def test_the_signed_rank_interval_has_the_ranks_of_the_published_tables(n: int, cut: int) -> None:
     values = [2.0**place for place in range(n)]
     means = sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
     assert signed_rank_interval(values, 0.95) == (means[cut - 1], median(means), means[-cut])
-
-
-def test_the_signed_rank_interval_needs_six_values_and_forgives_one_in_four() -> None:
-    assert signed_rank_interval([1.0] * 5, 0.95) is None
-    assert signed_rank_interval([1.0] * 7, 0.99) is None
-    found = signed_rank_interval([*[1.0, 1.1] * 8, 50.0, 60.0, 70.0], 0.95)
-    assert found is not None
-    assert found[1] < 1.2
 
 
 def test_the_signed_rank_interval_covers_the_middle_as_often_as_it_says() -> None:

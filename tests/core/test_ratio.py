@@ -85,29 +85,6 @@ def test_an_interval_covers_the_change_that_was_made(count: int, by: float) -> N
     assert seen / PAIRS >= 0.95
 
 
-@pytest.mark.parametrize("count", [3, 6, 12])
-def test_what_is_detectable_is_seen_in_most_pairs_and_half_of_it_is_not(count: int) -> None:
-    source = random.Random(count)
-    model = {"samples": 20, "between": 0.01, "within": 0.01, "memory": 0.0}
-    told = []
-    for _ in range(40):
-        found = ratio_of(*(processes(source, count, by=0.0, **model) for _ in range(2)))  # type: ignore[arg-type]
-        assert found is not None
-        told.append(found.detectable())
-    change = sorted(told)[20]
-    seen = {change: 0, change / 2: 0}
-    for by in seen:
-        for _ in range(100):
-            found = ratio_of(
-                processes(source, count, by=0.0, **model),  # type: ignore[arg-type]
-                processes(source, count, by=by, **model),  # type: ignore[arg-type]
-            )
-            assert found is not None
-            seen[by] += found.interval()[0] > 1
-    assert seen[change] >= 55  # 80 are promised; with three processes what is detectable is itself a guess
-    assert seen[change / 2] <= 65
-
-
 def test_a_single_process_on_each_side_is_taken_to_vary_as_processes_do() -> None:
     source = random.Random(3)
     a, b = (processes(source, 1, 40, 0.0, 0.001, 0.0, by) for by in (0.0, 0.03))
@@ -116,17 +93,6 @@ def test_a_single_process_on_each_side_is_taken_to_vary_as_processes_do() -> Non
     assert found.assumed
     low, high = found.interval()
     assert low < 1 < high
-
-
-def test_a_single_process_against_several_differs_as_they_do() -> None:
-    source = random.Random(3)
-    alone = processes(source, 1, 40, 0.01, 0.001, 0.0, 0.0)
-    several = processes(source, 4, 40, 0.01, 0.001, 0.0, 0.0)
-    found, other = ratio_of(alone, several), ratio_of(several, alone)
-    assert found is not None
-    assert other is not None
-    assert found.freedom == other.freedom == 3
-    assert found.interval()[0] * other.interval()[1] == pytest.approx(1)
 
 
 def test_a_single_process_against_several_is_not_called_different_too_often() -> None:
@@ -203,18 +169,6 @@ def test_equal_pairs_of_wandering_samples_seldom_lie_outside(
     assert false / PAIRS <= beyond
 
 
-@pytest.mark.parametrize("memory", [0.95, 0.97])
-def test_the_noise_inside_alone_covers_what_it_moves(memory: float) -> None:
-    source, outside = random.Random(9), 0
-    for _ in range(PAIRS):
-        a, b = (wandering(source, memory, between=0.0) for _ in range(2))
-        found = ratio_of([a], [b], between=0.0)
-        assert found is not None
-        low, high = found.interval()
-        outside += not low <= 1 <= high
-    assert outside / PAIRS <= 0.083  # 300 pairs: a true rate of 5 % shows up to this in 99 of 100 simulations
-
-
 def test_a_change_far_larger_than_the_wandering_is_seen() -> None:
     source = random.Random(6)
     seen = 0
@@ -223,14 +177,3 @@ def test_a_change_far_larger_than_the_wandering_is_seen() -> None:
         assert found is not None
         seen += found.interval()[0] > 1.02
     assert seen >= 95
-
-
-def test_it_is_said_how_many_the_samples_are_worth() -> None:
-    source = random.Random(7)
-    close, free = wandering(source, 0.98), wandering(source, 0.0)
-    found, apart = ratio_of([close], [close[::-1]]), ratio_of([free], [free[::-1]])
-    assert found is not None
-    assert apart is not None
-    assert found.independent is not None
-    assert 1 <= found.independent < 6
-    assert apart.independent is None

@@ -73,17 +73,6 @@ def test_a_base_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:
             run.create_run_folder(base, "x", "cpu", WHEN)
 
 
-def test_a_refused_mkdir_is_the_machines_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path, *args: object, **kwargs: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(MachineError, match="Permission denied") as caught:
-        run.create_run_folder(tmp_path, "x", "cpu", WHEN)
-    assert caught.value.exit_code == 3
-    assert caught.value.fix == "--output FOLDER"
-
-
 # ---------------------------------------------------------------- writing
 
 
@@ -118,14 +107,6 @@ def test_the_document_has_the_contracts_shape() -> None:
     VALIDATOR.validate(data)
 
 
-def test_summaries_are_keyed_by_concern_and_none_is_lost() -> None:
-    summaries = (Summary("time", ()), Summary("cache", ()), Summary("time", ()))
-    document = replace(documents.empty(), summaries=summaries)
-    data = run.run_to_json(document)
-    assert list(data["summaries"]) == ["time", "cache", "time-2"]  # type: ignore[arg-type]
-    assert run.run_from_json(data) == document
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_none_is_written_as_null(bad: float) -> None:
     document = replace(documents.empty(), profiles=(Profile("x", "s", bad, ()),))
@@ -134,11 +115,6 @@ def test_a_number_that_is_none_is_written_as_null(bad: float) -> None:
     assert data["profiles"][0]["total"] is None
     VALIDATOR.validate(data)
     assert math.isnan(run.run_from_json(data).profiles[0].total)
-
-
-def test_no_secret_of_the_environment_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("API_TOKEN", "hunter2-secret")
-    assert "hunter2" not in run.run_to_text(documents.document())
 
 
 def test_a_full_disk_is_said_and_leaves_what_was_written(
