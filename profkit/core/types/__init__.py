@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from profkit.core.types.bisect import *
     from profkit.core.types.comparison import *
-    from profkit.core.types.evaluation import *
     from profkit.core.types.exchange import *
-    from profkit.core.types.generation import *
     from profkit.core.types.gpu import *
     from profkit.core.types.history import *
+    from profkit.core.types.kernels import *
     from profkit.core.types.machine import *
     from profkit.core.types.night import *
     from profkit.core.types.readings import *
     from profkit.core.types.run import *
-    from profkit.core.types.sweep import *
 
 # Those that most processes load come first, and none before one that it is made of.
 _MODULES = [
@@ -28,9 +26,7 @@ _MODULES = [
     "machine",
     "gpu",
     "run",
-    "sweep",
-    "evaluation",
-    "generation",
+    "kernels",
     "comparison",
     "history",
     "night",
