@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -126,19 +122,3 @@ def test_what_xctrace_refuses_is_a_fault_of_the_machine_with_its_fix(
     assert fix in said.err
     assert "Traceback" not in said.err
     assert not (tmp_path / "out.trace").exists()
-
-
-def test_a_ctrl_c_keeps_the_document_that_xctrace_finishes(tmp_path: Path) -> None:
-    code = "import time; open('began', 'w').close(); time.sleep(60)"
-    argv = [sys.executable, "-m", "profkit", "record", "--tool", "xctrace", "--report", "out", "--"]
-    env = {**os.environ, **instruments(tmp_path, save=0.3).env}
-    child = subprocess.Popen(
-        [*argv, sys.executable, "-c", code], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True
-    )
-    while not (tmp_path / "began").exists() and child.poll() is None:
-        time.sleep(0.01)
-    child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=60)
-    assert child.returncode == 130, said
-    assert "what was recorded until then is in out.trace" in said
-    assert (tmp_path / "out.trace" / "form.template").is_file()

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from profkit.hardware.kept import peaks as module
 
 from profkit.core.process import ProcessOutcome
 from profkit.core.types import Machine, Peaks
+from profkit.hardware import peaks as module
 from profkit.hardware.machine import read_machine
 from profkit.hardware.peaks import SCHEMA, keep_peaks, kept_peaks
 from profkit.profiling import run_passes

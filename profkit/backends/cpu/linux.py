@@ -19,8 +19,15 @@ from profkit.backends.passes import PlannedRun, head_of
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, PassName, PassPlan, PassResult, Step, Switch, Workload
-from profkit.profilers.perf.command import FREQUENCY, inject_argv, python_frames, record_argv, script_argv
-from profkit.profilers.perf.perf_data import recorded_pids, remove_leftovers
+from profkit.profilers.perf.command import (
+    FREQUENCY,
+    inject_argv,
+    python_frames,
+    record_argv,
+    recorded_pids,
+    remove_leftovers,
+    script_argv,
+)
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind

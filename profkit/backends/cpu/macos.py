@@ -23,7 +23,7 @@ from profkit.backends.cpu.counting import (
 from profkit.backends.instruments import START_SECONDS, comparable_facts, cpu_step, is_of_region, read_step
 from profkit.backends.passes import PlannedRun
 from profkit.core.types import Counter, PassName, PassPlan, PassResult
-from profkit.profilers.perf.counter_groups import check_drift, merge_groups
+from profkit.profilers.perf.events import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS, TIME_PROFILER
 from profkit.profilers.xctrace.cpu import GUIDED
 from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace

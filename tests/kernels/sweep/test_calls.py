@@ -20,7 +20,6 @@ from profkit.core.errors import Interrupted, WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
-from profkit.kernels.operations import registry
 from profkit.kernels.sweep.request import SweepGrid, read_request, read_sweep
 from profkit.kernels.sweep.run import run_sweep, update_case
 from profkit.profiling import drill_down
@@ -46,11 +45,6 @@ KEYS = (
     "gpu_efficiency",
     "throughput_gbps",
 )
-
-
-@pytest.fixture(autouse=True)
-def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 @pytest.mark.usefixtures("in_process")
@@ -101,8 +95,6 @@ def test_the_script_passes_options_through_and_plans_the_default_grid() -> None:
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
     assert (plan["schema"], plan["points"], plan["cases"]) == ("profkit.sweep-plan/1", 560, 560)
-    assert plan["largest"] == "LayerNorm forward float32 128x2048x512"
-    assert plan["bytes"] > 4 * 3 * 128 * 2048 * 512
     assert plan["seconds"] > 0
 
 

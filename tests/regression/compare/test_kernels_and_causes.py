@@ -261,9 +261,9 @@ def test_memory_tells_whose_it_is() -> None:
         )
 
     found = compare(holding(1e8, 1e7), holding(2e8, 1e8))
-    assert "most of it is in Python objects" in spoken(cause(found, "memory"))
+    assert "90 % of it is in Python objects" in spoken(cause(found, "memory"))
     found = compare(holding(1e8, 1e7), holding(2e8, 1e7))
-    assert "hardly any of it" in spoken(cause(found, "memory"))
+    assert "0 % of it is in Python objects" in spoken(cause(found, "memory"))
     found = compare(holding(1e8, 1e7), holding(2e8, 5e7))
     assert "40 % of it is in Python objects" in spoken(cause(found, "memory"))
 

@@ -123,7 +123,8 @@ def looked_line(comparison: Comparison) -> str | None:
     text = f"{plural(len(comparison.changes), 'metric')} compared"
     if comparison.looked_at:
         text += f", {comparison.looked_at} by samples: at most 5 % of those called different are so by chance"
-        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in comparison.changes):
+        others = [c for c in comparison.changes if not _is_case(c)]
+        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in others):
             text += ", if single processes differ by no more than is assumed"
     return text
 
@@ -203,14 +204,19 @@ def _changed(comparison: Comparison) -> Iterator[Block]:
 
 
 def changes_table(changes: Sequence[Change], most: int) -> DataTable:
-    """A row for each: its sign and name, from what to what, by how much, and how small a change would be seen."""
+    """A row for each: its sign and name, from what to what, by how much.
+
+    Where not all of them are different also how small a change would have been seen.
+    """
+    seen = any(change.word != "different" for change in changes)
     rows: list[tuple[Text, ...]] = []
     for change in changes[:most]:
         status = status_of(change)
         name = joined(Span(status.sign, status=status), f" {_title_of(change)}")
         values = (format_quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
-        rows.append((name, *values, size_text(change), seen_share(change) or "-"))
-    titles = ("metric", "baseline", "candidate", "change", "would be seen")
+        share = [seen_share(change) or "-"] if seen else []
+        rows.append((name, *values, size_text(change), *share))
+    titles = ["metric", "baseline", "candidate", "change", *(["would be seen"] if seen else [])]
     return table(titles, rows, left=max(0, len(changes) - most))
 
 
@@ -231,7 +237,7 @@ def _title_of(change: Change) -> str:
         return "Time of the process"
     known = title_of(change.metric)
     if scope.kind == "kernel":
-        return f"{known}: {short_name(scope.name or '', 30)}"
+        return f"{known}: {short_name(scope.name or '', 24)}"
     return f"{known} ({scope.name})" if scope.kind == "region" and scope.name else known
 
 
@@ -292,21 +298,24 @@ def _kernels(comparison: Comparison) -> Section:
     names = labels([*own, *old], _WIDTH)
     rows: list[tuple[Text, ...]] = []
     for k in listed:
-        name: Text = code(names[k.name, k.launch or ""])
-        if k.baseline_name is not None:
-            name = joined(name, " (was ", code(names[k.baseline_name, k.baseline_launch or ""]), ")")
         times = (format_quantity(seconds, "s") for seconds in (k.baseline_seconds, k.candidate_seconds))
-        rows.append((name, *times, _relative(k.baseline_seconds, k.candidate_seconds), k.word))
-    body = (_changes_of(what, rows),) if rows else ()
+        by = _relative(k.baseline_seconds, k.candidate_seconds)
+        rows.append((code(names[k.name, k.launch or ""]), *times, by, k.word))
+    was = [
+        f"{names[k.name, k.launch or '']} was {names[k.baseline_name, k.baseline_launch or '']}"
+        for k in listed
+        if k.baseline_name is not None
+    ]
+    body = (_changes_of(what, rows, "; ".join(was)),) if rows else ()
     return Section(f"{what.capitalize()}s: {', '.join(counts)}", body)
 
 
 _KERNEL_WORDS = ("slower", "faster", "appeared", "vanished")
 
 
-def _changes_of(what: str, rows: Sequence[tuple[Text, ...]]) -> DataTable:
+def _changes_of(what: str, rows: Sequence[tuple[Text, ...]], note: str = "") -> DataTable:
     name = TableColumn(what, kernel=True)
-    return table((name, "baseline", "candidate", "change", TableColumn("")), rows)
+    return table((name, "baseline", "candidate", "change", TableColumn("")), rows, note=note)
 
 
 def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:
