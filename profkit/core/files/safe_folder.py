@@ -107,27 +107,27 @@ def _open(folder: Path) -> int:
     root = next((path for path in (absolute, *absolute.parents) if str(path) in _made), None)
     if root is None:
         return _walk(folder)
-    try:
-        handle = os.open(root, _FOLDER)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise _replaced(root) from error
-        raise
+    handle = _enter(root, root)
     status = os.fstat(handle)
     if (status.st_dev, status.st_ino) != _made[str(root)]:
         os.close(handle)
         raise _replaced(root)
     for name in absolute.relative_to(root).parts:
         try:
-            inner = os.open(name, _FOLDER, dir_fd=handle)
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                raise _replaced(root / name) from error
-            raise
+            inner = _enter(name, root / name, handle)
         finally:
             os.close(handle)
         handle = inner
     return handle
+
+
+def _enter(name: str | Path, path: Path, folder: int | None = None) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise _replaced(path) from error
+        raise
 
 
 def _walk(folder: Path) -> int:
