@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 NEEDED = ("psutil", "yaml")  # without which profkit does nothing
-OLD_SECONDS = 7 * 86400.0  # a profkit that was not used for so long is removed
+OLD_SECONDS = 30 * 86400.0  # a profkit that was not used for so long is removed
 
 
 class _Part:
@@ -89,8 +89,9 @@ def start(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes], stor
             shutil.rmtree(part, ignore_errors=True)
     os.utime(code)
     for other in (store / "code").iterdir():
-        if time.time() - other.stat().st_mtime > OLD_SECONDS:
-            shutil.rmtree(other, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another run was faster
+            if time.time() - other.stat().st_mtime > OLD_SECONDS:
+                shutil.rmtree(other, ignore_errors=True)
     run, lock = claim_run(store / "runs", request["name"])
     if request["work_bytes"]:
         unpack(requests, request["work_bytes"], run / "work")
