@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import BlamedLine, Cause, ComparedWorkload, Scope
-from profkit.regression.paired.decide import ALPHA
+from profkit.regression.paired.interleave import ALPHA
 from profkit.reporting import markdown
 from profkit.reporting.html import page
 from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT

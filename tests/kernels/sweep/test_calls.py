@@ -26,7 +26,7 @@ from profkit.profiling import drill_down
 from profkit.profiling.profile import ProfileOptions
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
-from profkit.regression.history_actions import add_paths
+from profkit.regression.history.actions import add_paths
 from profkit.sweep import one_case, run_comprehensive_benchmark
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -154,7 +154,7 @@ def test_sweeps_are_remembered_and_compared_like_any_run(tmp_path: Path) -> None
         (tmp_path / name).mkdir()
         write_results(tmp_path / name, _document(scale), grid, 0.01, "sweep")
     with open_history(tmp_path / "history.sqlite") as history:
-        stored = add_paths(history, [tmp_path / "a", tmp_path / "b"])
+        stored = add_paths(history, [tmp_path / "a", tmp_path / "b"], lambda _: None)
         assert [one.added for one in stored] == [True, True]
         keys = {value.key.scope.name for one in stored if one.entry for value in one.entry.values}
         cases = {"PyTorch: GELU forward float32 2x3x8", "PyTorch: GELU forward float32 2x3x16"}

@@ -16,8 +16,6 @@ from profkit.core.types import (
     Comparison,
     Difference,
     FunctionChange,
-    InsightChange,
-    InsightWord,
     Pairing,
 )
 from profkit.reporting.view import (
@@ -45,13 +43,12 @@ from profkit.reporting.views.comparison.words import (
     size_text,
     status_of,
 )
-from profkit.reporting.views.run_insights import evidence_text
 
 DISTURBANCES = (
     "neighbours",
     "state",
 )  # kinds of causes that say how well it was measured, not why it changed
-# Of calling a time different that is the same, over all looks, as `regression/paired/decide.py` has it.
+# Of calling a time different that is the same, over all looks, as `regression/paired/interleave.py` has it.
 ERROR = 0.02
 _TRUST = f"Of times that did not change, at most {100 * ERROR:.0f} % would be called different."
 _GEOMETRIC_MEAN = "time.geometric_mean"
@@ -63,12 +60,6 @@ _MOST_MEANS = 40  # the same of the table that decides about two sweeps
 _MOST_LINES = 6  # that changed in what became slower
 _BRIEF = 6  # of a list on a short screen
 _WIDTH = 44  # characters of a kernel's name
-_INSIGHTS: dict[InsightWord, tuple[Status, str]] = {
-    "fixed": (Status.BETTER, "fixed"),
-    "new": (Status.FAIL, "new"),
-    "remains": (Status.CHANGED, "still there"),
-    "unknown": (Status.UNKNOWN, "cannot tell"),
-}
 
 
 def blocks(comparison: Comparison) -> Iterator[Block]:
@@ -92,7 +83,6 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
         )
         if items:
             yield Section(heading, (Items(items[:_MOST]),))
-    yield from _insights(comparison.insights)
     if comparison.kernels:
         yield _kernels(comparison)
     yield from _functions(comparison.functions)
@@ -260,29 +250,7 @@ def _same(comparison: Comparison) -> Iterator[Block]:
         yield Section(title, (), headline=", ".join(parts))
 
 
-# ---------------------------------------------------------------- insights, kernels and functions
-
-
-def _insights(changes: Sequence[InsightChange]) -> Iterator[Block]:
-    """What was wrong in the baseline and is not now, what is wrong since, and what still is."""
-    if changes:
-        words = [change.word for change in changes]
-        counts = (f"{words.count(word)} {title}" for word, (_, title) in _INSIGHTS.items() if word in words)
-        items = tuple(map(_insight_item, changes))
-        yield Section(f"Insights: {', '.join(counts)}", (Items(items, brief=_BRIEF),))
-
-
-def _insight_item(change: InsightChange) -> Item:
-    status, title = _INSIGHTS[change.word]
-    insight = change.candidate or change.baseline
-    assert insight is not None
-    kernel = insight.where.kernel
-    # The kernel, unless it stands before the evidence.
-    place = joined(" in ", code(short_name(kernel, _WIDTH))) if kernel and insight.where.label is None else ""
-    sign = Span(f"{status.sign} {title}: ", status=status)
-    below: list[Text] = [soft(f"{'was: ' if change.candidate is None else ''}{evidence_text(insight)}")]
-    below += [soft("; ".join(map(fact_text, change.why)))] if change.why else []
-    return Item(joined(sign, strong(insight.title), place), tuple(below))
+# ---------------------------------------------------------------- kernels and functions
 
 
 def _kernels(comparison: Comparison) -> Section:
