@@ -8,30 +8,17 @@ A workload's process uses a few of them, and to make all costs it 50 ms: modules
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from profkit.core.types.bisect import *
     from profkit.core.types.comparison import *
     from profkit.core.types.exchange import *
     from profkit.core.types.gpu import *
     from profkit.core.types.history import *
     from profkit.core.types.kernels import *
     from profkit.core.types.machine import *
-    from profkit.core.types.night import *
     from profkit.core.types.readings import *
     from profkit.core.types.run import *
 
 # Those that most processes load come first, and none before one that it is made of.
-_MODULES = [
-    "readings",
-    "exchange",
-    "machine",
-    "gpu",
-    "run",
-    "kernels",
-    "comparison",
-    "history",
-    "night",
-    "bisect",
-]
+_MODULES = ["readings", "exchange", "machine", "gpu", "run", "kernels", "comparison", "history"]
 
 
 def __getattr__(name: str) -> object:
