@@ -20,11 +20,11 @@ VERBS = {
     "summarize": ("summarize", "Read reports and say what is in them."),
     "check": ("reports", "Judge a report or a run by its targets."),
     "compare": (
-        "regression.compare",
+        "compare",
         "Say what is different between two runs or two versions, whether it is real, and why.",
     ),
     "bisect": (
-        "regression.bisect",
+        "bisect",
         "Find the commit that made a command slower, by running commits between two ends in turn.",
     ),
     "report": (
@@ -32,7 +32,7 @@ VERBS = {
         "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit.",
     ),
     "nightly": (
-        "regression.nightly",
+        "nightly",
         "Profile a set of workloads, compare each with its past, and report what changed.",
     ),
     "doctor": ("doctor", "Try every tool with a tiny measurement and say what it can do here."),
@@ -53,7 +53,7 @@ VERBS = {
         "Copy a report in text, or a run, without host, user, command line and paths.",
     ),
     "history": (
-        "regression.history",
+        "history",
         "Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
     ),
 }

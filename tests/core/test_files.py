@@ -153,7 +153,7 @@ PACKAGE = ROOT / "profkit"
 # is sent alone to another machine; and what a workload is given as its standard input.
 OTHERS = {
     "analysis/metrics/catalogue.py",
-    "cli/regression/nightly.py",
+    "cli/nightly.py",
     "core/process.py",
     "core/process_tree.py",
     "core/status.py",
