@@ -16,7 +16,6 @@ from profkit.reporting.view import (
     Fold,
     Item,
     Items,
-    OnScreen,
     Paragraph,
     Section,
     Status,
@@ -103,9 +102,6 @@ class _Terminal:
         match block:
             case Section():
                 self.section(block)
-            case OnScreen():
-                for part in block.blocks:
-                    self.block(part)
             case Detail():
                 for part in block.blocks if self.details else block.brief:
                     self.block(part)
@@ -141,8 +137,6 @@ class _Terminal:
                 return has_headline or any(map(self.shows, block.blocks))
             case Detail():
                 return any(map(self.shows, block.blocks if self.details else block.brief))
-            case OnScreen():
-                return any(map(self.shows, block.blocks))
             case Paragraph() | Items() | Facts() | DataTable():
                 return True
         return any(map(self.shows, block.plain()))

@@ -260,18 +260,6 @@ class Detail(Block):
 
 
 @dataclass(frozen=True)
-class OnScreen(Block):
-    """Blocks for a terminal, where others have more space for the same: those show `otherwise`."""
-
-    blocks: tuple[Block, ...]
-    otherwise: tuple[Block, ...]
-
-    def plain(self) -> Sequence[Block]:
-        """What all others show."""
-        return self.otherwise
-
-
-@dataclass(frozen=True)
 class StatusRow:
     """How one or several things stand that share a reason. `below` is what to try, or what else is known of it."""
 
@@ -360,7 +348,7 @@ def walk(blocks: Sequence[Block]) -> Iterator[Block]:
     """The blocks and all inside of them."""
     for block in blocks:
         yield block
-        if isinstance(block, Section | Detail | OnScreen):
+        if isinstance(block, Section | Detail):
             yield from walk(block.blocks)
 
 

@@ -1,22 +1,38 @@
-"""Charts of one run: where its time goes, its samples, its memory, and its kernels below the roofline."""
+"""Charts of one run: where its time goes, its samples, its memory, and its kernels below the roofline.
+
+Their numbers stand in the run's tables too, so text formats leave them out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import sqrt
 
+from profkit.analysis.stacks.files import flame_of
 from profkit.analysis.summaries.cpu import is_sampled
 from profkit.analysis.summaries.gpu_time import COPIES, HOST, IDLE, QUEUED, time_by_limit
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.metal_readings import INTERVALS, TOOL, idle_causes, idle_of, window_of
-from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint
-from profkit.analysis.summaries.time import ProcessDistribution, SampleDistribution
+from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint, roofline_of
+from profkit.analysis.summaries.time import ProcessDistribution, SampleDistribution, distribution_of
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.core.types import RUN, MetalTrace, Reading, RunDocument, Source
-from profkit.reporting.chart_blocks import Piece, StackedBar
-from profkit.reporting.charts.axes import Axis
-from profkit.reporting.charts.marks import AnyMark, Area, Chart, Legend, Line, Point, Points, Rectangle, Rule
+from profkit.reporting.chart_blocks import Charts, FlameGraph, Piece, StackedBar
+from profkit.reporting.charts.marks import (
+    AnyMark,
+    Area,
+    Axis,
+    Chart,
+    Legend,
+    Line,
+    Point,
+    Points,
+    Rectangle,
+    Rule,
+)
+from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import footnote_of
+from profkit.reporting.view import Block, Section
 from profkit.reporting.views.summaries.metal import IDLE as IDLE_OF_PROCESS
 
 _MOST_ROWS = 12  # processes that are drawn; more are counted in a line
@@ -285,3 +301,41 @@ def _not_placed(roofline: Roofline) -> str:
         more = f" and {one.count - 1} more" if one.count > 1 else ""
         found.append(f"Not placed: {shorten(one.first, 32)}{more}{part}: {one.reason}.")
     return " ".join(found)
+
+
+# ---------------------------------------------------------------- the sections of a page
+
+_TIMINGS, _FLAMES = 4, 3  # timings and sampled events that are drawn
+
+
+def chart_sections(document: RunDocument, kernels: Sequence[KernelRow], extras: Extras) -> list[Section]:
+    """Where the time goes, the roofline, how the samples lie, flame graphs, and what is held after each iteration."""
+    bars = time_bars(document, kernels)
+    sections = [_section("Where time goes", "where-time", bars)]
+    if (roofline := roofline_of(document, kernels)) is not None:
+        note = (
+            "Hollow points are estimated or simulated. Thick lines limit something here, thin ones nothing."
+        )
+        sections.append(_section("Roofline", "roofline", [roofline_chart(roofline)], note))
+    spreads = [spread for timing in document.timings if (spread := distribution_of(timing)) is not None]
+    sections.append(
+        _section("Timing", "distribution", [distribution_chart(one) for one in spreads[:_TIMINGS]])
+    )
+    flames = [flame for stacks in extras.stacks if (flame := flame_of(stacks)) is not None]
+    how = "Widths are shares of the samples; callers stand above what they call."
+    sections.append(
+        _section("Flame graph", "flame-graph", [FlameGraph(one) for one in flames[:_FLAMES]], how)
+    )
+    if (found := extras.allocations) is not None:
+        words = found.growth.reason[:1].upper() + found.growth.reason[1:]
+        if found.growth.per_iteration is not None:
+            words += f": {format_quantity(found.growth.per_iteration, 'B')} each iteration."
+        points = [(float(x), float(y)) for x, y in found.points]
+        chart = growth_chart(points, "Held by Python after each iteration", words)
+        sections.append(_section("Memory", "memory", [chart] if chart.marks else [], words))
+    return [section for section in sections if section.blocks]
+
+
+def _section(title: str, anchor: str, charts: Sequence[Block], note: str = "") -> Section:
+    blocks = (Charts(tuple(charts), note, repeats=True),) if charts else ()
+    return Section(title, blocks, anchor=anchor, repeats=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.core.formatting import format_quantity
-from profkit.reporting.charts.axes import Axis, Tick
-from profkit.reporting.charts.marks import AnyMark, Chart, Line, Point, Points, Rule
+from profkit.reporting.charts.marks import AnyMark, Axis, Chart, Line, Point, Points, Rule, Tick
 
 
 def series_chart(

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from profkit.core.formatting import shorten
-from profkit.reporting.charts.axes import Scale, Tick
-from profkit.reporting.charts.marks import Chart, Line, Points, Rule, places
+from profkit.reporting.charts.marks import Chart, Line, Points, Rule, Scale, Tick, places
 
 ROWS = 10
 _SEVERAL = "*"

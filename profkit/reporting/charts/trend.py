@@ -10,8 +10,22 @@ from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import ChangePoint, Segment, Series, Trend
 from profkit.core.types import Point as Value
 from profkit.core.types.history import SegmentCause
-from profkit.reporting.charts.axes import Axis, Tick, date_ticks, in_order, linear
-from profkit.reporting.charts.marks import FEW, AnyMark, Area, Chart, Line, Point, Points, Rectangle, Rule
+from profkit.reporting.charts.marks import (
+    FEW,
+    AnyMark,
+    Area,
+    Axis,
+    Chart,
+    Line,
+    Point,
+    Points,
+    Rectangle,
+    Rule,
+    Tick,
+    date_ticks,
+    in_order,
+    linear,
+)
 
 # times the range of the values: an interval that reaches further is cut, or it would be all there is
 _BEYOND = 3.0

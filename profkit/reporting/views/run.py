@@ -10,6 +10,7 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
+from profkit.reporting.charts.of_run import chart_sections
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
@@ -18,7 +19,6 @@ from profkit.reporting.view import (
     Fold,
     Items,
     Label,
-    OnScreen,
     Paragraph,
     Section,
     Status,
@@ -34,7 +34,6 @@ from profkit.reporting.view import (
     strong,
 )
 from profkit.reporting.views import run_about
-from profkit.reporting.views.run_charts import chart_sections
 from profkit.reporting.views.run_insights import (
     concluded,
     more_on_screen,
@@ -221,7 +220,7 @@ def _verdicts(document: RunDocument) -> Section | None:
         more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
         title = f"In single {backend_named(document.backend).work}s"
         body = Section(title, (Statuses(tuple(told)), *more), count_verdicts(inner), Fold.FOLDED)
-        blocks.append(OnScreen(tuple(_worst_parts(inner, whole)), (body,)))
+        blocks.append(Detail((body,), tuple(_worst_parts(inner, whole))))
     return Section("Verdicts", tuple(blocks))
 
 

@@ -17,10 +17,10 @@ from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Gain, Insight, RunDocument, TimeSplit, Verdict
 from profkit.reporting.view import (
     Block,
+    Detail,
     Fold,
     Item,
     Items,
-    OnScreen,
     Paragraph,
     Section,
     Status,
@@ -246,7 +246,7 @@ def to_do_section(document: RunDocument) -> Section | None:
         blocks.append(Paragraph(sentence))
     title = "What to do first" if count > 1 else "What to do" if blocks else "To know more"
     if (more := more_text(document)) is not None:
-        blocks.append(OnScreen((), (Paragraph(more),)))
+        blocks.append(Detail((Paragraph(more),)))
     return Section(title, tuple(blocks), anchor="actions") if blocks else None
 
 
@@ -255,10 +255,10 @@ def _strong(text: Text) -> Text:
     return tuple(span if span.style is Style.COMMAND else strong(span.text) for span in spans(text))
 
 
-def more_on_screen(document: RunDocument) -> OnScreen | None:
+def more_on_screen(document: RunDocument) -> Detail | None:
     """The line on further measurements as the last one of a screen."""
     more = more_text(document)
-    return OnScreen((Paragraph(""), Paragraph(more)), ()) if more is not None else None
+    return Detail((), (Paragraph(""), Paragraph(more))) if more is not None else None
 
 
 def to_do_lines(document: RunDocument) -> list[tuple[str, str]]:

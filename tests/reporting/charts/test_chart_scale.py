@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from profkit.reporting.charts.axes import Scale, date_ticks, in_order, linear, logarithmic, ticks
+from profkit.reporting.charts.marks import Scale, date_ticks, in_order, linear, logarithmic, ticks
 from profkit.reporting.charts.svg import FONT, curve, fitted, number, width, wrapped
 
 
