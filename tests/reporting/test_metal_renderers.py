@@ -75,7 +75,6 @@ def test_a_line_to_type_is_whole_wherever_it_stands() -> None:
     absent = (MetalAbsent(table, "the table was not exported", line),)
     document = judged(metal.report(MetalTrace(absent=absent)))
     lines = run_text(document, color=False, width=80).splitlines()
-    assert f"  {line}" in lines
     assert f"            try: {line}" in lines
     assert f"    {line}" in lines
     assert all(found.endswith(line) for found in lines if "xctrace export" in found)
