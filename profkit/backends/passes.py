@@ -22,6 +22,7 @@ from profkit.core.types import (
     PassResult,
     Plan,
     Profile,
+    Stacks,
     Step,
     Switch,
     Workload,
@@ -256,14 +257,40 @@ def read_samples(context: RunContext) -> PassFindings:
             return PassFindings(absent=f"not a Python program: {Path(context.workload.command[0]).name}")
         raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
     report = read_stacks(folder / _FILE["stacks"])
-    artifacts: tuple[str, ...] = ()
-    if report.stacks:
-        write_speedscope(report.stacks, folder / "stacks.speedscope.json", context.workload.name)
-        write_collapsed(report.stacks[0], folder / "stacks.collapsed.txt")
-        artifacts = ("artifacts/stacks.speedscope.json", "artifacts/stacks.collapsed.txt")
     return PassFindings(
-        profiles=report.profiles, stacks=report.stacks, notes=report.warnings, artifacts=artifacts
+        profiles=report.profiles,
+        stacks=report.stacks,
+        notes=report.warnings,
+        artifacts=leave_stacks(context, report.stacks, "stacks"),
     )
+
+
+def leave_stacks(context: RunContext, stacks: Sequence[Stacks], name: str) -> tuple[str, ...]:
+    """Files for viewers of flame graphs, called `name`; their places in the run's folder. None where nothing is."""
+    if not stacks:
+        return ()
+    folder = context.folder / "artifacts"
+    write_speedscope(stacks, folder / f"{name}.speedscope.json", context.workload.name)
+    write_collapsed(stacks[0], folder / f"{name}.collapsed.txt")
+    return f"artifacts/{name}.speedscope.json", f"artifacts/{name}.collapsed.txt"
+
+
+PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
+
+
+def start_seconds(state: PlanState) -> float:
+    """Wall seconds of one run of a device's workload without the samples that timing took."""
+    return state.start_seconds if state.start_seconds is not None else PLAIN_SECONDS
+
+
+def plain_runs(seconds: float, state: PlanState) -> float:
+    """Seconds as a multiple of one plain run."""
+    return seconds / (state.plain_seconds or PLAIN_SECONDS)
+
+
+def known_seconds(seconds: float, state: PlanState) -> float | None:
+    """What a pass is expected to take; None where no run of the workload was timed yet."""
+    return seconds if state.plain_seconds is not None else None
 
 
 _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters

@@ -10,12 +10,11 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.analysis.stacks.merge import by_function, by_library, keep_python_frames
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import EventChoice, choose_groups, plan_counting, read_counting
 from profkit.backends.cpu.simulation import plan_simulation, read_simulation
-from profkit.backends.passes import PlannedRun, head_of
+from profkit.backends.passes import PlannedRun, head_of, leave_stacks
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, PassName, PassPlan, PassResult, Step, Switch, Workload
@@ -120,8 +119,6 @@ def read_trace(context: RunContext, result: PassResult) -> PassFindings:
     if not report.stacks:
         return PassFindings(notes=report.warnings)
     stacks = report.stacks[0]
-    write_speedscope(report.stacks, folder / "trace.speedscope.json", context.workload.name)
-    write_collapsed(stacks, folder / "trace.collapsed.txt")
     python = keep_python_frames(stacks)
     profiles = [by_function(stacks), by_library(stacks)]
     if python is not None:
@@ -131,7 +128,7 @@ def read_trace(context: RunContext, result: PassResult) -> PassFindings:
         profiles=tuple(profiles),
         stacks=report.stacks,
         notes=report.warnings,
-        artifacts=("artifacts/trace.speedscope.json", "artifacts/trace.collapsed.txt"),
+        artifacts=leave_stacks(context, report.stacks, "trace"),
     )
 
 

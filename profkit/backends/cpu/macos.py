@@ -11,7 +11,6 @@ from functools import cached_property
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.analysis.metrics.formulas import FormulaTable
-from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import (
     NATIVE_SECONDS,
@@ -21,7 +20,7 @@ from profkit.backends.cpu.counting import (
     with_artifact,
 )
 from profkit.backends.instruments import START_SECONDS, comparable_facts, cpu_step, is_of_region, read_step
-from profkit.backends.passes import PlannedRun
+from profkit.backends.passes import PlannedRun, leave_stacks
 from profkit.core.types import Counter, PassName, PassPlan, PassResult
 from profkit.profilers.perf.counter_groups import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS, TIME_PROFILER
@@ -117,18 +116,12 @@ def plan_trace(context: RunContext, xctrace: XctraceAbility, state: PlanState) -
 def read_trace(context: RunContext, plan: PassPlan) -> PassFindings:
     """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the exports."""
     report = read_step(context.folder, plan.steps[0])
-    facts = comparable_facts(report)
-    if not report.stacks:
-        return PassFindings(facts=facts, notes=report.warnings)
-    folder = context.folder / "artifacts"
-    write_speedscope(report.stacks, folder / "trace.speedscope.json", context.workload.name)
-    write_collapsed(report.stacks[0], folder / "trace.collapsed.txt")
     return PassFindings(
         profiles=report.profiles,
         stacks=report.stacks,
-        facts=facts,
+        facts=comparable_facts(report),
         notes=report.warnings,
-        artifacts=("artifacts/trace.speedscope.json", "artifacts/trace.collapsed.txt"),
+        artifacts=leave_stacks(context, report.stacks, "trace"),
     )
 
 

@@ -24,12 +24,10 @@ from profkit.backends.cuda.trace import (
     WARMUP,
     group_seconds,
     kernel_seconds,
-    plain_runs,
     region_seconds,
-    start_seconds,
     traced_iterations,
 )
-from profkit.backends.passes import RegionWork, read_region_work
+from profkit.backends.passes import RegionWork, known_seconds, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent, plural
 from profkit.core.types import (
@@ -251,7 +249,7 @@ def _plan_task(
         (planned,),
         wanted.metrics,
         cost=plain_runs(seconds, state),
-        seconds=seconds if state.plain_seconds is not None else None,
+        seconds=known_seconds(seconds, state),
         cost_note=(
             f"{once:.1f} s for a run of the workload under ncu and {counting:.2f} s for launches, "
             f"{SOURCE}; {_set_note(wanted)}"
@@ -348,7 +346,7 @@ def _undecided_pass(name: Pass, state: PlanState, wanted: CounterSet, note: str)
         "ncu",
         counters=wanted.metrics,
         cost=plain_runs(seconds, state),
-        seconds=seconds if state.plain_seconds is not None else None,
+        seconds=known_seconds(seconds, state),
         cost_note=f"one run under ncu, {SOURCE}, and the replays of the kernels; {_set_note(wanted)}",
         notes=(note,),
     )

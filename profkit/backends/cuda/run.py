@@ -19,12 +19,11 @@ from profkit.backends.cuda.trace import (
     EXPORT_SECONDS,
     NSYS_SECONDS,
     TORCH,
-    plain_runs,
     plan_torch,
     plan_trace,
     read_trace,
 )
-from profkit.backends.passes import ALL_PASSES, DEVICE_PASSES, PassTable, PlannedRun
+from profkit.backends.passes import ALL_PASSES, DEVICE_PASSES, PassTable, PlannedRun, plain_runs
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.status import status_wrapper
@@ -194,7 +193,7 @@ def record_operations(plan: PassPlan, folder: Path, nsys: Path, state: PlanState
         workload_status=str(status),
         after=(export_argv(folder / REPORT, folder / EXPORT, nsys=str(nsys)),),
     )
-    more = plain_runs(NSYS_SECONDS + EXPORT_SECONDS, state) or 0.0
+    more = plain_runs(NSYS_SECONDS + EXPORT_SECONDS, state)
     return replace(
         plan,
         steps=(traced,),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.kernels import MATCHED_SECONDS, CountedLaunches
-from profkit.backends.passes import read_region_work
+from profkit.backends.passes import known_seconds, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, KernelTime, PassPlan, Report, Step, Switch
@@ -27,13 +27,7 @@ EXPORT_SECONDS = 0.4
 TORCH_SECONDS = 2.5
 NCU_SECONDS = 2.0  # start, first launch, end
 REPLAY_SECONDS = 0.05  # one replay pass of a kernel, beside the kernel itself: 26 to 54 ms
-PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
 SOURCE = "as measured on an H200"
-
-
-def start_seconds(state: PlanState) -> float:
-    """Wall seconds of one run of the workload without the samples that timing took."""
-    return state.start_seconds if state.start_seconds is not None else PLAIN_SECONDS
 
 
 def region_seconds(state: PlanState, iterations: int | None) -> float:
@@ -58,13 +52,6 @@ def group_seconds(group: CountedLaunches, replays: int | None) -> float:
     if group.window is not None:
         counted += (group.window[1] - len(group.kernels)) * passes * REPLAY_SECONDS
     return counted + group.passed * MATCHED_SECONDS
-
-
-def plain_runs(seconds: float | None, state: PlanState) -> float | None:
-    """Seconds as a multiple of one plain run."""
-    if seconds is None:
-        return None
-    return seconds / (state.plain_seconds or PLAIN_SECONDS)
 
 
 SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
@@ -144,7 +131,7 @@ def _trace_plan(tool: str, step: Step, state: PlanState, more: float, notes: tup
         tool,
         (step,),
         cost=plain_runs(seconds, state),
-        seconds=seconds if state.plain_seconds is not None else None,
+        seconds=known_seconds(seconds, state),
         cost_note=f"start and report add {more:.1f} s to a run, {SOURCE}",
         notes=notes,
     )

@@ -11,10 +11,18 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.instruments import instruments_step, log_of, read_step
-from profkit.backends.passes import ALL_PASSES, DEVICE_PASSES, PassTable, PlannedRun
+from profkit.backends.passes import (
+    ALL_PASSES,
+    DEVICE_PASSES,
+    PassTable,
+    PlannedRun,
+    known_seconds,
+    leave_stacks,
+    plain_runs,
+    start_seconds,
+)
 from profkit.core.types import (
     Directive,
     MetalAbsent,
@@ -42,7 +50,6 @@ _NO_EXPLAIN = "Metal has no counters of single launches that can be recorded fro
 _EXPLAIN_FIX = "capture it in Xcode: MTL_CAPTURE_ENABLED=1, then torch.mps.profiler.metal_capture"
 SAVE_SECONDS = 25.0  # start, saving, and a dozen exports
 COUNTERS_SECONDS = 120.0
-PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
 LONGEST_RECORDING = 60.0  # seconds that are recorded at most, beside the start of the program: 50 MB take 8 s
 LEAST, MOST = 5, 500  # iterations
 LIST_FIX = "xcrun xctrace list templates"
@@ -64,15 +71,10 @@ def recorded_iterations(state: PlanState, seconds: float) -> int:
 
 def recording_seconds(state: PlanState, seconds: float) -> float:
     """One run of the workload as it is recorded."""
-    start = state.start_seconds if state.start_seconds is not None else PLAIN_SECONDS
+    start = start_seconds(state)
     if not state.benchmark or state.iteration_seconds is None:
         return min(start, recording_limit(state))
     return min(start + recorded_iterations(state, seconds) * state.iteration_seconds, recording_limit(state))
-
-
-def plain_runs(seconds: float, state: PlanState) -> float:
-    """Seconds as a multiple of one plain run."""
-    return seconds / (state.plain_seconds or PLAIN_SECONDS)
 
 
 TRACED_SECONDS = 0.5  # of a benchmark's region: a document of some 10 MB
@@ -103,7 +105,7 @@ def plan_trace(context: RunContext, xctrace: XctraceAbility, state: PlanState) -
         "xctrace",
         (step,),
         cost=plain_runs(seconds, state),
-        seconds=seconds if state.plain_seconds is not None else None,
+        seconds=known_seconds(seconds, state),
         cost_note=NOTE,
         limit=limit,
     )
@@ -133,12 +135,6 @@ def read_trace(context: RunContext, plan: PassPlan) -> PassFindings:
     """Work on the GPU, states and hot spots of the host. Raises UnreadableReport where there is no export."""
     step = plan.steps[0]
     report = read_step(context.folder, step)
-    artifacts: tuple[str, ...] = ()
-    if report.stacks:
-        folder = context.folder / "artifacts"
-        write_speedscope(report.stacks, folder / "trace.speedscope.json", context.workload.name)
-        write_collapsed(report.stacks[0], folder / "trace.collapsed.txt")
-        artifacts = ("artifacts/trace.speedscope.json", "artifacts/trace.collapsed.txt")
     return PassFindings(
         gpus=report.gpus,
         trace=report.trace,
@@ -148,7 +144,7 @@ def read_trace(context: RunContext, plan: PassPlan) -> PassFindings:
         profiles=report.profiles,
         stacks=report.stacks,
         notes=(*report.warnings, *cut_notes(report, "trace")),
-        artifacts=artifacts,
+        artifacts=leave_stacks(context, report.stacks, "trace"),
     )
 
 
@@ -182,7 +178,7 @@ def plan_counters(context: RunContext, xctrace: XctraceAbility, state: PlanState
         "xctrace",
         (step,),
         cost=plain_runs(seconds, state),
-        seconds=seconds if state.plain_seconds is not None else None,
+        seconds=known_seconds(seconds, state),
         cost_note="saving 4 s of GPU counters took 115 s on an M1, by notes of others",
         limit=limit,
         notes=("which counters there are depends on the chip and the Xcode: some give none",),
