@@ -58,20 +58,6 @@ def machine(folder: Path, **files: str) -> Path:
     return folder / "root"
 
 
-def test_what_a_device_is_set_to_and_how_it_is_now(library: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Both are asked of the devices that the workload sees, by its numbers."""
-    from profkit.hardware.conditions import read_moment
-
-    library.setenv("STAND_IN_WATTS", "500")
-    library.setenv("STAND_IN_LOCK", "1410")
-    library.setenv("STAND_IN_GPUS", "2")
-    gpu = read_gpus({}, machine(tmp_path))[0]
-    assert (gpu.power_limit, gpu.clock_lock) == (500.0, 1410e6)
-    library.setenv("CUDA_VISIBLE_DEVICES", "1")
-    (seen,) = read_moment("before timing", devices=True).devices
-    assert (seen.index, seen.clock, seen.temperature, seen.power) == (0, 1755e6, 41.0, 123.456)
-
-
 CARD = {
     "sys__bus__pci__devices__0000:00:06.0__vendor": "0x10de\n",
     "sys__bus__pci__devices__0000:00:06.0__class": "0x030200\n",

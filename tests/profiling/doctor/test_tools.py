@@ -157,22 +157,6 @@ def test_no_counter_at_all_means_simulation(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the real ones
 
 
-@pytest.mark.perf
-def test_the_perf_of_this_machine_is_told_with_its_version_and_its_region_switch() -> None:
-    found = _by_name(perf_checks())
-    assert found["perf"].state == "ok"
-    assert found["perf"].version
-    assert {"perf hardware counters", "perf record", "perf region switch"} <= set(found)
-
-
-@pytest.mark.valgrind
-def test_the_valgrind_of_this_machine_is_told_with_its_version_and_its_region_switch() -> None:
-    found = _by_name(valgrind_checks())
-    assert found["valgrind"].state == "ok"
-    assert found["valgrind"].version
-    assert found["valgrind region switch"].state == "ok"
-
-
 # ------------------------------------------------------------ test_packages
 
 SYSTEMS = {
@@ -217,23 +201,7 @@ def test_the_line_that_installs_perf_is_the_distributions(tmp_path: Path, system
     assert install_line("perf", _root(tmp_path, system), superuser=True) == line
 
 
-@pytest.mark.parametrize(
-    ("sudo", "line"),
-    [
-        (True, "sudo apt-get update && sudo apt-get install -y valgrind"),
-        (False, "as root: apt-get update && apt-get install -y valgrind"),
-    ],
-)
-def test_a_user_who_is_not_root_is_given_sudo_for_every_part_of_the_line_where_there_is_one(
-    tmp_path: Path, fake_tools: Callable[[dict[str, str]], Path], sudo: bool, line: str
-) -> None:
-    fake_tools({"sudo": "exit 1"} if sudo else {})
-    assert install_line("valgrind", _root(tmp_path, "mint"), superuser=False) == line
-
-
 # ------------------------------------------------------------ test_region_trial
-
-Fake = Callable[[dict[str, str]], Path]
 
 
 @pytest.mark.perf
