@@ -329,10 +329,10 @@ print("the program's own end")
 LAST = 100_000_000  # bytes
 
 
-def run(kind: str, out: Path, longest: float | None) -> str:
+def run_limited(kind: str, out: Path, longest: float | None) -> str:
     directive = json.dumps({"longest": longest})
     argv = [sys.executable, str(HOST_PROGRAM), kind, str(out), "--", "-c", PROGRAM]
-    done = subprocess.run(
+    done = subprocess.run_limited(
         argv, env={**os.environ, "PROFKIT_DIRECTIVE": directive}, capture_output=True, text=True, check=True
     )
     assert done.stderr == ""
@@ -341,7 +341,7 @@ def run(kind: str, out: Path, longest: float | None) -> str:
 
 @pytest.mark.parametrize("longest", [0.3, None])
 def test_cprofile_sees_the_beginning_and_says_so_while_the_program_runs_to_its_end(tmp_path, longest):
-    assert run("cprofile", tmp_path / "p.prof", longest) == "the program's own end\n"
+    assert run_limited("cprofile", tmp_path / "p.prof", longest) == "the program's own end\n"
     report = read_cprofile(tmp_path / "p.prof")
     names = {hotspot.function for hotspot in report.profiles[0].hotspots}
     assert "early" in names
@@ -352,7 +352,7 @@ def test_cprofile_sees_the_beginning_and_says_so_while_the_program_runs_to_its_e
 
 @pytest.mark.parametrize("longest", [0.3, None])
 def test_tracemalloc_stops_tracing_and_says_so(tmp_path, longest):
-    assert run("tracemalloc", tmp_path / "t.json", longest) == "the program's own end\n"
+    assert run_limited("tracemalloc", tmp_path / "t.json", longest) == "the program's own end\n"
     allocations = read_tracemalloc(tmp_path / "t.json")
     assert any("of a longer run" in note for note in allocations.notes) == (longest is not None)
     assert (allocations.peak > LAST) == (
