@@ -332,7 +332,7 @@ LAST = 100_000_000  # bytes
 def run_limited(kind: str, out: Path, longest: float | None) -> str:
     directive = json.dumps({"longest": longest})
     argv = [sys.executable, str(HOST_PROGRAM), kind, str(out), "--", "-c", PROGRAM]
-    done = subprocess.run_limited(
+    done = subprocess.run(
         argv, env={**os.environ, "PROFKIT_DIRECTIVE": directive}, capture_output=True, text=True, check=True
     )
     assert done.stderr == ""
