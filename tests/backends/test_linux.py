@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.backends import PlanState, RunContext
-from profkit.backends.cpu.linux import compiler_facts, plan_trace
+from profkit.backends.cpu.linux import SampledTrace, compiler_facts
 from profkit.core.types import Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.perf.probe import PerfAbility
@@ -29,7 +29,7 @@ PERF = PerfAbility("/usr/bin/perf", "6.1", software_ok=True, record_ok=True)
 def test_a_long_program_is_sampled_less_often(tmp_path, seconds, marked, depth, frequency, expected):
     workload = Workload(("./work",), str(tmp_path), "work")
     context = RunContext(workload, replace(read_machine(), cores=2), tmp_path, depth, None, 0.5, 1.0)
-    planned = plan_trace(context, PERF, None, PlanState(marked, plain_seconds=seconds))
+    (planned,) = SampledTrace(context, PERF, None).plan(PlanState(marked, plain_seconds=seconds))
     argv = planned.steps[0].argv
     assert planned.seconds == expected
     assert argv[argv.index("-F") + 1] == str(frequency)

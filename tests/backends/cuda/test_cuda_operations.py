@@ -23,7 +23,7 @@ RECORDED = ROOT / "tests" / "data" / "cuda" / "nsys" / "operations.sqlite"
 def test_nsys_traces_once_for_times_and_once_beside_the_sampled_stacks(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CudaRun, "_torch", True)
+    monkeypatch.setattr(CudaRun, "_has", lambda *_: True)
     run = machine.profile(passes=("timing", "trace", "stacks"))
     reports = [
         next(word for word in call if word.startswith("--output="))
@@ -42,7 +42,7 @@ def test_nsys_traces_once_for_times_and_once_beside_the_sampled_stacks(
 def test_without_torch_or_a_working_nsys_stacks_are_sampled_alone(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, nsys: dict[str, object]
 ) -> None:
-    monkeypatch.setattr(CudaRun, "_torch", bool(nsys))
+    monkeypatch.setattr(CudaRun, "_has", lambda *_: bool(nsys))
     if nsys:
         machine.tools(nsys=nsys)
     run = machine.profile(passes=("timing", "trace", "stacks"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.backends import PlanState, RunContext
-from profkit.backends.cuda.counters import plan_counters, plan_explain
+from profkit.backends.cuda.counters import ExplanationPass, KernelCountersPass, NcuPass
 from profkit.backends.cuda.kernels import (
     choose_kernels,
     count_in_benchmark,
@@ -22,6 +22,7 @@ from profkit.core.types import (
     GpuTrace,
     Kernel,
     KernelTime,
+    PassPlan,
     PassResult,
     Scope,
     Step,
@@ -214,7 +215,7 @@ def test_of_a_region_that_is_entered_often_a_few_warm_entries_are_looked_at(
     assert entries_needed([took("k", 1.0, launches)], entries, processes) == expected
 
 
-# ------------------------------------------------------------ test_cuda_plan
+# ------------------------------------------------------------ the plan
 
 ABLE = NcuAbility(Path("/usr/bin/ncu"), "2025.3.1", True)
 TIMED = PlanState(marked=True, iteration_seconds=0.001, benchmark=True, plain_seconds=5.0, start_seconds=4.0)
@@ -235,13 +236,18 @@ def after(known: PlanState, *kernels: KernelTime, marked: bool = True) -> PlanSt
     return replace(known, trace=trace, passes=(*known.passes, PassResult("trace", "nsys", "finished")))
 
 
+def plan_of(kind: type[NcuPass], context: RunContext, ncu: NcuAbility, known: PlanState) -> PassPlan:
+    (plan,) = kind(context, ncu, "GH100").plan(known)
+    return plan
+
+
 def option(step: Step, name: str) -> str | None:
     return step.argv[step.argv.index(name) + 1] if name in step.argv else None
 
 
 def test_in_a_benchmarks_region_a_warm_launch_is_counted_in_as_few_iterations_as_it_takes() -> None:
     known = after(TIMED, traced("gemm", 0.9, 400), traced("silu", 0.1, 200))  # of 200 iterations
-    step = plan_counters(site(), ABLE, known, "GH100").steps[0]
+    step = plan_of(KernelCountersPass, site(), ABLE, known).steps[0]
     assert option(step, "--profile-from-start") == "off"
     assert option(step, "--launch-skip") == "1"
     assert step.directive is not None
@@ -253,7 +259,7 @@ def test_where_nothing_is_marked_the_launches_of_the_set_up_are_skipped() -> Non
     known = after(
         PlanState(marked=False), traced("gemm", 0.9, 100, setup=7), traced("silu", 0.1, 100), marked=False
     )
-    step = plan_counters(site(), ABLE, known, "GH100").steps[0]
+    step = plan_of(KernelCountersPass, site(), ABLE, known).steps[0]
     assert option(step, "--profile-from-start") is None
     assert option(step, "--launch-skip") == "9"
     assert step.directive is not None
@@ -282,7 +288,7 @@ def test_a_window_has_its_kernels_by_the_names_that_ncu_is_given(depth: Depth) -
         trace=trace,
         passes=(PassResult("trace", "nsys", "finished"),),
     )
-    plan = plan_counters(site(depth), ABLE, known, "GH100")
+    plan = plan_of(KernelCountersPass, site(depth), ABLE, known)
     planned = {kernel.kernel.name for kernel in plan.kernels}
     assert planned >= {"a", "b"}
     assert planned <= {name for step in plan.steps for name in counted_by_ncu(step, set_up + steps)}
@@ -292,7 +298,7 @@ def test_a_window_has_its_kernels_by_the_names_that_ncu_is_given(depth: Depth) -
     ("marked", "says"), [(True, "the marked region launched no kernel"), (False, "the workload launched")]
 )
 def test_a_trace_without_kernels_leaves_nothing_to_count(marked: bool, says: str) -> None:
-    planned = plan_counters(site(), ABLE, after(replace(TIMED, marked=marked), marked=marked), "GH100")
+    planned = plan_of(KernelCountersPass, site(), ABLE, after(replace(TIMED, marked=marked), marked=marked))
     assert says in str(planned.skipped)
     assert planned.fix == "--backend cpu"
 
@@ -301,7 +307,7 @@ def test_a_trace_without_kernels_leaves_nothing_to_count(marked: bool, says: str
     ("depth", "name"), [("gate", "gate"), ("standard", "standard"), ("full", "standard")]
 )
 def test_the_depth_chooses_the_set_and_its_replays_make_the_cost(depth: Depth, name: str) -> None:
-    planned = plan_counters(site(depth), ABLE, after(TIMED, traced("gemm", 1.0, 100)), "GH100")
+    planned = plan_of(KernelCountersPass, site(depth), ABLE, after(TIMED, traced("gemm", 1.0, 100)))
     assert f"set {name!r}" in planned.cost_note
     assert (planned.kernels[0].replays == 1) is (depth == "gate")
     assert planned.seconds == pytest.approx(
@@ -357,7 +363,7 @@ def test_what_missed_a_target_is_explained_and_at_full_depth_everything(
     known = after(TIMED, GEMM, SILU)
     result = replace(COUNTED, state=counted)  # type: ignore[arg-type]
     known = replace(known, passes=(*known.passes, result), verdicts=verdicts)
-    planned = plan_explain(site(depth), ABLE, known, "GH100")
+    planned = plan_of(ExplanationPass, site(depth), ABLE, known)
     if isinstance(explained, str):
         assert explained in str(planned.skipped)
         assert planned.steps == ()
@@ -369,5 +375,6 @@ def test_what_missed_a_target_is_explained_and_at_full_depth_everything(
 def test_where_ncu_cannot_count_both_passes_say_why() -> None:
     refused = NcuAbility(None, None, False, "ncu is not installed", "install it")
     known = replace(after(TIMED, GEMM), verdicts=())
-    for planned in (plan_counters(site(), refused, known, None), plan_explain(site(), refused, known, None)):
+    for kind in (KernelCountersPass, ExplanationPass):
+        planned = plan_of(kind, site(), refused, known)
         assert (planned.skipped, planned.fix) == ("ncu is not installed", "install it")
