@@ -21,18 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.types import HistorySummary
-from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.sweep.request import read_sweep
 from profkit.profiling.summarize import summarize_report
 from profkit.regression.history import open_history
 from profkit.regression.trends import summarize_history
 from profkit.reporting.extras import read_extras
 from profkit.reporting.html import page
-from profkit.reporting.site.folder import prepare_folder, write_site
-from profkit.reporting.site.pages import SiteOptions, site_files
+from profkit.reporting.site import prepare_folder, site_files, write_site
 from tests.browser import started, why_not
 from tests.conftest import ROOT
 from tests.reporting.shown import run_page as render
-from tests.reporting.site.histories import write_history
+from tests.reporting.site_histories import write_history
 
 FOLDER = ROOT / "docs" / "images"
 MAC = ROOT / "tests" / "data" / "xctrace" / "m1"  # of the Mac there is a recording, and no run
@@ -134,9 +133,8 @@ def site_pages(folder: Path) -> dict[str, Path]:
     series = tuple(one for one in found.series if one.trend.series.key.workload in names)
     entries = tuple(entry for entry in found.entries if entry.workload in names)
     made = prepare_folder(folder / "site")
-    options = SiteOptions("Kernels, night by night", "https://example.org/code/commit/{commit}")
-    write_site(made, site_files(HistorySummary(series, entries), options))
-    return {"overview": made / "index.html", "workload": made / "workload" / "gated_mlp.html"}
+    write_site(made, site_files(HistorySummary(series, entries), made, "Kernels, night by night"))
+    return {"overview": made / "index.html", "workload": made / "workload-gated_mlp.html"}
 
 
 COMMENT_STYLE = """body{margin:20px;font:14px/1.5 sans-serif;color:#1f2328}

@@ -28,9 +28,7 @@ HEAVY = {
 HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 # Only the processes that measure or judge load these: they are torch and Triton, from the first line on.
 BENCH = (
-    "evaluation/evaluator",
     "evaluation/judging",
-    "evaluation/feedback",
     "evaluation/functions",
     "kernels/operations/cuda/",
     "kernels/operations/in_float64.py",
@@ -44,14 +42,12 @@ BENCH = (
     "kernels/evaluation/judging/fresh_values.py",
     "kernels/evaluation/judging/judge.py",
     "kernels/evaluation/candidate/devices.py",
-    "kernels/evaluation/judging/batches.py",
-    "kernels/evaluation/judging/trial_timer.py",
+    "kernels/evaluation/judging/pairs.py",
     "kernels/evaluation/judging/trial.py",
     "kernels/evaluation/judging/reference.py",
     "kernels/evaluation/enabling",
     "kernels/evaluation/suites/capture.py",
     "kernels/evaluation/suites/op",
-    "kernels/evaluation/suites/user_file.py",
     "kernels/evaluation/suites/values.py",
 )
 LATE = ("profkit.core.process_tree",)

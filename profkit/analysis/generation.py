@@ -1,5 +1,5 @@
 """What follows from the attempts of a generation: which kernel is kept, how many operations are solved after how many
-attempts, what each feedback changed, what it cost. Pure functions.
+attempts, what it cost. Pure functions.
 
 Attempts are not independent: each knows the feedback of those before it. So "solved within k" is the share of the
 operations that had a correct kernel after k attempts, and not the estimate of pass@k from independent samples.
@@ -7,11 +7,10 @@ operations that had a correct kernel after k attempts, and not the estimate of p
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from profkit.analysis.evaluation.feedback import NO_OWN_KERNEL
 from profkit.analysis.evaluation.scores import FastPoint
@@ -20,7 +19,6 @@ from profkit.core.types import (
     Attempt,
     AttemptStatus,
     GenerationDocument,
-    Insight,
     OperationAttempts,
     Speedup,
     SpeedWord,
@@ -38,11 +36,6 @@ LEAST_GAIN = 0.05  # of a later attempt over the one that is kept
 def is_correct(attempt: Attempt) -> bool:
     """Whether it is a kernel that passed every test that counts."""
     return attempt.status == "passed"
-
-
-def is_surely_faster(one: Speedup, other: Speedup) -> bool:
-    """Whether the interval of `one` lies above that of `other`."""
-    return one.low > other.high
 
 
 def best_attempt(attempts: Iterable[Attempt]) -> Attempt | None:
@@ -165,101 +158,6 @@ def generation_scores(document: GenerationDocument) -> GenerationScores:
     )
 
 
-# ---------------------------------------------------------------- what each feedback changed
-
-FeedbackOutcome = Literal[
-    "solved",  # it was not correct, and is
-    "faster",  # surely; both are correct
-    "slower",
-    "undecided",  # both are correct, and none is surely faster
-    "broken",  # it was correct, and is not
-    "closer",  # not correct yet, and a larger share of the tests passes
-    "failing",  # not correct, as before
-    "repeated",  # the same code once more
-]
-OUTCOMES: tuple[FeedbackOutcome, ...] = (
-    "solved",
-    "faster",
-    "closer",
-    "undecided",
-    "slower",
-    "broken",
-    "repeated",
-    "failing",
-)
-
-
-@dataclass(frozen=True)
-class FeedbackStep:
-    """From one attempt to the next of the same operation.
-
-    `ratio` is the speed-up of the second over that of the first, None where not both have one. `insight` is the first
-    of those that the feedback held.
-    """
-
-    operation: OperationAttempts
-    before: Attempt
-    after: Attempt
-    outcome: FeedbackOutcome
-    ratio: float | None = None
-    insight: Insight | None = None
-
-
-def feedback_steps(document: GenerationDocument) -> tuple[FeedbackStep, ...]:
-    """Every step, by operation."""
-    steps = []
-    for operation in document.operations:
-        attempts = sorted(operation.attempts, key=lambda each: each.number)
-        steps += [_feedback_step(operation, before, after) for before, after in itertools.pairwise(attempts)]
-    return tuple(steps)
-
-
-def _feedback_step(operation: OperationAttempts, before: Attempt, after: Attempt) -> FeedbackStep:
-    first, second = before.speedup, after.speedup
-    ratio = second.median / first.median if first is not None and second is not None else None
-    insight = before.insights[0] if before.insights else None
-    return FeedbackStep(operation, before, after, _outcome(before, after), ratio, insight)
-
-
-def _outcome(before: Attempt, after: Attempt) -> FeedbackOutcome:
-    if after.status == "repeated":
-        return "repeated"
-    if is_correct(before) != is_correct(after):
-        return "solved" if is_correct(after) else "broken"
-    if is_correct(after):
-        if before.speedup is None or after.speedup is None:
-            return "undecided"
-        if is_surely_faster(after.speedup, before.speedup):
-            return "faster"
-        return "slower" if is_surely_faster(before.speedup, after.speedup) else "undecided"
-    if after.status == "cheat":  # of which nobody knows how many tests it would pass
-        return "failing"
-    return "closer" if _passed_share(after) > _passed_share(before) else "failing"
-
-
-def _passed_share(attempt: Attempt) -> float:
-    return attempt.passed / attempt.tests if attempt.tests else 0.0
-
-
-@dataclass(frozen=True)
-class FeedbackEffect:
-    """All steps after attempts of one kind: `told` is their status; of correct ones with an insight, `insight`."""
-
-    told: str
-    steps: int
-    outcomes: Mapping[FeedbackOutcome, int]
-
-
-def feedback_effects(steps: Iterable[FeedbackStep]) -> tuple[FeedbackEffect, ...]:
-    """What became of each kind of feedback, the most frequent kind first."""
-    kinds: dict[str, Counter[FeedbackOutcome]] = defaultdict(Counter)
-    for step in steps:
-        told = "insight" if is_correct(step.before) and step.insight is not None else step.before.status
-        kinds[told][step.outcome] += 1
-    effects = (FeedbackEffect(told, counts.total(), counts) for told, counts in kinds.items())
-    return tuple(sorted(effects, key=lambda effect: -effect.steps))
-
-
 # ---------------------------------------------------------------- what it cost
 
 
@@ -267,19 +165,12 @@ def feedback_effects(steps: Iterable[FeedbackStep]) -> tuple[FeedbackEffect, ...
 class Spending:
     """What attempts cost. Seconds are sums: several operations at once spend more than passes.
 
-    `requests` were sent to a model, each with its `retries`; answers that were stored are in `stored` and cost
-    nothing. Tokens are None where nobody says, `cost` where no price is known. `estimated`: of some request the
-    tokens are.
+    Tokens are None where nobody says.
     """
 
     attempts: int
-    requests: int
-    retries: int
-    stored: int
     input_tokens: int | None
     output_tokens: int | None
-    estimated: bool
-    cost: float | None
     asking: float
     evaluating: float
     profiling: float
@@ -288,32 +179,17 @@ class Spending:
 def spending_of(attempts: Sequence[Attempt]) -> Spending:
     """What these attempts cost together."""
     calls = [attempt.call for attempt in attempts]
-    asked = [call for call in calls if not call.stored]
     return Spending(
         len(attempts),
-        len(asked),
-        sum(call.retries for call in asked),
-        len(calls) - len(asked),
-        _sum_known([call.input_tokens for call in asked]),
-        _sum_known([call.output_tokens for call in asked]),
-        any(call.estimated for call in asked),
-        _sum_known([call.cost for call in asked]),
-        sum(call.seconds for call in asked),
+        _sum_known([call.input_tokens for call in calls]),
+        _sum_known([call.output_tokens for call in calls]),
+        sum(call.seconds for call in calls),
         sum(attempt.evaluated_seconds for attempt in attempts),
         sum(attempt.profiled_seconds for attempt in attempts),
     )
 
 
-def spending_by_attempt(document: GenerationDocument) -> Mapping[int, Spending]:
-    """What the first attempts of all operations cost, the second ones, and so on."""
-    groups: dict[int, list[Attempt]] = defaultdict(list)
-    for operation in document.operations:
-        for attempt in operation.attempts:
-            groups[attempt.number].append(attempt)
-    return {number: spending_of(groups[number]) for number in sorted(groups)}
-
-
-def _sum_known(values: Sequence[_Number | None]) -> _Number | None:
+def _sum_known(values: Sequence[int | None]) -> int | None:
     """Of those that are known; None of none."""
     known = [value for value in values if value is not None]
-    return sum(known[1:], known[0]) if known else None
+    return sum(known) if known else None

@@ -78,9 +78,10 @@ def doctor(
     if llm:
         if elsewhere is not None:
             raise UsageError("a language model is asked from this machine: leave --on out")
-        from profkit.generation.clients.registry import ClientOptions, try_model
+        from profkit.generation.choose_model import try_model
+        from profkit.generation.model import ModelOptions
 
-        checks = try_model(ClientOptions(provider, model, base_url, key_env, command))
+        checks = try_model(ModelOptions(provider, model, base_url, key_env, command))
     elif given := [name for name, value in asked.items() if value is not None]:
         raise UsageError(f"--{given[0].replace('_', '-')} is of a language model", "profkit doctor --llm ...")
     elif elsewhere is None:

@@ -42,7 +42,6 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
-    SerialMeasureOption,
     places_of,
     print_result,
     print_view,
@@ -152,7 +151,6 @@ def evaluate(
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
     budget: BudgetOption = 5.0,
     timeout: TimeoutOption = 60.0,
-    serial_measure: SerialMeasureOption = False,
     plan: Annotated[bool, option(HOW, "Say what would be tested, and test nothing.", None, "--plan")] = False,
     resume: Annotated[
         Path | None, option(ON, "Go on with the evaluation in this folder, by its own settings.", "FOLDER")
@@ -192,14 +190,21 @@ def evaluate(
     quiet: QuietOption = False,
 ) -> None:
     """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
-    typed = {**locals(), "compiled": compile, "serial": serial_measure}
+    typed = {**locals(), "compiled": compile}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.parse import hide_prefixes
-    from profkit.generation.clients.keys import without_secrets
-    from profkit.kernels.evaluation.journal import read_document, read_request, require_code
-    from profkit.kernels.evaluation.request import CODE_FILE, EvaluationOptions, PairOptions, make_request
-    from profkit.kernels.evaluation.sources.registry import make_source_request
+    from profkit.generation.keys import without_secrets
+    from profkit.kernels.evaluation.request import (
+        CODE_FILE,
+        EvaluationOptions,
+        PairOptions,
+        make_request,
+        read_document,
+        read_request,
+        require_code,
+    )
+    from profkit.kernels.evaluation.sources.source import make_source_request
     from profkit.runtime.passes.secrets import mask_command
 
     if context.info_name == "run":
@@ -244,13 +249,13 @@ def evaluate(
                     "kernels are generated here, and without a plan", "profkit generate, then evaluate"
                 )
             from profkit.core.types import GenerationLimits
-            from profkit.generation.clients.registry import ClientOptions
-            from profkit.generation.generate import generate_kernels
+            from profkit.generation.model import ModelOptions
             from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
+            from profkit.generation.run import generate_kernels
 
             new = {"limits": GenerationLimits(max_attempts), "output": kernels or DEFAULT_FOLDER}
             writing = taken(GenerationOptions, {**typed, **new, "profile_depth": ""})
-            to_ask = ClientOptions(provider, model, base_url, key_env, command)
+            to_ask = ModelOptions(provider, model, base_url, key_env, command)
             generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
             backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
         options = taken(EvaluationOptions, typed, timing=PairOptions(budget, precision, floor))
@@ -311,7 +316,7 @@ def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
 
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
-    from profkit.kernels.evaluation.recording import record_operations
+    from profkit.kernels.evaluation.suites.notation import record_operations
     from profkit.runtime.passes.secrets import mask_command
 
     if plan:
@@ -334,14 +339,14 @@ def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, d
 
         print_result(evaluation_text(document, folder))
     else:
-        from profkit.reporting.views.evaluation import view
+        from profkit.reporting.views.kernels.evaluation import view
 
         print_view(view(document, folder), format, details=details)
 
 
 def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool) -> None:
     from profkit.cli.progress import progress_for
-    from profkit.kernels.evaluation.plan import plan_evaluation, plan_text
+    from profkit.kernels.evaluation.run import plan_evaluation, plan_text
 
     plan = plan_evaluation(request, progress_for(quiet=quiet))
     if format is OutputFormat.json:

@@ -11,7 +11,6 @@ import typer
 from profkit.cli.kernel_options import (
     HOW,
     LIMITS,
-    MODELS,
     OUT,
     SUITES,
     BaseUrlOption,
@@ -20,7 +19,6 @@ from profkit.cli.kernel_options import (
     DetailsOption,
     DeviceOption,
     DtypeOption,
-    GpusOption,
     KeyEnvOption,
     MaxAttemptsOption,
     ModelOption,
@@ -32,7 +30,6 @@ from profkit.cli.kernel_options import (
     TimeoutOption,
     TracesOption,
     option,
-    parse_prices,
     taken,
 )
 from profkit.cli.options import (
@@ -57,8 +54,7 @@ profkit generate --ops relu --provider openai --base-url http://localhost:8000/v
 An agent that is no API; it reads one file and writes the other:
 profkit generate --ops relu --command "my-agent {prompt} {output}"
 
-Not more than two dollars, at 3 for a million tokens that go in and 15 for a million that come out:
-profkit generate --ops relu --model MODEL --max-cost 2 --prices 3,15
+Not more than so many tokens in all:  profkit generate --ops relu --model MODEL --max-tokens 200000
 
 After a Ctrl-C, or with more attempts:  profkit generate --resume generated_kernels/first --max-attempts 8
 
@@ -75,8 +71,6 @@ WITH_RESUME = (
     "resume",
     "max_attempts",
     "max_tokens",
-    "max_cost",
-    "prices",
     "base_url",
     "key_env",
     "command",
@@ -114,7 +108,6 @@ def generate(
     base_url: BaseUrlOption = None,
     key_env: KeyEnvOption = None,
     command: CommandOption = None,
-    temperature: Annotated[float | None, option(MODELS, "Default: the model's own.")] = None,
     max_attempts: MaxAttemptsOption = 5,
     until: Annotated[
         str,
@@ -126,13 +119,8 @@ def generate(
     max_tokens: Annotated[
         int | None, option(LIMITS, "Tokens of the whole generation at most, in and out.")
     ] = None,
-    max_cost: Annotated[float | None, option(LIMITS, "What it may cost, by --prices.")] = None,
-    prices: Annotated[
-        str, option(LIMITS, "Prices of a million tokens that go in, and that come out.", "IN,OUT")
-    ] = "",
     answer_tokens: Annotated[int, option(LIMITS, "Tokens of one answer at most.")] = 16384,
     device: DeviceOption = "auto",
-    gpus: GpusOption = "",
     threads: ThreadsOption = 0,
     budget: BudgetOption = 2.0,
     timeout: TimeoutOption = 60.0,
@@ -163,12 +151,12 @@ def generate(
     typed = dict(locals())
     from profkit.cli.progress import progress_for
     from profkit.core.types import GenerationLimits
-    from profkit.generation.clients.registry import ClientOptions
-    from profkit.generation.generate import NamedAgain, generate_kernels, resume_generation
+    from profkit.generation.model import ModelOptions
     from profkit.generation.request import GenerationOptions
+    from profkit.generation.run import NamedAgain, generate_kernels, resume_generation
     from profkit.kernels.evaluation.request import PairOptions
 
-    limits = GenerationLimits(max_attempts, max_tokens, max_cost, parse_prices(prices))
+    limits = GenerationLimits(max_attempts, max_tokens)
     progress = progress_for(quiet=quiet)
     if resume is not None:
         chosen = typed_beside_resume(context, WITH_RESUME, "a generation")
@@ -177,9 +165,7 @@ def generate(
         document = resume_generation(resume, _changed(limits, chosen), named, progress)
     else:
         options = taken(GenerationOptions, typed, timing=PairOptions(budget), limits=limits)
-        asked = ClientOptions(
-            provider, model, base_url, key_env, command, answer_tokens=answer_tokens, temperature=temperature
-        )
+        asked = ModelOptions(provider, model, base_url, key_env, command, answer_tokens)
         document, folder = generate_kernels(options, asked, ("profkit", *sys.argv[1:]), progress)
     _show(document, folder, format, details=details)
     raise typer.Exit(0 if all(each.best is not None for each in document.operations) else 1)
@@ -187,7 +173,7 @@ def generate(
 
 def _changed(limits: GenerationLimits, typed: frozenset[str]) -> dict[str, object]:
     """The limits that were typed, by the name of their field."""
-    named = {"max_attempts": "attempts", "max_tokens": "tokens", "max_cost": "cost", "prices": "prices"}
+    named = {"max_attempts": "attempts", "max_tokens": "tokens"}
     return {field: getattr(limits, field) for option, field in named.items() if option in typed}
 
 
@@ -197,6 +183,6 @@ def _show(document: GenerationDocument, folder: Path, format: OutputFormat, *, d
 
         print_result(generation_text(document, folder))
     else:
-        from profkit.reporting.views.generation import view
+        from profkit.reporting.views.kernels.generation import view
 
         print_view(view(document, folder), format, details=details)

@@ -104,20 +104,3 @@ MaxAttemptsOption = Annotated[
         "--llm-max-attempts",
     ),
 ]
-
-
-def parse_prices(text: str) -> tuple[float, float] | None:
-    """`3,15` as two prices of a million tokens; None for nothing. Raises UsageError for what is none."""
-    from profkit.core.errors import UsageError
-
-    if not text:
-        return None
-    try:
-        first, second = (float(word) for word in text.split(","))
-    except ValueError:
-        first = second = -1.0
-    if not (0 <= first < float("inf") and 0 <= second < float("inf")):
-        raise UsageError(
-            f"--prices {text} are not two prices", "--prices 3,15: of a million tokens in, and out"
-        )
-    return first, second

@@ -156,14 +156,6 @@ SendEnvOption = Annotated[
         rich_help_panel=ELSEWHERE,
     ),
 ]
-SerialMeasureOption = Annotated[
-    bool,
-    typer.Option(
-        "--serial-measure",
-        help="For numbers to publish: on each host one worker at a time, whatever GPUs and places there are.",
-        rich_help_panel=ELSEWHERE,
-    ),
-]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
 
 
@@ -216,9 +208,9 @@ def print_document(
         from profkit.profiling.summarize import is_sweep
 
         if is_sweep(document):
-            from profkit.reporting.views.sweep import check as sweep_check
+            from profkit.reporting.views.kernels.sweep import judged
 
-            print_view(sweep_check.view(document), output)
+            print_view(judged(document), output)
             return
     if output is OutputFormat.json:
         from profkit.reporting import json
@@ -235,10 +227,10 @@ def print_sweep_digest(path: Path, document: RunDocument, output: OutputFormat) 
     if output is OutputFormat.json:
         return False
     from profkit.profiling.export import read_sweep_in
-    from profkit.reporting.views.sweep.check import view
+    from profkit.reporting.views.kernels.sweep import judged
 
     folder = path if path.is_dir() else path.parent
-    print_view(view(document, read_sweep_in(folder), folder), output)
+    print_view(judged(document, read_sweep_in(folder), folder), output)
     return True
 
 
@@ -248,7 +240,7 @@ def print_evaluation(path: Path, document: RunDocument, output: OutputFormat, *,
 
     if output is OutputFormat.json or not is_evaluation(path):
         return False
-    from profkit.reporting.views.evaluation import view
+    from profkit.reporting.views.kernels.evaluation import view
 
     print_view(view(read_evaluation(path), path, document.verdicts), output, details=details)
     return True

@@ -29,7 +29,6 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
-    SerialMeasureOption,
     places_of,
     print_result,
     print_view,
@@ -72,7 +71,6 @@ WITH_RESUME = (
     "profile",
     "profile_depth",
     "results",
-    "plan",
     "details",
     "format",
     "quiet",
@@ -129,7 +127,6 @@ def sweep(
         option(HOW, "On a GPU: leave the L2 as it is between calls; else it is flushed.", None, "--warm"),
     ] = False,
     timeout: TimeoutOption = 300.0,
-    serial_measure: SerialMeasureOption = False,
     plan: Annotated[
         bool,
         option(HOW, "Say what would be measured and what it costs, and measure nothing.", None, "--plan"),
@@ -163,11 +160,10 @@ def sweep(
     quiet: QuietOption = False,
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
-    typed = {**locals(), "device": device.value, "files": tuple(with_file or ()), "serial": serial_measure}
+    typed = {**locals(), "device": device.value, "files": tuple(with_file or ())}
     from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
-    from profkit.kernels.sweep.journal import read_request
-    from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
+    from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request
 
     choices: tuple[tuple[str, int], ...] = ()
     if profile:  # what profiles is loaded for it alone: no worker starts before
@@ -178,7 +174,7 @@ def sweep(
     _check_results(results, again=again and resume is None)
     if resume is not None:
         typed_beside_resume(context, (*WITH_RESUME, *PLACES), "a sweep")
-        request = read_request(resume, again=again, named=with_file or (), plan=plan, profile=bool(choices))
+        request = read_request(resume, again=again, named=with_file or (), profile=bool(choices))
     else:
         timing = TimingOptions(precision, budget, not warm, threads)
         options = taken(SweepOptions, typed, timing=timing)
@@ -230,7 +226,7 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.to_plain_data(document)}
         print_result(json.dumps(whole, allow_nan=False, indent=1))
     else:
-        from profkit.reporting.views.sweep import view
+        from profkit.reporting.views.kernels.sweep import view
 
         print_view(view(document, folder), format, details=details)
 

@@ -8,49 +8,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from profkit.core.types import EvaluationTest as EvaluationTest
-    from profkit.evaluation.evaluator import MultiprocessingEvaluator as MultiprocessingEvaluator
-    from profkit.evaluation.feedback import FeedbackInfo as FeedbackInfo
-    from profkit.evaluation.feedback import LLMBackend as LLMBackend
     from profkit.evaluation.functions import cleanup_memory_and_gpu as cleanup_memory_and_gpu
     from profkit.evaluation.functions import compute_errors as compute_errors
     from profkit.evaluation.functions import cpu_bench as cpu_bench
     from profkit.evaluation.functions import deserialize_args as deserialize_args
     from profkit.evaluation.functions import deserialize_tensor as deserialize_tensor
+    from profkit.evaluation.functions import open_backend as open_backend
+    from profkit.evaluation.functions import open_suite as open_suite
     from profkit.evaluation.functions import serialize_args as serialize_args
     from profkit.evaluation.functions import uses_cuda_stream as uses_cuda_stream
+    from profkit.evaluation.judging import LLMBackend as LLMBackend
+    from profkit.evaluation.judging import MultiprocessingEvaluator as MultiprocessingEvaluator
     from profkit.evaluation.judging import eval_correctness_test as eval_correctness_test
     from profkit.evaluation.judging import eval_one_op as eval_one_op
     from profkit.evaluation.judging import eval_performance as eval_performance
     from profkit.evaluation.records import CorrectnessTestResult as CorrectnessTestResult
     from profkit.evaluation.records import EvalResult as EvalResult
+    from profkit.evaluation.records import FeedbackInfo as FeedbackInfo
     from profkit.evaluation.records import PerformanceTestResult as PerformanceTestResult
     from profkit.evaluation.records import prepare_results_data as prepare_results_data
-    from profkit.evaluation.suites import open_backend as open_backend
-    from profkit.evaluation.suites import open_suite as open_suite
     from profkit.kernels.evaluation.sources.files import (
         compile_kernel_from_string as compile_kernel_from_string,
     )
     from profkit.kernels.evaluation.sources.files import kernel as kernel
-    from profkit.kernels.evaluation.sources.source import LoadError as LoadError
-    from profkit.kernels.evaluation.suites.suite import Arguments as Arguments
-    from profkit.kernels.evaluation.suites.suite import Selection as Selection
+    from profkit.kernels.evaluation.sources.text import LoadError as LoadError
     from profkit.kernels.evaluation.suites.suite import Skip as Skip
-    from profkit.kernels.evaluation.suites.suite import Suite as Suite
-    from profkit.kernels.evaluation.suites.suite import make_test as make_test
 
 _NAMES = {
-    "profkit.core.types": "EvaluationTest",
-    "profkit.evaluation.evaluator": "MultiprocessingEvaluator",
-    "profkit.evaluation.feedback": "FeedbackInfo LLMBackend",
     "profkit.evaluation.functions": "cleanup_memory_and_gpu compute_errors cpu_bench deserialize_args "
-    "deserialize_tensor serialize_args uses_cuda_stream",
-    "profkit.evaluation.judging": "eval_correctness_test eval_one_op eval_performance",
-    "profkit.evaluation.records": "CorrectnessTestResult EvalResult PerformanceTestResult prepare_results_data",
-    "profkit.evaluation.suites": "open_backend open_suite",
+    "deserialize_tensor open_backend open_suite serialize_args uses_cuda_stream",
+    "profkit.evaluation.judging": "LLMBackend MultiprocessingEvaluator eval_correctness_test eval_one_op "
+    "eval_performance",
+    "profkit.evaluation.records": "CorrectnessTestResult EvalResult FeedbackInfo PerformanceTestResult "
+    "prepare_results_data",
     "profkit.kernels.evaluation.sources.files": "compile_kernel_from_string kernel",
-    "profkit.kernels.evaluation.sources.source": "LoadError",
-    "profkit.kernels.evaluation.suites.suite": "Arguments Selection Skip Suite make_test",
+    "profkit.kernels.evaluation.sources.text": "LoadError",
+    "profkit.kernels.evaluation.suites.suite": "Skip",
 }
 _PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

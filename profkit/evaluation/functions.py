@@ -1,4 +1,11 @@
-"""The small functions of the kernel-evaluation guides: arguments as text, time, errors, memory, CUDA streams."""
+"""The small functions of the kernel-evaluation guides: arguments as text, time, errors, memory, CUDA streams; and the
+suites and backends for a loop of one's own.
+
+suite, backend = open_suite("smoke"), open_backend("directory", "generated_kernels")
+for op_test in suite:
+    if op_test.op in backend:
+        print(eval_one_op(op_test.op, backend[op_test.op], op_test.correctness_tests, op_test.performance_tests))
+"""
 
 from __future__ import annotations
 
@@ -6,14 +13,24 @@ import ast
 import functools
 import gc
 import inspect
+import secrets
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
 from time import perf_counter
-from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 
+from profkit.core.errors import UsageError
+from profkit.core.types import EvaluationTest
+from profkit.kernels.evaluation.request import SEED_BITS
+from profkit.kernels.evaluation.sources.files import open_source
+from profkit.kernels.evaluation.sources.names import find_operator, operation_name
+from profkit.kernels.evaluation.sources.source import Kernel, KernelSource, make_source_request
 from profkit.kernels.evaluation.suites.capture import describe_call
 from profkit.kernels.evaluation.suites.notation import (
     Symbol,
@@ -22,6 +39,7 @@ from profkit.kernels.evaluation.suites.notation import (
     parse_call,
     replace_tensors,
 )
+from profkit.kernels.evaluation.suites.suite import Arguments, Selection, Suite, find_suite
 
 INTEGERS = (-9, 10)  # the range of made integers, as torch's make_tensor has it
 
@@ -160,119 +178,134 @@ def cleanup_memory_and_gpu() -> None:
         torch.cuda.empty_cache()
 
 
-_STREAMS = {"Stream", "ExternalStream", "make_stream", "create_stream", "CUDAGraph", "make_graphed_callables"}
-_GROUPS = {"cuda"}  # torch.cuda.stream(s), torch.cuda.graph(g): only behind this name
-_IN_GROUP = {"stream", "graph"}
+# What makes or enters a stream or a CUDA graph where it is called, by the end of its name.
+_STREAMS = ("Stream", "ExternalStream", "make_stream", "create_stream", "CUDAGraph", "make_graphed_callables")
+_BEHIND_CUDA = (".cuda.stream", ".cuda.graph")
 
 
 def uses_cuda_stream(func: Callable[..., Any]) -> bool:
-    """Whether a function, or one of its module that it calls, makes or enters a stream or a CUDA graph.
+    """Whether the code of a function calls what makes or enters a stream or a CUDA graph.
 
     It is a remark and no verdict: work on other streams is allowed, and an evaluation has to wait for it and to count
-    it. Names are looked up, so that an alias, `getattr` and a stream that the module has made are found, and comments,
-    texts and `current_stream()` are not. What has no source (built-in functions, operators of torch) has no streams of
-    Python's.
+    it. What the function calls is not looked into; what has no source (built-in functions) has no streams of Python's.
     """
-    return any(map(_mentions_stream, _reachable(func)))
-
-
-def _reachable(start: Any) -> Iterator[FunctionType]:
-    """The function and those of its module that it names, directly or by others."""
-    first = _plain_function(start)
-    if first is None:
-        return
-    pending, seen = [first], {first}
-    while pending:
-        function = pending.pop()
-        yield function
-        names = _names_of(function)
-        for node in ast.walk(_tree_of(function)):
-            value = _look_up(node, names) if isinstance(node, (ast.Name, ast.Attribute)) else None
-            other = _plain_function(value) if value is not None else None
-            if other is not None and other.__module__ == first.__module__ and other not in seen:
-                seen.add(other)
-                pending.append(other)
-
-
-def _plain_function(value: Any) -> FunctionType | None:
-    """The Python function behind a partial, a method, a wrapper, a Triton kernel or a callable object."""
-    for _ in range(10):
-        if isinstance(value, FunctionType):
-            inner = getattr(value, "__wrapped__", None)
-            if not isinstance(inner, FunctionType):
-                return value
-            value = inner
-        elif isinstance(value, functools.partial):
-            value = value.func
-        elif isinstance(value, MethodType):
-            value = value.__func__
-        elif isinstance(value, (type, ModuleType)):
-            return None
-        elif isinstance(getattr(value, "fn", None), FunctionType):  # a Triton kernel
-            value = value.fn
-        else:
-            value = getattr(type(value), "__call__", None)  # noqa: B004
-            if not isinstance(value, FunctionType):
-                return None
-    return None
-
-
-def _tree_of(function: FunctionType) -> ast.AST:
+    while isinstance(func, functools.partial):
+        func = func.func
+    func = getattr(func, "fn", func)  # of a Triton kernel
+    if not hasattr(func, "__name__"):
+        func = type(func).__call__
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError, ValueError):
-        return ast.Module([], [])
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(func))))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    called = [f".{ast.unparse(node.func)}" for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return any(name.rpartition(".")[2] in _STREAMS or name.endswith(_BEHIND_CUDA) for name in called)
 
 
-def _names_of(function: FunctionType) -> Mapping[str, Any]:
-    """What its global and closed-over names are now."""
-    names = dict(function.__globals__)
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-    for name, cell in cells:
-        try:
-            names[name] = cell.cell_contents
-        except ValueError:  # not bound yet
-            continue
-    return names
+# ---------------------------------------------------------------- suites and backends
 
 
-def _mentions_stream(function: FunctionType) -> bool:
-    names = _names_of(function)
-    tree = _tree_of(function)
-    annotations = {
-        id(inner)
-        for node in ast.walk(tree)
-        for part in (getattr(node, "annotation", None), getattr(node, "returns", None))
-        if part is not None
-        for inner in ast.walk(part)
-    }
-    return any(_is_stream(node, names) for node in ast.walk(tree) if id(node) not in annotations)
+@dataclass(frozen=True)
+class SuiteTest:
+    """A call of an operation. Its values are drawn whenever it is read, the same ones each time: none are kept."""
+
+    test: EvaluationTest
+    suite: Suite
+    seed: int
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """Its positional arguments. Raises Skip where they cannot be made here."""
+        return self._make().args
+
+    @property
+    def kwargs(self) -> Mapping[str, Any]:
+        """Its named arguments. Raises Skip where they cannot be made here."""
+        return self._make().kwargs
+
+    def _make(self) -> Arguments:
+        return self.suite.make_arguments(self.test, self.seed)
 
 
-def _is_stream(node: ast.AST, names: Mapping[str, Any]) -> bool:
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and len(node.args) > 1:
-        attribute = node.args[1]
-        return isinstance(attribute, ast.Constant) and attribute.value in _STREAMS
-    if isinstance(node, ast.ImportFrom):
-        return any(alias.name in _STREAMS for alias in node.names)
-    if isinstance(node, ast.Attribute):
-        if node.attr in _STREAMS:
-            return True
-        group = ast.unparse(node.value).rpartition(".")[2]
-        return node.attr in _IN_GROUP and group in _GROUPS
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        value = names.get(node.id)
-        kind = value if isinstance(value, type) else type(value)
-        return any(base.__name__ in _STREAMS for base in kind.__mro__)
-    return False
+@dataclass(frozen=True)
+class OpTest:
+    """An operation with its tests: all of them are for correctness, and those that are worth it are timed, too."""
+
+    op: Any  # torch's own overload; its name where this torch has none
+    correctness_tests: Sequence[SuiteTest]
+    performance_tests: Sequence[SuiteTest]
 
 
-def _look_up(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    """What a name or a dotted name of modules stands for; None where nothing is there without running code."""
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    if isinstance(node, ast.Attribute):
-        owner = _look_up(node.value, names)
-        if isinstance(owner, ModuleType):
-            return vars(owner).get(node.attr)
-    return None
+@dataclass(frozen=True)
+class OpenSuite:
+    """The tests of a suite, operation by operation."""
+
+    suite: Suite
+    selection: Selection
+    seed: int
+
+    def __iter__(self) -> Iterator[OpTest]:
+        """An OpTest for each operation. Raises UsageError for an operation or a dtype that the suite has not."""
+        for name, group in groupby(self.suite.tests(self.selection), key=lambda test: test.operation):
+            tests = [SuiteTest(test, self.suite, self.seed) for test in group]
+            op: Any = name
+            with suppress(KeyError):
+                op = find_operator(name)
+            yield OpTest(op, tests, [each for each in tests if each.test.timed])
+
+
+def open_suite(
+    name: str = "smoke",
+    operations: Sequence[str] = (),
+    dtype: str = "",
+    device: str = "cpu",
+    *,
+    path: str | Path | None = None,
+    seed: int | None = None,
+) -> OpenSuite:
+    """The suite called so, as `--suite` has it, to loop over; `path` is what `--traces` names.
+
+    Values follow from `seed`; without one nobody knows them beforehand. Raises UsageError where there is no such suite.
+    """
+    suite = find_suite(name, Path(path) if path is not None else None, device=device)
+    wanted = (operations,) if isinstance(operations, str) else tuple(operations)
+    drawn = secrets.randbits(SEED_BITS) if seed is None else seed
+    return OpenSuite(suite, Selection(wanted, dtype, device), drawn)
+
+
+@dataclass(frozen=True)
+class OpenBackend:
+    """Kernels by operation: `backend[torch.ops.aten.relu.default]`, `backend["relu"]`, `"add__Tensor" in backend`."""
+
+    source: KernelSource
+
+    def __getitem__(self, op: Any) -> Kernel:
+        """The kernel, whose file is run in this process. Raises KeyError without one, LoadError for a broken one."""
+        name = operation_name(op)
+        if not self.source.has_kernel(name):
+            raise KeyError(name)
+        return self.source.load(name)
+
+    def __contains__(self, op: Any) -> bool:
+        """Whether there is a kernel, by names alone: nothing is run."""
+        with suppress(UsageError):  # an operation of another library
+            return self.source.has_kernel(operation_name(op))
+        return False
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of its operations."""
+        return iter(self.source.operations())
+
+    def __len__(self) -> int:
+        """How many operations it has."""
+        return len(self.source.operations())
+
+
+def open_backend(name: str = "", kernels: str | Path | None = None, device: str = "auto") -> OpenBackend:
+    """The kernels of a backend, as `--backend` and `--kernels` have it, or of a file: `open_backend("", "mine.py")`.
+
+    Raises UsageError for what is not there, and MachineError for a backend that cannot be had.
+    """
+    path = Path(kernels) if kernels is not None else None
+    folder, file = (None, path) if path is not None and path.suffix == ".py" else (path, None)
+    return OpenBackend(open_source(make_source_request(name, folder, file, device)))

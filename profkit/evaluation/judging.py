@@ -1,4 +1,4 @@
-"""One kernel from a program: whether it is right, and how fast it is, by the judge of `profkit evaluate`."""
+"""Kernels from a program: whether they are right, and how fast they are, by the judge of `profkit evaluate`."""
 
 from __future__ import annotations
 
@@ -8,30 +8,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
-from types import SimpleNamespace
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 import torch
 
 from profkit.core import codec
-from profkit.core.errors import UsageError
+from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import TestResult
 from profkit.evaluation.records import (
+    KERNEL_FILE,
     CorrectnessTestResult,
+    EvalResult,
+    FeedbackInfo,
     PerformanceTestResult,
     correctness_record,
+    decided_results,
     pass_share,
     performance_record,
 )
 from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
-from profkit.kernels.evaluation.sources.functions import is_running_file, request_function
+from profkit.kernels.evaluation.sources.files import StringSource, is_running_file, request_function
 from profkit.kernels.evaluation.sources.names import operation_name
+from profkit.kernels.evaluation.sources.text import with_imports
+from profkit.kernels.evaluation.suites.capture import OpTestSuite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip
-from profkit.kernels.evaluation.suites.user_file import OpTestSuite
 
 
 def eval_correctness_test(
@@ -78,8 +83,7 @@ def eval_one_op(
     `op` is an overload of aten, or its name; or a function that gives what is right, which is called here in float64,
     too, and timed in another process. A test has `args` and `kwargs`, which are read once. `impl` is called in another
     process: a function at the top of a file (what the file does at its top is done there again, but not what is
-    under `if __name__ == "__main__"`), one whose values can be pickled, or the text of a file that defines
-    `relu_kernel_impl`.
+    under `if __name__ == "__main__"`), one of a library, or the text of a file that defines `relu_kernel_impl`.
 
     The correctness score is the share of tests that passed, of those on which something can be decided. The
     performance score is the geometric mean of the speed-ups of correct tests; NaN where there is none. Kernels that use
@@ -120,6 +124,8 @@ class FixedTest:
 
 def fix_test(test: Any) -> FixedTest:
     """Read a test once: some draw new values whenever they are asked. Raises UsageError for what is no test."""
+    if isinstance(test, FixedTest):
+        return test
     try:
         args, kwargs = tuple(test.args), dict(test.kwargs)
     except Skip as why:
@@ -197,6 +203,146 @@ def _function_of(op: Any) -> FunctionOperation | None:
     if isinstance(op, (str, torch._ops.OpOverload, torch._ops.OpOverloadPacket)) or not callable(op):
         return None
     return FunctionOperation(op, request_function(op, getattr(op, "__name__", type(op).__name__)))
+
+
+class MultiprocessingEvaluator:
+    """Evaluate many kernels: one that crashes, hangs or eats the memory costs its test alone.
+
+        with MultiprocessingEvaluator() as evaluator:
+            evaluator.submit_task(torch.ops.aten.relu.default, my_relu, correctness_tests, performance_tests)
+            evaluator.start_evaluation()
+            for result in evaluator.get_results():
+                print(result.task_id, result.correctness_score)
+
+    Kernels run in a process of their own, one after the other, whatever `num_workers` is: kernels that are timed beside
+    each other disturb each other. `budget` is seconds of timing per test, `timeout` seconds of one call.
+    """
+
+    def __init__(self, num_workers: int = 1, *, budget: float = 1.0, timeout: float = 60.0) -> None:
+        if num_workers < 1:
+            raise UsageError(f"{num_workers} workers cannot do anything", "num_workers=1")
+        refuse_while_loading()
+        self._timing, self._timeout = PairOptions(budget), timeout
+        self._tasks: list[_Task] = []
+        self._results: list[EvalResult] = []
+
+    def __enter__(self) -> MultiprocessingEvaluator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tasks = self._tasks[: len(self._results)]
+
+    def submit_task(
+        self,
+        op: Any,
+        impl: Callable[..., Any] | str,
+        correctness_tests: Iterable[Any],
+        performance_tests: Iterable[Any] = (),
+    ) -> int:
+        """The number of the task, from 0. Tests are read here, once, and are not changed.
+
+        Raises UsageError for what is no operation, no test, or a kernel that cannot be taken to another process.
+        """
+        request_function(impl, operation_name(op))
+        correctness, performance = map(fix_test, correctness_tests), map(fix_test, performance_tests)
+        self._tasks.append(_Task(op, impl, tuple(correctness), tuple(performance)))
+        return len(self._tasks) - 1
+
+    def start_evaluation(self) -> None:
+        """Do all tasks that have not been done; it returns when they are done."""
+        for task in self._tasks[len(self._results) :]:
+            self._results.append(self._do(len(self._results), task))
+
+    def get_results(self) -> list[EvalResult]:
+        """A result for every task, in the order they were submitted; those that were not started are done first.
+
+        A test whose kernel crashed or hung is a test that failed. `error` says why a task could not be done at all.
+        """
+        self.start_evaluation()
+        return list(self._results)
+
+    def _do(self, number: int, task: _Task) -> EvalResult:
+        try:
+            correctness, performance = judge_tests(
+                task.op, task.impl, task.correctness, task.performance, self._timing, self._timeout
+            )
+        except ProfkitError as fault:
+            return EvalResult(number, error=fault.message)
+        return EvalResult(
+            number,
+            pass_share(correctness or performance),
+            mean_speedup(performance),
+            list(map(correctness_record, correctness)),
+            list(map(performance_record, performance)),
+        )
+
+
+@dataclass(frozen=True)
+class _Task:
+    op: Any
+    impl: Callable[..., Any] | str
+    correctness: Sequence[FixedTest]
+    performance: Sequence[FixedTest]
+
+
+class LLMBackend:
+    """Tests the texts that a model writes for operations, by the judge of `profkit evaluate`.
+
+        backend = LLMBackend(model="a-model", llm_client=client)
+        correct, feedback = backend.test_kernel_correctness(op, kernel_code, test_cases)
+        if correct:
+            score, feedback.performance_results = backend.test_kernel_performance(op, kernel_code, performance_tests)
+        print(feedback.format_for_llm())
+
+    `model` and `llm_client` are kept for the loop around it; nothing is asked here. A client is anything with
+    `ask(messages)`. `budget`: seconds of timing per test at most; `timeout`: seconds of one call.
+    """
+
+    def __init__(
+        self, model: str = "", llm_client: Any = None, *, budget: float = 1.0, timeout: float = 60.0
+    ) -> None:
+        self.model, self.llm_client = model, llm_client
+        self._timing, self._timeout = PairOptions(budget), timeout
+
+    def test_kernel_correctness(
+        self, op: Any, kernel_code: str, test_cases: Iterable[Any]
+    ) -> tuple[bool, FeedbackInfo]:
+        """Whether the text's `relu_kernel_impl` passes its tests, and at least one; what to say of it.
+
+        A text that is no Python, or lacks the function, has a `compilation_error`. Raises UsageError for what is no
+        operation, and for what is no test.
+        """
+        kernel_code = with_imports(kernel_code)  # as its file has it, so that lines have its numbers
+        results, _ = judge_tests(op, kernel_code, test_cases, (), self._timing, self._timeout)
+        decided = decided_results(results)
+        unloaded = next((result for result in results if result.status == "load-error"), None)
+        feedback = FeedbackInfo(
+            unloaded.reason or unloaded.error_type or "it cannot be loaded" if unloaded is not None else None,
+            [correctness_record(result) for result in results],
+            summary=f"{sum(each.status == 'passed' for each in decided)} of {len(decided)} tests passed",
+            kernel_code=kernel_code,
+            file=_file_name(op, kernel_code),
+        )
+        return feedback.is_correct, feedback
+
+    def test_kernel_performance(
+        self, op: Any, kernel_code: str, performance_tests: Iterable[Any]
+    ) -> tuple[float, list[PerformanceTestResult]]:
+        """The geometric mean of the speed-ups over PyTorch, NaN where there is none; a record of each test.
+
+        Raises as `test_kernel_correctness` does.
+        """
+        _, results = judge_tests(op, kernel_code, (), performance_tests, self._timing, self._timeout)
+        return mean_speedup(results), [performance_record(result) for result in results]
+
+
+def _file_name(op: Any, kernel_code: str) -> str:
+    """What tracebacks call the file of the text."""
+    operation = operation_name(op)
+    source = StringSource(kernel_code, operation)
+    return Path(source.where(operation)).name if source.has_kernel(operation) else KERNEL_FILE
 
 
 class _KeptJudge:

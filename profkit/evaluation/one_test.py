@@ -18,8 +18,7 @@ from typing import Any
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, WorkloadError
 from profkit.core.types import EvaluationTest, TestResult
-from profkit.kernels.evaluation.journal import read_document, read_request
-from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.request import JudgeSettings, read_document, read_request
 
 
 def test_command(folder: Path, test: EvaluationTest, *, there: bool) -> tuple[str, ...]:
@@ -112,8 +111,7 @@ def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[
     import torch
 
     from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode
-    from profkit.kernels.evaluation.suites.registry import find_suite
-    from profkit.kernels.evaluation.suites.suite import Skip
+    from profkit.kernels.evaluation.suites.suite import Skip, find_suite
 
     test, device = result.test, torch.device(settings.device)
     path = Path(settings.suite_path) if settings.suite_path else None
@@ -128,7 +126,7 @@ def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[
 
 def _load_kernel(settings: JudgeSettings, test: EvaluationTest) -> Callable[..., Any]:
     """The kernel. Raises WorkloadError where its source does not give it."""
-    from profkit.kernels.evaluation.sources.registry import open_source
+    from profkit.kernels.evaluation.sources.files import open_source
 
     try:
         return open_source(settings.source).load(test.operation)

@@ -1,13 +1,17 @@
-"""What became of tests, in the records of the kernel-evaluation guides."""
+"""What became of tests, in the records of the kernel-evaluation guides; and the text for a model's next attempt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, nan
 
-from profkit.core.types import UNDECIDED, TestResult
-from profkit.kernels.evaluation.field_files import Row, is_right, operator_summaries
+from profkit.analysis.evaluation.feedback import JudgedKernel, format_feedback
+from profkit.core.statistics import geometric_mean
+from profkit.core.types import UNDECIDED, EvaluationTest, TestResult
+from profkit.kernels.evaluation.outputs import Row, is_right, operator_summaries
+
+KERNEL_FILE = "kernel.py"
 
 
 @dataclass
@@ -31,6 +35,9 @@ class CorrectnessTestResult:
     fault: str = ""  # what of an incorrect result is wrong: values, shape, dtype, ...
     allowed_share: float | None = None  # the largest error as a share of what rounding explains
     last_line: str = ""  # that its process printed before it crashed
+    result: TestResult | None = field(
+        default=None, repr=False, compare=False
+    )  # all of it; None: made by hand
 
 
 @dataclass
@@ -54,6 +61,7 @@ class PerformanceTestResult:
     high: float = nan
     status: str = ""
     bound_ms: float = nan  # the least time that the hardware allows
+    result: TestResult | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass
@@ -74,6 +82,60 @@ class EvalResult:
     def combined_score(self) -> float:
         """The guides' one number: correctness score x performance score; 0 where nothing is correct and timed."""
         return self.correctness_score * self.performance_score if isfinite(self.performance_score) else 0.0
+
+
+@dataclass
+class FeedbackInfo:
+    """A kernel with its tests: what an attempt of a model came to.
+
+    `performance_results` are there where its speed was tested; whoever does that puts them here. `file` is what
+    tracebacks call the kernel's file.
+    """
+
+    compilation_error: str | None = None
+    correctness_results: list[CorrectnessTestResult] = field(default_factory=list)
+    performance_results: list[PerformanceTestResult] = field(default_factory=list)
+    summary: str = ""
+    kernel_code: str = ""
+    file: str = KERNEL_FILE
+
+    @property
+    def overall_speedup(self) -> float:
+        """The geometric mean over the tests that ran; 0 where none was to be timed, NaN where none of those ran."""
+        if not self.performance_results:
+            return 0.0
+        ran = [row.speedup for row in self.performance_results if row.successfully_ran and row.speedup > 0]
+        mean = geometric_mean(ran)
+        return nan if mean is None else mean
+
+    @property
+    def correctness_score(self) -> float:
+        """The share of all tests that passed, timed ones too; 0 after a compilation error, and without a test."""
+        return 0.0 if self.compilation_error else pass_share(self._results())
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether there is a test on which something could be decided, and all of those passed."""
+        return self.correctness_score == 1.0
+
+    def format_for_llm(self) -> str:
+        """The text for the next attempt: outcome, failed tests with their lines, times, and what to do."""
+        results = self._results()
+        if self.compilation_error and not any(result.status == "load-error" for result in results):
+            test = EvaluationTest("", "", "", "", "")
+            results = (TestResult(test, "load-error", self.compilation_error),)
+        return format_feedback(JudgedKernel(self.kernel_code, self.file, results))
+
+    def _results(self) -> tuple[TestResult, ...]:
+        return (
+            *(row.result or _by_hand(row, row.is_correct) for row in self.correctness_results),
+            *(row.result or _by_hand(row, row.successfully_ran) for row in self.performance_results),
+        )
+
+
+def _by_hand(row: CorrectnessTestResult | PerformanceTestResult, passed: bool) -> TestResult:
+    test = EvaluationTest("", "", row.op_name, "", row.args, timed=False)
+    return TestResult(test, "passed" if passed else "incorrect", "" if passed else row.error_msg)
 
 
 def decided_results(results: Iterable[TestResult]) -> list[TestResult]:
@@ -102,6 +164,7 @@ def correctness_record(result: TestResult) -> CorrectnessTestResult:
         fault=result.fault or "",
         allowed_share=result.allowed_share,
         last_line=result.last_line,
+        result=result,
     )
 
 
@@ -115,6 +178,7 @@ def performance_record(result: TestResult) -> PerformanceTestResult:
         error_msg=_message(result),
         status=result.status,
         bound_ms=_milliseconds(result.bound_seconds),
+        result=result,
     )
     if speedup is None:
         record.error_msg = record.error_msg or "; ".join(("not timed", *result.remarks))
@@ -130,7 +194,7 @@ def prepare_results_data(
     correctness_results: Iterable[CorrectnessTestResult], performance_results: Iterable[PerformanceTestResult]
 ) -> tuple[list[Row], list[Row], dict[str, Row]]:
     """All records as rows, those of failed tests, and a summary by operation, as the guides have it."""
-    rows = [*map(asdict, correctness_results), *map(asdict, performance_results)]
+    rows = [*map(_row, correctness_results), *map(_row, performance_results)]
     rows.sort(key=lambda row: (row["op_name"], row["args"]))
     summaries = {
         row["operator"]: {
@@ -141,6 +205,12 @@ def prepare_results_data(
         for row in operator_summaries(rows)
     }
     return rows, [row for row in rows if not is_right(row)], summaries
+
+
+def _row(record: CorrectnessTestResult | PerformanceTestResult) -> Row:
+    row = asdict(replace(record, result=None))
+    del row["result"]
+    return row
 
 
 def _milliseconds(seconds: float | None) -> float:

@@ -14,7 +14,7 @@ from profkit.core.types import Json
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import Batch, JobStatus
 
-EVENTS = ("loaded", "opened", "begin", "result", "error", "done", "fatal", "device")
+EVENTS = ("opened", "begin", "result", "error", "done", "fatal", "device")
 # The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = (
@@ -73,7 +73,6 @@ class WorkerClient:
         self.command = command
         argv = [command.python, "-c", _BOOT, _ROOT, str(os.getpid()), command.factory]
         self._child = ChildProcess([*argv, json.dumps(command.arguments)], command.env, command.log)
-        self._loaded = False
 
     @property
     def running(self) -> bool:
@@ -85,18 +84,9 @@ class WorkerClient:
         """Whether it was closed, and none is started any more."""
         return self._child.closed
 
-    def load(self, timeout: float) -> None:
-        """Start it, and let it load what takes long, without touching the device. Raises WorkerEnded."""
-        self._child.start()
-        self._child.send_message({"ask": "load"})
-        self._read(timeout)
-        self._loaded = True
-
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
-        """Start it where it is not loaded already, and open its handler; what that says. Raises WorkerEnded."""
-        if not (self._loaded and self.running):
-            self._child.start()
-        self._loaded = False
+        """Start it, and open its handler; what that says. Raises WorkerEnded."""
+        self._child.start()
         self._child.send_message({"ask": "open", "settings": dict(settings)})
         about: Json = self._read(timeout).get("about")
         return about

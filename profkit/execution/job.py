@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 from profkit.core.types import Json
 
@@ -60,31 +59,8 @@ class JobOutcome:
     shared: Json = None  # of its batch
 
 
-class JobQueue(Protocol):
-    """What a pool takes its batches from. The pool calls `take`, `put_back` and `len` from one thread at a time."""
-
-    def take(self, *, loaded: bool) -> Batch | None:
-        """The next batch; None where nothing can be done at the moment, or nothing is left.
-
-        `loaded` is False for a worker that is about to be replaced by its standby worker: it should get no batch that
-        needs what `Handler.load` loads.
-        """
-
-    def put_back(self, batch: Batch) -> None:
-        """A batch, or what is left of one, that its worker could not do."""
-
-    def wait(self, seconds: float) -> None:
-        """Wait until something may have become possible, at most so long. Called where `take` gave None."""
-
-    def drain(self) -> Sequence[Batch]:
-        """All batches that are left; the queue is empty then."""
-
-    def __len__(self) -> int:
-        """How many batches are left."""
-
-
-class FifoQueue:
-    """A queue that gives the batches in their order.
+class JobQueue:
+    """What a pool takes its batches from, in their order. The pool calls it from one thread at a time.
 
     Where it is made `open`, more can be put into it until it is closed, and a pool waits for them.
     """
@@ -102,9 +78,8 @@ class FifoQueue:
         self._open = False
         self._changed.set()
 
-    def take(self, *, loaded: bool) -> Batch | None:
+    def take(self) -> Batch | None:
         """The first one; None where there is none now."""
-        del loaded
         self._changed.clear()
         return self._batches.popleft() if self._batches else None
 

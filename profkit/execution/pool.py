@@ -1,8 +1,4 @@
-"""Workers that share a queue of batches, one for each device; every job gets one outcome, whatever happens to a worker.
-
-A standby worker loads what takes long while the first worker of its slot does what needs none of it, and then takes its
-place. Until then it touches no device: on each device one process works at a time.
-"""
+"""Workers that share a queue of batches, one for each device; every job gets one outcome, whatever becomes of them."""
 
 from __future__ import annotations
 
@@ -10,18 +6,16 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import Any
 
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
 from profkit.execution.child import WorkerEnded
-from profkit.execution.client import Worker, WorkerClient
+from profkit.execution.client import Worker
 from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 
 START_SECONDS = 300.0  # torch from a cold disk, and what `open` measures
-LOAD_SECONDS = 300.0
 MOST_STARTS = 3  # of a worker that ends before it has opened its handler
 TICK_SECONDS = 0.2
 WAIT_SECONDS = 0.1  # between two looks where nothing can be done
@@ -34,58 +28,14 @@ class _NoWorker(Exception):
     """No worker can be started; its cause is the MachineError that says why."""
 
 
-class StandbyWorker:
-    """A worker that loads, and how far it is."""
-
-    def __init__(self, worker: WorkerClient) -> None:
-        self.worker = worker
-        self._loaded, self._settled, self._stop = False, threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._load, name="standby", daemon=True)
-
-    def begin(self) -> None:
-        """Start it. Its thread lives as long as it does."""
-        self._thread.start()
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether it still loads."""
-        return not self._settled.is_set()
-
-    def take(self) -> WorkerClient | None:
-        """The worker once, when it has loaded; else None."""
-        loaded, self._loaded = self._loaded, False
-        return self.worker if loaded else None
-
-    def wait(self, seconds: float) -> None:
-        """Wait until it has loaded, or has failed to, at most so long."""
-        self._settled.wait(seconds)
-
-    def close(self) -> None:
-        """No standby worker, nor the worker that it became."""
-        self._stop.set()
-        self.worker.close()
-
-    def _load(self) -> None:
-        try:
-            self.worker.load(LOAD_SECONDS)
-            self._loaded = True
-        except WorkerEnded:  # then the first worker loads it itself
-            self.worker.close()
-        finally:
-            self._settled.set()
-        self._stop.wait()
-
-
 class WorkerPool:
     """Call `begin`, `open`, `run` in this order; `close` at any time.
 
     `settle` is called once for each job, by one thread at a time. `timeout`: seconds between two messages of a worker,
     which is what one job may take. `settings` go to `Handler.open`, with `first`: whether this is the first start of
-    the first worker. `standby`: one for each worker, or none. `moves`: a worker
-    may be lost with its machine; a job that was running is done once more by another worker, and a second loss is its
-    outcome. `check` gets the number of a slot, what its worker said as it opened, and what the first one said, and may
-    raise MachineError. `note` gets what is worth a line. `host_of` a slot: of slots with one host a single one at a
-    time opens or has a batch.
+    the first worker. `moves`: a worker may be lost with its machine; a job that was running is done once more by
+    another worker, and a second loss is its outcome. `check` gets the number of a slot, what its worker said as it
+    opened, and what the first one said, and may raise MachineError. `note` gets what is worth a line.
     """
 
     def __init__(
@@ -95,16 +45,13 @@ class WorkerPool:
         *,
         timeout: float,
         settings: Mapping[str, object] | None = None,
-        standby: Sequence[StandbyWorker] = (),
         moves: bool = False,
         check: Callable[[int, Any, Any], None] = lambda *_: None,
         note: Callable[[str], None] = lambda _: None,
-        host_of: Callable[[int], str] | None = None,
     ) -> None:
         self.fault: MachineError | None = None  # why the first slot was lost
         self._settle, self._timeout, self._settings = settle, timeout, dict(settings or {})
-        self._workers, self._standby, self._check, self._note = [*workers], standby, check, note
-        self._host_of, self._turns = host_of, dict[str, threading.Lock]()
+        self._workers, self._check, self._note = [*workers], check, note
         self._moves, self._busy = moves, 0  # how many workers have a batch
         self._lost: set[tuple[str, str]] = set()  # jobs that were running when their worker was lost
         self._queue: JobQueue | None = None
@@ -143,8 +90,6 @@ class WorkerPool:
         """Start all workers."""
         for thread in self._threads:
             thread.start()
-        for standby in self._standby:
-            standby.begin()
 
     def open(self, tick: Callable[[], None] = lambda: None) -> Any:
         """Wait until the first worker has opened; what it said. Raises MachineError where it cannot be started."""
@@ -188,30 +133,19 @@ class WorkerPool:
         self._go.set()
         with self._queueing:
             self._queueing.notify_all()
-        for standby in self._standby:
-            standby.close()
         for worker in [*self._workers]:
             worker.close()
 
     def _thread_of(self, slot: int, worker: Worker) -> threading.Thread:
         return threading.Thread(target=self._serve, args=(slot, worker), name=f"worker-{slot}", daemon=True)
 
-    def _turn_of(self, slot: int) -> AbstractContextManager[object]:
-        """Inside the block no other slot of this host works, where that was asked for."""
-        if self._host_of is None:
-            return nullcontext()
-        with self._queueing:
-            return self._turns.setdefault(self._host_of(slot), threading.Lock())
-
     def _serve(self, slot: int, worker: Worker) -> None:
         try:
             self._open_slot(slot, worker)
             self._go.wait()
-            while (batch := self._next_batch(slot)) is not None:
-                worker = self._switch_to_standby(slot, worker)
+            while (batch := self._next_batch()) is not None:
                 try:
-                    with self._turn_of(slot):
-                        self._run_batch(slot, worker, batch)
+                    self._run_batch(slot, worker, batch)
                 finally:
                     with self._queueing:
                         self._busy -= 1
@@ -236,8 +170,7 @@ class WorkerPool:
     def _open_slot(self, slot: int, worker: Worker) -> None:
         """Start the worker of a slot; all but the first wait for what the first one says."""
         try:
-            with self._turn_of(slot):
-                about = self._start(worker, first=slot == 0)
+            about = self._start(worker, first=slot == 0)
             if slot == 0:
                 self._about, self._ready = about, True
         finally:
@@ -251,36 +184,21 @@ class WorkerPool:
                 except MachineError as fault:
                     raise _NoWorker(fault) from fault
 
-    def _next_batch(self, slot: int) -> Batch | None:
+    def _next_batch(self) -> Batch | None:
         """What this worker does next; None where nothing is left."""
         while not self._stop.is_set() and self._queue is not None:
-            is_loading = bool(self._standby) and self._standby[slot].is_loading
             with self._queueing:
                 left = len(self._queue)
                 if not left and not (self._moves and self._busy):  # what another has may come back
                     return None
-                if left and (batch := self._queue.take(loaded=not is_loading)) is not None:
+                if left and (batch := self._queue.take()) is not None:
                     self._busy += 1
                     return batch
                 if not left:
                     self._queueing.wait(IDLE_SECONDS)
                     continue
-            if is_loading:
-                self._standby[slot].wait(WAIT_SECONDS)
-            else:
-                self._queue.wait(WAIT_SECONDS)
+            self._queue.wait(WAIT_SECONDS)
         return None
-
-    def _switch_to_standby(self, slot: int, worker: Worker) -> Worker:
-        """The worker that goes on: the standby worker when it has loaded. One of them at a time is on the device."""
-        if not self._standby or (standby := self._standby[slot].take()) is None:
-            return worker
-        worker.kill()
-        try:
-            self._start(standby)
-        except _NoWorker:  # then the first one, once more
-            return worker
-        return standby
 
     def _run_batch(self, slot: int, worker: Worker, batch: Batch) -> None:
         """Give every job of the batch its outcome; one that ends its worker is settled by that.

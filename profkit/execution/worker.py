@@ -46,9 +46,6 @@ JobStep: TypeAlias = JobStarted | JobFinished
 class Handler(Protocol):
     """What a worker does with its requests."""
 
-    def load(self) -> None:
-        """Import what takes long, without touching the device. Only standby workers are asked for it."""
-
     def open(self, settings: dict[str, Any]) -> Json:
         """Make the worker ready for batches, its device too. Gives what the pool's caller wants to know of it."""
 
@@ -65,9 +62,6 @@ class SequentialHandler:
 
     def __init__(self, function: Callable[[Any], Json]) -> None:
         self._function = function
-
-    def load(self) -> None:
-        """There is nothing to load."""
 
     def open(self, settings: dict[str, Any]) -> Json:
         """There is nothing to open; the settings are returned."""
@@ -107,10 +101,7 @@ def search_own_modules_last() -> None:
 
 
 def _answer(handler: Handler, request: dict[str, Any], answers: TextIO) -> None:
-    if request["ask"] == "load":
-        handler.load()
-        _send(answers, {"event": "loaded"})
-    elif request["ask"] == "open":
+    if request["ask"] == "open":
         _send(answers, {"event": "opened", "about": handler.open(request["settings"])})
     else:
         jobs = [Job(key, data) for key, data in request["jobs"]]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from profkit.core.formatting import plural
-from profkit.kernels.evaluation.sources.source import LoadError
-from profkit.kernels.evaluation.sources.text import SUFFIX, FileText, parse_text, with_imports
+from profkit.kernels.evaluation.sources.text import SUFFIX, FileText, LoadError, parse_text, with_imports
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 # Models that think aloud mark it so; what they try there is no answer.
@@ -18,20 +17,17 @@ MOST_CHARACTERS = 100_000  # of a kernel: each prompt has it once more
 
 @dataclass(frozen=True)
 class FoundCode:
-    """The code of an answer. `problem`: what is wrong, for the model; `kind`: whether there is code that can be tested.
+    """The code of an answer. `problem`: what is wrong, for the model; `fault`: why there is nothing to be tested.
 
     A `load-error` has its code, so that its line can be shown.
     """
 
     code: str = ""
     problem: str = ""
-    kind: Literal["code", "no-code", "load-error"] = "code"
-    remark: str = ""  # for the model, where the code was taken all the same
+    fault: Literal["", "no-code", "no-answer", "load-error"] = ""
 
 
-@dataclass(frozen=True)
-class _Block:
-    language: str
+class _Block(NamedTuple):
     text: str
     closed: bool
 
@@ -54,40 +50,31 @@ def find_code(answer: str, function: str, file: str, *, cut: bool = False) -> Fo
         return _no_code(
             f"The answer {reason}. Return the whole file in one block that begins with ```python."
         )
-    candidates = [block.text for block in blocks if function in block.text or _defines(block.text, function)]
-    distinct = list(dict.fromkeys(candidates))
-    if not distinct:
-        python = [block.text for block in blocks if block.language in ("", "python", "py", "python3")]
-        if len(python) == 1:
-            return _checked(python[0], function, file)
+    defining = [block.text for block in blocks if _defines(block.text, function)]
+    naming = [block.text for block in blocks if function in block.text]
+    if not defining and not naming:
         return _no_code(
             f"The answer has {plural(len(blocks), 'code block')}, and none defines `{function}`. Return the whole file "
             "in one block."
         )
-    defining = [text for text in distinct if _defines(text, function)] or distinct
-    remark = ""
-    if len(defining) > 1:
-        remark = (
-            f"The answer had {len(defining)} code blocks that define `{function}`: the last one was taken."
-        )
-    return _checked(defining[-1], function, file, remark)
+    return _checked((defining or naming)[-1], function, file)
 
 
 def _split_blocks(answer: str) -> list[_Block]:
     """The fenced blocks, in their order. One that is never closed ends with the answer."""
     blocks: list[_Block] = []
-    fence, language, lines = "", "", list[str]()
+    fence, lines = "", list[str]()
     for line in answer.split("\n"):
         match = _FENCE.match(line)
         if not fence and match:
-            fence, language, lines = match[1], match[2].strip().split(" ")[0].lower(), []
+            fence, lines = match[1], []
         elif fence and match and match[1].startswith(fence) and not match[2].strip():
-            blocks.append(_Block(language, _dedented(lines), True))
+            blocks.append(_Block(_dedented(lines), True))
             fence = ""
         elif fence:
             lines.append(line)
     if fence:
-        blocks.append(_Block(language, _dedented(lines), False))
+        blocks.append(_Block(_dedented(lines), False))
     return blocks
 
 
@@ -107,20 +94,18 @@ def _defines(text: str, function: str) -> bool:
         return False
 
 
-def _checked(code: str, function: str, file: str, remark: str = "") -> FoundCode:
+def _checked(code: str, function: str, file: str) -> FoundCode:
     """The code with the imports that it lacks, or with what keeps it from being loaded."""
     if len(code) > MOST_CHARACTERS:
         return _no_code(f"The file has {len(code):,} characters; {MOST_CHARACTERS:,} are the most.")
     try:
         parsed: FileText = parse_text(code, file)
     except LoadError as error:
-        return FoundCode(code, f"{error}.", "load-error", remark)
+        return FoundCode(code, f"{error}.", "load-error")
     if parsed.kernel_of(_stem(function)) is None:
-        there = ", ".join(f"`{name}`" for name in sorted(parsed.signatures)) or "no function"
-        return FoundCode(
-            code, f"The file does not define `{function}`; it defines {there}.", "load-error", remark
-        )
-    return FoundCode(with_imports(code), remark=remark)
+        there = ", ".join(f"`{name}`" for name in sorted(parsed.functions)) or "no function"
+        return FoundCode(code, f"The file does not define `{function}`; it defines {there}.", "load-error")
+    return FoundCode(with_imports(code))
 
 
 def _stem(function: str) -> str:

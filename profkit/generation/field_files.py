@@ -1,60 +1,42 @@
 """A generation in the files of the field, as BackendBench's generation of kernels leaves them.
 
-For each operation `<op>_kernel_gen_summary.json`, `<op>_summary.txt` and `metadata.txt` in its folder, and for the
-whole `OVERALL_SUMMARY.txt` and `README.md`. The kernels and their feedback lie there already. Keys are the field's;
-null where there is no number. profkit's own are `kept` (which of several correct kernels an evaluation takes),
+For each operation `<op>_kernel_gen_summary.json` and `metadata.txt` in its folder, and for the whole
+`OVERALL_SUMMARY.txt`. The kernels and their feedback lie there already. Keys are the field's; null
+where there is no number. profkit's own are `kept` (which of several correct kernels an evaluation takes),
 `speedup_low`, `speedup_high` and `speedup_word`.
 """
 
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
-from profkit.analysis.generation import (
-    generation_scores,
-    is_correct,
-    kept_attempt,
-    spending_of,
-    within_attempts,
-)
+from profkit.analysis.generation import generation_scores, is_correct, kept_attempt
 from profkit.core.codec import to_plain_data
-from profkit.core.formatting import plural, shorten
+from profkit.core.formatting import plural
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts
-from profkit.reporting.views.cases import percent, speedup_text
-from profkit.reporting.views.generation.text import (
+from profkit.reporting.views.kernels.cases import speedup_text
+from profkit.reporting.views.kernels.generation import (
     STOPPED,
     asked_model,
-    continue_line,
-    cost_text,
-    evaluate_line,
     head_line,
-    spending_line,
-    stop_text,
 )
 
-OVERALL_SUMMARY, README = "OVERALL_SUMMARY.txt", "README.md"
+OVERALL_SUMMARY = "OVERALL_SUMMARY.txt"
 _UNLOADED: tuple[AttemptStatus, ...] = ("load-error", "no-code", "no-answer")
-_REASON = 300  # characters
 
 
-def field_files(document: GenerationDocument, folder: Path) -> Mapping[str, str]:
-    """The text of each file, by its path below the generation's `folder`."""
+def field_files(document: GenerationDocument) -> Mapping[str, str]:
+    """The text of each file, by its path below the generation's folder."""
     files = {}
     for operation in document.operations:
         name = operation.folder
         files[f"{name}/{name}_kernel_gen_summary.json"] = _summary_rows(operation)
-        files[f"{name}/{name}_summary.txt"] = _operation_summary(document, operation)
         files[f"{name}/metadata.txt"] = _metadata(document, operation)
     files[OVERALL_SUMMARY] = _overall_summary(document)
-    files[README] = _readme(document, folder)
     return files
-
-
-# ---------------------------------------------------------------- an operation
 
 
 def _summary_rows(operation: OperationAttempts) -> str:
@@ -77,37 +59,10 @@ def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:
     }
 
 
-def _operation_summary(document: GenerationDocument, operation: OperationAttempts) -> str:
-    kept = kept_attempt(operation)
-    spent = spending_of(operation.attempts)
-    lines = [
-        f"Operation: {operation.operation}",
-        f"Model: {asked_model(document)}",
-        f"Attempts: {len(operation.attempts)}",
-        f"Kept: {_kept_text(kept)}",
-        f"Ended: {stop_text(operation, document)}",
-        f"Spent: {spending_line(spent)}",
-        "",
-    ]
-    for attempt in operation.attempts:
-        lines.append(
-            f"Attempt {attempt.number}: {_attempt_text(attempt)}{'  <- kept' if attempt is kept else ''}"
-        )
-        lines += [f"    {shorten(attempt.reason, _REASON)}"] if attempt.reason else []
-        lines += [f"    kernel: {attempt.file}"] if attempt.file else []
-        lines += [f"    feedback: {attempt.feedback}"] if attempt.feedback else []
-    return "\n".join(lines) + "\n"
-
-
 def _kept_text(kept: Attempt | None) -> str:
     if kept is None:
         return "none is correct"
     return f"attempt {kept.number}, {PurePosixPath(kept.file).name}, {_speed_text(kept)}"
-
-
-def _attempt_text(attempt: Attempt) -> str:
-    tests = f", {attempt.passed} of {plural(attempt.tests, 'test')} passed" if attempt.tests else ""
-    return f"{attempt.status}{tests}" + (f", {_speed_text(attempt)}" if is_correct(attempt) else "")
 
 
 def _speed_text(attempt: Attempt) -> str:
@@ -119,7 +74,6 @@ def _speed_text(attempt: Attempt) -> str:
 def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str:
     """Lines of `name: value`."""
     kept = kept_attempt(operation)
-    spent = spending_of(operation.attempts)
     facts = {
         "operation": operation.operation,
         "function": f"{operation.folder}_kernel_impl",
@@ -127,28 +81,19 @@ def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str
         "dtype": document.dtype,
         "language": document.language,
         "device": document.device,
-        "provider": document.provider,
-        "model": document.model,
-        "server": document.server,
+        "model": asked_model(document),
         "run": document.name,
         "started": document.started,
         **{f"version {name}": version for name, version in document.versions.items()},
         "attempts": len(operation.attempts),
         "kept": PurePosixPath(kept.file).name if kept is not None else "none",
         "stopped": operation.stopped or "not yet",
-        "input tokens": spent.input_tokens,
-        "output tokens": spent.output_tokens,
-        "cost": cost_text(spent.cost) if spent.cost is not None else None,
     }
-    lines = [f"{name}: {value}" for name, value in facts.items() if value not in ("", None)]
-    return "\n".join(lines) + "\n"
-
-
-# ---------------------------------------------------------------- the whole
+    return "".join(f"{name}: {value}\n" for name, value in facts.items() if value not in ("", None))
 
 
 def _overall_summary(document: GenerationDocument) -> str:
-    scores = generation_scores(document)
+    """The whole in some lines, and one for each operation."""
     lines = [
         f"Generation: {document.name}",
         f"Model: {asked_model(document)}",
@@ -157,18 +102,10 @@ def _overall_summary(document: GenerationDocument) -> str:
         f"Started: {document.started}",
         f"Complete: {'yes' if document.complete else 'no'}",
         "",
-        f"{head_line(document, scores)}.",
+        f"{head_line(document, generation_scores(document))}.",
+        "",
+        "Operations:",
     ]
-    if scores.geomean is not None:
-        mean = scores.geomean
-        lines.append(f"Speed-up over PyTorch (geometric mean of {mean.n}): {speedup_text(mean)}")
-    lines += ["", "Solved within k attempts (each attempt knows the feedback of those before it):"]
-    lines += [
-        f"  {row.attempts}: {row.solved} of {scores.operations} ({percent(row.share)})"
-        + "".join(f", fast_{point.p:g} {percent(point.share)}" for point in row.fast if point.p >= 1)
-        for row in within_attempts(document)
-    ]
-    lines += ["", "Operations:"]
     width = max((len(operation.operation) for operation in document.operations), default=0)
     for operation in document.operations:
         kept = _kept_text(kept_attempt(operation))
@@ -178,37 +115,3 @@ def _overall_summary(document: GenerationDocument) -> str:
         )
     lines += ["", *(f"Note: {note}" for note in document.notes)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _readme(document: GenerationDocument, folder: Path) -> str:
-    """What lies here, and what to do with it."""
-    lines = [
-        f"# Kernels that a model wrote: {document.name}",
-        "",
-        f"{head_line(document)}. {asked_model(document)} wrote them ({document.language}) for the suite "
-        f"{document.suite} on {document.device}. `index.html` has all of it to read, `generation.json` for programs.",
-        "",
-        "| Operation | File | Speed-up over PyTorch |",
-        "| --- | --- | --- |",
-    ]
-    for operation in document.operations:
-        kept = kept_attempt(operation)
-        file = f"`{kept.file}`" if kept is not None else "none is correct"
-        speed = _speed_text(kept) if kept is not None else "-"
-        lines.append(f"| `{operation.operation}` | {file} | {speed} |")
-    lines += [
-        "",
-        "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. This measures the "
-        "kept kernels anew, with other arguments:",
-        *_block(evaluate_line(document, folder)),
-    ]
-    if document.command:
-        lines += ["They were made by:", *_block(shlex.join(document.command))]
-    if (line := continue_line(document, folder)) is not None:
-        lines += ["This goes on with it:", *_block(line)]
-    lines.append("A kernel is a Python file that anybody can run: read it before you use it elsewhere.")
-    return "\n".join(lines) + "\n"
-
-
-def _block(line: str) -> tuple[str, ...]:
-    return "", "```bash", line, "```", ""

@@ -1,39 +1,55 @@
-"""Judges that stay: each device has one for the whole generation, and a kernel has the device for itself meanwhile."""
+"""A judge that stays for the whole generation; a kernel that is tested or profiled has the device for itself.
+
+The profile of an attempt is made by a process of its own, `python -m profkit.generation.judging`, which a Ctrl-C ends.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.errors import MachineError
-from profkit.core.progress import Progress
-from profkit.core.types import EvaluationDocument
+from profkit.core.errors import Interrupted, MachineError, ProfkitError
+from profkit.core.process import run
+from profkit.core.progress import Progress, Silent
+from profkit.core.run_folder import read_run
+from profkit.core.types import EvaluationDocument, RunDocument, TestResult
 from profkit.execution.client import WorkerClient
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue
 from profkit.execution.journal import open_journal
 from profkit.execution.pool import WorkerPool
 from profkit.generation.request import GenerationRequest
-from profkit.kernels.devices import device_names
-from profkit.kernels.evaluation.journal import FORMAT, header_of, make_document
-from profkit.kernels.evaluation.judging.judge_process import (
-    check_judge,
+from profkit.kernels.evaluation.outputs import write_results
+from profkit.kernels.evaluation.request import (
+    FORMAT,
+    EvaluationRequest,
+    header_of,
+    make_document,
+    read_document,
+    read_request,
+    was_asked,
+)
+from profkit.kernels.evaluation.run import (
     judge_command,
     plain_settings,
     seconds_of_a_test,
     test_result,
 )
-from profkit.kernels.evaluation.request import EvaluationRequest, was_asked
 from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.profiling.drill_down import profile_tests
 
 LOOK_SECONDS = 0.2
 BACKEND = "llm"  # of the evaluation of an attempt
+SLOWEST = (("slowest", 1),)
+# What speaks of a kernel on a GPU: 26 s on an H100, and 60 s with what speaks of the host, of which nothing is used.
+KERNEL_PASSES = ("trace", "counters", "explain")
+MOST_SECONDS = 1800.0
 
 
 class Stopped(Exception):
@@ -50,92 +66,40 @@ class KernelFile:
     folder: Path
 
 
-class JudgedDevices:
-    """The devices of a generation, each with a judge. `open`, then `device` by any thread; `close` at any time."""
+class Judge:
+    """The judge of a generation. `open`, then `alone` by any thread; `close` at any time."""
 
     def __init__(self, request: GenerationRequest, progress: Progress, scratch: str) -> None:
-        self._request = request
-        names = device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
-        seen: Sequence[Mapping[str, str]] = [{"CUDA_VISIBLE_DEVICES": name} for name in names] or [{}]
-        self._stop = threading.Event()
-        self._devices = [
-            _JudgedDevice(request, slot, {"TMPDIR": scratch, **visible}, progress, self._stop)
-            for slot, visible in enumerate(seen)
-        ]
-        self._free: queue.Queue[_JudgedDevice] = queue.Queue()
-
-    def open(self, tick: Callable[[], None]) -> dict[str, Any]:
-        """Start the judges; what the first says of tests and device. Raises MachineError, UsageError."""
-        for device in self._devices:
-            device.begin()
-        first: dict[str, Any] = {}
-        for device in self._devices:
-            about = device.open(tick)
-            check_judge(device.slot, about, first or about)
-            first = first or about
-            self._free.put(device)
-        for device in self._devices:
-            device.about = first
-        return first
-
-    @contextlib.contextmanager
-    def device(self) -> Iterator[_JudgedDevice]:
-        """A device that nobody else uses inside the block. Raises Stopped."""
-        device = None
-        while device is None:
-            if self._stop.is_set():
-                raise Stopped
-            with contextlib.suppress(queue.Empty):
-                device = self._free.get(timeout=LOOK_SECONDS)
-        try:
-            yield device
-        finally:
-            self._free.put(device)
-
-    def close(self) -> None:
-        """No judge any more; what is being judged ends with Stopped."""
-        self._stop.set()
-        for device in self._devices:
-            device.close()
-
-
-class _JudgedDevice:
-    """One device: its judge, and the kernel that is judged."""
-
-    def __init__(
-        self,
-        request: GenerationRequest,
-        slot: int,
-        env: Mapping[str, str],
-        progress: Progress,
-        stop: threading.Event,
-    ) -> None:
-        self.slot = slot
-        self.gpu = request.gpus[slot : slot + 1]
-        self.visible = {name: value for name, value in env.items() if name == "CUDA_VISIBLE_DEVICES"}
         self.about: dict[str, Any] = {}
-        self._request, self._stop = request, stop
+        self._request, self._stop, self._alone = request, threading.Event(), threading.Lock()
         self._logs = request.folder / "logs"
-        self._queue, self._outcomes = FifoQueue(open=True), queue.SimpleQueue[JobOutcome]()
+        self._queue, self._outcomes = JobQueue(open=True), queue.SimpleQueue[JobOutcome]()
         self._pool = WorkerPool(
-            [WorkerClient(judge_command(self._logs, env, slot))],
+            [WorkerClient(judge_command(self._logs, {"TMPDIR": scratch}, 0))],
             self._outcomes.put,
             timeout=seconds_of_a_test(request.settings),
             settings=plain_settings(request.settings),
             note=progress.note,
         )
-        self._thread = threading.Thread(target=self._run, name=f"device-{slot}", daemon=True)
-
-    def begin(self) -> None:
-        """Start its judge."""
-        self._pool.begin()
+        self._thread = threading.Thread(target=self._run, name="judge", daemon=True)
 
     def open(self, tick: Callable[[], None]) -> dict[str, Any]:
-        """Wait until its judge has opened. Raises MachineError."""
-        about = self._pool.open(tick)
+        """Start it; what it says of tests and device. Raises MachineError, UsageError."""
+        self._pool.begin()
+        self.about = self._pool.open(tick)
         self._thread.start()
-        assert isinstance(about, dict)
-        return about
+        return self.about
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside the block nobody else has the device. Raises Stopped."""
+        while not self._alone.acquire(timeout=LOOK_SECONDS):
+            if self._stop.is_set():
+                raise Stopped
+        try:
+            yield
+        finally:
+            self._alone.release()
 
     def judge(self, kernel: KernelFile) -> EvaluationDocument:
         """Every test of the kernel's operation; the evaluation, whose journal is in the kernel's folder.
@@ -146,9 +110,7 @@ class _JudgedDevice:
         settings = replace(
             self._request.settings, source=source, operations=(kernel.operation,), describe=False
         )
-        request = EvaluationRequest(
-            settings, kernel.folder, BACKEND, kernel.file.stem, self._request.command, gpus=self.gpu
-        )
+        request = EvaluationRequest(settings, kernel.folder, BACKEND, kernel.file.stem, self._request.command)
         listed = [test for test in self.about["tests"] if test["operation"] == kernel.operation]
         ceilings = self.about.get("ceilings")
         journal = open_journal(kernel.folder, FORMAT, header_of(request))
@@ -173,7 +135,8 @@ class _JudgedDevice:
             journal.close()
 
     def close(self) -> None:
-        """No judge any more."""
+        """No judge any more; what is being judged ends with Stopped."""
+        self._stop.set()
         self._queue.close()
         self._pool.close()
 
@@ -182,11 +145,63 @@ class _JudgedDevice:
             if self._stop.is_set():
                 raise Stopped
             with contextlib.suppress(queue.Empty):
-                outcome = self._outcomes.get(timeout=LOOK_SECONDS)
-                return replace(outcome, slot=self.slot)  # in a pool of its own each judge is number 0
+                return self._outcomes.get(timeout=LOOK_SECONDS)
             if not self._thread.is_alive():
                 raise self._pool.fault or MachineError("the judge has ended")
 
     def _run(self) -> None:
         with contextlib.suppress(MachineError):  # `fault` says it
             self._pool.run(self._queue)
+
+
+# ---------------------------------------------------------------- profiles
+
+
+class NoProfile(Exception):
+    """There is no profile, and why."""
+
+
+def profile_attempt(folder: Path, depth: str, cancel: threading.Event) -> tuple[TestResult, RunDocument]:
+    """The slowest test of the evaluation in `folder` with its run.
+
+    Raises NoProfile where there is no whole one, and Interrupted where `cancel` was set.
+    """
+    command = (sys.executable, "-m", "profkit.generation.judging", str(folder), depth)
+    log = folder / "profile.log"
+    outcome = run(command, log=log, timeout=MOST_SECONDS, cancel=cancel)
+    for result in read_document(folder).results:
+        if result.profile is not None:
+            try:
+                return result, read_run(folder / result.profile)
+            except ProfkitError as error:
+                raise NoProfile(error.message) from error
+    lines = [line for line in outcome.output_tail.splitlines() if line.strip()]
+    raise NoProfile(f"{lines[-1].strip()[:200] if lines else outcome.ending()} ({log})")
+
+
+class _Log(Silent):
+    """Progress that only says what is worth a line: why there is no profile."""
+
+    def note(self, text: str) -> None:
+        """Into the log."""
+        print(text, flush=True)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Profile the slowest test of the evaluation in the folder `argv[0]`, as deep as `argv[1]`; the exit code."""
+    folder = Path(argv[0])
+    try:
+        request, document = read_request(folder), read_document(folder)
+        on_gpu = request.settings.device.startswith("cuda")
+        passes = KERNEL_PASSES if on_gpu and argv[1] == "standard" else None
+        profile_tests(request, document, SLOWEST, argv[1], _Log(), write_results, passes=passes)
+    except Interrupted:
+        return 130
+    except ProfkitError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -26,9 +26,7 @@ from profkit.core.types import (
     Attempt,
     EvaluationDocument,
     GenerationLimits,
-    Insight,
     ModelCall,
-    RunDocument,
     Speedup,
     StopReason,
     TestResult,
@@ -36,22 +34,14 @@ from profkit.core.types import (
 )
 from profkit.core.whole_files import write_whole
 from profkit.generation.answer_code import FoundCode, find_code
-from profkit.generation.clients.client import (
-    Answer,
-    BudgetSpent,
-    Message,
-    ModelClient,
-    ModelFailed,
-    cost_of,
-)
-from profkit.generation.journal import attempt_id, attempts_of, note_stop
-from profkit.generation.judging import JudgedDevices, KernelFile
-from profkit.generation.profile_attempt import NoProfile, profile_attempt
+from profkit.generation.judging import Judge, KernelFile, NoProfile, profile_attempt
+from profkit.generation.model import BudgetSpent, Message, Model, ModelFailed
 from profkit.generation.prompt import KernelTask, first_messages
-from profkit.generation.request import GenerationRequest, Until
+from profkit.generation.request import GenerationRequest, Until, attempt_id, attempts_of, note_stop
 from profkit.kernels.campaign import Campaign
 from profkit.kernels.evaluation.outputs import write_results
 
+ANSWER = "_answer.md"  # how the names of files with answers end
 SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
 MOST_REPEATED = 3  # answers with the same code, one after the other: it has no other
 REFUSED = "The model declined to answer."
@@ -65,24 +55,12 @@ class LoopTools:
     """
 
     request: GenerationRequest
-    client: ModelClient
-    devices: JudgedDevices
+    model: Model
+    judge: Judge
     campaign: Campaign[Attempt]
     cancel: threading.Event
     report: Callable[[str, str], None]
     note: Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What is known of a kernel that was tested."""
-
-    document: EvaluationDocument
-    folder: Path
-    seconds: float
-    profiled: TestResult | None = None
-    run: RunDocument | None = None
-    profiled_seconds: float = 0.0
 
 
 class OperationLoop:
@@ -101,8 +79,8 @@ class OperationLoop:
         written, Stopped and Cancelled where the generation ends.
         """
         operation, campaign = self._task.operation, self._tools.campaign
-        self._make_folder()
         try:
+            self._make_folder()
             while not (reason := self._reason_to_stop()):
                 number = len(self._attempts) + 1
                 campaign.settle(attempt_id(operation, number), self._attempt(number))
@@ -113,6 +91,9 @@ class OperationLoop:
             note_stop(campaign.journal, operation, "failed", failed.message)
             if failed.permanent:
                 raise
+        except OSError as error:
+            again = f"make room, or put the file back, then: profkit generate --resume {self._tools.request.folder}"
+            raise MachineError(f"{error.filename or self._folder}: {error.strerror}", again) from error
 
     @property
     def _attempts(self) -> Sequence[Attempt]:
@@ -127,96 +108,75 @@ class OperationLoop:
     def _attempt(self, number: int) -> Attempt:
         tools, operation = self._tools, self._task.operation
         tools.report(operation, f"attempt {number}: asking")
-        answer = tools.client.ask(
+        answer = tools.model.ask(
             self._conversation(), lambda words: tools.report(operation, f"attempt {number}: {words}")
         )
-        self._write(f"attempt_{number}_answer.md", answer.text)
+        self._write(f"attempt_{number}{ANSWER}", answer.text)
         file = self._path(f"attempt_{number}.py")
         if answer.stop == "refused":
-            found = FoundCode("", REFUSED, "no-code")
+            found = FoundCode("", REFUSED, "no-answer")
         else:
             found = find_code(answer.text, self._task.function, file.name, cut=answer.stop == "length")
-        attempt = Attempt(number, "no-code", self._call(answer), reason=found.problem)
-        if answer.stop == "refused":
-            attempt = replace(attempt, status="no-answer")
+        tokens = answer.input_tokens, answer.output_tokens
+        call = ModelCall(*tokens, answer.seconds, answer.retries, answer.stop)
+        attempt = Attempt(number, found.fault or "no-code", call, reason=found.problem)
         kernel = JudgedKernel(found.code, file.name, problem=found.problem)
         if found.code:
             self._write(f"attempt_{number}.py", found.code)
             attempt = replace(attempt, file=self._relative(file))
-        if found.kind == "load-error":
-            attempt = replace(attempt, status="load-error")
-        elif found.kind == "code" and (same := self._same_as(found.code)):
+        if not found.fault and (same := self._same_as(found.code)):
             problem = f"It is the same file as attempt {same}, whose result stands above: change it."
             attempt = replace(attempt, status="repeated", reason=problem)
             kernel = replace(kernel, problem=problem)
-        elif found.kind == "code":
-            folder = self._folder / f"attempt_{number}"
-            judged = self._judge(attempt, KernelFile(operation, file, found.code, folder))
-            attempt = self._with_results(attempt, judged)
-            kernel = _with_profile(replace(kernel, results=judged.document.results), judged)
-        feedback = self._feedback(attempt, kernel, found.remark)
+        elif not found.fault:
+            attempt, kernel = self._judge(attempt, kernel, file)
+        feedback = self._feedback(attempt, kernel)
         return replace(
             attempt, feedback=self._relative(self._write(f"attempt_{number}_feedback.txt", feedback))
         )
 
-    def _judge(self, attempt: Attempt, kernel: KernelFile) -> _Judged:
+    def _judge(self, attempt: Attempt, kernel: JudgedKernel, file: Path) -> tuple[Attempt, JudgedKernel]:
         """Every test of it, and the profile of the slowest where another attempt may learn from that."""
-        tools = self._tools
-        tools.report(self._task.operation, f"{kernel.file.stem}: waiting for a device")
-        with tools.devices.device() as device:
+        tools, operation = self._tools, self._task.operation
+        folder = self._folder / f"attempt_{attempt.number}"
+        tools.report(operation, f"{file.stem}: waiting for the judge")
+        with tools.judge.alone():
             begin = monotonic()
-            tools.report(self._task.operation, f"{kernel.file.stem}: testing")
-            shutil.rmtree(kernel.folder, ignore_errors=True)  # of an attempt that was cut off
-            document = device.judge(kernel)
-            write_results(kernel.folder, document)
-            judged = _Judged(document, kernel.folder, monotonic() - begin)
-            if not self._worth_a_profile(attempt, judged):
-                return judged
-            tools.report(self._task.operation, f"{kernel.file.stem}: profiling")
+            tools.report(operation, f"{file.stem}: testing")
+            shutil.rmtree(folder, ignore_errors=True)  # of an attempt that was cut off
+            document = tools.judge.judge(KernelFile(operation, file, kernel.code, folder))
+            write_results(folder, document)
+            tested = monotonic() - begin
+            attempt = replace(
+                _with_results(attempt, document), evaluation=self._relative(folder), evaluated_seconds=tested
+            )
+            kernel = replace(kernel, results=document.results)
+            wanted = tools.request.profile_depth != "none" and attempt.speedup is not None
+            if not wanted or self._reason_to_stop(attempt):
+                return attempt, kernel
+            tools.report(operation, f"{file.stem}: profiling")
             try:
-                profiled, run = profile_attempt(
-                    kernel.folder, tools.request.profile_depth, device.visible, tools.cancel
-                )
+                profiled, run = profile_attempt(folder, tools.request.profile_depth, tools.cancel)
             except NoProfile as why:
-                tools.note(f"no profile of {kernel.file.name}: {why}")
-                return judged
-            seconds = monotonic() - begin - judged.seconds
-        return replace(judged, profiled=profiled, run=run, profiled_seconds=seconds)
-
-    def _worth_a_profile(self, attempt: Attempt, judged: _Judged) -> bool:
-        """Whether it is correct and timed, and another attempt follows that may learn from it."""
-        attempt = self._with_results(attempt, judged)
-        wanted = self._tools.request.profile_depth != "none" and attempt.speedup is not None
-        return wanted and not self._reason_to_stop(attempt)
-
-    def _with_results(self, attempt: Attempt, judged: _Judged) -> Attempt:
-        (operation,) = operation_results(judged.document)
-        failure, mean = operation.first_failure, operation.speedup
-        run = judged.run
-        timed = [result for result in judged.document.results if result.speedup is not None]
-        profile = (
-            "" if judged.profiled is None else f"{self._relative(judged.folder)}/{judged.profiled.profile}"
-        )
-        speedup = None
-        if operation.correct and mean is not None and mean.low is not None and mean.high is not None:
-            pairs = sum(result.speedup.pairs for result in timed if result.speedup is not None)
-            speedup = Speedup(mean.value, mean.low, mean.high, mean.word, pairs)
-        return replace(
+                tools.note(f"no profile of {file.name}: {why}")
+                return attempt, kernel
+            seconds = monotonic() - begin - tested
+        limit = bottleneck_of(run)
+        # Of a kernel on a GPU the GPU's time alone is timed, and no launching.
+        insights = kernel_insights(run) if run.kernels else run.insights
+        attempt = replace(
             attempt,
-            status=operation.status,
-            reason=failure.reason if failure is not None else "",
-            tests=operation.counted,
-            passed=operation.passed,
-            speedup=speedup,
-            timed=tuple(map(_timed_call, timed)),
-            bound_share=share_of_bound(judged.document.results),
-            own_share=operation.own_share,
-            evaluation=self._relative(judged.folder),
-            profile=profile,
-            bottleneck=bottleneck_of(run) if run is not None else None,
-            insights=_insights(run) if run is not None else (),
-            evaluated_seconds=judged.seconds,
-            profiled_seconds=judged.profiled_seconds,
+            profile=f"{attempt.evaluation}/{profiled.profile}",
+            bottleneck=limit,
+            insights=insights,
+            profiled_seconds=seconds,
+        )
+        return attempt, replace(
+            kernel,
+            limit=limit,
+            hottest=hottest_places(run),
+            insights=insights,
+            profiled=profiled.test.arguments,
         )
 
     def _same_as(self, code: str) -> int | None:
@@ -225,21 +185,6 @@ class OperationLoop:
             if attempt.file and _stripped(self._read(attempt.file)) == _stripped(code):
                 return attempt.number
         return None
-
-    def _call(self, answer: Answer) -> ModelCall:
-        cost = None
-        if answer.input_tokens is not None and answer.output_tokens is not None:
-            cost = cost_of(self._limits.prices, (answer.input_tokens, answer.output_tokens))
-        return ModelCall(
-            answer.input_tokens,
-            answer.output_tokens,
-            answer.estimated,
-            0.0 if answer.stored and cost is not None else cost,
-            answer.seconds,
-            answer.retries,
-            answer.stop,
-            answer.stored,
-        )
 
     # ---------------------------------------------------------------- what the model sees
 
@@ -258,12 +203,11 @@ class OperationLoop:
     def _answer_text(self, attempt: Attempt) -> str:
         if attempt.file:
             return f"```python\n{self._read(attempt.file).rstrip()}\n```"
-        text = self._read(self._relative(self._path(f"attempt_{attempt.number}_answer.md")))
+        text = self._read(self._relative(self._path(f"attempt_{attempt.number}{ANSWER}")))
         return text[:SHOWN_ANSWER] or "(nothing)"
 
-    def _feedback(self, attempt: Attempt, kernel: JudgedKernel, remark: str) -> str:
+    def _feedback(self, attempt: Attempt, kernel: JudgedKernel) -> str:
         lines = [f"Attempt {attempt.number} of {self._limits.attempts}: {attempt.status}.", ""]
-        lines += [remark, ""] if remark else []
         lines.append(format_feedback(kernel))
         if earlier := list(_history([*self._attempts, attempt])):
             lines += ["So far:", "", *earlier, ""]
@@ -272,17 +216,12 @@ class OperationLoop:
     # ---------------------------------------------------------------- files
 
     def _make_folder(self) -> None:
-        """The operation's. Raises MachineError where something else is in its place, or the disk takes no more."""
-        try:
-            self._folder.mkdir(exist_ok=True)
-            if self._folder.resolve() != self._real_folder / self._name:
-                raise MachineError(
-                    f"{self._folder} is a link: kernels would be written elsewhere", f"rm {self._folder}"
-                )
-        except OSError as error:
+        """The operation's. Raises MachineError where something else is in its place."""
+        self._folder.mkdir(exist_ok=True)
+        if self._folder.resolve() != self._real_folder / self._name:
             raise MachineError(
-                f"{self._folder} cannot be made: {error.strerror}", f"ls -ld {self._folder}"
-            ) from error
+                f"{self._folder} is a link: kernels would be written elsewhere", f"rm {self._folder}"
+            )
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{self._name}_{name}"
@@ -293,21 +232,16 @@ class OperationLoop:
     def _read(self, path: str) -> str:
         """A file of the generation. What a kernel has put in its place, a link or a pipe, is not followed."""
         file = self._tools.request.folder / path
-        again = "put the file back, or begin a new generation with another --run-id"
-        try:
-            if file.exists() and not (file.is_file() and file.resolve() == self._real_folder / path):
-                raise MachineError(f"{file} is no file of this generation any more", again)
-            return read_bounded_text(file, errors="replace")
-        except OSError as error:
-            raise MachineError(f"{path} cannot be read: {error.strerror}", again) from error
+        if file.exists() and not (file.is_file() and file.resolve() == self._real_folder / path):
+            raise MachineError(
+                f"{file} is no file of this generation any more",
+                "put the file back, or begin a new generation with another --run-id",
+            )
+        return read_bounded_text(file, errors="replace")
 
     def _write(self, name: str, text: str) -> Path:
         path = self._path(name)
-        try:
-            write_whole(path, (text.encode("utf-8", "replace").decode(),))
-        except OSError as error:
-            again = f"make room, then: profkit generate --resume {self._tools.request.folder}"
-            raise MachineError(f"{path} cannot be written: {error.strerror}", again) from error
+        write_whole(path, (text.encode("utf-8", "replace").decode(),))
         return path
 
 
@@ -326,23 +260,25 @@ def reason_to_stop(attempts: Sequence[Attempt], until: Until, most: int) -> Stop
     return "attempts" if len(attempts) >= most else ""
 
 
-def _with_profile(kernel: JudgedKernel, judged: _Judged) -> JudgedKernel:
-    if judged.run is None or judged.profiled is None:
-        return kernel
+def _with_results(attempt: Attempt, document: EvaluationDocument) -> Attempt:
+    (operation,) = operation_results(document)
+    failure, mean = operation.first_failure, operation.speedup
+    timed = [result for result in document.results if result.speedup is not None]
+    speedup = None
+    if operation.correct and mean is not None and mean.low is not None and mean.high is not None:
+        pairs = sum(result.speedup.pairs for result in timed if result.speedup is not None)
+        speedup = Speedup(mean.value, mean.low, mean.high, mean.word, pairs)
     return replace(
-        kernel,
-        limit=bottleneck_of(judged.run),
-        hottest=hottest_places(judged.run),
-        insights=_insights(judged.run),
-        profiled=judged.profiled.test.arguments,
+        attempt,
+        status=operation.status,
+        reason=failure.reason if failure is not None else "",
+        tests=operation.counted,
+        passed=operation.passed,
+        speedup=speedup,
+        timed=tuple(map(_timed_call, timed)),
+        bound_share=share_of_bound(document.results),
+        own_share=operation.own_share,
     )
-
-
-def _insights(run: RunDocument) -> tuple[Insight, ...]:
-    """Those that speak of what is timed: of a kernel on a GPU that is the GPU's time alone, and no launching."""
-    if not run.kernels:
-        return run.insights
-    return kernel_insights(run)
 
 
 def _timed_call(result: TestResult) -> TimedCall:

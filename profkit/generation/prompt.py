@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from profkit.core.formatting import format_quantity
 from profkit.core.types import EvaluationTest, Gpu, Machine, MeasuredCeilings
-from profkit.generation.clients.client import Message
+from profkit.generation.model import Message
 
 SHOWN_TESTS = 12
 _ALLOWED = "PyTorch may allocate and view tensors; the arithmetic is in your code."
@@ -63,7 +63,26 @@ def device_facts(
     ceilings: Mapping[str, MeasuredCeilings],
 ) -> tuple[str, ...]:
     """What is known of the device, a line each; `ceilings` are the measured peaks by dtype, "" for all others."""
-    return tuple(_device_lines(name, versions, machine, gpu, ceilings))
+    lines = [name]
+    if gpu is not None:
+        lines.append(
+            f"compute capability {gpu.capability}, {gpu.multiprocessors} multiprocessors, "
+            f"{format_quantity(float(gpu.l2_bytes or 0), 'B')} of L2, "
+            f"{format_quantity(float(gpu.memory_bytes or 0), 'B')} of memory"
+        )
+    elif machine is not None:
+        caches = (f"L{cache.level} {format_quantity(float(cache.size), 'B')}" for cache in machine.caches)
+        wide = [
+            feature for feature in ("avx512f", "avx2", "fma", "asimd", "sve") if feature in machine.features
+        ]
+        lines.append(", ".join((f"{machine.cores} cores", machine.architecture, *wide, *caches)))
+    for dtype, peaks in ceilings.items():
+        if peaks.bandwidth and peaks.flops:
+            lines.append(
+                f"measured peaks: {format_quantity(peaks.bandwidth, 'B/s')} of memory bandwidth, "
+                f"{format_quantity(peaks.flops, 'FLOP/s')}{' in ' + dtype if dtype else ''}"
+            )
+    return (*lines, ", ".join(f"{package} {version}" for package, version in versions.items()))
 
 
 def _describe(task: KernelTask) -> Iterator[str]:
@@ -110,37 +129,3 @@ def _test_lines(tests: Sequence[EvaluationTest]) -> Iterator[str]:
         yield f"- `{test.arguments}`{' (timed' + note + ')' if test.timed else note.removeprefix(',')}"
     if len(tests) > len(shown):
         yield f"- and {len(tests) - len(shown)} more like these"
-
-
-def _device_lines(
-    name: str,
-    versions: Mapping[str, str],
-    machine: Machine | None,
-    gpu: Gpu | None,
-    ceilings: Mapping[str, MeasuredCeilings],
-) -> Iterator[str]:
-    yield name
-    if gpu is not None:
-        facts = (
-            f"compute capability {gpu.capability}" if gpu.capability else "",
-            f"{gpu.multiprocessors} multiprocessors" if gpu.multiprocessors else "",
-            f"{format_quantity(float(gpu.l2_bytes), 'B')} of L2" if gpu.l2_bytes else "",
-            f"{format_quantity(float(gpu.memory_bytes), 'B')} of memory" if gpu.memory_bytes else "",
-        )
-        yield ", ".join(filter(None, facts))
-    elif machine is not None:
-        caches = (f"L{cache.level} {format_quantity(float(cache.size), 'B')}" for cache in machine.caches)
-        wide = [
-            feature for feature in ("avx512f", "avx2", "fma", "asimd", "sve") if feature in machine.features
-        ]
-        yield ", ".join((f"{machine.cores} cores", machine.architecture, *wide, *caches))
-    for dtype, peaks in ceilings.items():
-        known = (
-            f"{format_quantity(peaks.bandwidth, 'B/s')} of memory bandwidth" if peaks.bandwidth else "",
-            f"{format_quantity(peaks.flops, 'FLOP/s')}{' in ' + dtype if dtype else ''}"
-            if peaks.flops
-            else "",
-        )
-        if any(known):
-            yield "measured peaks: " + ", ".join(filter(None, known))
-    yield ", ".join(f"{package} {version}" for package, version in versions.items())

@@ -1,4 +1,4 @@
-"""What a generation is asked to do: from the options of a command line to a request that can be run and stored."""
+"""What a generation is asked to do, and what of it is stored: the request, the model, the attempts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast, get_args
 
-from profkit.core.errors import MachineError, UsageError
-from profkit.core.types import GenerationLimits
+from profkit.analysis.generation import best_attempt
+from profkit.core import codec
+from profkit.core.codec import short_repr
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.types import Attempt, GenerationDocument, GenerationLimits, OperationAttempts, StopReason
+from profkit.execution import journal as journals
+from profkit.execution.journal import Journal, JournalContents, JournalFormat
 from profkit.generation.prompt import LANGUAGES
 from profkit.kernels.devices import choose_device
 from profkit.kernels.evaluation.request import SEED_BITS, JudgeSettings, PairOptions, split_list
@@ -20,11 +25,19 @@ from profkit.kernels.evaluation.sources.source import SourceRequest
 
 DEFAULT_FOLDER = Path("generated_kernels")
 Until = Literal["correct", "faster", "bound"]
-UNTIL: tuple[Until, ...] = ("correct", "faster", "bound")
-DEPTHS = ("none", "gate", "standard", "full")
-_WORDS: Mapping[str, tuple[str, ...]] = {"--language": tuple(LANGUAGES), "--profile-depth": DEPTHS}
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "--language": tuple(LANGUAGES),
+    "--profile-depth": ("none", "gate", "standard", "full"),
+    "--until": get_args(Until),
+}
 MOST_AT_ONCE = 64
 COMPARING_SECONDS = 2.0  # of timing a test: attempts are compared, and the last one is measured again
+FILE = "attempts.jsonl"
+FORMAT = JournalFormat(
+    "profkit.generation-journal/2", "generation", "profkit generate", FILE, "attempt", Attempt
+)
+_STOPPED = "stopped "  # before the operation: a note why it has no further attempt
+_NEW = "another --run-id begins a new one"
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,6 @@ class GenerationOptions:
     ops: str = ""
     dtype: str = ""
     device: str = "auto"
-    gpus: str = ""
     threads: int = 0
     timeout: float = 60.0
     timing: PairOptions = field(default_factory=lambda: PairOptions(COMPARING_SECONDS))
@@ -51,9 +63,9 @@ class GenerationOptions:
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A generation that can be run. `settings` are those of the judges; `gpus` the devices that share it.
+    """A generation that can be run. `settings` are those of the judge.
 
-    `at_once`: operations that are worked on at the same time; each device measures one of them.
+    `at_once`: operations that are worked on at the same time; the judge tests one of them.
     """
 
     settings: JudgeSettings
@@ -63,7 +75,6 @@ class GenerationRequest:
     profile_depth: str = "standard"
     at_once: int = 4
     limits: GenerationLimits = field(default_factory=GenerationLimits)
-    gpus: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
     @property
@@ -72,13 +83,32 @@ class GenerationRequest:
         return self.folder.name
 
 
+@dataclass(frozen=True)
+class AskedModel:
+    """Which model is asked and how, without anything secret: enough to ask it again.
+
+    `server`: host and port, for people. `base_url` is empty where it holds a name or password.
+    """
+
+    provider: str
+    model: str
+    server: str = ""
+    base_url: str = ""
+    key_env: str = ""
+    command: str = ""
+    answer_tokens: int = 16384
+
+
 def make_request(options: GenerationOptions, command: tuple[str, ...]) -> GenerationRequest:
     """A new generation; its folder, below `output`, is not made yet.
 
     Raises UsageError for what makes no sense or a folder that is there, MachineError where there is no such device.
     """
-    check_options(options)
-    kind, gpus = choose_device(options.device, split_list(options.gpus), "this generation")
+    if options.run_id and not re.fullmatch(r"[\w][\w.+-]{0,99}", options.run_id):
+        raise UsageError(
+            f"--run-id {options.run_id!r} cannot be the name of a folder", "--run-id relu-triton-1"
+        )
+    kind, _ = choose_device(options.device, (), "this generation")
     if kind == "mps":
         raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")
     settings = JudgeSettings(
@@ -94,55 +124,33 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
         seed=secrets.randbits(SEED_BITS),
         timing=options.timing,
     )
-    folder = options.output / (options.run_id or f"run_{datetime.now():%Y%m%d_%H%M%S}")
-    if folder.exists():
-        raise UsageError(
-            f"{folder} is there already", f"profkit generate --resume {folder}, or another --run-id"
-        )
-    return GenerationRequest(
+    request = GenerationRequest(
         settings,
-        folder,
+        options.output / (options.run_id or f"run_{datetime.now():%Y%m%d_%H%M%S}"),
         options.language or _usual_language(kind),
-        _read_until(options.until),
+        cast("Until", options.until),
         options.profile_depth or ("standard" if kind == "cuda" else "gate"),
         options.at_once,
         options.limits,
-        gpus,
         command,
     )
-
-
-def check_options(options: GenerationOptions) -> None:
-    """Raises UsageError for what makes no sense."""
-    for option, value in (("--language", options.language), ("--profile-depth", options.profile_depth)):
-        if value:
-            _check_word(option, value)
-    check_limits(options.limits)
-    _check_at_once(options.at_once)
-    if options.run_id and not re.fullmatch(r"[\w][\w.+-]{0,99}", options.run_id):
+    check_request(request)
+    check_limits(request.limits)
+    if (folder := request.folder).exists():
         raise UsageError(
-            f"--run-id {options.run_id!r} cannot be the name of a folder", "--run-id relu-triton-1"
+            f"{folder} is there already", f"profkit generate --resume {folder}, or another --run-id"
         )
+    return request
 
 
 def check_request(request: GenerationRequest) -> None:
-    """Raises UsageError for a request, out of somebody's folder, that no options make."""
-    _check_word("--language", request.language)
-    _check_word("--profile-depth", request.profile_depth)
-    _check_at_once(request.at_once)
-    if not all(number.isascii() and number.isdigit() for number in request.gpus):
-        raise UsageError(f"gpus {' '.join(request.gpus):.40} are no numbers")
-
-
-def _check_word(option: str, value: str) -> None:
-    known = _WORDS[option]
-    if value not in known:
-        raise UsageError(f"{option} {value!r} is none of {', '.join(known)}", f"{option} {known[-1]}")
-
-
-def _check_at_once(number: int) -> None:
-    if not 1 <= number <= MOST_AT_ONCE:
-        raise UsageError(f"--at-once {number} is not from 1 to {MOST_AT_ONCE}", "--at-once 4")
+    """Raises UsageError for what makes no sense: of options, or out of somebody's folder."""
+    values = request.language, request.profile_depth, request.until
+    for (option, known), value in zip(_WORDS.items(), values, strict=True):
+        if value not in known:
+            raise UsageError(f"{option} {value!r} is none of {', '.join(known)}", f"{option} {known[-1]}")
+    if not 1 <= request.at_once <= MOST_AT_ONCE:
+        raise UsageError(f"--at-once {request.at_once} is not from 1 to {MOST_AT_ONCE}", "--at-once 4")
 
 
 def check_limits(limits: GenerationLimits) -> None:
@@ -151,17 +159,6 @@ def check_limits(limits: GenerationLimits) -> None:
         raise UsageError(f"--max-attempts {limits.attempts} leaves nothing to do", "--max-attempts 5")
     if limits.tokens is not None and limits.tokens < 1:
         raise UsageError(f"--max-tokens {limits.tokens} leaves nothing to do", "--max-tokens 200000")
-    if limits.cost is not None and not 0 < limits.cost < float("inf"):
-        raise UsageError(f"--max-cost {limits.cost:g} leaves nothing to do", "--max-cost 2.50 --prices 3,15")
-    if limits.cost is not None and limits.prices is None:
-        raise UsageError("--max-cost needs prices", "--prices IN,OUT, of a million tokens: --prices 3,15")
-
-
-def _read_until(word: str) -> Until:
-    for until in UNTIL:
-        if until == word:
-            return until
-    raise UsageError(f"--until {word!r} is none of {', '.join(UNTIL)}", f"--until {UNTIL[-1]}")
 
 
 def _usual_language(kind: str) -> str:
@@ -171,13 +168,123 @@ def _usual_language(kind: str) -> str:
     return "cpp" if shutil.which("g++") else "pytorch"
 
 
-def make_folder(folder: Path) -> None:
-    """The folder of a generation. Raises UsageError where it is there already, MachineError where it cannot be made."""
+# ---------------------------------------------------------------- what is stored
+
+
+def header_of(request: GenerationRequest, model: AskedModel) -> dict[str, Any]:
+    """What the journal of a new generation says of it."""
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return {
+        "started": started,
+        "request": journals.plain_request(request),
+        "model": codec.to_plain_data(model),
+    }
+
+
+def attempts_of(contents: JournalContents[Attempt], operation: str) -> tuple[Attempt, ...]:
+    """The attempts at an operation in their order; those behind one that is missing are made again."""
+    found: list[Attempt] = []
+    while (attempt := contents.outcomes.get(attempt_id(operation, number := len(found) + 1))) is not None:
+        if attempt.number != number:
+            break
+        found.append(attempt)
+    return tuple(found)
+
+
+def attempt_id(operation: str, number: int) -> str:
+    """The name of an attempt in the journal."""
+    return f"{operation} {number}"
+
+
+def note_session(journal: Journal[Attempt], limits: GenerationLimits) -> None:
+    """A call begins, maybe with other limits: what had stopped may go on."""
+    stops = dict.fromkeys(name for name in journal.contents.about if name.startswith(_STOPPED))
+    journal.note(**stops, limits=codec.to_plain_data(limits))
+
+
+def note_stop(journal: Journal[Attempt], operation: str, reason: StopReason, why: str = "") -> None:
+    """The operation has no further attempt."""
+    journal.note(**{_STOPPED + operation: [reason, why]})
+
+
+def read_generation(folder: Path) -> tuple[GenerationRequest, AskedModel, GenerationDocument]:
+    """What `folder` holds: how it was asked for, the model, and what is known so far. Raises UnreadableReport."""
+    contents = _read(folder)
+    request = journals.read_request(folder, FORMAT, GenerationRequest, contents)
+    if (limits := contents.about.get("limits")) is not None:  # of the last call
+        request = replace(request, limits=codec.from_plain_data(GenerationLimits, limits, "limits"))
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir()
-        (folder / "logs").mkdir()
-    except FileExistsError as error:
-        raise UsageError(f"{error.filename} is there already", "--run-id NAME, or --output FOLDER") from error
-    except OSError as error:
-        raise MachineError(f"{folder} cannot be made: {error.strerror}", "--output FOLDER") from error
+        check_request(request)
+    except ProfkitError as error:
+        raise UnreadableReport(f"{folder / FILE}, line 1: {error.message}", _NEW) from error
+    return request, _model_of(contents), make_document(request, contents, contents.seconds)
+
+
+def _model_of(contents: JournalContents[Attempt]) -> AskedModel:
+    return codec.from_plain_data(AskedModel, contents.header.get("model"), "model")
+
+
+def make_document(
+    request: GenerationRequest, contents: JournalContents[Attempt], seconds: float
+) -> GenerationDocument:
+    """All that a journal knows: operations in the order of the suite. Raises UnreadableReport."""
+    about, settings, model = contents.about, request.settings, _model_of(contents)
+    folders = codec.from_plain_data(dict[str, str], about.get("folders", {}), "folders")
+    operations = tuple(_operation(contents, name, folder) for name, folder in folders.items())
+    calls = [attempt.call for operation in operations for attempt in operation.attempts]
+    return GenerationDocument(
+        started=str(contents.header.get("started", "")),
+        name=request.name,
+        provider=model.provider,
+        model=model.model,
+        server=model.server,
+        suite=settings.suite,
+        device=str(about.get("device", "unknown")),
+        device_type=settings.device,
+        language=request.language,
+        operations=operations,
+        limits=request.limits,
+        command=request.command,
+        dtype=settings.dtype,
+        floor=settings.timing.floor,
+        versions=codec.from_plain_data(dict[str, str], about.get("versions") or {}, "versions"),
+        input_tokens=sum(max(0, call.input_tokens or 0) for call in calls),
+        output_tokens=sum(max(0, call.output_tokens or 0) for call in calls),
+        seconds=seconds,
+        complete=bool(operations)
+        and all(operation.stopped not in ("", "interrupted") for operation in operations),
+    )
+
+
+def _operation(contents: JournalContents[Attempt], name: str, folder: str) -> OperationAttempts:
+    attempts = attempts_of(contents, name)
+    best = best_attempt(attempts)
+    stopped: StopReason = ""
+    reason = ""
+    match contents.about.get(_STOPPED + name):
+        case [word, why]:
+            stopped, reason = (word if word in get_args(StopReason) else "failed"), str(why)
+    number = best.number if best is not None else None
+    return OperationAttempts(name, folder, attempts, number, stopped, reason)
+
+
+def _read(folder: Path) -> JournalContents[Attempt]:
+    """The journal. Who changed it, by hand or by a kernel, decides neither what a prompt tells nor what is written."""
+    contents = journals.read_journal(folder, FORMAT)
+    for attempt in contents.outcomes.values():
+        for path in filter(None, (attempt.file, attempt.feedback, attempt.evaluation, attempt.profile)):
+            _check_path(folder, path)
+    for name in codec.from_plain_data(dict[str, str], contents.about.get("folders", {}), "folders").values():
+        _check_path(folder, name, depth=1)
+    return contents
+
+
+def _check_path(folder: Path, path: str, *, depth: int | None = None) -> None:
+    """Raises UnreadableReport for what is no path below the folder; `depth`: how many names it must have."""
+    names = path.split("/")
+    if any(name in ("", ".", "..") or not name.isprintable() or "\\" in name for name in names) or (
+        depth is not None and len(names) != depth
+    ):
+        raise UnreadableReport(
+            f"{folder / FILE}: {short_repr(path)} is no path below the generation's folder", _NEW
+        )

@@ -1,46 +1,137 @@
-"""Runs a generation: operations in, each with its attempts, stored as they come."""
+"""`profkit generate`: from options to a finished generation, new or resumed; its attempts are stored as they come."""
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 from profkit.analysis.generation import best_attempt
 from profkit.core import codec
-from profkit.core.errors import Interrupted, MachineError
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import Attempt, GenerationDocument, MeasuredCeilings
 from profkit.core.whole_files import write_whole
 from profkit.execution.journal import Journal
-from profkit.generation.clients.client import Cancelled, ModelClient
+from profkit.generation.choose_model import make_model
 from profkit.generation.field_files import field_files
-from profkit.generation.journal import FORMAT, AskedModel, attempts_of, header_of, make_document, note_session
-from profkit.generation.judging import JudgedDevices, Stopped
-from profkit.generation.loop import LoopTools, OperationLoop
+from profkit.generation.judging import Judge, Stopped
+from profkit.generation.keys import is_local, without_secrets
+from profkit.generation.loop import ANSWER, LoopTools, OperationLoop
+from profkit.generation.model import Cancelled, Model, ModelOptions
 from profkit.generation.prompt import KernelTask, device_facts
-from profkit.generation.request import GenerationRequest
+from profkit.generation.request import (
+    FORMAT,
+    AskedModel,
+    GenerationOptions,
+    GenerationRequest,
+    attempts_of,
+    check_limits,
+    header_of,
+    make_document,
+    make_request,
+    note_session,
+    read_generation,
+)
 from profkit.hardware.gpu import read_gpus
 from profkit.hardware.machine import read_machine
-from profkit.kernels.campaign import Campaign, open_campaign, resume_line
-from profkit.kernels.evaluation.judging.judge_process import check_tests
+from profkit.kernels.campaign import Campaign, Code, open_campaign, require_named, resume_line
+from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import OperationDescription, encode_name
 from profkit.kernels.evaluation.sources.text import SUFFIX
 from profkit.kernels.generation_document import FILE, generation_text
-from profkit.reporting.views.generation.text import resume_line as resume_text
+from profkit.reporting.views.kernels.generation import resume_line as resume_text
+from profkit.runtime.passes.secrets import mask_command
 
 WRITE_SECONDS = 5.0  # between two versions of the page while it goes on
 LOOK_SECONDS = 0.2
 END_SECONDS = 20.0  # for what is being done, after a Ctrl-C
 
 
+def generate_kernels(
+    options: GenerationOptions, asked: ModelOptions, command: tuple[str, ...], progress: Progress
+) -> tuple[GenerationDocument, Path]:
+    """A new generation and its folder. Raises as `make_request`, `make_model` and `run_generation`."""
+    request = make_request(options, mask_command(without_secrets(command))[0])
+    folder, model = request.folder, make_model(replace(asked, limits=request.limits))
+    try:
+        (folder / "logs").mkdir(parents=True)
+    except OSError as error:
+        raise MachineError(f"{folder} cannot be made: {error.strerror}", "--output FOLDER") from error
+    try:
+        return run_generation(request, asked, model, progress), folder
+    except ProfkitError as error:
+        if any(folder.glob(f"*/*{ANSWER}")):  # something was paid for
+            raise
+        shutil.rmtree(folder, ignore_errors=True)  # nothing was begun: no folder is left behind
+        if isinstance(error, Interrupted):  # what it says is of the folder
+            raise Interrupted("interrupted before the first answer: there is nothing to go on with") from None
+        raise
+
+
+@dataclass(frozen=True)
+class NamedAgain:
+    """What a folder names, and is run or asked only where the user names it, too."""
+
+    base_url: str | None = None
+    key_env: str | None = None
+    command: str | None = None
+    code: tuple[Code, ...] = ()
+
+
+def resume_generation(
+    folder: Path, limits: Mapping[str, object], named: NamedAgain, progress: Progress
+) -> GenerationDocument:
+    """Go on with the generation in `folder`, by its own settings but for the `limits` that are given.
+
+    Raises UnreadableReport where there is none, UsageError where it would run or ask what was not `named` again, and as
+    `generate_kernels`.
+    """
+    request, model, before = read_generation(folder)
+    line = f"profkit generate --resume {shlex.quote(str(folder))}"
+    require_named(request.settings.code(), named.code, line)
+    _require_model(model, named, line)
+    request = replace(request, limits=replace(request.limits, **cast("dict[str, Any]", limits)))
+    check_limits(request.limits)
+    asked = ModelOptions(
+        provider=model.provider,
+        model=model.model if model.provider != "command" else None,
+        base_url=named.base_url or model.base_url or None,
+        key_env=named.key_env,
+        command=named.command,
+        answer_tokens=model.answer_tokens,
+        limits=request.limits,
+        spent=(before.input_tokens, before.output_tokens),
+    )
+    return run_generation(request, asked, make_model(asked), progress)
+
+
+def _require_model(model: AskedModel, named: NamedAgain, line: str) -> None:
+    """Raises UsageError: a folder of somebody else's chooses no program that runs, and no host that gets a key."""
+    far = model.base_url if model.base_url and not is_local(model.base_url) else ""
+    wanted = (
+        ("--command", model.command, named.command),
+        ("--base-url", far, named.base_url),
+        ("--key-env", model.key_env, named.key_env),
+    )
+    missing = [f"{option} {shlex.quote(value)}" for option, value, given in wanted if value and not given]
+    if missing:
+        raise UsageError(
+            "the folder names what would be run, or would get your key; it does where you name it, too",
+            f"{line} {' '.join(missing)}",
+        )
+
+
 def run_generation(
-    request: GenerationRequest, model: AskedModel, client: ModelClient, progress: Progress
+    request: GenerationRequest, asked: ModelOptions, model: Model, progress: Progress
 ) -> GenerationDocument:
     """Give every operation its attempts; those that the folder knows already are not made again.
 
@@ -54,18 +145,28 @@ def run_generation(
         for why in write_generation(request.folder, documents[-1]):
             progress.note(why)
 
-    header = header_of(request, model)
+    stored = AskedModel(
+        model.provider,
+        model.name,
+        model.server,
+        model.address,
+        asked.key_env or "",
+        shlex.join(mask_command(shlex.split(asked.command or ""))[0]),
+        asked.answer_tokens,
+    )
+    header = header_of(request, stored)
     line = resume_line("profkit generate", request.folder, request.settings.code(), None)
     with open_campaign(FORMAT, request.folder, header, progress, line, write) as campaign:
+        campaign.at_end(model.close)
         if request.settings.device.startswith("cuda"):
-            campaign.lock_gpus(request.gpus)
+            campaign.lock_gpus(())
         scratch = TemporaryFolder()
         campaign.at_end(scratch.cleanup)
-        devices = JudgedDevices(request, progress, scratch.name)
-        campaign.at_end(devices.close)
-        tasks = _open(request, devices, campaign)
+        judge = Judge(request, progress, scratch.name)
+        campaign.at_end(judge.close)
+        tasks = _open(request, judge, campaign)
         note_session(campaign.journal, request.limits)
-        _Operations(request, client, devices, campaign, lambda: write(campaign.journal)).do(tasks)
+        _Operations(request, model, judge, campaign, lambda: write(campaign.journal)).do(tasks)
         correct = sum(
             best_attempt(attempts_of(campaign.journal.contents, t.operation)) is not None
             for t in tasks.values()
@@ -80,19 +181,18 @@ class _Operations:
     def __init__(
         self,
         request: GenerationRequest,
-        client: ModelClient,
-        devices: JudgedDevices,
+        model: Model,
+        judge: Judge,
         campaign: Campaign[Attempt],
         write: Callable[[], None],
     ) -> None:
         self._request, self._campaign, self._write = request, campaign, write
-        self._client, self._devices = client, devices
+        self._model, self._judge = model, judge
         self._left: deque[tuple[str, KernelTask]] = deque()
         self._cancel = threading.Event()
         self._doing: dict[str, str] = {}  # by operation, what is done just now
         self._notes: deque[str] = deque()  # only the thread that shows progress shows them
         self._fault: BaseException | None = None
-        self._written = (-1, 0.0)  # how many changes the files have, and when they were written
 
     def do(self, tasks: Mapping[str, KernelTask]) -> None:
         """All operations. Raises what one of them raises."""
@@ -101,20 +201,20 @@ class _Operations:
             threading.Thread(target=self._work, name=f"operation-{number}", daemon=True)
             for number in range(min(self._request.at_once, len(tasks)))
         ]
-        detail = f"{plural(len(tasks), 'operation')} by {self._client.model}"
+        detail = f"{plural(len(tasks), 'operation')} by {self._model.name}"
         campaign.begin("generate", detail, None, lambda: self._describe(tasks))
         campaign.at_end(lambda: self._join(threads))
         campaign.at_end(self._stop)
         for thread in threads:
             thread.start()
-        while any(thread.is_alive() for thread in threads):
-            next(thread for thread in threads if thread.is_alive()).join(LOOK_SECONDS)
+        changes, when = -1, 0.0  # how many changes the files have, and when they were written
+        while alive := [thread for thread in threads if thread.is_alive()]:
+            alive[0].join(LOOK_SECONDS)
             while self._notes:
                 campaign.progress.note(self._notes.popleft())
             campaign.tick()
-            changes, when = self._written
             if campaign.journal.changes != changes and monotonic() - when >= WRITE_SECONDS:
-                self._written = campaign.journal.changes, monotonic()
+                changes, when = campaign.journal.changes, monotonic()
                 self._write()
         if self._fault is not None:
             raise self._fault
@@ -123,8 +223,8 @@ class _Operations:
         """One thread. What it raises ends the others, too."""
         tools = LoopTools(
             self._request,
-            self._client,
-            self._devices,
+            self._model,
+            self._judge,
             self._campaign,
             self._cancel,
             self._doing.__setitem__,
@@ -149,8 +249,8 @@ class _Operations:
     def _stop(self) -> None:
         """What is being done ends."""
         self._cancel.set()
-        self._client.close()
-        self._devices.close()
+        self._model.close()
+        self._judge.close()
 
     @staticmethod
     def _join(threads: Sequence[threading.Thread]) -> None:
@@ -160,28 +260,23 @@ class _Operations:
                 thread.join(max(0.0, deadline - monotonic()))
 
     def _describe(self, tasks: Mapping[str, KernelTask]) -> str:
-        """`2 of 5 operations, 3 correct, 31,204 tokens; relu: attempt 2: testing`."""
+        """`2 of 5 operations, 3 correct, 6 attempts; relu: attempt 2: testing`."""
         contents = self._campaign.journal.contents
         made = [attempts_of(contents, task.operation) for task in tasks.values()]
-        attempts = [attempt for each in made for attempt in each]
-        tokens = sum((a.call.input_tokens or 0) + (a.call.output_tokens or 0) for a in attempts)
         parts = [
             f"{len(tasks) - len(self._left) - len(self._doing)} of {plural(len(tasks), 'operation')}",
             f"{sum(best_attempt(each) is not None for each in made)} correct",
-            plural(len(attempts), "attempt"),
-            f"{tokens:,} tokens",
+            plural(sum(map(len, made)), "attempt"),
         ]
         doing = "; ".join(f"{operation}: {what}" for operation, what in [*self._doing.items()])
         return ", ".join(parts) + (f"; {doing}" if doing else "")
 
 
-def _open(
-    request: GenerationRequest, devices: JudgedDevices, campaign: Campaign[Attempt]
-) -> dict[str, KernelTask]:
-    """Start the judges; by folder what is to be written. Raises UsageError."""
+def _open(request: GenerationRequest, judge: Judge, campaign: Campaign[Attempt]) -> dict[str, KernelTask]:
+    """Start the judge; by folder what is to be written. Raises UsageError."""
     progress, journal = campaign.progress, campaign.journal
     progress.begin("judge", f"the tests of {request.settings.suite} listed and the device measured")
-    about = devices.open(lambda: progress.tick(journal.session_seconds))
+    about = judge.open(lambda: progress.tick(journal.session_seconds))
     tests = check_tests(request.settings, about)
     facts = _device_facts(request, about)
     tasks = {}
@@ -214,12 +309,11 @@ def _folder_name(operation: OperationDescription, others: Sequence[OperationDesc
 
 def _device_facts(request: GenerationRequest, about: Mapping[str, Any]) -> tuple[str, ...]:
     gpus = read_gpus() if request.settings.device.startswith("cuda") else ()
-    number = int(request.gpus[0]) if request.gpus else 0
     return device_facts(
         str(about["device"]),
         codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
         None if gpus else read_machine(),
-        gpus[number] if number < len(gpus) else None,
+        gpus[0] if gpus else None,
         codec.from_plain_data(dict[str, MeasuredCeilings], about.get("ceilings") or {}, "ceilings"),
     )
 
@@ -229,7 +323,7 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
 
     Raises MachineError where the disk takes no more.
     """
-    for name, text in {FILE: generation_text(document, folder), **field_files(document, folder)}.items():
+    for name, text in {FILE: generation_text(document, folder), **field_files(document)}.items():
         try:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_whole(folder / name, (text,), sync=name == FILE)

@@ -23,7 +23,7 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.execution.client import Worker, WorkerClient
 from profkit.execution.job import JobOutcome, JobQueue
 from profkit.execution.journal import Journal, JournalFormat, open_journal
-from profkit.execution.pool import StandbyWorker, WorkerPool
+from profkit.execution.pool import WorkerPool
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.devices import worker_uuids
 from profkit.kernels.places import PlaceSlots, SlotWork
@@ -99,36 +99,28 @@ class Campaign(Generic[T]):
         elsewhere: PlaceSlots | None,
         *,
         gpus: Sequence[str] | None,
-        serial: bool,
         timeout: float,
         settings: Mapping[str, object],
         check: Callable[[int, Any, Any], None],
-        standby: Sequence[StandbyWorker] = (),
     ) -> WorkerPool:
-        """Workers for the cases: `clients` here, where `gpus` are locked, or those that do `work` `elsewhere`.
-
-        `serial`: on each host one worker at a time.
-        """
+        """Workers for the cases: `clients` here, where `gpus` are locked, or those that do `work` `elsewhere`."""
         workers: Sequence[Worker]
         if elsewhere is None:
             if gpus is not None:
                 self.lock_gpus(gpus)
             workers = clients()
-            host_of: Callable[[int], str] = lambda _: ""  # noqa: E731
         else:
             self.at_end(elsewhere.close)
             elsewhere.connect(work, self.progress)
-            workers, host_of = elsewhere.workers, elsewhere.host_of
+            workers = elsewhere.workers
         pool = WorkerPool(
             workers,
             settle,
             timeout=timeout,
             settings=settings,
-            standby=standby,
             moves=elsewhere is not None,
             check=check,
             note=self.progress.note,
-            host_of=host_of if serial else None,
         )
         self.at_end(pool.close)
         return pool

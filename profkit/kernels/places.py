@@ -86,10 +86,6 @@ class PlaceSlots:
         """What names these places on a command line, as far as it may be shown."""
         return format_places(self.places, self.sending)
 
-    def host_of(self, worker: int) -> str:
-        """What tells the machine of a worker from others."""
-        return self.workers[worker].host
-
     def connect(self, work: SlotWork, progress: Progress) -> None:
         """Start the slots; a place that is not reached is passed over. Raises what the last one raised if all are.
 

@@ -100,11 +100,11 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
 
 def read_sweep_in(folder: Path) -> SweepDocument | None:
     """What the journal in `folder` knows; None where there is none. Raises UnreadableReport where it is broken."""
-    from profkit.kernels.sweep.journal import FILE as JOURNAL
+    from profkit.kernels.sweep.request import FILE as JOURNAL
 
     if not (folder / JOURNAL).is_file():
         return None
-    from profkit.kernels.sweep.journal import read_sweep
+    from profkit.kernels.sweep.request import read_sweep
 
     return read_sweep(folder)
 
@@ -122,11 +122,11 @@ def _view_of_kernels(source: Path) -> View | None:
     from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
 
     if (sweep := read_sweep_in(source)) is not None:
-        from profkit.reporting.views.sweep import view as view_sweep
+        from profkit.reporting.views.kernels.sweep import view as view_sweep
 
         return view_sweep(sweep, source)
     if is_evaluation(source):
-        from profkit.reporting.views.evaluation import view as view_evaluation
+        from profkit.reporting.views.kernels.evaluation import view as view_evaluation
 
         return view_evaluation(read_evaluation(source), source)
     return None
@@ -148,7 +148,7 @@ def _render_generation(options: ExportOptions) -> str | None:
     folder = source if source.is_dir() else source.parent
     if options.form == "json":
         return generation_text(document, folder)
-    from profkit.reporting.views.generation import view
+    from profkit.reporting.views.kernels.generation import view
 
     beside = options.output is not None and options.output.absolute().parent == folder.absolute()
     return _render_view(view(document, folder, linked=beside), options.form, strict=options.strict)
@@ -178,7 +178,7 @@ def _tests_of_evaluation(options: ExportOptions) -> str | None:
     if options.form != "junit" or not is_evaluation(source):
         return None
     from profkit.reporting import junit
-    from profkit.reporting.views.evaluation import view
+    from profkit.reporting.views.kernels.evaluation import view
 
     verdicts = read_judged(source, options.targets).verdicts
     return junit.render([view(read_evaluation(source), source, verdicts)], strict=options.strict)
@@ -218,9 +218,9 @@ def _render_documents(
 def _short_view(document: RunDocument) -> View:
     """A run; of a sweep among others what fits a screen."""
     from profkit.reporting.views import run
-    from profkit.reporting.views.sweep import check as sweep_check
+    from profkit.reporting.views.kernels.sweep import judged
 
-    return sweep_check.view(document) if is_sweep(document) else run.view(document)
+    return judged(document) if is_sweep(document) else run.view(document)
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:

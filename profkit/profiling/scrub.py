@@ -20,8 +20,8 @@ from profkit.kernels.evaluation.document import FILE as EVALUATION
 from profkit.kernels.evaluation.document import (
     read_evaluation,
 )
-from profkit.kernels.sweep.journal import FILE as JOURNAL
-from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.sweep.request import FILE as JOURNAL
+from profkit.kernels.sweep.request import read_sweep
 from profkit.kernels.sweep.workers import LOG
 from profkit.profilers.redact import (
     FOLDER,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from profkit.core.formatting import shorten
-from profkit.reporting.forges.ci import Case, Cases, CaseState
+from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Status, Statuses, View, plain_text, walk
 

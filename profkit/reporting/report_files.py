@@ -10,12 +10,15 @@ from pathlib import Path
 
 from profkit.core.types import EvaluationDocument, GenerationDocument, RunDocument, SweepDocument
 from profkit.core.whole_files import write_whole
-from profkit.reporting import markdown
+from profkit.reporting import junit, markdown
 from profkit.reporting.extras import PAGE, read_extras
 from profkit.reporting.html import page
 from profkit.reporting.view import View
-from profkit.reporting.views import evaluation, generation, run, sweep
+from profkit.reporting.views import run
+from profkit.reporting.views.kernels import evaluation, generation, sweep
 
+COMPARISON = ("comparison.json", "report.md", PAGE, "junit.xml")
+COMMENT_LIMIT = 60_000  # bytes; GitHub takes a comment of 65,536 characters, and GitLab a note of 1,000,000
 INDEX = "index.html"  # of a generation: what a folder of many pages is opened with
 
 
@@ -39,6 +42,20 @@ def write_evaluation_reports(
 def write_generation_reports(folder: Path, document: GenerationDocument) -> tuple[str, ...]:
     """The same for a generation, whose page is index.html."""
     return _write_both(folder, lambda: generation.view(document, folder), INDEX)
+
+
+def write_comparison(
+    folder: Path, document: str, shown: View, comment: View, *, strict: bool = False
+) -> tuple[str, ...]:
+    """Write all files of a comparison: for programs, for a reviewer, and for the forge that shows them."""
+    makers = (
+        lambda: document + "\n",
+        lambda: markdown.render(comment, COMMENT_LIMIT),
+        lambda: page.render(shown),
+        lambda: junit.render([shown], strict=strict),
+    )
+    faults = (write_report(folder / name, make) for name, make in zip(COMPARISON, makers, strict=True))
+    return tuple(fault for fault in faults if fault is not None)
 
 
 def _write_both(folder: Path, make: Callable[[], View], name: str = PAGE) -> tuple[str, ...]:

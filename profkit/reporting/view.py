@@ -94,7 +94,6 @@ class Span:
     status: Status | None = None
     source: Footnote | None = None
     link: str | None = None  # a file beside the report, as a relative path, or `#anchor`
-    address: str | None = None  # of a page of the web, which the user named and no document
     mark: str = ""
     series: int | None = None
 

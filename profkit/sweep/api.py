@@ -5,17 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from profkit.analysis.ranking.ranking import FILE, guide_records
 from profkit.core.errors import ProfkitError
-from profkit.core.progress import Progress
+from profkit.core.progress import Progress, Silent
 from profkit.kernels.operations.registry import OPERATIONS
-from profkit.kernels.sweep.journal import FILE as JOURNAL
-from profkit.kernels.sweep.journal import find_unfinished, read_sweep
 from profkit.kernels.sweep.outputs import check_writable, write_records
 from profkit.kernels.sweep.request import (
     BATCHES,
@@ -25,12 +22,13 @@ from profkit.kernels.sweep.request import (
     SweepRequest,
     TimingOptions,
     make_request,
-    with_new_folder,
+    read_sweep,
 )
+from profkit.kernels.sweep.request import FILE as JOURNAL
 from profkit.kernels.sweep.run import run_sweep
 from profkit.reporting.plain_text import disarm_commands
 from profkit.reporting.terminal import render
-from profkit.reporting.views.sweep import view
+from profkit.reporting.views.kernels.sweep import view
 
 LINE_SECONDS = 10.0  # between two lines of progress
 
@@ -64,9 +62,8 @@ def run_comprehensive_benchmark(
     register implementations of your own; what was registered in this process alone is not known to the processes that
     measure. `precision` is a share, `budget` and `timeout` are seconds per case.
 
-    The sweep has a folder of its own below `folder`. One of the same request that was interrupted there is gone on
-    with: nothing is measured twice. Progress goes to standard error, unless `progress` is given; then the tables of
-    `profkit sweep` are printed, unless it is `quiet`.
+    The sweep has a folder of its own below `folder`; `profkit sweep --resume` goes on with it. Progress goes to
+    standard error, unless `progress` is given; then the tables of `profkit sweep` are printed, unless it is `quiet`.
 
     Raises UsageError for what makes no sense, MachineError where nothing can be measured or written, and Interrupted
     after a Ctrl-C; what was measured until then is in `output_file`, too.
@@ -88,9 +85,7 @@ def run_comprehensive_benchmark(
         timeout=timeout,
         output=Path(folder),
     )
-    request = make_request(options, make_folder=False)
-    before = find_unfinished(request)
-    request = replace(request, folder=before) if before is not None else with_new_folder(request)
+    request = make_request(options)
     try:
         document = run_sweep(request, progress if progress is not None else _Lines())
     except BaseException:
@@ -118,7 +113,7 @@ def _write(request: SweepRequest, target: Path) -> None:
         write_records(target, read_sweep(request.folder))
 
 
-class _Lines:
+class _Lines(Silent):
     """A line on standard error now and then."""
 
     def __init__(self) -> None:
@@ -126,9 +121,6 @@ class _Lines:
 
     def begin(self, title: str, detail: str = "") -> None:
         self._print(f"{title}: {detail}" if detail else title)
-
-    def tick(self, seconds: float) -> None:
-        """A line needs no clock."""
 
     def move(self, detail: str) -> None:
         if monotonic() - self._printed >= LINE_SECONDS:

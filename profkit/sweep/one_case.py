@@ -12,9 +12,6 @@ from pathlib import Path
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import CaseResult, GridPoint
-from profkit.kernels.operations.operation import Call
-
-TRACED = 10  # calls in a trace
 
 
 def case_command(result: CaseResult, device: str, files: Sequence[str], python: str) -> tuple[str, ...]:
@@ -46,12 +43,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--direction", default="forward", choices=("forward", "backward"))
     parser.add_argument("--device", default="cuda", choices=("cuda", "mps", "cpu"))
     parser.add_argument("--with", dest="files", action="append", default=[], metavar="FILE", type=Path)
-    parser.add_argument(
-        "--torch-profiler",
-        type=Path,
-        metavar="FILE.json",
-        help="a trace of some calls by torch.profiler instead",
-    )
     parser.add_argument("--cold", action="store_true", help="flush the L2 before each call")
     options = parser.parse_args(argv)
     try:
@@ -64,8 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from profkit.kernels.operations.registry import canonical_implementation, canonical_operation
-    from profkit.kernels.sweep.files import register_files
+    from profkit.kernels.operations.registry import (
+        canonical_implementation,
+        canonical_operation,
+        register_files,
+    )
     from profkit.kernels.sweep.request import make_grid
 
     register_files(options.files)
@@ -109,9 +103,6 @@ def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
         print(f"error: {name}, {point.name}: {wrong}", file=sys.stderr)
         return 4
     print(f"{name}: {point.name}: right, error {share:.2g} of what rounding explains", flush=True)
-    if options.torch_profiler is not None:
-        print(_trace(call, f"{name}: {point.name}", options.torch_profiler, options.device))
-        return 0
     benchmark(
         call,
         name=f"{name}: {point.name}",
@@ -120,21 +111,6 @@ def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
         cold=options.cold and options.device != "cpu",
     )
     return 0
-
-
-def _trace(call: Call, label: str, path: Path, device: str) -> str:
-    """The table of torch.profiler over some calls; its trace, which `profkit summarize` reads, is in `path`."""
-    from torch.profiler import ProfilerActivity, profile, record_function
-
-    cuda = device == "cuda"
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
-    with profile(activities=activities, record_shapes=True, profile_memory=True) as traced:
-        for _ in range(TRACED):
-            with record_function(label):
-                call()
-    traced.export_chrome_trace(str(path))
-    table: str = traced.key_averages().table(sort_by=f"{'cuda' if cuda else 'cpu'}_time_total", row_limit=10)
-    return table
 
 
 if __name__ == "__main__":

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli_runner import profkit
-from tests.reporting.site.histories import day, write_history
-
-URL = "https://example.org/code/commit/{commit}"
+from tests.reporting.site_histories import day, write_history
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +17,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_pages_are_written_and_said(history: Path, tmp_path: Path) -> None:
     said = profkit(
-        "history", "site", "--to", "pages", "--history", history, "--title", "Ours <b>", "--commit-url", URL,
+        "history", "site", "--to", "pages", "--history", history, "--title", "Ours <b>",
         cwd=tmp_path,
     )  # fmt: skip
     assert said.code == 0, said.err
@@ -49,19 +47,6 @@ def test_days_are_chosen_and_json_says_what_was_written(history: Path, tmp_path:
     files = [path for path in (tmp_path / "pages").rglob("*") if path.is_file()]
     assert told["files"] == len(files) - 1  # but for the marker
     assert f"{day(42)} to {day(49)}" in (tmp_path / "pages" / "index.html").read_text()
-
-
-@pytest.mark.parametrize(
-    "url", ["javascript:alert('{commit}')", "https://example.org/", "{commit}", "https:///{commit}"]
-)
-def test_an_address_that_is_none_is_refused(url: str, history: Path, tmp_path: Path) -> None:
-    said = profkit(
-        "history", "site", "--to", "pages", "--history", history, "--commit-url", url, cwd=tmp_path
-    )
-    assert said.code == 2
-    assert "is no address with {commit} in it" in said.err
-    assert "--commit-url 'https://example.org/code/commit/{commit}'" in said.err
-    assert not (tmp_path / "pages").exists()
 
 
 def test_a_folder_with_other_files_is_refused_with_the_fix(history: Path, tmp_path: Path) -> None:

@@ -42,7 +42,12 @@ def test_a_report_that_is_no_json_is_read_without_what_reads_sweeps_evaluations_
     )
     imported = modules_after("summarize", str(report))
     assert "profkit.profilers.perf.stat_csv" in imported
-    unasked = ("profkit.kernels", "profkit.execution", "profkit.generation", "profkit.reporting.views.sweep")
+    unasked = (
+        "profkit.kernels",
+        "profkit.execution",
+        "profkit.generation",
+        "profkit.reporting.views.kernels.sweep",
+    )
     assert not [name for name in imported if name.startswith(unasked)]
 
 

@@ -35,7 +35,7 @@ from profkit.core.files.safe_folder import (
 )
 from profkit.core.whole_files import write_whole
 from profkit.execution import journal
-from profkit.kernels.sweep.journal import FORMAT
+from profkit.kernels.sweep.request import FORMAT
 from profkit.profiling.record import _bring, _where_to_write, check_target
 from tests import documents
 

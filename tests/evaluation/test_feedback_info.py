@@ -86,8 +86,5 @@ def test_records_that_somebody_else_made_are_taken_by_what_they_say() -> None:
         performance_results=[PerformanceTestResult("relu", "(x,)", 1.5, 2.0, 3.0, successfully_ran=True)],
         kernel_code=CODE,
     )
-    assert feedback.correctness_score == 0.5
-    assert feedback.overall_speedup == pytest.approx(1.5)
+    assert (feedback.correctness_score, feedback.overall_speedup) == (0.5, pytest.approx(1.5))
     assert "`(x,)`: incorrect: shapes differ" in feedback.format_for_llm()
-    feedback.correctness_results[0].is_correct = True
-    assert "1.50 times as fast as PyTorch" in feedback.format_for_llm()

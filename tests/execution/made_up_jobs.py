@@ -13,9 +13,9 @@ from typing import Any
 
 from profkit.core.types import Json
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue
 from profkit.execution.limits import limit_memory
-from profkit.execution.pool import StandbyWorker, WorkerPool
+from profkit.execution.pool import WorkerPool
 from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep, SequentialHandler
 
 HERE = {"PYTHONPATH": str(Path(__file__).parent)}
@@ -61,13 +61,10 @@ def work(data: dict[str, Any]) -> Json:
 
 
 class Slow:
-    """A handler with something to load, and a preparation that a batch shares."""
+    """A handler with a preparation that a batch shares."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.loaded = name, False
-
-    def load(self) -> None:
-        self.loaded = True
+        self.name = name
 
     def open(self, settings: dict[str, Any]) -> Json:
         return {"name": self.name, "pid": os.getpid(), **settings}
@@ -83,7 +80,7 @@ class Slow:
                 raise ValueError("not this one")
             if job.data == "crash":
                 os._exit(7)
-            yield JobFinished(job.key, {"loaded": self.loaded, "pid": os.getpid(), "shared": shared})
+            yield JobFinished(job.key, {"pid": os.getpid(), "shared": shared})
             if job.data == "crash between jobs":
                 os._exit(8)
 
@@ -97,7 +94,6 @@ def outcomes(
     batches: Iterable[Batch],
     *commands: WorkerCommand,
     timeout: float = 60.0,
-    standby: Sequence[StandbyWorker] = (),
 ) -> tuple[dict[str, JobOutcome], WorkerPool]:
     """The outcome of each job, which it gets once, and the pool."""
     settled: dict[str, JobOutcome] = {}
@@ -106,10 +102,8 @@ def outcomes(
         assert outcome.job.key not in settled
         settled[outcome.job.key] = outcome
 
-    pool = WorkerPool(
-        [WorkerClient(command) for command in commands or (PLAIN,)], settle, timeout=timeout, standby=standby
-    )
+    pool = WorkerPool([WorkerClient(command) for command in commands or (PLAIN,)], settle, timeout=timeout)
     pool.begin()
     pool.open()
-    pool.run(FifoQueue(batches))
+    pool.run(JobQueue(batches))
     return settled, pool

@@ -17,8 +17,8 @@ from profkit.core.errors import MachineError
 from profkit.execution import child, limits
 from profkit.execution.child import ChildProcess
 from profkit.execution.client import WorkerClient
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
-from profkit.execution.pool import StandbyWorker, WorkerPool
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.pool import WorkerPool
 
 
 def has_ended(pid: int) -> bool:
@@ -91,27 +91,8 @@ def test_who_ends_a_worker_is_responsible_and_the_rest_of_its_batch_goes_on() ->
         **dict.fromkeys("fhi", "error"),
         **dict.fromkeys("bjk", "crash"),
     }
-    assert found["l"].value == {"loaded": False, "pid": found["l"].value["pid"], "shared": "shared"}  # type: ignore[index, call-overload]
+    assert found["l"].value == {"pid": found["l"].value["pid"], "shared": "shared"}  # type: ignore[index, call-overload]
     assert found["h"].reason == "RuntimeError: it cannot be prepared"
-
-
-@pytest.mark.parametrize("comes", [True, False])
-def test_a_standby_worker_takes_over_when_it_has_loaded(comes: bool) -> None:
-    command = SLOW if comes else replace(SLOW, python="/bin/false")
-    standby = StandbyWorker(WorkerClient(command))
-
-    class Patient(FifoQueue):
-        """Everything needs what the standby worker loads."""
-
-        def take(self, *, loaded: bool) -> Batch | None:
-            return super().take(loaded=loaded) if loaded else None
-
-    settled: list[JobOutcome] = []
-    pool = WorkerPool([WorkerClient(SLOW)], settled.append, timeout=60.0, standby=[standby])
-    pool.begin()
-    assert pool.open()["first"] is True
-    pool.run(Patient([batch("a"), batch("b")]))
-    assert [outcome.value["loaded"] for outcome in settled] == [comes] * 2  # type: ignore[index, call-overload]
 
 
 def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are_lost() -> None:
@@ -121,7 +102,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool = WorkerPool([WorkerClient(c) for c in (SLOW, dead)], settled.append, timeout=9, note=notes.append)
     pool.begin()
     pool.open()
-    pool.run(FifoQueue([batch("a"), batch("b")]))
+    pool.run(JobQueue([batch("a"), batch("b")]))
     assert [outcome.status for outcome in settled] == [JobStatus.ok] * 2
     assert notes[0].startswith("worker 1 is gone, the others go on: the worker process cannot be started: ")
 
@@ -132,7 +113,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool.open()
     worker.kill()
     worker._child._argv[0] = "/bin/false"
-    pool.run(FifoQueue([batch("a"), batch("b", "c")]))
+    pool.run(JobQueue([batch("a"), batch("b", "c")]))
     assert [outcome.status for outcome in settled] == [JobStatus.lost] * 3
     assert isinstance(pool.fault, MachineError)
     with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
@@ -147,7 +128,7 @@ def test_jobs_of_a_pool_that_is_closed_are_cancelled_at_once() -> None:
     threading.Timer(0.3, pool.close).start()
     begin = time.monotonic()
     pool.run(
-        FifoQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}, "b": {"do": "sleep", "seconds": 0.0}}))
+        JobQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}, "b": {"do": "sleep", "seconds": 0.0}}))
     )
     assert [(outcome.job.key, outcome.status) for outcome in settled] == [
         ("a", JobStatus.cancelled),
@@ -163,7 +144,7 @@ def test_a_pool_may_be_closed_at_any_moment(milliseconds: float) -> None:
     pool.begin()
     pool.open()
     threading.Timer(milliseconds / 1000, pool.close).start()
-    pool.run(FifoQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}})))
+    pool.run(JobQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}})))
     assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
 
 
@@ -186,7 +167,7 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
     pool.begin()
     pool.open()
     with pytest.raises(MachineError, match="the disk is full"):
-        pool.run(FifoQueue([batch("a"), batch("b")]))
+        pool.run(JobQueue([batch("a"), batch("b")]))
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -196,7 +177,7 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
     pool.begin()
     pool.open()
     with pytest.raises(KeyboardInterrupt):
-        pool.run(FifoQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}})), interrupt)
+        pool.run(JobQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}})), interrupt)
     assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
 
 
@@ -210,7 +191,7 @@ def test_slots_on_different_devices_do_not_share_a_run() -> None:
     pool = WorkerPool(clients, lambda _: None, timeout=60.0, check=check, note=notes.append)
     pool.begin()
     pool.open()
-    pool.run(FifoQueue([]))
+    pool.run(JobQueue([]))
     assert notes in ([], ["worker 1 is gone, the others go on: slot 1 is second"])
 
 

@@ -248,14 +248,13 @@ def stack_files() -> tuple[bytes, ...]:
 def attempts() -> tuple[bytes, ...]:
     """The folder of a generation with its journal: two operations, two sessions."""
     from profkit.core.types import GenerationLimits
-    from profkit.generation import journal as journals
-    from profkit.generation.request import GenerationRequest
+    from profkit.generation import request as journals
     from profkit.kernels.evaluation.request import JudgeSettings
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        request = GenerationRequest(
-            JudgeSettings(), folder, "triton", limits=GenerationLimits(), gpus=("0",), command=("generate",)
+        request = journals.GenerationRequest(
+            JudgeSettings(), folder, "triton", limits=GenerationLimits(), command=("generate",)
         )
         model = journals.AskedModel("openai", "m")
         made = {"relu.default": attempts_of("relu.default").attempts}
@@ -367,13 +366,8 @@ def bisections() -> tuple[bytes, ...]:
 
 
 def traces() -> tuple[bytes, ...]:
-    """A trace of calls, and the table made of it."""
-    from profkit.kernels.evaluation.suites.notation import read_traces, write_table
-
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "mine.txt"
-        path.write_bytes(TRACE)
-        return TRACE, write_table(read_traces(path), ["calls"])
+    """A trace of calls, and the same compressed."""
+    return TRACE, gzip.compress(TRACE)
 
 
 def series() -> tuple[bytes, ...]:

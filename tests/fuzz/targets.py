@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import zlib
 from collections.abc import Callable, Sequence
@@ -91,11 +92,9 @@ def read_generation(path: Path, depth: int) -> None:
 def read_attempts(path: Path, depth: int) -> None:
     """As `generate --resume`, and its document."""
     from profkit.execution.journal import open_journal
-    from profkit.generation import journal as journals
+    from profkit.generation import request as journals
 
-    journals.read_request(path)
-    journals.read_model(path)
-    journals.read_document(path)
+    journals.read_generation(path)
     if depth > READ:
         open_journal(path, journals.FORMAT, {}).close()
 
@@ -103,7 +102,7 @@ def read_attempts(path: Path, depth: int) -> None:
 def read_cases(path: Path, depth: int) -> None:
     """As `evaluate --resume` begins, and its document."""
     from profkit.execution.journal import open_journal
-    from profkit.kernels.evaluation import journal as journals
+    from profkit.kernels.evaluation import request as journals
 
     journals.read_request(path)
     journals.read_document(path)
@@ -112,16 +111,14 @@ def read_cases(path: Path, depth: int) -> None:
 
 
 def read_sweep(path: Path, depth: int) -> None:
-    """As `profkit report` of a sweep, and `sweep --resume --plan`."""
-    from profkit.kernels.sweep.journal import read_request
-    from profkit.kernels.sweep.journal import read_sweep as read
+    """As `profkit report` of a sweep."""
+    from profkit.kernels.sweep.request import read_sweep as read
     from profkit.profiling.export import ExportOptions, export
 
     read(path)
     for form in ("terminal",) if depth == SHOW else ():
         for _ in export(ExportOptions((path,), form)).pieces:
             pass
-    read_request(path, plan=True)
 
 
 def read_history(path: Path, depth: int) -> None:
@@ -188,8 +185,8 @@ def read_bisection(path: Path, depth: int) -> None:
 
 
 def read_traces(path: Path, depth: int) -> None:
-    """The calls of a trace that `evaluate` takes, and now and then the table of them."""
-    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_table, write_trace
+    """The calls of a trace that `evaluate` takes, and now and then the same compressed."""
+    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_trace
     from profkit.kernels.evaluation.suites.notation import read_traces as read
 
     calls = read(path)
@@ -199,15 +196,13 @@ def read_traces(path: Path, depth: int) -> None:
         except NotationError:
             continue
     if depth > READ:
-        write_trace(calls)
-        path.write_bytes(write_table(calls, ()))
+        path.write_bytes(gzip.compress(write_trace(calls).encode()))
         read(path)
 
 
 def read_kernel_file(path: Path, depth: int) -> None:
     """What is read of a file with kernels before it is run in a process of its own."""
-    from profkit.kernels.evaluation.sources.source import LoadError
-    from profkit.kernels.evaluation.sources.text import read_text
+    from profkit.kernels.evaluation.sources.text import LoadError, read_text
 
     try:
         read_text(path).implementations()

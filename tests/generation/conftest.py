@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from profkit.generation.clients import keys
+from profkit.generation import keys
 
 
 @pytest.fixture(autouse=True)

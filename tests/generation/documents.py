@@ -42,7 +42,7 @@ def speedup(value: float, half: float = 0.03) -> Speedup:
 
 def call(**fields: Any) -> ModelCall:
     """A request that took 12 s."""
-    return replace(ModelCall(1500, 700, seconds=12.0, cost=0.015, stop="end"), **fields)
+    return replace(ModelCall(1500, 700, seconds=12.0, stop="end"), **fields)
 
 
 def correct(number: int, value: float | None, half: float = 0.03, **fields: Any) -> Attempt:
@@ -100,14 +100,13 @@ def generation(*operations: OperationAttempts, **fields: Any) -> GenerationDocum
         "NVIDIA H100",
         "triton",
         operations,
-        GenerationLimits(5, 200_000, None, (5.0, 15.0)),
+        GenerationLimits(5, 200_000),
         command=("profkit", "generate", "--suite", "smoke", "--ops", "relu,add", "--run-id", "spring"),
         dtype="float32",
         device_type="cuda",
         versions={"torch": "2.13.0", "triton": "3.5.0"},
         input_tokens=sum(attempt.call.input_tokens or 0 for attempt in attempts),
         output_tokens=sum(attempt.call.output_tokens or 0 for attempt in attempts),
-        cost=sum(attempt.call.cost or 0.0 for attempt in attempts),
         seconds=245.0,
         complete=True,
         floor=FLOOR,

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import pytest
 
-from profkit.generation.clients.client import Message
+from profkit.generation.model import Message
 
 Dialect = Literal["openai", "anthropic"]
 Ending = Literal["end", "length", "refused"]
@@ -42,13 +42,11 @@ class Reply:
 
     text: str = ""
     ending: Ending = "end"
-    usage: bool = True
     thinking: str = ""  # comes before the text, and is no part of it
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""  # of an error: its type
     code: str = ""  # of an error, in OpenAI's dialect
-    param: str = ""  # the same
     message: str = ""  # of an error
     broken: bool = False  # the connection is closed in the midst of the answer
     before: float = 0.0  # seconds until the first byte
@@ -86,16 +84,10 @@ class Request:
 Script = Sequence[Reply | str] | Callable[[Request], Reply | str]
 
 
-def rate_limited(after: float | str | None = 0.01, *, header: str = "retry-after") -> Reply:
-    """429, with how long to wait, if anything."""
-    headers = {} if after is None else {header: str(after)}
+def rate_limited(after: float = 0.01) -> Reply:
+    """429, with how long to wait."""
+    headers = {"retry-after": str(after)}
     return Reply(status=429, headers=headers, kind="rate_limit_error", message="Rate limit reached.")
-
-
-def no_credit() -> Reply:
-    """429 that no waiting helps against."""
-    message = "You exceeded your current quota, please check your plan and billing details."
-    return Reply(status=429, kind="insufficient_quota", code="insufficient_quota", message=message)
 
 
 def failed(status: int = 500, message: str = "Internal error", **fields: Any) -> Reply:
@@ -142,24 +134,11 @@ def context_too_long() -> Reply:
                  message="prompt is too long: 210000 tokens > 200000 maximum")  # fmt: skip
 
 
-def without_option(name: str) -> Callable[[Request], Reply | None]:
-    """What a server answers that does not know an option: 400 where the request has it, else None."""
-
-    def reply(request: Request) -> Reply | None:
-        if name not in request.body:
-            return None
-        return Reply(status=400, kind="invalid_request_error", code="unsupported_parameter", param=name,
-                     message=f"Unsupported parameter: '{name}' is not supported with this model.")  # fmt: skip
-
-    return reply
-
-
 class ModelServer:
     """Serves on 127.0.0.1 until the block ends. A request beyond the script gets a 400 that says so."""
 
-    def __init__(self, script: Script, models: Sequence[str] = (MODEL,)) -> None:
+    def __init__(self, script: Script) -> None:
         self.requests: list[Request] = []
-        self.models = tuple(models)
         self.connections: set[socket.socket] = set()
         self._script = script
         self._lock = threading.Lock()
@@ -232,13 +211,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.model_server.connections.discard(self.connection)
         super().finish()
 
-    def do_GET(self) -> None:
-        if self.path.endswith("/models"):
-            models = [{"id": name, "object": "model", "type": "model"} for name in self.model_server.models]
-            self._send_json(200, {"object": "list", "data": models, "has_more": False})
-        else:
-            self._send_json(404, {"error": {"message": f"no {self.path} here", "type": "not_found_error"}})
-
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         path = self.path.partition("?")[0]
@@ -292,7 +264,7 @@ def _tokens(body: Mapping[str, Any], reply: Reply) -> tuple[int, int]:
 def _error(dialect: Dialect, reply: Reply) -> dict[str, object]:
     error = {"type": reply.kind, "message": reply.message}
     if dialect == "openai":
-        return {"error": {**error, "code": reply.code or None, "param": reply.param or None}}
+        return {"error": {**error, "code": reply.code or None}}
     return {"type": "error", "error": error, "request_id": "req_made_up"}
 
 
@@ -303,8 +275,7 @@ def _answer(dialect: Dialect, reply: Reply, body: Mapping[str, Any]) -> dict[str
         message = {"role": "assistant", "content": reply.text, "reasoning_content": reply.thinking}
         choice = {"index": 0, "message": message, "finish_reason": FINISH[reply.ending]}
         usage = {"prompt_tokens": went_in, "completion_tokens": came_out, "total_tokens": went_in + came_out}
-        counted = {"usage": usage} if reply.usage else {}
-        return {**head, "object": "chat.completion", "created": 0, "choices": [choice], **counted}
+        return {**head, "object": "chat.completion", "created": 0, "choices": [choice], "usage": usage}
     thinking = [{"type": "thinking", "thinking": reply.thinking, "signature": ""}] if reply.thinking else []
     return {
         **head,
@@ -313,5 +284,5 @@ def _answer(dialect: Dialect, reply: Reply, body: Mapping[str, Any]) -> dict[str
         "content": [*thinking, {"type": "text", "text": reply.text}],
         "stop_reason": REASONS[reply.ending],
         "stop_sequence": None,
-        "usage": {"input_tokens": went_in, "output_tokens": came_out} if reply.usage else {},
+        "usage": {"input_tokens": went_in, "output_tokens": came_out},
     }

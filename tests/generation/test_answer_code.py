@@ -29,19 +29,14 @@ def fenced(code: str, language: str = "python", fence: str = "```") -> str:
         KERNEL,
         f"<think>\n{fenced(SLOWER)}no, slower\n</think>\n{fenced(KERNEL)}",
         fenced("pip install torch\n", "bash") + fenced(KERNEL) + fenced("print(1)\n"),
+        f"{fenced(SLOWER)}Better:\n{fenced(KERNEL)}",
         fenced(KERNEL) + "Use it so:\n" + fenced("y = relu_kernel_impl(x)\n"),
         fenced(KERNEL).rstrip("`\n"),  # all of the code is there: only the fence lacks
     ],
 )
 def test_the_one_kernel_in_an_answer_is_taken_unchanged(answer: str) -> None:
     found = find_code(answer, FUNCTION, FILE)
-    assert (found.kind, found.code, found.problem) == ("code", KERNEL, "")
-
-
-def test_of_two_kernels_the_last_is_taken_and_the_model_learns_it() -> None:
-    found = find_code(f"{fenced(SLOWER)}Better:\n{fenced(KERNEL)}", FUNCTION, FILE)
-    assert found.code == KERNEL
-    assert "2 code blocks" in found.remark
+    assert (found.fault, found.code, found.problem) == ("", KERNEL, "")
 
 
 @pytest.mark.parametrize(
@@ -54,12 +49,13 @@ def test_of_two_kernels_the_last_is_taken_and_the_model_learns_it() -> None:
         (fenced(KERNEL).partition(", min")[0], False, "does not end"),
         (fenced("x = 1\n") + fenced("y = 2\n"), False, "2 code blocks, and none defines `relu_kernel_impl`"),
         (f"<think>{fenced(KERNEL)}", False, "has no code block"),
+        (fenced("def relu(x): pass\n"), False, "1 code block, and none defines"),
         (fenced(KERNEL + "#" * 500_000 + "\n"), False, "characters"),
     ],
 )
 def test_an_answer_without_a_whole_kernel_is_told_what_lacks(answer: str, cut: bool, said: str) -> None:
     found = find_code(answer, FUNCTION, FILE, cut=cut)
-    assert (found.kind, found.code) == ("no-code", "")
+    assert (found.fault, found.code) == ("no-code", "")
     assert said in found.problem
 
 
@@ -67,7 +63,7 @@ def test_an_answer_without_a_whole_kernel_is_told_what_lacks(answer: str, cut: b
     ("code", "said"),
     [
         ("import torch\n\ndef relu_kernel_impl(x:\n    return x\n", "relu_attempt_1.py, line 3"),
-        ("def relu(x):\n    return x\n", "does not define `relu_kernel_impl`; it defines `relu`"),
+        ("relu_kernel_impl\ndef relu(x): pass\n", "does not define `relu_kernel_impl`; it defines `relu`"),
         ("relu_kernel_impl\n" + "(" * 500 + "\n", "relu_attempt_1.py, line 2"),
         ("relu_kernel_impl = 1\0\n", "relu_attempt_1.py: source code"),  # which has no line
         (
@@ -80,5 +76,5 @@ def test_an_answer_without_a_whole_kernel_is_told_what_lacks(answer: str, cut: b
 )
 def test_code_that_cannot_be_loaded_is_kept_with_its_line(code: str, said: str) -> None:
     found = find_code(fenced(code), FUNCTION, FILE)
-    assert (found.kind, found.code) == ("load-error", code)
+    assert (found.fault, found.code) == ("load-error", code)
     assert said in found.problem

@@ -34,9 +34,8 @@ def with_kernels(folder: Path, document: GenerationDocument) -> Path:
             if attempt.evaluation:
                 (folder / attempt.evaluation).mkdir()
                 (folder / attempt.evaluation / "other.py").write_text("1 / 0\n")
-    for name in ("logs", "answers"):
-        (folder / name).mkdir()
-        (folder / name / "1.json").write_text("{}")
+    (folder / "logs").mkdir()
+    (folder / "logs" / "1.json").write_text("{}")
     write_generation(folder, document)
     return folder
 
@@ -74,13 +73,6 @@ def test_what_is_no_generation_is_refused_with_the_reason(tmp_path: Path, text: 
         read_generation(tmp_path)
 
 
-def test_other_folders_and_files_are_no_generation(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text('{"schema": "profkit.run/3"}')
-    assert not is_generation(tmp_path)
-    assert not is_generation(tmp_path / "run.json")
-    assert not is_generation(tmp_path / "absent")
-
-
 def test_the_rows_of_a_summary_are_the_fields_and_name_what_is_kept(tmp_path: Path) -> None:
     write_generation(tmp_path, every_way())
     rows = json.loads((tmp_path / "relu" / "relu_kernel_gen_summary.json").read_text())
@@ -110,21 +102,9 @@ def test_the_rows_of_a_summary_are_the_fields_and_name_what_is_kept(tmp_path: Pa
 def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Path) -> None:
     write_generation(tmp_path, every_way())
     summary = (tmp_path / "OVERALL_SUMMARY.txt").read_text()
-    assert "2 of 4 operations have a correct kernel, 1 faster than PyTorch; 14 requests, " in summary
-    assert "14 requests, 30,800 tokens, cost 0.210, 4.1 min." in summary
+    assert "1 faster than PyTorch; 14 attempts, 30,800 tokens, 4.1 min." in summary
     assert "relu.default      attempt 3, relu_attempt_3.py, 1.64 x (1.59-1.69, FASTER)" in summary
-    assert "  2: 2 of 4 (50.0 %), fast_1 0.0 %" in summary
     assert "Note: The machine was busy" in summary
-    readme = (tmp_path / "README.md").read_text()
-    assert f"profkit generate --resume {tmp_path}" in readme
-    assert "best of several measurements" in readme
-    assert f"--suite smoke --dtype float32 --backend directory --kernels {tmp_path}" in readme
-    words = (tmp_path / "relu" / "relu_summary.txt").read_text()
-    assert (
-        "Attempt 3: passed, 6 of 6 tests passed, 1.64 x (1.59-1.69, FASTER) as fast as PyTorch  <- kept"
-        in words
-    )
-    assert "Ended: all 5 attempts made" in words
     metadata = dict(
         line.split(": ", 1) for line in (tmp_path / "mul" / "metadata.txt").read_text().splitlines()
     )
@@ -132,19 +112,6 @@ def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Pa
     assert metadata["kept"] == "none"
     assert metadata["function"] == "mul_kernel_impl"
     assert metadata["stopped"] == "interrupted"
-
-
-def test_a_complete_generation_is_not_to_be_resumed(tmp_path: Path) -> None:
-    write_generation(tmp_path, generation(operation("relu.default", correct(1, 1.5))))
-    assert "--resume" not in (tmp_path / "README.md").read_text()
-
-
-def test_no_answer_of_a_model_breaks_a_text(tmp_path: Path) -> None:
-    """A reason is what a stranger's program printed."""
-    reason = "bad \x1b[31m | `x` <b>\n" + "y" * 5000 + "\ud800"
-    write_generation(tmp_path, generation(operation("relu.default", failed(1, "crashed", reason))))
-    assert max(map(len, (tmp_path / "relu" / "relu_summary.txt").read_text().splitlines())) < 400
-    read_generation(tmp_path)
 
 
 def test_a_disk_that_takes_no_more_is_told_with_the_line_that_goes_on(tmp_path: Path) -> None:
@@ -162,16 +129,17 @@ def test_an_evaluation_takes_the_kept_kernel_and_not_the_one_that_chance_made_fa
     folder = with_kernels(tmp_path / "run", every_way())
     choice = choose_file(folder / "relu")
     assert choice.file.name == "relu_attempt_3.py"  # attempt 4 measured 1.67 x, which is not surely faster
-    assert choice.reason == "relu_kernel_gen_summary.json says that it is correct and kept"
+    assert choice.reason == "relu_kernel_gen_summary.json says that it is correct"
     choice = choose_file(folder / "_softmax")
     assert choice.file.name == "_softmax_attempt_5.py"
-    assert choice.reason.endswith("and _softmax_kernel_gen_summary.json says that none is correct")
+    assert choice.reason.startswith("the highest number of ")
 
 
 @pytest.mark.torch
 def test_the_other_files_of_a_generation_do_not_disturb_an_evaluation(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
+    from profkit.kernels.evaluation.sources.files import open_source
+    from profkit.kernels.evaluation.sources.source import make_source_request
 
     folder = with_kernels(tmp_path / "run", every_way())
     source = open_source(make_source_request("directory", folder))
@@ -184,8 +152,9 @@ def test_the_other_files_of_a_generation_do_not_disturb_an_evaluation(tmp_path: 
 @pytest.mark.torch
 def test_an_operation_of_which_no_kernel_was_made_is_not_passed_over_in_silence(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
-    from profkit.kernels.evaluation.sources.source import LoadError
+    from profkit.kernels.evaluation.sources.files import open_source
+    from profkit.kernels.evaluation.sources.source import make_source_request
+    from profkit.kernels.evaluation.sources.text import LoadError
 
     none = operation("abs.default", failed(1, "no-code", tests=0))
     document = generation(none, operation("relu.default", correct(1, 1.5)))

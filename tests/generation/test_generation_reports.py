@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -11,13 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.analysis.generation import best_attempt
 from profkit.core.types import GenerationLimits, StopReason
 from profkit.generation.run import write_generation
 from profkit.reporting import markdown, terminal
 from profkit.reporting.html import page
 from profkit.reporting.view import View
-from profkit.reporting.views.generation import view
+from profkit.reporting.views.kernels.generation import view
 from tests.cli_runner import profkit
 from tests.generation.documents import call, correct, every_way, failed, generation, operation
 from tests.generation.test_generation_files import with_kernels
@@ -60,23 +58,6 @@ def test_every_link_of_the_page_is_a_file_below_the_folder(folder: Path) -> None
     assert "http://" not in text.replace("http://www.w3.org/", "")
 
 
-def test_a_page_that_lies_elsewhere_links_nothing(folder: Path, tmp_path: Path) -> None:
-    assert profkit("report", str(folder), "--format", "html", "-o", "page.html", cwd=tmp_path).code == 0
-    assert 'href="./' not in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_a_page_of_hundreds_of_attempts_is_small_and_quickly_made() -> None:
-    operations = [
-        operation(f"op{n}.default", *(correct(k, 0.5 + 0.01 * n + 0.2 * k) for k in range(1, 6)), best=5)
-        for n in range(150)
-    ]
-    began = time.process_time()
-    text = page.render(view(generation(*operations)))
-    assert time.process_time() - began < 5
-    assert len(text) < 2 << 20
-    assert len(on_screen(view(generation(*operations))).splitlines()) < 250
-
-
 # ---------------------------------------------------------------- what it says
 
 
@@ -88,38 +69,12 @@ def test_a_screen_of_80_columns_holds_it() -> None:
     assert ["relu.default", "3", "of", "5", "1.64", "x", "(1.59-1.69,", "FASTER)", "attempts"] in lines
 
 
-def test_without_prices_and_without_tokens_it_says_that_they_are_not_known() -> None:
-    unpriced = call(cost=None)
-    document = generation(operation("relu.default", correct(1, 1.5, call=unpriced)))
-    document = replace(document, limits=GenerationLimits(), cost=None)
-    assert "no prices were given, so the cost is not known" in in_one_line(view(document))
-    agent = call(input_tokens=None, output_tokens=None, cost=None)
+def test_tokens_that_nobody_counts_are_not_known() -> None:
+    agent = call(input_tokens=None, output_tokens=None)
     document = generation(operation("relu.default", correct(1, 1.5, call=agent)))
-    document = replace(document, provider="command", limits=GenerationLimits(), cost=None)
-    text = in_one_line(view(document))
-    assert "1 of 1 operation has a correct kernel, 1 faster than PyTorch; 1 request, 4.1 min" in text
+    text = in_one_line(view(replace(document, provider="command", limits=GenerationLimits())))
+    assert "1 of 1 operation has a correct kernel, 1 faster than PyTorch; 1 attempt, 4.1 min" in text
     assert "tokens are not known" in text
-
-
-def test_estimated_tokens_and_retries_are_told() -> None:
-    document = generation(operation("relu.default", correct(1, 1.5, call=call(estimated=True, retries=3))))
-    text = on_screen(view(document))
-    assert "about 2,200 tokens" in text
-    assert "some of them estimated by length" in text
-    assert "Retries" in text
-
-
-def test_the_rule_of_what_is_kept_is_the_one_that_keeps() -> None:
-    """The later one is kept, and its interval overlaps the other one's."""
-    document = generation(
-        operation("relu.default", correct(1, 1.0, 0.5), correct(2, 1.2, 0.5), best=2, stopped="attempts")
-    )
-    assert best_attempt(document.operations[0].attempts) == document.operations[0].attempts[1]
-    shown = markdown.render(view(document))
-    assert "fastest correct one; a later one must be faster by a twentieth" in shown.replace(
-        "\N{NO-BREAK SPACE}", " "
-    )
-    assert "surely faster" not in shown
 
 
 def test_what_was_not_timed_has_no_speed() -> None:
@@ -127,24 +82,6 @@ def test_what_was_not_timed_has_no_speed() -> None:
     assert "1 of 1 operation has a correct kernel, none was timed" in text
     assert "fast_1" not in text
     assert "best of several measurements" not in text
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        generation(),
-        generation(operation("relu.default"), complete=False),
-        generation(operation("relu.default", failed(1, "no-answer", "529", tests=0), stopped="failed")),
-        generation(operation("relu.default", correct(1, 1.0)), seconds=0.0, limits=GenerationLimits()),
-    ],
-    ids=["no operation", "no attempt", "no answer", "one attempt"],
-)
-def test_little_is_shown_in_every_format(document: object, tmp_path: Path) -> None:
-    shown = view(document, tmp_path)  # type: ignore[arg-type]
-    assert on_screen(shown).strip()
-    assert on_screen(shown, details=True).strip()
-    assert markdown.render(shown).startswith("## ")
-    assert problems(page.render(shown)) == []
 
 
 def test_what_a_stranger_wrote_is_text_and_no_markup() -> None:
@@ -167,7 +104,6 @@ def test_what_a_stranger_wrote_is_text_and_no_markup() -> None:
         ("interrupted", GenerationLimits(5), False, ""),
         ("failed", GenerationLimits(5), True, ""),
         ("budget", GenerationLimits(5, tokens=1000), True, " --max-tokens 2000"),
-        ("budget", GenerationLimits(5, cost=1.5), True, " --max-cost 3"),
         ("attempts", GenerationLimits(5), True, " --max-attempts 10"),
     ],
 )
@@ -177,11 +113,6 @@ def test_the_line_that_goes_on_gives_what_was_missing(
     one = operation("relu.default", failed(1), stopped=stopped)
     text = in_one_line(view(generation(one, limits=limits, complete=complete), Path("runs/a b")))
     assert f"profkit generate --resume 'runs/a b'{option} How it" in text
-
-
-def test_what_is_solved_needs_no_line_that_goes_on() -> None:
-    one = operation("relu.default", correct(1, 1.5), stopped="attempts")
-    assert "--resume" not in in_one_line(view(generation(one), Path("runs/a")))
 
 
 # ---------------------------------------------------------------- the commands
@@ -218,11 +149,3 @@ def test_what_reads_runs_says_that_it_is_none_and_what_to_do(folder: Path, words
     assert said.code in (1, 2)
     assert "is a generation of kernels, which only profkit report shows" in said.err + said.out
     assert "profkit evaluate --backend directory --kernels spring" in said.err + said.out
-
-
-def test_a_broken_generation_is_told_with_its_place(tmp_path: Path) -> None:
-    (tmp_path / "generation.json").write_text('{"schema": "profkit.generation/1", "operations": 3}')
-    said = profkit("report", str(tmp_path), cwd=tmp_path)
-    assert said.code == 2
-    assert "generation.json: started is missing" in said.err
-    assert "Traceback" not in said.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -145,7 +144,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generated]:
     with ModelServer(SCRIPT) as server:
         # In a process of its own: a key in its environment is what a kernel looks for.
         said = generate(
-            *(*options(server), "--max-attempts", "10", "--prices", "3,15", "--format", "json"),
+            *(*options(server), "--max-attempts", "10", "--format", "json"),
             cwd=folder,
             process=True,
         )
@@ -205,12 +204,10 @@ def test_the_key_is_in_no_file_and_no_kernel_can_read_it(generated: Generated) -
     assert KEY not in generated.said.out + generated.said.err
 
 
-def test_tokens_and_cost_are_those_that_the_server_counted(generated: Generated) -> None:
+def test_tokens_are_those_that_the_server_counted(generated: Generated) -> None:
     document = generated.said.json()
     calls = [attempt["call"] for attempt in generated.attempts]
     assert document["input_tokens"] == sum(call["input_tokens"] for call in calls) > 1000
-    cost = (3 * document["input_tokens"] + 15 * document["output_tokens"]) / 1e6
-    assert document["cost"] == pytest.approx(cost)
 
 
 def test_the_prompt_has_the_schema_the_calls_the_device_and_the_name_of_the_function(
@@ -290,37 +287,13 @@ def test_until_correct_ends_at_the_first_correct_kernel_of_an_agent_without_a_pr
     (operation,) = document["operations"]
     (attempt,) = operation["attempts"]
     assert (operation["stopped"], attempt["profile"], attempt["profiled_seconds"]) == ("correct", "", 0.0)
-    assert "Ended: correct\n" in next(tmp_path.rglob("relu_summary.txt")).read_text()
     assert (document["provider"], document["operations"][0]["best"]) == ("command", 1)
-    assert document["cost"] is None
-
-
-def test_without_a_key_nothing_is_made_and_the_fix_is_named(tmp_path: Path) -> None:
-    said = generate("--ops", "relu", "--model", "made-up-1", cwd=tmp_path, key="")
-    assert said.code == 3
-    assert "ANTHROPIC_API_KEY" in said.err
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_server_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
     with ModelServer([]) as server:
         pass
-    words = options(server)
-    place = words.index("--model")
-    said = generate(*words[:place], *words[place + 2 :], cwd=tmp_path)
+    said = generate(*options(server), cwd=tmp_path)
     assert said.code == 3
     assert "--base-url" in said.err
-    assert not (tmp_path / "generated_kernels").exists()
-
-
-def test_json_says_what_the_journal_holds(generated: Generated) -> None:
-    stored = json.loads((generated.folder / "generation.json").read_text())
-    assert [each["operation"] for each in stored["operations"]] == ["relu.default"]
-
-
-def test_the_speed_of_an_attempt_has_the_pairs_of_all_its_timed_tests(generated: Generated) -> None:
-    timed = [attempt for attempt in generated.attempts if attempt["speedup"] is not None]
-    assert timed
-    for attempt in timed:
-        pairs = sum(test["speedup"]["pairs"] for test in attempt["timed"])
-        assert attempt["speedup"]["pairs"] == pairs > 1
+    assert not (tmp_path / "generated_kernels" / "first").exists()

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from profkit.core.types import RunDocument
-from profkit.generation import profile_attempt as module
+from profkit.generation import judging as module
 from profkit.profiling import drill_down
 from profkit.profiling.profile import ProfileOptions
 from tests.evaluation_documents import a_test, passed
@@ -47,4 +47,4 @@ def test_of_a_kernel_on_a_gpu_only_the_passes_that_speak_of_it_are_done(
 def test_where_there_is_no_profile_its_reason_is_raised(tmp_path: Path) -> None:
     evaluation(tmp_path, passed(a_test("relu.default"), 2.0), device="cuda:7")
     with pytest.raises(module.NoProfile, match=r"GPU|cuda|CUDA|nvidia|NVIDIA"):
-        module.profile_attempt(tmp_path, "gate", {}, Event())
+        module.profile_attempt(tmp_path, "gate", Event())

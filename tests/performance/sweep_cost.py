@@ -35,8 +35,7 @@ sys.path.insert(0, str(ROOT))
 
 from profkit.core import codec, statistics
 from profkit.core.types import SweepDocument
-from profkit.kernels.sweep.journal import read_sweep
-from profkit.kernels.sweep.request import SweepGrid
+from profkit.kernels.sweep.request import SweepGrid, read_sweep
 
 LARGEST_SCALE = 10.0
 # Where compiled things are kept. XDG_CACHE_HOME is profkit's.
@@ -191,7 +190,6 @@ def _tell(seconds: float, sweep: SweepDocument, whole: float, loop: Loop, precis
         )
     print(f"  sweep / loop                             {seconds / whole:.2f}")
     print(f"  sweep / loop at the sweep's precision    {seconds / equal:.2f}   (aim: at most 1.0)")
-    print(f"  outside of checking, compiling, timing   {sweep.overhead or 0:.1%}   (aim: below 10 %)")
     print(
         f"  sweep's median over the loop's           {_middle(shifts):.3f}, {shifts[0]:.3f} to {shifts[-1]:.3f}",
         flush=True,

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.execution.job import Batch, FifoQueue, Job, JobStatus
+from profkit.execution.job import Batch, Job, JobQueue, JobStatus
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.parse import parse_places
 from profkit.execution.places.slot import PlaceWorker
@@ -256,7 +256,7 @@ def test_two_actors_share_work_and_one_whose_node_dies_is_lost(
         pool.begin()
         pool.open()
         jobs = {str(n): {"do": "sleep", "seconds": 0.05} for n in range(60)} | {"crash": {"do": "crash"}}
-        batches = FifoQueue(Batch((Job(key, data),), key) for key, data in jobs.items())
+        batches = JobQueue(Batch((Job(key, data),), key) for key, data in jobs.items())
         assert cluster.stdin is not None
         cluster.stdin.write("\n")
         cluster.stdin.flush()

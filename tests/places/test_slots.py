@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
 import signal
 import subprocess
@@ -11,13 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
 from profkit.core.errors import MachineError
 from profkit.core.progress import Silent
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.places.connection import Connection
 from profkit.execution.places.files import Sending
 from profkit.execution.places.parse import parse_places
@@ -71,7 +68,7 @@ def settle_all(
     pool = WorkerPool(workers, settle, timeout=timeout, moves=True)
     pool.begin()
     pool.open()
-    pool.run(FifoQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
+    pool.run(JobQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
     return settled, pool
 
 
@@ -151,32 +148,11 @@ def test_a_place_that_is_missing_joins_when_it_can_be_reached_and_one_that_is_lo
         pool.begin()
         pool.open()
         slots.let_join(pool.add, notes.append)
-        pool.run(FifoQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
+        pool.run(JobQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
     finally:
         slots.close()
     assert notes == ["prefix:late has joined", "prefix:here has joined"]
     assert set(settled.values()) == {"prefix:late", "prefix:here"}
-
-
-def test_on_one_host_one_worker_at_a_time_works_where_that_is_asked_for(workers: list[PlaceWorker]) -> None:
-    assert len({worker.host for worker in workers}) == 1
-    assert workers[0].host not in ("", workers[0].title)
-    spans: list[tuple[float, float]] = []
-    settled: list[JobOutcome] = []
-
-    def settle(outcome: JobOutcome) -> None:
-        spans.append((monotonic() - outcome.seconds, monotonic()))
-        settled.append(outcome)
-
-    pool = WorkerPool(workers, settle, timeout=30.0, moves=True, host_of=lambda slot: workers[slot].host)
-    pool.begin()
-    pool.open()
-    jobs = {str(number): {"do": "sleep", "seconds": 0.05} for number in range(6)}
-    pool.run(FifoQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
-    assert {outcome.status for outcome in settled} == {JobStatus.ok}
-    assert len(settled) == len(jobs)
-    spans.sort()
-    assert all(end <= begin + 0.02 for (_, end), (begin, _) in itertools.pairwise(spans))
 
 
 def test_a_slot_waits_for_its_gpu_there_and_says_for_whom(
@@ -234,15 +210,12 @@ def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(
     )
     quick = ("--budget", "0.05", "--threads", "1", "--format", "json")
     on = ("--on", f"local,{inside},prefix:false", "--on-python", sys.executable)
-    said = profkit("sweep", *on, *words, *quick, "--serial-measure", cwd=tmp_path, process=True)
+    said = profkit("sweep", *on, *words, *quick, cwd=tmp_path, process=True)
     assert said.code == 0, said.err
     assert "prefix:false cannot be reached" in said.err
     document = said.json()["sweep"]
-    header = json.loads((tmp_path / said.json()["folder"] / "cases.jsonl").read_text().splitlines()[0])
-    assert header["request"]["serial"] is True
     assert document["complete"] is True
     assert {case["state"] for case in document["results"]} == {"measured"}
-    assert document["overhead"] is None
     assert {case["place"] for case in document["results"]} <= {"local", "prefix:env"}
     again = profkit(
         "sweep", "--resume", said.json()["folder"], *on, "--format", "json", cwd=tmp_path, process=True

@@ -10,7 +10,7 @@ from profkit.core.types import Comparison, Night, Reading, RunDocument, Summary
 from profkit.profiling.evaluate_targets import enrich_document, summarize_document
 from profkit.reporting import junit, markdown, terminal
 from profkit.reporting.extras import Extras
-from profkit.reporting.forges.ci import annotation_lines
+from profkit.reporting.forges import annotation_lines
 from profkit.reporting.html import page
 from profkit.reporting.view import DataTable, View, plain_text
 from profkit.reporting.views import comparison, night, run

@@ -13,7 +13,7 @@ from profkit.core.types import EvaluationDocument
 from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.view import plain_text
-from profkit.reporting.views.evaluation import view
+from profkit.reporting.views.kernels.evaluation import view
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import text_of
@@ -98,23 +98,10 @@ def test_statuses_add_up_and_what_is_skipped_is_named_with_its_number() -> None:
     assert "2 tests skipped: its result is random (dropout.default and rand.default)" in told
 
 
-def test_several_workers_are_named_with_whether_they_measured_side_by_side() -> None:
-    first, second = passed(a_test("relu.default"), 1.5), passed(a_test("add.Tensor"), 1.2)
-    one, two = evaluation(first, second), evaluation(first, replace(second, slot=1))
-    assert "Workers" not in terminal(one)
-    assert re.search(r"Workers +2 shared the tests, side by side", terminal(two))
-    assert re.search(r"Workers +2 shared the tests, one at a time", terminal(replace(two, serial=True)))
-    assert re.search(r"Workers +one at a time on each host", terminal(replace(one, serial=True)))
-
-
-def test_fast_p_and_the_map_of_speedups_are_in_every_form() -> None:
+def test_fast_p_is_in_every_form() -> None:
     document = every_status()
-    made = page.render(view(document, FOLDER))
-    assert 'class="chart steps"' in made
-    assert 'class="winners"' in made
     for text in (terminal(document), render_markdown(view(document, FOLDER), None)):
         assert re.search(r"share +\|? *36.4 %", text)
-        assert re.search(r"relu.default +\|? *F 1.80", text)
 
 
 def test_results_without_a_command_and_intervals_have_no_replay_and_no_claim_of_certainty() -> None:

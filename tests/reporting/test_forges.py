@@ -9,13 +9,12 @@ from pathlib import Path
 import jsonschema
 
 from profkit.core.types import ComparedWorkload
+from profkit.reporting import json as json_report
 from profkit.reporting import junit
-from profkit.reporting.forges.ci import annotation_lines
-from profkit.reporting.forges.files import FILES, write_comparison, write_suite
-from profkit.reporting.forges.step import append_summary
+from profkit.reporting.forges import annotation_lines, append_summary
 from profkit.reporting.markdown import STEP_SUMMARY
-from profkit.reporting.views.comparison import view
-from profkit.reporting.views.comparison.suite import view as suite_view
+from profkit.reporting.report_files import COMPARISON, write_comparison
+from profkit.reporting.views.comparison import comment, suite_comment, suite_view, view
 from tests import schemas
 from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.test_junit import check_shape
@@ -56,25 +55,27 @@ def test_junit_has_a_suite_for_each_workload_which_fails_as_its_outcome_says() -
 
 
 def test_the_folder_has_all_files_and_its_documents_are_of_their_schemas(tmp_path: Path) -> None:
-    one, all_of_them = tmp_path / "one", tmp_path / "all"
-    one.mkdir()
-    all_of_them.mkdir()
-    assert write_comparison(one, compared(blamed=(LINE,))) == ()
-    assert write_suite(all_of_them, suite(workload("a", 0.12), workload("b"))) == ()
-    for folder, schema in (
-        (one, schemas.comparison()),
-        (all_of_them, schemas.comparisons()),
+    one, whole = compared(blamed=(LINE,)), suite(workload("a", 0.12), workload("b"))
+    for name, schema, document, shown, short in (
+        ("one", schemas.comparison(), json_report.comparison(one), view(one), comment(one)),
+        (
+            "all",
+            schemas.comparisons(),
+            json_report.comparisons(whole),
+            suite_view(whole),
+            suite_comment(whole),
+        ),
     ):
-        assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-        document = json.loads((folder / "comparison.json").read_text())
-        jsonschema.Draft202012Validator(schema).validate(document)
+        folder = tmp_path / name
+        folder.mkdir()
+        assert write_comparison(folder, document, shown, short) == ()
+        assert sorted(path.name for path in folder.iterdir()) == sorted(COMPARISON)
+        written = json.loads((folder / "comparison.json").read_text())
+        jsonschema.Draft202012Validator(schema).validate(written)
         check_shape((folder / "junit.xml").read_text())
         assert (folder / "report.md").read_text().startswith("## ✗ WORSE: ")
-
-
-def test_a_file_that_cannot_be_written_is_told_and_costs_no_other(tmp_path: Path) -> None:
     (tmp_path / "comparison.json").mkdir()
-    (fault,) = write_comparison(tmp_path, compared())
+    (fault,) = write_comparison(tmp_path, "{}", view(one), comment(one))  # and costs no other file
     assert "comparison.json" in fault
     assert (tmp_path / "junit.xml").is_file()
 

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.types import RUN, RunDocument, Scope, Threshold, Verdict, VerdictWord
 from profkit.reporting import junit
-from profkit.reporting.forges.ci import Case, Cases
+from profkit.reporting.forges import Case, Cases
 from profkit.reporting.view import View
 from tests import documents
 from tests.reporting.shown import run_junit as render

@@ -7,20 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import BlamedLine, Cause, ComparedWorkload, Comparison, Look, Scope
+from profkit.core.types import BlamedLine, Cause, ComparedWorkload, Scope
 from profkit.regression.paired.decide import ALPHA
 from profkit.reporting import markdown
-from profkit.reporting.charts.series import interval_chart
 from profkit.reporting.html import page
+from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
 from profkit.reporting.view import plain_text
-from profkit.reporting.views.comparison import paired, view
-from profkit.reporting.views.comparison.comment import LIMIT, comment
-from profkit.reporting.views.comparison.machine import why_lines
-from profkit.reporting.views.comparison.suite import comment as suite_comment
-from profkit.reporting.views.comparison.suite import view as suite_view
+from profkit.reporting.views.comparison import comment, suite_comment, suite_view, view
+from profkit.reporting.views.comparison.changes import ERROR
+from profkit.reporting.views.comparison.view import why_lines
 from profkit.reporting.views.comparison.words import leading_change, size_text, verdict_text
 from tests.paired_documents import LINE, compared, said, suite, workload
-from tests.reporting.charts.svg_facts import svg
 from tests.reporting.shown import comparison_text as as_text
 from tests.reporting.shown import text_of
 
@@ -59,11 +56,11 @@ def test_how_small_a_change_would_have_been_seen_is_told_with_the_floor() -> Non
     assert "or more different; one below 2.0 % does not count (--floor)" in different
 
 
-def test_the_note_is_of_the_error_over_all_looks_and_not_of_adjusted_samples() -> None:
+def test_the_note_is_of_the_error_of_pairs_and_not_of_adjusted_samples() -> None:
     text = " ".join(as_text(compared(), color=False).split())
-    assert "at most 2 % would be called different, over all looks" in text
+    assert "at most 2 % would be called different" in text
     assert "5 % would" not in text
-    assert paired.ERROR == ALPHA
+    assert ERROR == ALPHA
 
 
 def test_a_side_without_a_backend_has_no_empty_place() -> None:
@@ -80,7 +77,7 @@ def test_pairs_seconds_and_what_was_taken_out_stand_in_the_head() -> None:
     assert failed.pairing is not None
     failed = replace(failed, pairing=replace(failed.pairing, failed=1, waited=None))
     text = as_text(failed, color=False, width=120)
-    assert "1 more failed and is left out" in text
+    assert "1 more failed" in text
     assert "taken out" not in text
 
 
@@ -90,21 +87,7 @@ def test_a_blamed_line_has_its_place_commit_subject_and_what_changed_before_the_
     line = "src/parse.py:12 in parse, commit 1a2b3c4 'Parse twice': own time +38 %"
     assert line in text
     assert "row.upper()" in text
-    assert text.index("over the pairs") < text.index(line) < text.index("It executes")
-
-
-def test_looks_without_a_finite_number_are_left_out_of_the_chart() -> None:
-    odd = (Look(4, float("inf"), 0.0, float("inf")), Look(5, 1.1, 1.0, 1.2), Look(6, 1.1, 1.05, 1.15))
-    drawn = svg(interval_chart(odd, 0.02))
-    assert "after 6 pairs: +10.0 % [+5.0, +15.0]" in drawn
-    assert "inf" not in drawn
-    assert svg(interval_chart(odd[:2], 0.02)) == ""
-    assert "over the pairs" not in as_text(replace_looks(compared(), odd[:1]), color=False)
-
-
-def replace_looks(found: Comparison, looks: tuple[Look, ...]) -> Comparison:
-    assert found.pairing is not None
-    return replace(found, pairing=replace(found.pairing, looks=looks))
+    assert text.index(line) < text.index("It executes")
 
 
 @pytest.mark.parametrize("width", [80, 50])
@@ -126,19 +109,13 @@ def test_the_comment_is_a_verdict_a_short_table_the_cause_and_all_else_folded() 
     open_part, folded = text.split("<details>", 1)
     assert open_part.startswith("## ✗ WORSE: time.median +1")
     assert "These runs call a change of " in open_part
-    assert "| ✗ time.median | " in open_part
+    assert "| ✗ Time of the process | " in open_part
     assert "- src/parse.py:12 in parse, commit 1a2b3c4" in open_part
     assert "- It executes 37 % more instructions." in open_part
-    assert "over the pairs" not in open_part
-    assert "over the pairs" in folded
+    assert "Changed lines in" not in open_part
+    assert "Changed lines in" in folded
     assert len(open_part.strip().split("\n")) < 20
     assert text.count("<details>") == text.count("</details>")
-
-
-def test_the_title_of_what_is_folded_is_html_in_which_no_backslash_is_seen() -> None:
-    whole = suite(workload("a_b [1] *x* <i> @octocat", 0.12))
-    (title,) = re.findall(r"<summary>(a_b.*?)</summary>", markdown.render(suite_comment(whole)))
-    assert title.startswith("a_b [1] *x* &lt;i&gt; @<!-- -->octocat: time.median +1")
 
 
 def test_the_table_of_the_comment_has_ten_rows_at_most_and_counts_the_rest() -> None:
@@ -212,7 +189,7 @@ def test_a_suite_has_a_row_for_each_workload_and_the_worst_first() -> None:
         ComparedWorkload("fresh", "new", None, "main has no fresh.py"),
     )
     shown = suite_view(whole)
-    assert plain_text(shown.headline[0]).endswith("(1 worse, 1 failed, 1 the same, 1 new)")
+    assert plain_text(shown.headline[0]).endswith("(1 worse, 1 failed, 1 same, 1 new)")
     text = text_of(shown, details=False, width=80)
     assert text.startswith("✗ WORSE  parse: time.median +1")
     assert re.search(r"^parse +✗ WORSE +\+1\d\.\d % \[.*\] +\d\.\d % +12$", text, re.MULTILINE)
@@ -222,7 +199,7 @@ def test_a_suite_has_a_row_for_each_workload_and_the_worst_first() -> None:
     markdown_text = markdown.render(suite_comment(whole))
     assert markdown_text.startswith("## ✗ WORSE: parse: time.median +1")
     assert markdown_text.count("| **✗ WORSE**") == 1
-    assert "<summary>The same: render</summary>" in markdown_text
+    assert "<summary>All that was compared</summary>" in markdown_text
 
 
 def test_an_interrupted_suite_says_so_above_all() -> None:

@@ -15,8 +15,8 @@ from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
-from profkit.reporting.views import comparison, generation, history, night, plan, run, sweep
-from profkit.reporting.views.sweep import check as sweep_check
+from profkit.reporting.views import comparison, history, night, plan, run
+from profkit.reporting.views.kernels import generation, sweep
 from tests import gpu_documents
 from tests import sweep_documents as sweeps
 from tests.generation.documents import every_way
@@ -50,7 +50,7 @@ VIEWS: dict[str, View] = {
     "checks": plan.checks_view([Check("perf", "missing", "not here", "apt install linux-perf")]),
     "sweep": sweep.view(SWEEP, Path("reports/a-sweep")),
     "sweep without a baseline": sweep.view(sweeps.odd()["no baseline"]),
-    "judged sweep": sweep_check.view(sweep_judged(SWEEP), SWEEP),
+    "judged sweep": sweep.judged(sweep_judged(SWEEP), SWEEP),
     "generation": generation.view(every_way(), Path("generated_kernels/spring")),
     "scrubbed": plan.scrubbed_view("copy", [], []),
 }
@@ -110,28 +110,24 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
         "night": ("✗ REGRESSED", "1.00 ms → 1.10 ms (+10 %)", "profkit history accept"),
         "checks": ("✗ MISSING", "apt install linux-perf"),
         "sweep": (
-            "CUDA, 2.50 x as fast as PyTorch",
+            "CUDA, 2.50 x as fast as PyTorch, alone",
             "16 x 256; C 1.25; C 1.25; C 1.25",  # the map
-            "2 x ┤",  # a plot
             "10 TFLOP/s ┤",  # all cases below the ceilings
-            "100 % ┤",
             "✗ crashed; GELU forward float32 16x256x8; CUDA; killed by SIGSEGV",
             "the device's own clock",
         ),
         "generation": (
             "2 of 4 operations have a correct kernel",
             "✗ timeout; attempt 5 of 5; _softmax.default; 1 of 6; no answer for 30 s",
-            "relu.default; relu_attempt_3.py; 1.64 x; 1.59-1.69; FASTER; 68.3 %; 5",
-            "relu.default; ✗; S 1.22; F* 1.64; F 1.67; r",  # the map
+            "relu.default; 3 of 5; 1.64 x (1.59-1.69, FASTER); 68.3 %",
             "3; 2 of 4; 50.0 %; 50.0 %; 25.0 %",
-            "relu.default; 2 to 3; passed 0.820 x (0.796-0.845",
             "best of several measurements",
             "profkit generate --resume generated_kernels/spring",
         ),
         "judged sweep": (
             "1 FAIL",
             "killed by SIGSEGV",
-            "time-precision, forward float32: 95 PASS",
+            "time-precision; 95 PASS",
             "profkit check RUN --details",
         ),
         "trends": ("4.19 ms", "20 values, 2026-01-01 to 2026-01-20"),

@@ -113,8 +113,7 @@ class ComparisonGroup:
 class ImplementationRanking:
     """One implementation over all shapes of a group. What is None is not known.
 
-    `speedup` is the geometric mean over shapes of the baseline's time over its own, and `compared` their number;
-    `least` and `most` are the extremes. `wins` are the shapes where it is the fastest, alone.
+    `speedup` is the geometric mean over shapes of the baseline's time over its own, and `compared` their number.
     """
 
     implementation: str
@@ -123,13 +122,8 @@ class ImplementationRanking:
     time: float | None  # geometric mean, s
     memory: int | None  # most, bytes
     efficiency: float | None  # median, a share of the roofline
-    throughput: float | None  # most, bytes/s
     speedup: float | None = None
     compared: int = 0
-    least: float | None = None
-    most: float | None = None
-    wins: int = 0
-    why_not: str | None = None  # the commonest reason where cases are missing
     shared: int = 0
 
 
@@ -146,7 +140,6 @@ def rank_implementations(
 ) -> tuple[ImplementationRanking, ...]:
     """Every implementation of the group, in the order of the sweep."""
     base = {r.point: r.median for r in group.results if r.implementation == baseline and r.median}
-    best = winners(group)
     shared = _shared(group)
     ranking = []
     for name in group.implementations:
@@ -165,13 +158,8 @@ def rank_implementations(
                 ),
                 memory=max(memory, default=None),
                 efficiency=median(shares) if shares else None,
-                throughput=max((throughput(r) for r in timed), default=None),
                 speedup=geometric_mean(ratios) if name != baseline else None,
                 compared=len(ratios),
-                least=min(ratios, default=None) if name != baseline else None,
-                most=max(ratios, default=None) if name != baseline else None,
-                wins=sum(1 for names in best.values() if names == (name,)),
-                why_not=_commonest(own),
                 shared=len(shared),
             )
         )
@@ -254,15 +242,6 @@ def _shared(group: ComparisonGroup) -> frozenset[GridPoint]:
     return frozenset(set.intersection(*of.values())) if of else frozenset()
 
 
-def _commonest(results: Sequence[CaseResult]) -> str | None:
-    counts: dict[str, int] = defaultdict(int)
-    for result in results:
-        if result.state != "measured":
-            counts[f"{result.state}: {result.reason}" if result.reason else result.state] += 1
-    return max(counts, key=lambda reason: counts[reason]) if counts else None
-
-
-NEAR = 0.9  # of the roofline: what is nearer has little left to win
 ALIKE = 1.005  # means of medians that are known to 1 % each and are nearer than this tell nobody apart
 
 T = TypeVar("T")
@@ -280,26 +259,11 @@ class Score:
 
 
 @dataclass(frozen=True)
-class GroupWinner:
-    """Who is fastest in a group by the geometric mean; `speedup` over the baseline, 1.0 where that is it.
-
-    `implementations` are several where they are alike, the fastest first.
-    """
-
-    group: ComparisonGroup
-    implementations: tuple[str, ...]
-    speedup: float | None  # None where the baseline was not measured
-
-
-@dataclass(frozen=True)
 class Overall:
-    """All of a sweep: `shapes` with two times or more, `scores` in the order of the sweep, the `best` of each group."""
+    """All of a sweep: `shapes` with two times or more, `scores` in the order of the sweep."""
 
     scores: tuple[Score, ...]
-    best: tuple[GroupWinner, ...]
     shapes: int
-    near: int  # cases at NEAR of their roofline or more
-    placed: int  # cases with a place under the roofline
 
 
 def rank_overall(document: SweepDocument, baseline: str = BASELINE) -> Overall:
@@ -313,9 +277,7 @@ def rank_overall(document: SweepDocument, baseline: str = BASELINE) -> Overall:
         ratios = [before / r.median for r in timed if r.median and (before := base.get(r.point))]
         mean = geometric_mean(ratios) if name != baseline else None
         scores.append(Score(name, mean, len(ratios), len(timed), won.count((name,))))
-    shares = [s for r in document.results if (s := efficiency(r, document.roofs)) is not None]
-    best = [winner for group in groups if (winner := _group_winner(group, document, baseline)) is not None]
-    return Overall(tuple(scores), tuple(best), len(won), sum(share >= NEAR for share in shares), len(shares))
+    return Overall(tuple(scores), len(won))
 
 
 def leaders(scores: Sequence[Score], baseline: str = BASELINE) -> tuple[Score, ...]:
@@ -331,24 +293,6 @@ def leaders(scores: Sequence[Score], baseline: str = BASELINE) -> tuple[Score, .
     if not any(score.speedup is not None for score in scores):
         return ()
     return _fastest_alike(speeds)
-
-
-def _group_winner(group: ComparisonGroup, document: SweepDocument, baseline: str) -> GroupWinner | None:
-    ranking = [rank for rank in rank_implementations(group, document.roofs, baseline) if rank.measured]
-    if len(ranking) < 2:
-        return None
-    if any(rank.implementation == baseline for rank in ranking):
-        speeds = {
-            rank.implementation: 1.0 if rank.implementation == baseline else rank.speedup or 0.0
-            for rank in ranking
-        }
-        first = _fastest_alike(speeds)
-        return GroupWinner(group, first, speeds[first[0]])
-    if any(rank.time is None for rank in ranking) or not ranking[0].shared:
-        return None
-    return GroupWinner(
-        group, _fastest_alike({rank.implementation: 1 / (rank.time or 1.0) for rank in ranking}), None
-    )
 
 
 def _fastest_alike(speeds: Mapping[T, float]) -> tuple[T, ...]:

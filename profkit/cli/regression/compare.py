@@ -6,7 +6,6 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -273,47 +272,45 @@ class _Show:
     def comparison(self, found: Comparison, *, in_step: bool) -> None:
         """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
         from profkit.cli.progress import show_if_long
-        from profkit.reporting.views.comparison.comment import comment
+        from profkit.reporting import json
+        from profkit.reporting.views.comparison import comment, view
 
         with show_if_long("compare", "what differs, and why"):
             print_result(_text(found, self.format))
-        if self.output is not None:
-            from profkit.reporting.forges.files import write_comparison
-
-            self._tell(write_comparison(self.output, found, strict=self.strict))
-        if in_step:
-            self._step(lambda: comment(found))
+        if self.output is not None or in_step:
+            self._write(json.comparison(found), view(found), comment(found), in_step=in_step)
 
     def suite(self, found: ComparedSuite) -> None:
         """Several workloads."""
         from profkit.reporting import json
-        from profkit.reporting.views.comparison.suite import comment, view
+        from profkit.reporting.views.comparison import suite_comment, suite_view
 
-        text = (
-            json.comparisons(found)
-            if self.format is OutputFormat.json
-            else render_view(view(found), self.format, details=False)
+        document, shown = json.comparisons(found), suite_view(found)
+        print_result(
+            document if self.format is OutputFormat.json else render_view(shown, self.format, details=False)
         )
-        print_result(text)
-        if self.output is not None:
-            from profkit.reporting.forges.files import write_suite
+        self._write(document, shown, suite_comment(found), in_step=True)
 
-            self._tell(write_suite(self.output, found, strict=self.strict))
-        self._step(lambda: comment(found))
-
-    def _step(self, make: Callable[[], View]) -> None:
-        from profkit.reporting.forges.step import annotations_in_step, append_summary, summary_file
-
-        summary = summary_file()
-        if summary is not None and (fault := append_summary(summary, make())) is not None:
-            self._tell((fault,))
-        sys.stderr.write(annotations_in_step(make()))
-
-    def _tell(self, faults: tuple[str, ...]) -> None:
+    def _write(self, document: str, shown: View, comment: View, *, in_step: bool) -> None:
+        from profkit.reporting.forges import (
+            annotations_in_step,
+            append_summary,
+            summary_file,
+        )
         from profkit.reporting.plain_text import disarm_commands
 
+        faults: list[str] = []
+        if self.output is not None:
+            from profkit.reporting.report_files import write_comparison
+
+            faults += write_comparison(self.output, document, shown, comment, strict=self.strict)
+        summary = summary_file() if in_step else None
+        if summary is not None and (fault := append_summary(summary, comment)) is not None:
+            faults.append(fault)
         for fault in faults:
             sys.stderr.write(f"warning: {disarm_commands(fault)}\n")
+        if in_step:
+            sys.stderr.write(annotations_in_step(comment))
 
 
 def _compare_runs(options: CompareOptions) -> Comparison:

@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
     history.command("export", epilog="Example:  profkit history export --to history.csv")(export)
     history.command(
         "site",
-        epilog="Example:  profkit history site --to pages --commit-url 'https://example.org/code/commit/{commit}'\n\n"
+        epilog="Example:  profkit history site --to pages\n\n"
         "Pages of all workloads: what changed lately, and the trends of each. They open as files, without a server;"
         " --to a folder that a server publishes works too.",
     )(site)
@@ -169,13 +169,9 @@ def site(
     days: Annotated[
         int | None, typer.Option("--days", min=1, help="Only the last so many days before the newest run.")
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="What the first page is called.")] = None,
-    commit_url: Annotated[
-        str | None,
-        typer.Option(
-            "--commit-url", help="Where a commit is looked at, with {commit} for its name.", metavar="URL"
-        ),
-    ] = None,
+    title: Annotated[
+        str, typer.Option("--title", help="What the first page is called.")
+    ] = "Performance over time",
     history: HistoryOption = None,
     format: FormatOption = OutputFormat.terminal,
     quiet: QuietOption = False,
@@ -187,26 +183,21 @@ def site(
     from profkit.regression.trends import summarize_history
     from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import without_control_characters
-    from profkit.reporting.site.folder import prepare_folder, run_links, write_site
-    from profkit.reporting.site.pages import SiteOptions, check_commit_url, site_files
+    from profkit.reporting.site import prepare_folder, site_files, write_site
 
-    check_commit_url(commit_url)
     progress = progress_for(quiet=quiet)
     with open_history(history, read_only=True) as store:
         folder = prepare_folder(to)  # what cannot be written is said before the history is read
         summary = summarize_history(store, days=days, progress=progress)
         where = str(store.path)
-    options = SiteOptions(title or "Performance over time", commit_url, run_links(folder))
     progress.begin("write", str(to))
-    written = write_site(folder, site_files(summary, options))
-    size = f"{plural(written.files, 'file')}, {written.bytes / 1e6:.1f} MB"
+    files, size_in_bytes = write_site(folder, site_files(summary, folder, title))
+    size = f"{plural(files, 'file')}, {size_in_bytes / 1e6:.1f} MB"
     progress.end(size)
     start = to / "index.html"
     if format is OutputFormat.json:
         print_result(
-            history_change(
-                "site", where, {"file": str(start), "files": written.files, "bytes": written.bytes}
-            )
+            history_change("site", where, {"file": str(start), "files": files, "bytes": size_in_bytes})
         )
     elif not quiet:
         print_result(without_control_characters(f"{size}: open {start}"))

@@ -143,4 +143,3 @@ class EvaluationDocument:
     notes: tuple[str, ...] = ()  # what else must be known to believe the times: a busy machine
     device_type: str = ""  # as torch names it: cpu
     kernels: str = ""  # the names of the files or folders that hold them, without the folders above
-    serial: bool = False  # on each host one worker at a time measured

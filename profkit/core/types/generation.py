@@ -32,7 +32,7 @@ StopReason = Literal[
     "reached",  # as fast as --until asks for
     "attempts",
     "repeated",  # the model gives the same code again and again
-    "budget",  # tokens or cost
+    "budget",  # of tokens
     "failed",  # the model cannot be asked
     "interrupted",
     "",  # it goes on
@@ -41,16 +41,13 @@ StopReason = Literal[
 
 @dataclass(frozen=True)
 class ModelCall:
-    """One request to a model, with its retries. Tokens are None where nobody says; `cost` in the unit of the prices."""
+    """One request to a model, with its retries. Tokens are None where nobody says."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
-    estimated: bool = False  # the tokens were counted here, by the length of the texts
-    cost: float | None = None
     seconds: float = 0.0  # wall time, with what was waited for
     retries: int = 0
     stop: str = ""  # why the text ends: end, length, refused
-    stored: bool = False  # the answer was there already, and nobody was asked
 
 
 @dataclass(frozen=True)
@@ -107,12 +104,10 @@ class OperationAttempts:
 
 @dataclass(frozen=True)
 class GenerationLimits:
-    """What a generation may spend; None is no limit. `prices`: per million tokens that go in, and that come out."""
+    """What a generation may spend; None is no limit."""
 
     attempts: int = 5
     tokens: int | None = None
-    cost: float | None = None
-    prices: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +130,6 @@ class GenerationDocument:
     versions: Mapping[str, str] = field(default_factory=dict)
     input_tokens: int = 0
     output_tokens: int = 0
-    cost: float | None = None
     seconds: float = 0.0  # wall time of all sessions together
     complete: bool = False
     notes: tuple[str, ...] = ()

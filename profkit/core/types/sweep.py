@@ -29,6 +29,11 @@ class GridPoint:
         return f"{self.operation} {self.direction} {self.dtype} {self.shape}"
 
     @property
+    def elements(self) -> int:
+        """Of x."""
+        return self.batch * self.sequence * self.dimension
+
+    @property
     def shape(self) -> str:
         """`16x256x64`."""
         return f"{self.batch}x{self.sequence}x{self.dimension}"
@@ -97,5 +102,3 @@ class SweepDocument:
     planned: int = 0  # cases
     complete: bool = False
     seconds: float = 0.0  # wall time of all sittings together
-    overhead: float | None = None  # share of that in which nothing was compiled, checked or timed
-    serial: bool = False  # on each host one worker at a time measured

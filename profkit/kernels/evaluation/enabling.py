@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from pathlib import Path
@@ -15,15 +15,12 @@ import torch
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.formatting import plural
-from profkit.kernels.evaluation.sources.names import find_operator, name_meaning, overloads_of
-from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
-from profkit.kernels.evaluation.sources.source import Kernel
+from profkit.kernels.evaluation.sources.files import open_source
+from profkit.kernels.evaluation.sources.names import find_operator, name_meaning
+from profkit.kernels.evaluation.sources.source import Kernel, make_source_request
 
-_lock = (
-    threading.RLock()
-)  # around the dispatcher's table: kernels are replaced and put back one after the other
+_lock = threading.RLock()  # around the dispatcher's table, and the counts of calls
 _own: dict[tuple[str, str], Any] = {}  # PyTorch's own kernel of an overload and dispatch key
-_uses: dict[tuple[str, str], int] = {}  # how often it is replaced now; nested uses count
 _inside = threading.local()  # whether this thread is in a kernel
 
 
@@ -55,20 +52,19 @@ class enable(ContextDecorator):  # noqa: N801  # it is used like a function
         self._key = _dispatch_key(device)
         self._kernels, self.failed = _load_kernels(kernels)
         self.replaced = tuple(sorted(self._kernels))  # overloads: add.Tensor
-        self._calls = {name: _Counter() for name in self.replaced}
-        self._kept = {name: _Counter() for name in self.replaced}
+        self._calls, self._kept = Counter[str](), Counter[str]()
         self._library: Any = None
         self._depth = 0
 
     @property
     def calls(self) -> Mapping[str, int]:
         """By overload how often its kernel was called so far; 0 where nothing called it."""
-        return {name: counter.value for name, counter in self._calls.items()}
+        return {name: self._calls[name] for name in self.replaced}
 
     @property
     def kept(self) -> Mapping[str, int]:
         """By overload how often PyTorch's own was used instead, since the kernel has no gradient."""
-        return {name: counter.value for name, counter in self._kept.items() if counter.value}
+        return dict(self._kept)
 
     def __enter__(self) -> enable:
         with _lock:
@@ -90,11 +86,9 @@ class enable(ContextDecorator):  # noqa: N801  # it is used like a function
         rows = sorted(self.calls.items(), key=lambda row: (-row[1], row[0]))
         lines = [f"{plural(len(self.replaced), 'operation')} replaced ({self._key})"]
         for name, calls in rows:
-            kept = self.kept.get(name)
+            kept = self._kept[name]
             note = f", {kept} more by PyTorch's own, for a gradient" if kept else ""
-            lines.append(
-                f"  {name}: {plural(calls, 'call')}{note}" if calls or kept else f"  {name}: not called"
-            )
+            lines.append(f"  {name}: {plural(calls, 'call')}{note}")
         lines += [f"  {name}: PyTorch's own, {reason}" for name, reason in self.failed.items()]
         return "\n".join(lines)
 
@@ -113,11 +107,10 @@ class enable(ContextDecorator):  # noqa: N801  # it is used like a function
         keys = [self._key]
         if torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), "CompositeImplicitAutograd"):
             keys.append(f"Autograd{self._key}")
-        # While an overload is replaced, the dispatcher's kernel is not PyTorch's own.
+        # While an overload is replaced, the dispatcher's kernel is not PyTorch's own: it is asked for once.
         for key in keys:
-            if not _uses.get((name, key)):
+            if (name, key) not in _own:
                 _own[name, key] = torch.library.get_kernel(operator, key)
-            _uses[name, key] = _uses.get((name, key), 0) + 1
         forward = self._make_forward(operator, name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that something is overridden: it is what was asked for
@@ -131,14 +124,15 @@ class enable(ContextDecorator):  # noqa: N801  # it is used like a function
                 )
 
     def _make_forward(self, operator: Any, name: str) -> Callable[..., Any]:
-        kernel, counter, own = self._kernels[name], self._calls[name], _own[name, self._key]
+        kernel, own = self._kernels[name], _own[name, self._key]
 
         def call(keys: Any, *args: Any, **kwargs: Any) -> Any:
             if getattr(_inside, "kernel", False):
                 return _call_own(own, operator, keys, args, kwargs)
             _inside.kernel = True
             try:
-                counter.add()
+                with _lock:
+                    self._calls[name] += 1
                 return kernel(*args, **kwargs)
             finally:
                 _inside.kernel = False
@@ -149,13 +143,14 @@ class enable(ContextDecorator):  # noqa: N801  # it is used like a function
         self, operator: Any, name: str, key: str, forward: Callable[..., Any]
     ) -> Callable[..., Any]:
         """For an operation that PyTorch makes of others: below autograd its kernel would have no gradient."""
-        counter, own = self._kept[name], _own[name, key]
+        own = _own[name, key]
 
         def call(keys: Any, *args: Any, **kwargs: Any) -> Any:
             if getattr(_inside, "kernel", False):
                 return _call_own(own, operator, keys, args, kwargs)
             if torch.is_grad_enabled() and any(map(_requires_grad, (*args, *kwargs.values()))):
-                counter.add()
+                with _lock:
+                    self._kept[name] += 1
                 return _call_own(own, operator, keys, args, kwargs)
             with torch._C._AutoDispatchBelowAutograd():
                 return forward(keys & torch._C._after_autograd_keyset, *args, **kwargs)
@@ -165,22 +160,6 @@ class enable(ContextDecorator):  # noqa: N801  # it is used like a function
     def _put_back(self) -> None:
         self._library._destroy()
         self._library = None
-        for name in self.replaced:
-            for key in (self._key, f"Autograd{self._key}"):
-                if (name, key) in _uses:
-                    _uses[name, key] -= 1
-
-
-class _Counter:
-    """A number that threads count up."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.value = 0
-
-    def add(self) -> None:
-        with self._lock:
-            self.value += 1
 
 
 def _dispatch_key(device: str) -> str:
@@ -198,9 +177,9 @@ def _load_kernels(kernels: str | Path | Mapping[str, Kernel]) -> tuple[dict[str,
     if isinstance(kernels, Mapping):
         return _name_kernels(kernels), {}
     path = Path(kernels)
-    source = open_source(
-        make_source_request(file=path) if path.is_file() else make_source_request(kernels=path)
-    )
+    is_file = path.is_file()
+    request = make_source_request(file=path) if is_file else make_source_request(kernels=path)
+    source = open_source(request)
     loaded: dict[str, Kernel] = {}
     failed: dict[str, str] = {}
     last: BaseException | None = None
@@ -217,20 +196,11 @@ def _load_kernels(kernels: str | Path | Mapping[str, Kernel]) -> tuple[dict[str,
 
 
 def _name_kernels(functions: Mapping[str, Kernel]) -> dict[str, Kernel]:
-    """Functions by overload; a whole name goes before a bare one. Raises UsageError for a name of no operation."""
-    whole: dict[str, Kernel] = {}
-    bare: dict[str, Kernel] = {}
+    """Functions by overload. Raises UsageError for a name of no operation."""
     for name, function in functions.items():
         if not callable(function):
             raise UsageError(f"the kernel of {name} is no function", "{'relu': my_relu}")
-        meaning = name_meaning(name)
-        try:
-            signature = inspect.signature(function)
-        except (TypeError, ValueError):
-            signature = None
-        into = whole if meaning.overload else bare
-        into.update(dict.fromkeys(overloads_of(meaning, signature), function))
-    return bare | whole
+    return {name_meaning(name).main: function for name, function in functions.items()}
 
 
 def _requires_grad(value: Any) -> bool:

@@ -1,27 +1,38 @@
-"""An evaluation as a run like any other, so that targets, histories and nightlies know it already.
+"""What an evaluation leaves beside its journal: its document, BackendBench's files, a run like any other, reports.
 
-What an evaluation leaves beside its journal: its document, BackendBench's files, a run like any other, reports.
+As a run it is known to targets, histories and nightlies. The keys of full_results.json, operator_summary.csv and
+failed_tests.json are BackendBench's, and behind them the interval and word of each speed-up. They hold what they say:
+milliseconds where a key ends in `_ms`, null where there is no number, a row for each test that counts, a crash too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
+import json
 import shlex
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf, isfinite
 from pathlib import Path
+from typing import Any
 
 from profkit.analysis.evaluation.scores import (
     FAILED,
     EvaluationScores,
     OperationResult,
+    counts,
     fast_p,
     operation_results,
     scores_of,
 )
-from profkit.analysis.evaluation.speedups import MeanSpeedup
+from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import MachineError
-from profkit.core.formatting import plural
+from profkit.core.formatting import plural, table_cell
 from profkit.core.run_folder import write_run
+from profkit.core.statistics import geometric_mean
 from profkit.core.types import (
     RUN,
     BackendName,
@@ -32,12 +43,13 @@ from profkit.core.types import (
     RunDocument,
     Scope,
     Source,
+    Speedup,
+    TestResult,
     Workload,
 )
 from profkit.core.whole_files import write_whole
 from profkit.hardware.machine import read_machine
 from profkit.kernels.evaluation.document import FILE, evaluation_text
-from profkit.kernels.evaluation.field_files import field_files
 
 
 def evaluation_as_run(
@@ -154,3 +166,235 @@ def _working_directory() -> str:
     with contextlib.suppress(OSError):  # a directory that is gone costs no results
         return str(Path.cwd())
     return ""
+
+
+# ---------------------------------------------------------------- BackendBench's files
+
+FULL_RESULTS, FAILED_TESTS = "full_results.json", "failed_tests.json"
+OPERATOR_SUMMARY, OVERALL_SUMMARY = "operator_summary.csv", "OVERALL_SUMMARY.md"
+_P = 1.0  # of perf@p, their default
+
+Row = dict[str, Any]
+
+
+def field_files(document: EvaluationDocument) -> Mapping[str, str]:
+    """The four files by name."""
+    rows = result_rows(document)
+    failed = [row for row in rows if not is_right(row)]
+    operations = operation_results(document)
+    return {
+        FULL_RESULTS: _json(rows),
+        FAILED_TESTS: _json(failed),
+        OPERATOR_SUMMARY: _csv(rows, operations),
+        OVERALL_SUMMARY: _summary(document, rows, operations),
+    }
+
+
+def result_rows(document: EvaluationDocument) -> list[Row]:
+    """A row for the correctness of each test that counts, and one for its speed where it was to be timed."""
+    results = [result for result in document.results if counts(result)]
+    timed = any(result.speedup is not None for result in results)
+    rows = [_correctness_row(result) for result in results]
+    against_compiled = any(result.compiled is not None for result in results)
+    rows += [
+        _performance_row(result, against_compiled=against_compiled)
+        for result in results
+        if result.speedup is not None or (timed and result.test.timed and result.status != "passed")
+    ]
+    return sorted(rows, key=lambda row: (row["op_name"], row["args"]))
+
+
+def _correctness_row(result: TestResult) -> Row:
+    return {
+        "op_name": result.test.operation,
+        "args": result.test.arguments,
+        "is_correct": result.status == "passed",
+        "error_msg": _message(result),
+        "error_type": result.error_type,
+        "traceback": result.traceback,
+        "max_abs_error": result.max_abs_error,
+        "max_rel_error": result.max_rel_error,
+        "test_type": "correctness",
+    }
+
+
+def _performance_row(result: TestResult, *, against_compiled: bool) -> Row:
+    ran = result.status == "passed" and result.speedup is not None
+    speedup, compiled = (result.speedup, result.compiled) if ran else (None, None)
+    row = {
+        "op_name": result.test.operation,
+        "args": result.test.arguments,
+        "speedup": speedup.median if speedup is not None else None,
+        "benchmark_time_ms": _milliseconds(result.seconds) if ran else None,
+        "reference_time_ms": _milliseconds(result.reference_seconds),
+        "error_msg": _message(result),
+        "successfully_ran": ran,
+        "test_type": "performance",
+        **_worth(speedup, "speedup"),
+    }
+    if against_compiled:  # which BackendBench has not
+        row["compiled_speedup"] = compiled.median if compiled is not None else None
+        row |= _worth(compiled, "compiled_speedup")
+    return row
+
+
+def _worth(speedup: Speedup | MeanSpeedup | None, name: str) -> Row:
+    """What a speed-up is worth, which BackendBench does not tell."""
+    return {f"{name}_{field}": getattr(speedup, field, None) for field in ("low", "high", "word")}
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
+
+
+def _message(result: TestResult) -> str:
+    if result.status == "passed":
+        return ""
+    return f"{result.status}: {result.reason}" if result.reason else result.status
+
+
+def is_right(row: Row) -> bool:
+    """Whether the row is of a test that passed."""
+    return bool(row["is_correct"] if row["test_type"] == "correctness" else row["successfully_ran"])
+
+
+def _json(rows: Sequence[Row]) -> str:
+    return json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
+
+
+# ---------------------------------------------------------------- by operation
+
+
+def operator_summaries(rows: Sequence[Row]) -> list[Row]:
+    """A row for each operation. What is None is not known, and an error of 0 is known."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["op_name"]].append(row)
+    return [_operator_summary(name, own) for name, own in groups.items()]
+
+
+def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
+    correctness = [row for row in rows if row["test_type"] == "correctness"]
+    performance = [row for row in rows if row["test_type"] == "performance"]
+    right, ran = sum(map(is_right, correctness)), sum(map(is_right, performance))
+    speedups = [row["speedup"] for row in performance if _is_finite(row["speedup"])]
+    return {
+        "operator": name,
+        "total_tests": len(rows),
+        "correctness_tests": len(correctness),
+        "performance_tests": len(performance),
+        "passed_correctness_tests": right,
+        "passed_performance_tests": ran,
+        "failed_correctness_tests": len(correctness) - right,
+        "failed_performance_tests": len(performance) - ran,
+        "correctness_rate": right / len(correctness) if correctness else None,
+        "avg_speedup": sum(speedups) / len(speedups) if speedups else None,
+        "geomean_speedup": geometric_mean(speedups),
+        "max_absolute_error": _largest(row["max_abs_error"] for row in correctness),
+        "max_relative_error": _largest(row["max_rel_error"] for row in correctness),
+    }
+
+
+def _largest(errors: Iterable[float | None]) -> float | None:
+    """Of those that are known; -inf is a record's word for what was not compared."""
+    return max((each for each in errors if each is not None and each > -inf), default=None)
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and isfinite(value)
+
+
+def _csv(rows: Sequence[Row], operations: Sequence[OperationResult]) -> str:
+    """BackendBench's columns, and behind them what the geometric mean of the speed-ups is worth."""
+    speedups = {one.operation: one.speedup for one in operations}
+    names = list(_operator_summary("", ()) | _worth(None, "speedup"))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
+        {name: table_cell(value) if isinstance(value, str) else value for name, value in row.items()}
+        | _worth(speedups.get(row["operator"]), "speedup")
+        for row in operator_summaries(rows)
+    )
+    return text.getvalue()
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def _summary(
+    document: EvaluationDocument, rows: Sequence[Row], operations: tuple[OperationResult, ...]
+) -> str:
+    """OVERALL_SUMMARY.md: the command, three scores, the operations by their speed-up."""
+    speedups = {one.operation: one.speedup for one in operations}
+    scores = scores_of(document, operations)
+    share = fast_p(operations, _P)
+    lines = [
+        "# Run Summary",
+        "",
+        "## Command",
+        "```bash",
+        shlex.join(document.command),
+        "```",
+        "",
+        "## Results",
+        "",
+        "| Metric | Value |",
+        "|--------|-------|",
+        f"| Correctness Score | {_number(scores.correctness_score, 4)} |",
+        f"| Performance Score (geomean speedup) | {_shown(scores.geomean)} |",
+        f"| Combined Score (correctness x performance) | {_combined(scores)} |",
+        f"| Perf@{_P} Score | {_number(share, 4)} |",
+        "",
+        *_meanings(scores),
+        "",
+        "### Operator Speedups vs Eager in Descending Order",
+        "",
+        "| Operator | Correctness Ratio | Speedup vs Eager | 95 % interval, word |",
+        "|----------|-----------|----------------|----------------|",
+    ]
+    order = sorted(operator_summaries(rows), key=lambda row: -(row["geomean_speedup"] or 0.0))
+    for row in order:
+        speedup = row["geomean_speedup"]
+        shown = f"{speedup:.4f}x" if speedup is not None else "N/A"
+        worth = _interval_and_word(speedups[row["operator"]])
+        lines.append(f"| {row['operator']} | {_number(row['correctness_rate'], 4)} | {shown} | {worth} |")
+    return "\n".join(lines) + "\n"
+
+
+def _meanings(scores: EvaluationScores) -> list[str]:
+    """What the three scores are, and what they leave out."""
+    timed, whole = scores.geomean.n if scores.geomean else 0, scores.geomean_with_fallback
+    lines = [
+        f"- **Correctness Score**: share of the {scores.counted_operations} operators whose tests all pass.",
+        f"- **Performance Score**: geometric mean over {timed} correct timed tests."
+        + (f" With 1.0 for each that failed: {_shown(whole)} over {whole.n}." if whole else ""),
+        f"- **Perf@{_P} Score**: share of the operators that are correct and FASTER: by the whole 95 % interval.",
+    ]
+    if left := scores.tests - scores.counted_tests:
+        lines.append(f"- {left} of {scores.tests} tests are in none of these: skipped, or not run.")
+    return lines
+
+
+def _shown(mean: MeanSpeedup | None) -> str:
+    """`1.32 (1.21 to 1.44, FASTER)`."""
+    return "N/A" if mean is None else f"{_number(mean.value)} ({_interval_and_word(mean)})"
+
+
+def _combined(scores: EvaluationScores) -> str:
+    """`0.66 = 0.5000 x 1.32 (1.21 to 1.44, FASTER)`: where all are correct it is the speed-up itself."""
+    both = combined_score(scores.correctness_score, scores.geomean)
+    if both is None:
+        return "N/A"
+    return f"{_number(both)} = {_number(scores.correctness_score, 4)} x {_shown(scores.geomean)}"
+
+
+def _interval_and_word(mean: MeanSpeedup | None) -> str:
+    if mean is None:
+        return "N/A"
+    between = "no interval" if mean.low is None else f"{_number(mean.low)} to {_number(mean.high)}"
+    return f"{between}, {mean.word}"
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "N/A" if value is None else f"{value:.{digits}f}"

@@ -1,4 +1,8 @@
-"""Runs an evaluation: tests in, every one with exactly one status, stored as it comes."""
+"""Runs an evaluation: tests in, every one with exactly one status, stored as it comes.
+
+Also what one would test, before any of it is done; and the judge's process: how it is started, and what its answers
+mean.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +11,61 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from profkit.analysis.evaluation.scores import elements_of
 from profkit.core import codec
-from profkit.core.errors import UsageError
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
-from profkit.core.types import UNDECIDED, EvaluationDocument, EvaluationTest, TestResult
-from profkit.execution.client import WorkerClient
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
+from profkit.core.types import (
+    UNDECIDED,
+    EvaluationDocument,
+    EvaluationTest,
+    Json,
+    MeasuredCeilings,
+    TestResult,
+)
+from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
+from profkit.execution.places.place import words_of
 from profkit.execution.places.relay import OUT
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.campaign import Campaign, Code, open_campaign, resume_line, update_outcome
-from profkit.kernels.devices import device_names
-from profkit.kernels.evaluation.journal import (
+from profkit.kernels.devices import check_device, device_names
+from profkit.kernels.evaluation.request import (
     FORMAT,
+    WAIT_POLICY,
+    EvaluationRequest,
+    JudgeSettings,
     header_of,
     make_document,
     read_document,
     read_request,
     require_code,
     tests_of,
+    was_asked,
 )
-from profkit.kernels.evaluation.judging.judge_process import (
-    JUDGE,
-    check_about,
-    check_judge,
-    check_tests,
-    judge_command,
-    plain_settings,
-    seconds_of_a_test,
-    test_result,
-)
-from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, JudgeSettings, was_asked
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.plan import format_duration
 
 WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
+PLAN_SCHEMA = "profkit.evaluation-plan/1"
+START_SECONDS = 10.0  # torch is loaded three times, and the device measured
+TEST_SECONDS = 0.02  # of a test of some elements: truth in float64, and two calls
+# of each element of a test's arguments: truth in float64, and as many pairs as are needed
+ELEMENT_SECONDS = 2.5e-7
+COMPILE_SECONDS = 6.0  # of torch.compile's first call of one shape
+TIMED_SHARE = 1.3  # of the budget: arguments are written and outputs verified beside it
+JUDGE = "profkit.kernels.evaluation.judging.judge:Judge"
+COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
+PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
 
 
 def run_evaluation(
@@ -83,7 +99,7 @@ def run_evaluation(
 def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere: PlaceSlots | None) -> None:
     """Do what is left. Raises MachineError where that cannot be done."""
     logs, settings = request.folder / "logs", request.settings
-    counts = _Counts(())
+    counts = _Counts(0)
 
     def settle(outcome: JobOutcome) -> None:
         asked = was_asked(logs, outcome.slot, outcome.job.key)
@@ -100,21 +116,20 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
         lambda: _judges(request, logs, {"TMPDIR": scratch.name}),
         elsewhere,
         gpus=request.gpus if settings.device.startswith("cuda") else None,
-        serial=request.serial,
         timeout=seconds_of_a_test(settings),
         settings=plain_settings(settings if elsewhere is None else _settings_there(settings)),
         check=check_judge,
     )
     tests = _open(request, campaign, pool)
     left = _left(request, campaign.journal, tests)
-    counts = _Counts(left)
+    counts = _Counts(len(left))
     campaign.begin("evaluate", _describe(request, left, tests), len(left), lambda: counts.describe())
     shared = {"ceilings": campaign.about.get("ceilings")}
     batches = [
         Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
         for _, group in groupby(left, key=lambda test: test.operation)
     ]
-    campaign.do(pool, FifoQueue(batches), elsewhere, campaign.tick)
+    campaign.do(pool, JobQueue(batches), elsewhere, campaign.tick)
 
 
 def update_result(
@@ -156,16 +171,15 @@ def replay_test(
         return run_evaluation(replace(request, settings=settings, folder=Path(own)), progress)
 
 
-def list_tests(
-    request: EvaluationRequest, logs: Path, progress: Progress
-) -> tuple[tuple[EvaluationTest, ...], dict[str, Any]]:
-    """The tests of an evaluation, and what the judge says of itself; none is done.
+def plan_evaluation(request: EvaluationRequest, progress: Progress) -> dict[str, Any]:
+    """What would be tested, as plain data; `seconds` is an estimate. No kernel is run: the judge alone lists the tests.
 
     Raises MachineError where no judge can be started, UsageError where no test is left by the options.
     """
     start = monotonic()
     settings = replace(request.settings, correctness_only=True)  # so the device is not measured
     with ExitStack() as cleanup:
+        logs = Path(cleanup.enter_context(TemporaryFolder()))
         judges = _judges(replace(request, gpus=request.gpus[:1]), logs, {})
         pool = WorkerPool(
             judges, lambda _: None, timeout=seconds_of_a_test(settings), settings=plain_settings(settings)
@@ -176,7 +190,43 @@ def list_tests(
         about = pool.open(lambda: progress.tick(monotonic() - start))
         tests = check_tests(request.settings, about)
         progress.end(plural(len(tests), "test"))
-        return tests, about
+    settings = request.settings
+    timed = 0 if settings.correctness_only else sum(test.timed for test in tests)
+    elements = sum(elements_of(test.arguments) or 0 for test in tests)
+    seconds = START_SECONDS + len(tests) * TEST_SECONDS + elements * ELEMENT_SECONDS
+    seconds += timed * settings.timing.budget * TIMED_SHARE
+    if settings.compiled:
+        seconds += timed * (COMPILE_SECONDS + settings.timing.budget * TIMED_SHARE)
+    return {
+        "schema": PLAN_SCHEMA,
+        "suite": settings.suite,
+        "backend": request.backend,
+        "kernels": settings.source.names,
+        "device": about["device"],
+        "operations": dict(Counter(test.operation for test in tests)),
+        "without_kernel": about.get("without_kernel", []),
+        "tests": len(tests),
+        "timed": timed,
+        "budget": settings.timing.budget,
+        "compiled": settings.compiled,
+        "seconds": round(seconds, 1),
+    }
+
+
+def plan_text(plan: dict[str, Any]) -> str:
+    """The plan for people."""
+    against = ", and as long against torch.compile" if plan["compiled"] else ""
+    lines = [
+        f"{plural(plan['tests'], 'test')} of {plural(len(plan['operations']), 'operation')} of the suite "
+        f"{plan['suite']}, kernels of {plan['kernels'] or plan['backend']}, on {plan['device']}",
+        f"{plan['timed']} of them are timed, {plan['budget']:g} s each at most{against}",
+        f"at most {format_duration(plan['seconds'])}, where nothing else runs; less where times are steady",
+    ]
+    if missing := plan["without_kernel"]:
+        shown = ", ".join(missing[:10]) + (", ..." if len(missing) > 10 else "")
+        lines.append(f"{plural(len(missing), 'operation')} of the suite have no kernel there: {shown}")
+    names = [f"  {name}  {count}" for name, count in plan["operations"].items()]
+    return "\n".join([*lines, "", "tests by operation:", *names])
 
 
 def _judges(request: EvaluationRequest, logs: Path, env: Mapping[str, str]) -> list[WorkerClient]:
@@ -266,33 +316,126 @@ def _describe(
 class _Counts:
     """How far the tests are that were `left`, and how long the rest may take."""
 
-    def __init__(self, left: Sequence[EvaluationTest]) -> None:
-        self._left = Counter(test.timed for test in left)
-        self._done: Counter[bool] = Counter()
-        self._spent = {True: 0.0, False: 0.0}  # of tests that are timed or not
-        self._failed = 0
-
-    @property
-    def done(self) -> int:
-        """Tests that have a result."""
-        return self._done.total()
+    def __init__(self, left: int) -> None:
+        self._left, self._done, self._failed = left, 0, 0
+        self._begin = monotonic()
 
     def add(self, result: TestResult) -> None:
         """Another test has its result."""
-        self._done[result.test.timed] += 1
-        self._spent[result.test.timed] += result.spent
+        self._done += 1
         self._failed += result.status not in ("passed", *UNDECIDED)
 
     def describe(self) -> str:
         """`120 of 5,096 tests, 3 not correct, about 40 s left`."""
         failed = f", {self._failed} not correct" if self._failed else ""
-        text = f"{self.done:,} of {plural(self._left.total(), 'test')}{failed}"
-        if not self.done:
+        text = f"{self._done:,} of {plural(self._left, 'test')}{failed}"
+        if not self._done:
             return text
-        overall = sum(self._spent.values()) / self.done
-        rest = sum(
-            (count - self._done[timed])
-            * (self._spent[timed] / self._done[timed] if self._done[timed] else overall)
-            for timed, count in self._left.items()
-        )
+        rest = (monotonic() - self._begin) / self._done * (self._left - self._done)
         return f"{text}, about {format_duration(rest)} left"
+
+
+# ---------------------------------------------------------------- the judge's process
+
+
+def judge_command(logs: Path, env: Mapping[str, str], slot: int = 0) -> WorkerCommand:
+    """How a judge is started. Its threads wait asleep, unless the user has chosen how threads wait."""
+    patient = WAIT_POLICY not in os.environ
+    waiting = {WAIT_POLICY: "passive"} if patient else {}
+    return WorkerCommand(
+        JUDGE, (str(logs), slot, patient), env={**env, **waiting}, log=logs / f"judge-{slot}.log"
+    )
+
+
+def seconds_of_a_test(settings: JudgeSettings) -> float:
+    """What the judge gets for one test, before it counts as hanging."""
+    compiling = COMPILE_PATIENCE if settings.compiled else 0.0
+    return 2 * settings.timeout + PATIENCE + compiling
+
+
+def plain_settings(settings: JudgeSettings) -> Mapping[str, object]:
+    """Settings as they travel to a judge."""
+    plain = codec.to_plain_data(settings)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def check_judge(slot: int, about: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+    """Raises MachineError where a judge cannot have its device, or that is of another kind than the first one."""
+    if "usage" in about:
+        raise MachineError(*about["usage"])
+    if "usage" not in first:
+        check_device(slot, about, first)
+
+
+@dataclass(frozen=True)
+class _About:
+    """What a judge says of itself, as far as it is read here."""
+
+    device: str
+    versions: Mapping[str, str]
+    tests: tuple[EvaluationTest, ...] = ()
+    without_kernel: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    ceilings: Mapping[str, MeasuredCeilings] = field(default_factory=dict)
+
+
+def check_about(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
+    """What a judge at another place says of itself. Raises UnreadableReport for what no judge would."""
+    if not isinstance(about, dict) or "usage" not in about:
+        codec.from_plain_data(_About, about)
+        return about
+    usage = codec.from_plain_data(tuple[str | None, ...], about["usage"], "usage")
+    if len(usage) != 2:
+        raise UnreadableReport("usage is no message with its fix")
+    return {"usage": list(words_of(title, *usage))}
+
+
+def check_tests(settings: JudgeSettings, about: Mapping[str, Any]) -> tuple[EvaluationTest, ...]:
+    """The tests that the judge lists. Raises UsageError where there are none, or where it cannot make any."""
+    if "usage" in about:
+        raise UsageError(*about["usage"])
+    tests = codec.from_plain_data(tuple[EvaluationTest, ...], about.get("tests", []), "tests")
+    if tests:
+        return tests
+    if about.get("without_kernel"):
+        raise UsageError(
+            f"no operation of the suite {settings.suite} has a kernel there",
+            "--ops NAME says what is missing"
+            + ("" if settings.suite == "opinfo" else "; --suite opinfo has more operations"),
+        )
+    raise UsageError(
+        f"no test of the suite {settings.suite} is left by these options",
+        "leave out --ops, or name others",
+    )
+
+
+def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
+    """The result of a test by the outcome of its job; None where it was not done.
+
+    What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there. But
+    one that was `asked` runs beside it, and may have ended it: no test of a kernel's is left out by what it does.
+    """
+    test = codec.from_plain_data(EvaluationTest, outcome.job.data)
+    result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds, slot=outcome.slot)
+    if outcome.status is JobStatus.cancelled:
+        return None
+    if outcome.status is JobStatus.ok:
+        try:
+            answer = codec.from_plain_data(TestResult, outcome.value, "answer")
+        except UnreadableReport as error:
+            return replace(result, reason=f"the judge gave a wrong answer: {error.message}")
+        if answer.test.id != test.id:
+            return replace(result, reason="the judge answered what it was not asked")
+        return replace(answer, slot=outcome.slot)
+    if asked and outcome.status is not JobStatus.lost:
+        result = replace(result, reason=f"the judge ended while the kernel was tested: {outcome.reason}")
+    elif outcome.status is not JobStatus.lost:
+        reason = (
+            f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
+        )
+        result = replace(result, status="skipped", reason=reason)
+    return result
+
+
+test_result.__test__ = False  # type: ignore[attr-defined]  # for pytest

@@ -36,7 +36,7 @@ from dataclasses import replace
 from math import sqrt
 from typing import Any, NamedTuple
 
-from profkit.kernels.operations.operation import DTYPES, Call, Problem, Tensor
+from profkit.kernels.operations.definitions import DTYPES, Call, Problem, Tensor
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24

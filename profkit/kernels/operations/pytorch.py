@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import Any
 
-from profkit.kernels.operations.operation import Call, Operation, Problem, Tensor, Unavailable
+from profkit.kernels.operations.definitions import Call, Operation, Problem, Tensor, Unavailable
 
 COMPILED = "torch.compile"
 
@@ -39,7 +39,7 @@ def build_compiled(problem: Problem) -> Call:
     return lambda: torch.autograd.grad(value, leaves, problem.above, retain_graph=True)
 
 
-def compile_operation(operation: Operation, **how: Any) -> Any:
+def compile_operation(operation: Operation) -> Any:
     """Compiled for these sizes and no others, as it is for a model whose shapes stay what they are.
 
     Dynamo forgets the shapes before: else it would make the sizes symbolic at the second one, and a reduction whose
@@ -50,7 +50,7 @@ def compile_operation(operation: Operation, **how: Any) -> Any:
     import torch
 
     torch._dynamo.reset()
-    return torch.compile(operation.apply, dynamic=False, **how)
+    return torch.compile(operation.apply, dynamic=False)
 
 
 def split_inputs(problem: Problem) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -60,20 +60,18 @@ def split_inputs(problem: Problem) -> tuple[tuple[Tensor, ...], tuple[Tensor, ..
 
 
 def load_compilers() -> None:
-    """Load the compilers, which takes seconds, and set what decides how they name what they keep on disk.
+    """Load the compilers, which takes seconds.
 
-    The backward half is compiled with the forward one, and not at its first call: so both can be compiled by a process
-    that calls neither. What the forward half saved is not written over, since the backward half is called again and
-    again. A kernel is compiled by the process that needs it, and not by a pool that starts beside it.
+    What the forward half saved is not written over, since the backward half is called again and again. A kernel is
+    compiled by the process that needs it, and not by a pool that starts beside it.
     """
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # read when Inductor is loaded
     import torch._dynamo
     import torch._functorch.config
     import torch._inductor.compile_fx
 
-    for setting, value in (("force_non_lazy_backward_lowering", True), ("donated_buffer", False)):
-        if hasattr(torch._functorch.config, setting):  # since torch 2.8 and 2.5
-            setattr(torch._functorch.config, setting, value)
+    if hasattr(torch._functorch.config, "donated_buffer"):  # since torch 2.5
+        torch._functorch.config.donated_buffer = False
 
 
 def check_compiler(device: str) -> None:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
 from importlib import import_module
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from profkit.core.errors import UsageError
-from profkit.kernels.operations.definitions import CrossEntropy, Gelu, LayerNorm, Mse, Swish
-from profkit.kernels.operations.operation import Call, Operation, Problem
-from profkit.kernels.operations.operation import Unavailable as Unavailable
+from profkit.core.files.regular import DOCUMENT_BYTES, check_regular
+from profkit.kernels.operations.definitions import (
+    Call,
+    CrossEntropy,
+    Gelu,
+    LayerNorm,
+    Mse,
+    Operation,
+    Problem,
+    Swish,
+)
+from profkit.kernels.operations.definitions import Unavailable as Unavailable
 
 OPERATIONS: dict[str, Operation] = {
     op.name: op for op in (LayerNorm(), Gelu(), Swish(), Mse(), CrossEntropy())
@@ -26,12 +39,6 @@ _OURS = {
     "torch.compile": ("profkit.kernels.operations.pytorch", "build_compiled"),
     "Triton": ("profkit.kernels.operations.triton.calls", "build"),
     "CUDA": ("profkit.kernels.operations.cuda.calls", "build"),
-}
-_OTHER_NAMES = {
-    "eager": "PyTorch",
-    "torch": "PyTorch",
-    "compile": "torch.compile",
-    "inductor": "torch.compile",
 }
 LONGEST_NAME = 100  # characters
 _registered: dict[tuple[str, str], Builder] = {}
@@ -75,9 +82,8 @@ def _check_name(name: str) -> None:
             f"a text of 1 to {LONGEST_NAME} printable characters without a comma",
         )
     same = next((known for known in implementations() if known.lower() == name.lower()), None)
-    reserved = _OTHER_NAMES.get(name.lower()) or (same if same in _OURS or same != name else None)
-    if reserved is not None:
-        raise UsageError(f"{name!r} means {reserved}, which is there already", "give yours another name")
+    if same is not None and (same in _OURS or same != name):
+        raise UsageError(f"{name!r} means {same}, which is there already", "give yours another name")
 
 
 def canonical_operation(name: str) -> tuple[str, ...]:
@@ -115,24 +121,9 @@ def canonical_implementation(name: str) -> str:
     for known in implementations():
         if known.lower() == name.lower():
             return known
-    if name.lower() in _OTHER_NAMES:
-        return _OTHER_NAMES[name.lower()]
     raise UsageError(
         f"there is no implementation called {name!r}", f"--implementations {','.join(implementations())}"
     )
-
-
-def register_names(registrations: Iterable[tuple[str, str]]) -> None:
-    """(operation, name) of what a file of a user's registers elsewhere: here they have a name, and cannot be built.
-
-    Raises UsageError for a name that is taken.
-    """
-    for operation, name in registrations:
-        implementation(operation, name)(_built_elsewhere)
-
-
-def _built_elsewhere(problem: Problem) -> Call:
-    raise Unavailable(f"what does {problem.operation.name} is registered in another process")
 
 
 def unregister(registrations: Iterable[tuple[str, str]]) -> None:
@@ -158,3 +149,45 @@ def build_call(implementation: str, problem: Problem) -> Call:
     module, function = ours
     call: Call = getattr(import_module(module), function)(problem)
     return call
+
+
+# ---------------------------------------------------------------- files of users
+
+_added: dict[Path, set[tuple[str, str]]] = {}  # by each file, in this process
+
+
+def run_file(path: Path) -> None:
+    """Run it; what lies beside it can be imported, as where Python itself runs it. Raises what it raises."""
+    beside = str(path.resolve().parent)
+    if beside not in sys.path:
+        sys.path.append(beside)
+    check_regular(path, DOCUMENT_BYTES)
+    with redirect_stdout(sys.stderr):  # a document may be what is printed here
+        runpy.run_path(str(path))
+
+
+def register_files(files: Iterable[Path]) -> tuple[str, ...]:
+    """Run the files here; the names of what they add. Raises UsageError where one cannot be run, or adds none."""
+    for file in (files := list(files)):  # a notebook runs them again and again
+        unregister(_added.pop(file.resolve(), ()))
+    before = set(implementations())
+    for file in files:
+        known = set(registrations())
+        if not file.exists():
+            raise UsageError(f"{file} is not there", "--with FILE.py")
+        try:
+            run_file(file)
+        except UsageError:
+            raise
+        except (Exception, SystemExit) as error:
+            line = next(iter(str(error).splitlines()), "")
+            said = f"{type(error).__name__}: {line}"
+            raise UsageError(f"{file} cannot be run: {said}", f"python {file}") from error
+        finally:
+            _added[file.resolve()] = set(registrations()) - known
+        if not _added[file.resolve()]:
+            raise UsageError(
+                f"{file} registers no implementation",
+                'from profkit.sweep import implementation; @implementation("GELU", "mine")',
+            )
+    return tuple(name for name in implementations() if name not in before)

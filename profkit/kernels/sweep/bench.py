@@ -1,6 +1,7 @@
-"""Inside a worker: a point made concrete, every implementation checked against float64, then timed.
+"""What a worker of a sweep does: a point made concrete, every implementation checked against float64, then timed.
 
-Imports torch, so only the worker's process imports this.
+It lives through wrong results and refusals; what ends it (a segmentation fault, a device that answers no more) costs
+the case that was running. Imports torch, so only the worker's process imports this.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import torch
 
 from profkit.analysis.timeline.windows import OWN_PREFIX
-from profkit.core import statistics
-from profkit.core.types import CaseResult, CaseState, GridPoint, SampleSet
+from profkit.core import codec, statistics
+from profkit.core.types import CaseResult, CaseState, GridPoint, Json, SampleSet
+from profkit.execution.job import Job
 from profkit.execution.limits import limit_memory
-from profkit.execution.worker import DeviceError
+from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep
 from profkit.kernels.operations.check import (
     RepeatedCheck,
     WrongResult,
@@ -29,15 +32,39 @@ from profkit.kernels.operations.check import (
     reference_result,
     result_tensors,
 )
-from profkit.kernels.operations.operation import Call, Problem, Tensor
-from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call
-from profkit.kernels.sweep.device import TorchState, call_memory, free_memory, wait_for
+from profkit.kernels.operations.definitions import Call, Problem, Tensor
+from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call, run_file
+from profkit.kernels.sweep.device import call_memory, describe_device, free_memory, measure_ceilings, wait_for
 from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.runtime.passes.device_timing import EventTimingError
 
 MOST_SAMPLES = 100  # of a case that are stored: a thousand cases with all of them would be 10 MB and more
 DIGITS = 6  # that are kept of a time: a device's clock has four
+
+
+class MeasuringWorker:
+    """Measures implementations on `device`, after it has run the `files` of users."""
+
+    def __init__(self, device: str, *files: str) -> None:
+        for file in files:
+            run_file(Path(file))
+        self._device = device
+        self._bench: Any = None
+
+    def open(self, settings: dict[str, Any]) -> Json:
+        """What the device is, and where this is the first worker what it can do at most."""
+        timing = TimingOptions(**settings["timing"])
+        self._bench = Bench(self._device, timing, float(settings.get("share", 1.0)))
+        device = self._bench.device
+        roofs = codec.to_plain_data(measure_ceilings(device)) if settings["first"] else None
+        return {**describe_device(device), "roofs": roofs}
+
+    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
+        """Every implementation that is asked for at one point. Raises DeviceError."""
+        point = codec.from_plain_data(GridPoint, shared)
+        for name, result in self._bench.run(point, [job.key for job in jobs]):
+            yield JobStarted(name) if result is None else JobFinished(name, codec.to_plain_data(result))
 
 
 class Bench:
@@ -53,7 +80,6 @@ class Bench:
             torch.cuda.set_device(self.device)
         elif self.device.type == "mps" and not torch.backends.mps.is_available():
             raise RuntimeError("torch sees no MPS device")
-        self._settings = TorchState()
 
     def run(
         self, point: GridPoint, implementations: Sequence[str]
@@ -80,10 +106,6 @@ class Bench:
                 result = self._measure_case(problem, expected, second, name)
             if result.state == "too large":  # what the cases before left may have been in its way
                 result = self._measure_case(problem, expected, second, name)
-            if changed := self._settings.put_back():
-                result = replace(
-                    result, remarks=(*result.remarks, f"it changed {', '.join(changed)}; put back after it")
-                )
             if fingerprint(problem) != numbers:  # those after it would be measured with what it left
                 if result.state in ("measured", "wrong"):
                     result = _without_time(

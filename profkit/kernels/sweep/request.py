@@ -1,28 +1,33 @@
-"""What a sweep is asked to do: from the options of a command line, or the header of a journal, to a grid of cases."""
+"""What a sweep is asked to do: from options to a grid of cases; and what of it is stored, in its journal."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from profkit.core.errors import UsageError
+from profkit.core import codec
+from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.run_folder import create_run_folder
-from profkit.core.types import GridPoint, SweepDirection
+from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDirection, SweepDocument
+from profkit.execution import journal as journals
+from profkit.execution.journal import JournalContents, JournalFormat, plain_request
+from profkit.kernels.campaign import require_named
 from profkit.kernels.devices import choose_device, choose_device_elsewhere
-from profkit.kernels.operations.operation import DTYPES
+from profkit.kernels.operations.definitions import DTYPES
 from profkit.kernels.operations.registry import (
     OPERATIONS,
     canonical_implementation,
     canonical_operation,
     has_implementation,
     implementations,
+    register_files,
     registrations,
 )
-from profkit.kernels.sweep.files import inspect_files
 
 _T = TypeVar("_T")
 BATCHES = (16, 32, 64, 128)
@@ -33,6 +38,10 @@ LARGEST = 1 << 40  # elements: more is a slip of the finger, whatever the machin
 ON_GPU = ("PyTorch", "torch.compile", "Triton", "CUDA")
 ON_CPU = ("PyTorch",)
 LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
+FILE = "cases.jsonl"
+FORMAT = JournalFormat(
+    "profkit.sweep-journal/2", "sweep", "profkit sweep", FILE, "case", CaseResult, in_memory=False
+)
 MOST_THREADS = 4096  # with some ten thousand torch dies while it makes them
 
 
@@ -70,7 +79,6 @@ class SweepOptions:
     timeout: float = 300.0
     output: Path = Path("reports")
     name: str = "sweep"
-    serial: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,8 +142,7 @@ class SweepGrid:
 class SweepRequest:
     """A sweep that can be run. `gpus` are the devices that share it, a worker each.
 
-    `again`: cases that were settled without a time before are tried once more. `serial`: on each host one point at a
-    time is measured, and nothing is compiled meanwhile.
+    `again`: cases that were settled without a time before are tried once more.
     """
 
     grid: SweepGrid
@@ -147,7 +154,6 @@ class SweepRequest:
     timeout: float = 300.0
     name: str = "sweep"
     again: bool = False
-    serial: bool = False
 
 
 def make_grid(
@@ -206,7 +212,7 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
     """
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
-    own = inspect_files(files, options.timeout)
+    own = register_files(files)
     if elsewhere:
         device, numbers = choose_device_elsewhere(options.device, split_list(options.gpus))
     else:
@@ -224,30 +230,24 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
         dtypes=split_list(options.dtype),
         directions=split_list(options.direction),
     )
-    paths = tuple(str(file.resolve()) for file in files)
-    request = SweepRequest(
+    folder = options.output / "SWEEP"
+    if make_folder:
+        folder = create_run_folder(options.output, options.name, device, datetime.now())
+    return SweepRequest(
         grid,
-        options.output / "SWEEP",
+        folder,
         device,
         numbers,
-        paths,
+        tuple(str(file.resolve()) for file in files),
         options.timing,
         options.timeout,
         options.name,
-        serial=options.serial,
     )
-    return with_new_folder(request) if make_folder else request
 
 
 def with_options(files: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """How files of users are named on the command line."""
     return tuple(("--with", file) for file in files)
-
-
-def with_new_folder(request: SweepRequest) -> SweepRequest:
-    """The request with a folder of its own beside `request.folder`, which is made."""
-    folder = create_run_folder(request.folder.parent, request.name, request.device, datetime.now())
-    return replace(request, folder=folder)
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -272,3 +272,85 @@ def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
     with suppress(ValueError):
         return tuple(int(word) for word in split_list(text))
     raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
+
+
+# ---------------------------------------------------------------- what is stored
+
+
+def case_id(point: GridPoint, implementation: str) -> str:
+    """The name of a case in the journal."""
+    return f"{point.name}: {implementation}"
+
+
+def header_of(request: SweepRequest, started: str) -> dict[str, Any]:
+    """What the journal says of a sweep; how many cases a user's file makes of a grid, no reader knows."""
+    return {"started": started, "planned": request.grid.cases, "request": plain_request(request)}
+
+
+def read_sweep(folder: Path) -> SweepDocument:
+    """What the sweep in `folder` knows so far, whoever is measuring it. Raises UnreadableReport where there is none."""
+    contents = journals.read_journal(folder, FORMAT)
+    try:
+        return sweep_document(_stored_request(folder, contents), contents, contents.seconds)
+    except UnreadableReport as error:
+        raise UnreadableReport(f"cannot read {folder / FILE}: {error.message}", error.fix) from error
+
+
+def read_request(
+    folder: Path,
+    *,
+    again: bool = False,
+    named: Sequence[Path] = (),
+    profile: bool = False,
+) -> SweepRequest:
+    """The sweep that `folder` holds, as it was asked for; `again`: what has no time is tried once more.
+
+    Files of users run where the caller has `named` them, for what is left and what it wants to `profile`. Raises
+    UnreadableReport where it holds none, UsageError where a file is not named, or cannot be run.
+    """
+    contents = journals.read_journal(folder, FORMAT)
+    request = _stored_request(folder, contents, again=again)
+    settled = sum(result.state == "measured" or not again for result in contents.outcomes.values())
+    is_whole = settled >= _planned(request, contents)  # then it is shown wherever it was copied to
+    line = f"profkit sweep --resume {shlex.quote(str(folder))}{' --again' if again else ''}"
+    needed = profile or not is_whole
+    require_named(with_options(request.files), with_options(map(str, named)), line, needed=needed)
+    if needed:
+        register_files([Path(file) for file in request.files])
+    return request
+
+
+def _stored_request(
+    folder: Path, contents: JournalContents[CaseResult], *, again: bool = False
+) -> SweepRequest:
+    return journals.read_request(folder, FORMAT, SweepRequest, contents, again=again)
+
+
+def _planned(request: SweepRequest, contents: JournalContents[CaseResult]) -> int:
+    planned = contents.header.get("planned")
+    return planned if isinstance(planned, int) else request.grid.cases
+
+
+def sweep_document(
+    request: SweepRequest, contents: JournalContents[CaseResult], seconds: float
+) -> SweepDocument:
+    """All that a journal knows, in the order of its grid. Raises UnreadableReport for what no sweep notes."""
+    about = contents.about
+    order = {point: number for number, point in enumerate(request.grid.points())}
+    names = {name: number for number, name in enumerate(request.grid.implementations)}
+    known = sorted(
+        contents.outcomes.values(),
+        key=lambda r: (order.get(r.point, len(order)), names.get(r.implementation, len(names))),
+    )
+    planned = _planned(request, contents)
+    roofs = about.get("roofs")
+    return SweepDocument(
+        started=str(contents.header.get("started", "")),
+        device=str(about.get("device", "unknown")),
+        results=tuple(known),
+        roofs=codec.from_plain_data(MeasuredCeilings, roofs, "roofs") if roofs else MeasuredCeilings(),
+        versions=codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
+        planned=planned,
+        complete=len(known) >= planned,
+        seconds=seconds,
+    )

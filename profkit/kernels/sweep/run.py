@@ -13,19 +13,24 @@ from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
-from profkit.execution.job import JobOutcome, JobStatus
+from profkit.execution.job import JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
-from profkit.execution.pool import TICK_SECONDS, WorkerPool
+from profkit.execution.pool import WorkerPool
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
 from profkit.kernels.devices import check_device
-from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.places import PlaceSlots
 from profkit.kernels.sweep import workers
-from profkit.kernels.sweep.journal import FORMAT, case_id, compiling_seconds, header_of, sweep_document
 from profkit.kernels.sweep.outputs import load_reports, write_results
-from profkit.kernels.sweep.plan import TimeLeft, format_duration
-from profkit.kernels.sweep.request import SweepRequest, with_options
-from profkit.kernels.sweep.schedule import PointQueue, Precompile, Work
+from profkit.kernels.sweep.plan import format_duration
+from profkit.kernels.sweep.request import (
+    FORMAT,
+    SweepRequest,
+    case_id,
+    header_of,
+    sweep_document,
+    with_options,
+)
+from profkit.kernels.sweep.workers import Work, batch_of, small_last
 
 STATES: Mapping[JobStatus, CaseState] = {  # of what the worker could not say itself
     JobStatus.error: "failed",
@@ -34,6 +39,7 @@ STATES: Mapping[JobStatus, CaseState] = {  # of what the worker could not say it
     JobStatus.out_of_memory: "too large",
     JobStatus.device_error: "crashed",
 }
+ENOUGH = 8  # cases after which what they took says how long the rest may take
 
 
 def run_sweep(
@@ -41,7 +47,7 @@ def run_sweep(
 ) -> SweepDocument:
     """Settle every case of the grid and write the results; those that the folder knows already are not measured again.
 
-    Workers run here, or `elsewhere`, where nothing is compiled beforehand.
+    Workers run here, or `elsewhere`.
 
     Raises MachineError where nothing can be measured or written, and Interrupted after a Ctrl-C: what was measured is
     kept, and the same call goes on.
@@ -65,46 +71,36 @@ def _measure(
 ) -> None:
     """Do the work. Raises MachineError where some of it cannot be done."""
     cases = sum(len(names) for _, names in work)
-    estimate = TimeLeft(
-        ((point, name) for point, names in work for name in names), request.device, request.timing
-    )
 
     def settle(outcome: JobOutcome) -> None:
         place = elsewhere.workers[outcome.slot].title if elsewhere is not None else None
         if (result := case_result(outcome, place)) is not None:
             campaign.settle(case_id(result.point, result.implementation), result)
-            estimate.settle(result)
 
-    alone = elsewhere is not None or request.serial
-    precompile = Precompile((), ()) if alone else workers.compile_workers(request, work)
     pool = campaign.open_pool(
         settle,
         workers.slot_work(request),
         lambda: workers.measuring_workers(request),
         elsewhere,
         gpus=request.gpus if request.device == "cuda" else None,
-        serial=request.serial,
         timeout=request.timeout,
         settings={"timing": asdict(request.timing), "share": 1 / max(1, len(request.gpus))},
         check=check_device,
-        standby=() if alone else workers.standby_workers(request, work),
     )
-    campaign.at_end(precompile.close)
-
-    def left() -> str:
-        at_once = 1 if request.serial else max(1, pool.serving)
-        return f"about {format_duration(estimate.seconds / at_once)} left"
-
     _open_device(request, campaign, pool)
-    if precompile.beside:
-        precompile.begin()  # not before: dozens of processes that load torch would hold the workers up
-    else:
-        _compile(campaign, precompile)
+    begun = monotonic()
+
+    def describe() -> str:
+        done = campaign.settled
+        each = (monotonic() - begun) / max(1, done)
+        rest = f", about {format_duration((cases - done) * each)} left" if done >= ENOUGH else ""
+        return f"{done} of {cases} cases{rest}"
+
     known = len(campaign.journal.contents.outcomes)  # in earlier sessions
     before = f", {known} known already" if known else ""
-    detail = f"{plural(cases, 'case')} to measure, {left()}{before}"
-    campaign.begin("sweep", detail, cases, lambda: f"{campaign.settled} of {cases} cases, {left()}")
-    campaign.do(pool, PointQueue(work, COMPILED, pool.serving, precompile), elsewhere, campaign.tick)
+    batches = [batch_of(*each) for each in small_last(work, pool.serving)]
+    campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases, describe)
+    campaign.do(pool, JobQueue(batches), elsewhere, campaign.tick)
 
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
@@ -142,8 +138,6 @@ def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: Wo
     progress = campaign.progress
     progress.begin("device", "its name, and its bandwidth and arithmetic measured")
     about = campaign.open_workers(pool, meanwhile=load_reports)
-    if changed := about.get("changed"):
-        progress.note(f"files given by --with change {', '.join(changed)} for everybody: it was put back")
     for word in ("device", "versions"):
         before = campaign.about.get(word, about[word])
         if before != about[word]:
@@ -158,23 +152,6 @@ def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: Wo
     reached = f", {roofs.bandwidth / 1e9:.0f} GB/s" if roofs.bandwidth else ""
     devices = f", {pool.serving} of them" if pool.serving > 1 else ""
     progress.end(f"{about['device']}{devices}{reached}")
-
-
-def _compile(campaign: Campaign[CaseResult], precompile: Precompile) -> None:
-    """Where what measures needs the processors itself, all of them compile first."""
-    begin, shapes, progress = monotonic(), precompile.left, campaign.progress
-    if not shapes:
-        return
-    progress.begin("compile", f"{plural(shapes, 'shape')}, by {plural(precompile.workers, 'compile worker')}")
-    precompile.begin()
-    while precompile.left:
-        precompile.wait(TICK_SECONDS)
-        progress.move(f"{shapes - precompile.left} of {plural(shapes, 'shape')} compiled")
-        progress.tick(campaign.journal.session_seconds)
-    precompile.close()
-    seconds = monotonic() - begin
-    campaign.journal.note(compiling=compiling_seconds(campaign.about) + seconds)
-    progress.end(f"{plural(shapes, 'shape')} in {seconds:.0f} s")
 
 
 def _version_text(value: Any) -> str:

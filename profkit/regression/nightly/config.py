@@ -31,7 +31,7 @@ from profkit.regression.nightly.config_values import (
 )
 from profkit.regression.paired.checkout import CheckoutSpec
 from profkit.regression.profile_process import ProfileRequest
-from profkit.reporting.forges.step import Annotate
+from profkit.reporting.forges import Annotate
 
 # always: each workload beside the last good commit; suspects: only where its past makes it a candidate regression;
 # never: its past alone decides

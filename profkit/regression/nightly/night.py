@@ -14,7 +14,7 @@ from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.nightly.config import NotifySpec
 from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
-from profkit.reporting.forges.step import annotations_in_step, append_summary, summary_file
+from profkit.reporting.forges import annotations_in_step, append_summary, summary_file
 from profkit.reporting.views.night import view
 
 NIGHT_SCHEMA = "profkit.night/1"

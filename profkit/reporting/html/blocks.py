@@ -19,7 +19,7 @@ from profkit.reporting.chart_blocks import (
 from profkit.reporting.charts.bars import draw_bars, draw_stacked
 from profkit.reporting.charts.draw import SERIES, draw
 from profkit.reporting.charts.marks import Chart
-from profkit.reporting.forges.ci import Annotations, Cases
+from profkit.reporting.forges import Annotations, Cases
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
 from profkit.reporting.html.graphs import flame_data, flame_html, table_data, table_html
 from profkit.reporting.view import (
@@ -101,8 +101,6 @@ class PageBlocks:
         if span.source is not None:
             kind = span.source.quality.partition(":")[0]
             return element("a", *inside, class_=f"n {kind}", href=f"#s{self.number(span.source)}")
-        if span.address is not None:
-            return element("a", *inside, href=span.address, rel="noreferrer")
         if span.link is not None:
             href = span.link if span.link.startswith("#") else link(span.link)
             return element("a", *inside, href=href)

@@ -28,8 +28,7 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.night.reasons import no_pairs
-from profkit.reporting.views.night.text import duration
+from profkit.reporting.views.night_words import duration, no_pairs
 
 _COUNTERS, _FEW = 24, 8  # more counters than that are not read; so many of them show what kind they are
 

@@ -10,7 +10,7 @@ from profkit.analysis.comparability import all_fields, fingerprint_of
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Machine, PassResult, RunDocument, Tier, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
-from profkit.reporting.forges.ci import Case, Cases, CaseState
+from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,

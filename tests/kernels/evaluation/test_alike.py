@@ -15,10 +15,10 @@ pytest.importorskip("torch")
 
 from profkit.kernels.evaluation.candidate.arguments import Encoder
 from profkit.kernels.evaluation.candidate.process import LEAST
-from profkit.kernels.evaluation.judging import trial_timer as alike
-from profkit.kernels.evaluation.judging.batches import Unlaunched
+from profkit.kernels.evaluation.judging import trial as alike
 from profkit.kernels.evaluation.judging.judge import Judge
-from profkit.kernels.evaluation.judging.trial_timer import start_alike
+from profkit.kernels.evaluation.judging.pairs import Unlaunched
+from profkit.kernels.evaluation.judging.trial import start_alike
 from tests.kernels.evaluation.judging import judge_of, judge_operation
 
 TIME_LAUNCHES = alike._time_launches

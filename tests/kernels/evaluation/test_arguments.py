@@ -13,16 +13,16 @@ pytest.importorskip("torch")
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode, storage_views
-from profkit.kernels.evaluation.candidate.memory import HostJudgeMemory, HostKernelMemory
+from profkit.kernels.evaluation.candidate.memory import JudgeMemory, KernelMemory
 
 
 def through_arena(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments as the other process makes them."""
     encoder = Encoder()
     recipe = encoder.encode(args, kwargs)
-    memory = HostJudgeMemory(1 << 20)
+    memory = JudgeMemory(1 << 20)
     (fd,) = memory.inherited
-    other = HostKernelMemory({"fd": os.dup(fd), "size": memory.size})
+    other = KernelMemory({"fd": os.dup(fd), "size": memory.size})
     for view, content in zip(storage_views(recipe, memory.bytes_at, 4096), encoder.contents, strict=True):
         view.copy_(content)
     return decode(json.loads(json.dumps(recipe.body)), storage_views(recipe, other.bytes_at, 4096))

@@ -28,7 +28,7 @@ from profkit.kernels.evaluation.candidate.cuda_memory import (
     IpcHandle,
     free_blocks,
 )
-from profkit.kernels.evaluation.candidate.memory import HostJudgeMemory
+from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.runtime.region.cuda import DriverError
 
 SIZE = 1 << 16
@@ -260,10 +260,10 @@ def test_a_kernel_whose_results_cannot_be_read_is_not_timed(
         introduce(process, addresses)
         asked.update(segment(address) for address in addresses if opens)
 
-    def unknown(_: HostJudgeMemory, addresses: Sequence[int]) -> list[int]:
+    def unknown(_: JudgeMemory, addresses: Sequence[int]) -> list[int]:
         return [address for address in addresses if segment(address) not in asked]
 
-    monkeypatch.setattr(HostJudgeMemory, "unknown", unknown)
+    monkeypatch.setattr(JudgeMemory, "unknown", unknown)
     monkeypatch.setattr(KernelProcess, "introduce", introduced)
     with judge_of("cheats.py", tmp_path) as judge:
         result = judge_operation(judge, "abs.default")

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import profkit  # noqa: E402
 from profkit.core.errors import UsageError  # noqa: E402
-from profkit.kernels.evaluation.sources.source import LoadError  # noqa: E402
+from profkit.kernels.evaluation.sources.text import LoadError  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

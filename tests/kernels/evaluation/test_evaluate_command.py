@@ -22,7 +22,6 @@ from profkit.kernels.evaluation.request import (
 )
 from profkit.kernels.evaluation.run import _describe
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.kernels.evaluation.suites.suite import check_names
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 from tests.evaluation_documents import a_test
 from tests.journals import store_evaluation
@@ -165,11 +164,3 @@ def test_a_pipe_in_place_of_the_journal_is_not_waited_for(tmp_path: Path) -> Non
     done = evaluate("--resume", str(tmp_path), cwd=tmp_path)
     assert done.code == 2
     assert "tests.jsonl cannot be read: it is no regular file" in done.err
-
-
-def test_a_pattern_that_no_operation_has_shows_what_there_is() -> None:
-    from profkit.core.errors import UsageError
-
-    with pytest.raises(UsageError) as raised:
-        check_names(["zzz*"], ["relu.default"], "mine")
-    assert raised.value.fix == "it has 1: relu.default"

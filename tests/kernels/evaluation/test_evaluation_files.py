@@ -17,11 +17,15 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.run_folder import read_run
 from profkit.core.types import Speedup
 from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
-from profkit.kernels.evaluation.field_files import operator_summaries, result_rows
-from profkit.kernels.evaluation.outputs import evaluation_as_run, write_results
+from profkit.kernels.evaluation.outputs import (
+    evaluation_as_run,
+    operator_summaries,
+    result_rows,
+    write_results,
+)
 from profkit.profiling.scrub import scrub
 from profkit.reporting.html import page
-from profkit.reporting.views.evaluation import view
+from profkit.reporting.views.kernels.evaluation import view
 from tests.conftest import ROOT
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
 from tests.reporting.shown import text_of

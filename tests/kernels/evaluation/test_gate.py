@@ -17,7 +17,7 @@ from profkit.kernels.evaluation.candidate.arguments import Arena, KernelError, R
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.cuda_memory import WAITING, IdleProbe
 from profkit.kernels.evaluation.candidate.memory import DONE, OPEN, PAGE, JudgeGate
-from profkit.kernels.evaluation.judging.batches import ReferenceFailed, fit_gate
+from profkit.kernels.evaluation.judging.pairs import ReferenceFailed, fit_gate
 
 
 def number_at(page: Arena, offset: int) -> int:

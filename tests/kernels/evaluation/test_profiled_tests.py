@@ -28,12 +28,10 @@ from profkit.evaluation import one_test
 from profkit.execution.places.files import Sending, workload_tree
 from profkit.execution.places.parse import parse_places
 from profkit.execution.places.place import ExecutionPlace
-from profkit.kernels.evaluation.journal import read_document
 from profkit.kernels.evaluation.outputs import write_results
-from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
+from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, read_document
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.kernels.evaluation.suites.registry import find_suite
-from profkit.kernels.evaluation.suites.suite import Selection
+from profkit.kernels.evaluation.suites.suite import Selection, find_suite
 from profkit.profiling import drill_down
 from profkit.profiling.profile import ProfileOptions
 from tests.evaluation_documents import a_test, failed, passed

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 
 from profkit.core.types import Speedup, SpeedWord
 from profkit.kernels.evaluation.judging.pairs import PairedTimes
-from profkit.kernels.evaluation.judging.trial_timer import LUCK, TrialTimer, may_be_luck
+from profkit.kernels.evaluation.judging.trial import LUCK, TrialTimer, may_be_luck
 
 
 def times(median: float, word: SpeedWord, *, disturbed: bool = False) -> PairedTimes:

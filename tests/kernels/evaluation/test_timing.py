@@ -17,10 +17,15 @@ pytest.importorskip("torch")
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
-from profkit.kernels.evaluation.judging.batches import PairedBatches
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judging.judge import Judge
-from profkit.kernels.evaluation.judging.pairs import Pair, find_speedup, speed_word, undisturbed
+from profkit.kernels.evaluation.judging.pairs import (
+    Pair,
+    PairedBatches,
+    find_speedup,
+    speed_word,
+    undisturbed,
+)
 from profkit.kernels.evaluation.request import WAIT_POLICY, PairOptions
 from profkit.kernels.evaluation.run import judge_command
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,69 +20,27 @@ from profkit.analysis.evaluation.witnesses import (
     impossible_rate,
 )
 from profkit.core.types import Speedup
-from profkit.execution.child import WorkerEnded
-from profkit.execution.job import JobStatus
 from profkit.kernels.evaluation.candidate.arguments import KernelError
 from profkit.kernels.evaluation.judging.correctness import Incorrect
 from profkit.kernels.evaluation.judging.pairs import PairedTimes
 from profkit.kernels.evaluation.judging.reference import count_written
-from profkit.kernels.evaluation.judging.trial_timer import CompiledRival
+from profkit.kernels.evaluation.judging.trial import time_against_compiled
 from profkit.kernels.evaluation.sources.source import CompiledSource
 
 TIMES = PairedTimes(Speedup(1.5, 1.4, 1.6, "FASTER", 9), 1e-3, 1e-3, 3, False, 1e-3, 1.0, 1.0)
 
 
-class Process:
-    """Stands in for the process of compiled kernels."""
-
-    def __init__(self) -> None:
-        self.loaded: list[str] = []
-        self.killed = 0
-
-    def load(self, operation: str) -> None:
-        self.loaded.append(operation)
-
-    def kill(self) -> None:
-        self.killed += 1
-
-
-class Trial:
-    """A test of which the first call takes 12 s, or ends badly."""
-
-    test = SimpleNamespace(operation="relu.default")
-
-    def __init__(self, fault: Exception | None = None) -> None:
-        self._fault = fault
-
-    def first_call(self, process: object) -> float:
-        if self._fault is not None:
-            raise self._fault
-        return 12.0
-
-
-def compare(rival: CompiledRival, fault: Exception | None = None) -> tuple[Speedup | None, str]:
-    """What becomes of one test."""
-    return rival.compare(Trial(fault), lambda _: TIMES)
-
-
-def test_a_compile_that_fails_costs_its_column_alone_and_a_missing_compiler_is_named_once() -> None:
-    process: Any = Process()
-    rival = CompiledRival(process)
-    assert compare(rival) == (TIMES.speedup, "torch.compile took 12.0 s for its first call")
-    failed = KernelError("Unsupported", "no such thing", "")
-    assert compare(rival, failed) == (None, "not timed against torch.compile: Unsupported: no such thing")
-    hung = WorkerEnded(JobStatus.timeout, "it took longer than 300 s, and was ended")
-    assert "longer than 300 s" in compare(rival, hung)[1]
-    assert "whose own result is wrong: 3 off" in compare(rival, Incorrect("values", "3 off"))[1]
-    assert compare(rival)[0] is not None
-    missing = KernelError(
-        "InductorError", "InvalidCxxCompiler: No working C++ compiler found in cxx=('g++',)", ""
+@pytest.mark.parametrize(
+    "fault", [None, KernelError("Unsupported", "no such thing", ""), Incorrect("values", "3 off")]
+)
+def test_a_compile_that_fails_costs_its_column_alone(fault: Exception | None) -> None:
+    trial = SimpleNamespace(
+        test=SimpleNamespace(operation="relu.default"), first_call=Mock(side_effect=fault)
     )
-    said = compare(rival, missing)
-    assert said == (None, "not timed against torch.compile: it finds no C++ compiler; apt-get install g++")
-    tried = len(process.loaded)
-    assert compare(rival) == said
-    assert len(process.loaded) == tried
+    process: Any = Mock()
+    speedup, said = time_against_compiled(process, trial, lambda _: TIMES)  # type: ignore[arg-type]
+    assert (speedup is None, process.kill.called) == (fault is not None, fault is not None)
+    assert said == (f"not timed against torch.compile: {fault}" if fault else "")
 
 
 def test_the_compiled_function_stays_the_same_until_another_operation_is_asked_for(

@@ -13,8 +13,7 @@ import torch
 from torch.nn import functional
 
 from profkit.kernels.operations.check import reference_result
-from profkit.kernels.operations.definitions import EPS
-from profkit.kernels.operations.operation import Problem
+from profkit.kernels.operations.definitions import EPS, Problem
 
 Results = tuple[Any, ...]
 Mutant = Callable[[Problem], Results]

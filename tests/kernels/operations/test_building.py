@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from profkit.kernels.operations.cuda.compiler import (
     load_compiler,
 )
 from profkit.kernels.operations.cuda.launch import CudaModule, program_of
-from profkit.kernels.operations.operation import Unavailable
+from profkit.kernels.operations.definitions import Unavailable
 
 
 class FakeCompiler(Compiler):
@@ -54,12 +53,6 @@ def test_a_chip_that_the_compiler_does_not_know_gets_ptx_for_the_next_older(
     assert FakeCompiler(75, 80, 86, 90).target(capability) == target
 
 
-def test_a_chip_that_is_too_old_is_told_what_would_serve_it() -> None:
-    with pytest.raises(Unavailable, match=r"capability 7\.0; its oldest is 7\.5") as old:
-        FakeCompiler(75, 80).target((7, 0))
-    assert "cu12" in str(old.value.fix)
-
-
 # ------------------------------------------------------------ what is kept
 
 
@@ -69,39 +62,6 @@ def test_a_program_is_compiled_once(kept: Path) -> None:
     assert program_of(tool, "flat.cu", ["-DPACK=4"]) == (first, name)
     assert tool.compiled == 1
     assert [path.name for path in kept.iterdir()] == [name]
-
-
-def test_another_source_option_or_compiler_is_another_program(kept: Path) -> None:
-    tool = FakeCompiler(90)
-    names = {program_of(tool, "flat.cu", ["-DPACK=4"])[1], program_of(tool, "flat.cu", ["-DPACK=8"])[1]}
-    names.add(program_of(tool, "rows.cu", ["-DPACK=4"])[1])
-    tool.version = (13, 0)
-    names.add(program_of(tool, "flat.cu", ["-DPACK=4"])[1])
-    assert len(names) == 4
-
-
-@pytest.mark.parametrize(
-    "spoil", [lambda kept: kept[:-1], lambda kept: b"", lambda kept: kept[:40] + b"x" + kept[41:]]
-)
-def test_a_kept_program_that_is_not_whole_is_compiled_anew(
-    spoil: Callable[[bytes], bytes], kept: Path
-) -> None:
-    tool = FakeCompiler(90)
-    program, name = program_of(tool, "flat.cu", [])
-    (kept / name).write_bytes(spoil((kept / name).read_bytes()))
-    assert program_of(tool, "flat.cu", []) == (program, name)
-    assert tool.compiled == 2
-
-
-def test_a_cache_that_cannot_be_written_costs_only_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    tool = FakeCompiler(90)
-    assert program_of(tool, "flat.cu", [])[0]
-    assert program_of(tool, "flat.cu", [])[0]
-    assert tool.compiled == 2
 
 
 # ------------------------------------------------------------ what is said

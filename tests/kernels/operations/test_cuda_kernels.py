@@ -15,7 +15,7 @@ from profkit.kernels.operations.check import check_result, reference_result  # n
 from profkit.kernels.operations.cuda import calls, launch  # noqa: E402
 from profkit.kernels.operations.cuda.compiler import load_compiler  # noqa: E402
 from profkit.kernels.operations.cuda.launch import program_of  # noqa: E402
-from profkit.kernels.operations.operation import Problem, Unavailable  # noqa: E402
+from profkit.kernels.operations.definitions import Problem, Unavailable  # noqa: E402
 from profkit.kernels.operations.registry import OPERATIONS  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
 from tests.kernels.operations.cuda_on_cpu import CAPABILITY, PROCESSORS, CpuModule  # noqa: E402

@@ -22,7 +22,7 @@ _START = """
 import torch
 from profkit.core.types import GridPoint
 from profkit.kernels.operations.check import check_result as compare, reference_result as reference
-from profkit.kernels.operations.operation import Problem
+from profkit.kernels.operations.definitions import Problem
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call as build
 from profkit.kernels.operations.triton import calls, wide
 from profkit.kernels.sweep.bench import make_problem

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from profkit.core.types import GridPoint  # noqa: E402
 from profkit.kernels.operations.check import CHUNK, WrongResult, check_result, reference_result  # noqa: E402
-from profkit.kernels.operations.operation import DTYPES, Problem  # noqa: E402
+from profkit.kernels.operations.definitions import DTYPES, Problem  # noqa: E402
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
 

@@ -97,7 +97,7 @@ class InProcess(WorkerClient):
         return self._worker is not None
 
     def open(self, settings: Mapping[str, object], timeout: float) -> Any:
-        from profkit.kernels.sweep.worker import MeasuringWorker
+        from profkit.kernels.sweep.bench import MeasuringWorker
 
         self._worker = MeasuringWorker("cpu")
         return self._worker.open(dict(settings))

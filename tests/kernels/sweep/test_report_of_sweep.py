@@ -9,12 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from profkit.cli.app import app
-from profkit.core.errors import UnreadableReport
-from profkit.kernels.operations.registry import register_names, unregister
-from profkit.kernels.sweep import journal
-from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.operations.registry import implementation, unregister
 from profkit.kernels.sweep.outputs import write_results
-from profkit.kernels.sweep.request import SweepGrid
+from profkit.kernels.sweep.request import SweepGrid, read_sweep
 from profkit.profiling.export import ExportOptions, export
 from tests import sweep_documents as sweeps
 from tests.journals import store_sweep_document
@@ -51,17 +48,10 @@ def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
     assert "interrupted, 1 left" in made
 
 
-def test_a_journal_that_is_none_is_an_error_with_its_line(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / journal.FILE).write_text("{}\n")
-    done = CliRunner().invoke(app, ["report", str(tmp_path)])
-    assert isinstance(done.exception, UnreadableReport)
-    assert "is no journal of a sweep" in str(done.exception)
-
-
 def test_who_only_looks_knows_how_many_cases_a_file_of_the_user_adds(tmp_path: Path) -> None:
     """What it registers is not known where it is not run: the journal says it."""
     grid = SweepGrid(("GELU",), ("PyTorch", "of somebody else"), (16, 32), (256, 512), (8, 64, 512))
-    register_names([("GELU", "of somebody else")])
+    implementation("GELU", "of somebody else")(lambda problem: lambda: None)
     store_sweep_document(tmp_path / "run", sweeps.sweep("GELU", factors={"PyTorch": 1.0}), grid)
     unregister([("GELU", "of somebody else")])
     found = read_sweep(tmp_path / "run")

@@ -19,16 +19,16 @@ from small_sweep import MISBEHAVING, request_for, settled
 from small_sweep import in_process as in_process
 
 from profkit.core import codec
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, UnreadableReport
 from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, GridPoint
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.kernels.operations import registry
-from profkit.kernels.sweep import journal as journals
+from profkit.kernels.operations.registry import register_files
+from profkit.kernels.sweep import request as journals
 from profkit.kernels.sweep import workers
-from profkit.kernels.sweep.files import register_files
-from profkit.kernels.sweep.journal import read_request
+from profkit.kernels.sweep.request import read_request
 from profkit.kernels.sweep.run import case_result, run_sweep
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -165,15 +165,6 @@ def test_a_journal_that_says_what_no_sweep_does_is_refused(
     path.write_text("".join(json.dumps(each) + "\n" for each in lines))
     with pytest.raises(UnreadableReport, match=f"line {line + 1}:"):
         read_request(tmp_path)
-
-
-def test_a_users_file_that_cannot_be_run_is_told_before_anything_is_measured(tmp_path: Path) -> None:
-    path = tmp_path / "broken.py"
-    path.write_text("import nothing_of_that_name\n")
-    with pytest.raises(UsageError, match="cannot be run: ModuleNotFoundError"):
-        register_files([path])
-    with pytest.raises(UsageError, match="is not there"):
-        register_files([tmp_path / "absent.py"])
 
 
 def test_a_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path: Path) -> None:

@@ -72,17 +72,6 @@ def test_python_that_a_folder_names_runs_only_where_the_user_names_it_too(
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("words", [(), ("--with", "mine.py")])
-def test_for_a_plan_of_a_sweep_that_is_there_no_python_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
-    (tmp_path / "mine.py").write_text(REGISTERS)
-    request = request_for(tmp_path / "out", "PyTorch", "mine", files=(tmp_path / "mine.py",))
-    settled(request, 1)
-    done = sweep("--resume", str(request.folder), "--plan", *words, cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "4 cases at 2 points" in done.out  # as the grid says: which of them it has, its file knows
-    assert not (tmp_path / "ran").exists()
-
-
 def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) -> None:
     assert (
         sweep("--resume", str(folder), "--results", str(tmp_path / "mine.json"), "-q", cwd=tmp_path).code == 0
@@ -98,6 +87,7 @@ def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) 
     [
         (["--dtype", "float16"], "--dtype cannot be changed by --resume"),
         (["--with", "x.py"], "--with x.py cannot be changed: its folder"),
+        (["--plan"], "--plan cannot be changed by --resume"),
         (["--profile", "all"], "--profile all chooses no cases"),
     ],
 )
@@ -135,15 +125,6 @@ def test_a_slip_is_told_before_anything_is_made(tmp_path: Path, words: list[str]
     assert done.code == 2
     assert said in done.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_where_there_is_no_gpu_the_fix_is_an_option_that_the_verb_has(tmp_path: Path) -> None:
-    done = profkit("sweep", "--device", "cuda", "--plan", cwd=tmp_path, env={"CUDA_VISIBLE_DEVICES": ""})
-    if done.code == 0:
-        pytest.skip("a GPU is here")
-    assert done.code == 3
-    assert "fix: " in done.err
-    assert "--backend" not in done.err
 
 
 @pytest.mark.parametrize(

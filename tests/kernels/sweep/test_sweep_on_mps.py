@@ -14,14 +14,11 @@ pytest.importorskip("torch")
 import torch
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.types import GridPoint, SweepDirection, SweepDocument
-from profkit.kernels.operations import check
-from profkit.kernels.operations.operation import Problem
-from profkit.kernels.operations.registry import build_call
+from profkit.core.types import GridPoint, SweepDocument
+from profkit.kernels.operations.definitions import Problem
 from profkit.kernels.sweep import bench, workers
 from profkit.kernels.sweep.outputs import sweep_as_run
 from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
-from profkit.kernels.sweep.workers import compile_workers, standby_workers
 from profkit.runtime.passes import mps_timing
 
 CPU = torch.device("cpu")
@@ -40,9 +37,6 @@ def test_a_sweep_on_mps_is_one_of_pytorch_and_its_worker_is_asked_for_that_devic
     request = make_request(SweepOptions(device="mps", operations="GELU"), make_folder=False)
     assert (request.device, request.grid.implementations) == ("mps", ("PyTorch",))
     assert [command.arguments for command in workers._commands(request)] == [("mps",)]
-    work = [(point, ("torch.compile",)) for point in request.grid.points()]
-    assert standby_workers(request, work) == []
-    assert compile_workers(request, work).workers == 0
 
 
 @pytest.mark.parametrize(("system", "machine"), [("Linux", "x86_64"), ("Darwin", "x86_64")])
@@ -55,34 +49,6 @@ def test_where_there_is_no_mps_device_a_sweep_on_it_is_refused(
     assert (refused.value.exit_code, refused.value.fix) == (3, "--device cpu")
     with pytest.raises(UsageError, match="--gpus are devices of cuda"):
         make_request(SweepOptions(device="mps", gpus="0"), make_folder=False)
-
-
-@pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("operation", ["LayerNorm", "CrossEntropy"])
-def test_nothing_on_the_device_is_made_float64(
-    monkeypatch: pytest.MonkeyPatch, operation: str, direction: SweepDirection
-) -> None:
-    problem = bench.make_problem(GridPoint(operation, 2, 8, 16, direction=direction), CPU)
-    on_device = [*problem.inputs, *([problem.above] if problem.above is not None else [])]
-    places = {tensor.untyped_storage().data_ptr() for tensor in on_device}
-    double = torch.Tensor.double
-
-    def guarded(tensor: Any) -> Any:
-        assert tensor.untyped_storage().data_ptr() not in places
-        return double(tensor)
-
-    def compute() -> tuple[Any, ...]:
-        results = check.result_tensors(build_call("PyTorch", problem)())
-        places.update(one.untyped_storage().data_ptr() for one in results)
-        return results
-
-    monkeypatch.setattr(check, "on_host", lambda tensor: tensor.clone())
-    monkeypatch.setattr(torch.Tensor, "double", guarded)
-    expected = check.reference_result(problem)
-    second = check.RepeatedCheck(problem, expected)
-    results = compute()
-    assert check.check_result(problem, results, expected) <= 1
-    second.ask(problem, compute, lambda: None)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -26,10 +25,9 @@ from profkit.execution import limits
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device
 from profkit.kernels.operations import registry
+from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import workers
-from profkit.kernels.sweep.files import register_files
-from profkit.kernels.sweep.journal import read_sweep
-from profkit.kernels.sweep.request import TimingOptions
+from profkit.kernels.sweep.request import TimingOptions, read_sweep
 from profkit.kernels.sweep.run import run_sweep
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -175,12 +173,6 @@ def test_a_case_on_a_gpu_is_a_region_for_whoever_traces_it(monkeypatch: pytest.M
         assert named == ["profkit:Triton: GELU forward float32 16x512x64"]
 
 
-def test_what_traces_a_worker_is_told_by_its_environment() -> None:
-    assert not workers.is_traced({"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0", "LD_PRELOAD": ""})
-    for name in ("LD_PRELOAD", "NVTX_INJECTION64_PATH", "NSYS_X", "PROFKIT_DIRECTIVE"):
-        assert workers.is_traced({name: "1"})
-
-
 def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,16 +206,6 @@ def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itse
     assert {result.device for result in document.results} <= {0, 2}
     assert len(notes.told) == 1
     assert notes.told[0].startswith("worker 1 is gone, the others go on: ")
-
-
-def test_a_sweep_without_a_worker_that_starts_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clients = [WorkerClient(WorkerCommand("", python="/bin/false")) for _ in range(2)]
-    monkeypatch.setattr(workers, "measuring_workers", lambda _: clients)
-    request = request_for(tmp_path / "out", "PyTorch")
-    with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
-        run_sweep(request, Silent())
 
 
 def test_devices_of_two_kinds_do_not_share_a_sweep() -> None:
@@ -265,19 +247,3 @@ def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_
     document = run_sweep(request, Silent())
     assert document.complete
     assert document.results[: len(kept)] == kept
-
-
-def test_bytecode_of_torch_is_kept_where_nobody_has_it_and_none_may_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    origin = tmp_path / "torch" / "__init__.py"
-    origin.parent.mkdir()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(workers, "find_spec", lambda _: SimpleNamespace(origin=str(origin)))
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert workers.bytecode_environment() == {}  # Python keeps it by itself
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    own = str(tmp_path / "cache" / "profkit" / "bytecode")
-    assert workers.bytecode_environment() == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": own}
-    (origin.parent / "__pycache__").mkdir()
-    assert workers.bytecode_environment() == {}

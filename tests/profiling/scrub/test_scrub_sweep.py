@@ -14,10 +14,9 @@ from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.cli.app import app
 from profkit.core.run_folder import write_run
 from profkit.core.types import CaseResult, Workload
-from profkit.kernels.sweep import journal
-from profkit.kernels.sweep.journal import read_sweep
+from profkit.kernels.sweep import request
 from profkit.kernels.sweep.outputs import write_results
-from profkit.kernels.sweep.request import SweepGrid
+from profkit.kernels.sweep.request import SweepGrid, read_sweep
 from profkit.profiling.export import ExportOptions, export
 from profkit.profiling.scrub import scrub
 from tests import sweep_documents as sweeps
@@ -43,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
     files = (f"{HOME}/my kernels/mine.py",)
     store_sweep_document(made, replace(whole, results=tuple(results)), grid, files)
-    with (made / journal.FILE).open("a") as file:
+    with (made / request.FILE).open("a") as file:
         file.write('{"case": "GELU cut off')
     write_results(made, read_sweep(made), grid, 0.01, "sweep")
     (made / "worker.log").write_text(f"loaded {HOME}/weights.pt")
@@ -59,7 +58,7 @@ def test_nothing_private_is_left_in_any_file(folder: Path) -> None:
     done = scrub(folder)
     files = sorted(path for path in done.output.rglob("*") if path.is_file())
     names = {path.relative_to(done.output).as_posix() for path in files}
-    assert {journal.FILE, RESULTS, "run.json", "report.md", "report.html", f"{PROFILE}/run.json"} <= names
+    assert {request.FILE, RESULTS, "run.json", "report.md", "report.html", f"{PROFILE}/run.json"} <= names
     assert f"{PROFILE}/artifacts/trace.collapsed.txt" in names
     assert {left.name for left in done.left_out} == {"worker.log"}
     for path in files:

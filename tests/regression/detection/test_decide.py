@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.types import AcceptedChange, MetricOutcome, Series
 from profkit.regression.detection import decide, is_candidate, rule_for
-from profkit.reporting.views.night.reasons import reason_of
+from profkit.reporting.views.night_words import reason_of
 from tests.regression.detection.nights import date, every_night, noisy, series_of
 
 RULE = rule_for("time.median")

@@ -11,7 +11,7 @@ import pytest
 from profkit.core.codec import to_plain_data
 from profkit.core.types import AcceptedChange
 from profkit.regression.detection import decide, rule_for
-from profkit.reporting.views.night.reasons import reason_of
+from profkit.reporting.views.night_words import reason_of
 from tests.regression.detection.nights import every_night, series_of
 
 POOLS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.kernels.evaluation.field_files import _csv
+from profkit.kernels.evaluation.outputs import _csv
 from profkit.regression.history.export import COLUMNS, _write_csv
 
 FORMULAS = ('=HYPERLINK("http://a/"&A1)', "+1", "-1+1", "@SUM(A1)", "\t=1", " =1")

@@ -16,8 +16,7 @@ from profkit.regression.history import open_history
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.paired.one_run import OneRun, RunOptions
 from profkit.regression.paired.version import PRESENT, Version
-from profkit.reporting.views.night.reasons import reason_of, workload_reason
-from profkit.reporting.views.night.text import workload_notes
+from profkit.reporting.views.night_words import reason_of, workload_notes, workload_reason
 from tests.git_repository import commit as commit
 from tests.git_repository import git as git
 from tests.git_repository import repository as repository

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from profkit.reporting.forges.files import FILES
+from profkit.reporting.report_files import COMPARISON
 from tests.conftest import ROOT
 from tests.git_repository import ENVIRONMENT
 from tests.regression.paired.suite_repository import repository
@@ -112,7 +112,7 @@ def test_the_comparison_of_github_runs_on_the_merge_and_fills_the_folder_that_is
     done = run(line, checkout, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
     assert done.returncode == 1, done.stderr
     kept = step("compare", "Keep the report")["with"]["path"]
-    assert sorted(path.name for path in (checkout / kept).iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in (checkout / kept).iterdir()) == sorted(COMPARISON)
     assert summary.read_text().startswith("## ✗ WORSE: slow: time.median +")
     assert re.search(r"^::error title=slow%3A worse::time\.median", done.stderr, re.MULTILINE)
 

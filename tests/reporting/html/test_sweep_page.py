@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.types import SweepDocument
 from profkit.reporting.html import page as html
-from profkit.reporting.views.sweep import view
+from profkit.reporting.views.kernels.sweep import view
 from tests import sweep_documents as sweeps
 from tests.browser import Visit, visit
 from tests.reporting.html.markup import problems
@@ -48,10 +48,9 @@ def test_names_that_are_markup_are_shown_and_run_nothing(open_sweep: Open) -> No
     assert page.locator("main script").count() == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_scrolls_sideways(open_sweep: Open, scheme: str) -> None:
+def test_nothing_scrolls_sideways(open_sweep: Open) -> None:
     document = sweeps.without(sweeps.sweep("GELU", "MSE"), "crashed", "CUDA", "killed by SIGSEGV", among=(3,))
-    page = open_sweep(document, color_scheme=scheme).page
+    page = open_sweep(document).page
     over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     for width in (400, 1280):
         page.set_viewport_size({"width": width, "height": 900})
@@ -81,10 +80,7 @@ def test_the_dots_below_the_roof_tell_their_case_to_the_pointer_and_to_the_keybo
     area.focus()
     page.keyboard.press("End")
     told = page.locator(".chart-tip:not([hidden])").inner_text()
-    assert (
-        told
-        == "CUDA, GELU forward float32 16x256x8: time 531 ns, speed-up 2.50 x, gpu efficiency 49.4 %, traffic 494 GB/s"
-    )
+    assert told == "CUDA, GELU forward float32 16x256x8: time 531 ns, speed-up 2.50 x, gpu efficiency 49.4 %"
     page.keyboard.press("Escape")
     assert page.locator(".chart-tip:not([hidden])").count() == 0
     ring = page.locator("#roofline .ring").first.bounding_box()
@@ -106,12 +102,6 @@ def test_the_cases_are_sorted_by_a_click_and_filtered_by_words(open_sweep: Open)
     page.locator(LIVE).first.click()
     detail = page.locator("#kernel-detail").inner_text()
     assert "Triton, MSE forward float32 32x512x64" in detail
-
-
-def test_sizes_stand_as_they_were_asked_for(open_sweep: Open) -> None:
-    page = open_sweep(sweeps.sweep(sequences=(2048,), dimensions=(4096, 16384))).page
-    page.locator(LIVE).first.wait_for()
-    assert "16384" in page.locator(f"{LIVE} td").all_inner_texts()
 
 
 def test_without_a_script_all_is_there_but_the_sorting(open_sweep: Open) -> None:

@@ -35,10 +35,10 @@ from profkit.kernels.evaluation.candidate.arguments import (
     is_segment,
     storage_views,
 )
+from profkit.kernels.evaluation.candidate.confinement import Standstill, cpu_seconds
 from profkit.kernels.evaluation.candidate.cuda_memory import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.kernels.evaluation.candidate.process import LEAST
-from profkit.kernels.evaluation.candidate.standstill import Standstill, cpu_seconds
 from profkit.kernels.evaluation.request import WAIT_POLICY
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.runtime.passes.processor import ProcessorWatch

@@ -214,6 +214,9 @@ class CudaJudgeMemory(JudgeMemory):
         """
         self._probe.wait()
 
+    def clear(self) -> None:
+        """It lies where it lies."""
+
     def close(self) -> None:
         """It is needed no more. Tensors on it must be gone."""
         self.lose()
@@ -279,6 +282,9 @@ class CudaKernelMemory(KernelMemory):
             if filled:
                 fill_free_blocks(self._driver)
             yield
+
+    def keep_freed(self) -> None:
+        """As torch's allocator does."""
 
     def release(self) -> None:
         """Give back what torch's allocator keeps."""

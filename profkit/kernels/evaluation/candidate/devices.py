@@ -15,7 +15,7 @@ from profkit.core.progress import Silent
 from profkit.core.types import MeasuredCeilings
 from profkit.execution.worker import DeviceError
 from profkit.hardware.gpu_locks import lock_gpus
-from profkit.kernels.evaluation.candidate.memory import HostJudgeMemory, JudgeMemory
+from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.kernels.sweep.device import free_memory, measure_ceilings
 
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
@@ -55,7 +55,7 @@ class JudgedDevice:
         Raises MachineError.
         """
         free = free_memory(self.device) or 8 << 30
-        return HostJudgeMemory(int(free * ARENA_SHARE) // 4096 * 4096)
+        return JudgeMemory(int(free * ARENA_SHARE) // 4096 * 4096)
 
     def impossible_rate(self, bytes_written: float, seconds: float) -> str:
         """Why it cannot have written so many bytes in these seconds; empty where it could."""

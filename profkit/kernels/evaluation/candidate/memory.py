@@ -1,7 +1,6 @@
-"""What judge and kernel process share: one interface for every kind of device, and the CPU's own.
+"""What judge and kernel process share: on the CPU, and what every kind of device has.
 
 The judge makes its side (`JudgeMemory`) and describes it to the process, which makes its own (`KernelMemory`) of that.
-Where a method has a body in these two, that is how it is on the CPU, whose memory the judge reads by itself.
 
 A gate before the calls of a batch: the device waits at it until the judge, whose clock then runs, opens it.
 
@@ -45,35 +44,54 @@ AT_LEAST = 0  # CU_STREAM_WAIT_VALUE_GEQ
 
 
 class JudgeMemory:
-    """Memory that the judge shares with one kernel process, and its look at what that process has beside it."""
+    """Memory that the judge shares with one kernel process: of the CPU, where all of a process can be read.
 
-    size: int  # bytes that are shared
-    inherited: tuple[int, ...]  # descriptors that the process is started with
+    Of its `size` bytes only what was written takes memory. What a device needs beside, it does in methods of its own.
+    """
+
     gate: JudgeGate | None = None  # what calls on a device may wait at until they are to run
+
+    def __init__(self, size: int) -> None:
+        self._arena = Arena(size)
+        self.size = size
+        self.inherited: tuple[int, ...] = (self._arena.fd,)  # descriptors that the process is started with
+        self._own_base = self.bytes_at(0, 1).data_ptr()
+        self._pid = self._base = 0
 
     def describe(self) -> Json:
         """What the process needs to have it, too."""
-        raise NotImplementedError
+        return {"fd": self._arena.fd, "size": self.size}
 
     def meet(self, pid: int, base: int) -> None:
         """A process has started, in which the shared memory lies at `base`."""
-        raise NotImplementedError
+        self._pid, self._base = pid, base
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
         """A part of it as a tensor with a storage of its own: nothing reaches beyond."""
-        raise NotImplementedError
+        return _bytes_at(self._arena, offset, size)
 
     def address_of(self, storage: Tensor) -> tuple[int, int]:
         """Where these bytes lie in the process's address space: begin and end."""
-        raise NotImplementedError
+        begin = self._base + storage.data_ptr() - self._own_base if storage.numel() else 0
+        return begin, begin + storage.numel()
 
     def read(self, address: int, count: int) -> Tensor | None:
-        """Bytes of the process, which stands still; None where there is nothing at its address."""
-        raise NotImplementedError
+        """Bytes of the process, which stands still; None where there is nothing at its address.
+
+        By process_vm_readv(2). Raises MachineError where the system does not let us.
+        """
+        data = torch.empty(count, dtype=torch.uint8)
+        if count and _read_process(self._pid, address, data.data_ptr(), count) != count:
+            return None
+        return data
+
+    def clear(self) -> None:
+        """Nothing of it is needed: what is written next lies elsewhere."""
+        self._arena.clear()
 
     def close(self) -> None:
         """It is needed no more. Tensors on it must be gone."""
-        raise NotImplementedError
+        self._arena.close()
 
     @property
     def is_idle(self) -> bool:
@@ -110,25 +128,29 @@ class JudgeMemory:
     def recover(self) -> None:
         """Another one is to be started: wait until the killed one is gone. Raises MachineError."""
 
-    def clear(self) -> None:
-        """Nothing of it is needed: what is written next lies elsewhere."""
-
 
 class KernelMemory:
-    """The same memory in the kernel process, and how memory is given there to whoever asks for it."""
+    """The same memory in the kernel process, and how memory is given there to whoever asks for it.
 
-    base: int  # its address
+    On the CPU a function that has returned is done, and its threads are stopped with it.
+    """
+
+    def __init__(self, description: Any) -> None:
+        self._arena = Arena.inherited(description["fd"], description["size"])
+        self.base = self.bytes_at(0, 1).data_ptr()  # its address
 
     def bytes_at(self, offset: int, size: int) -> Tensor:
         """A part of it as a tensor with a storage of its own."""
-        raise NotImplementedError
+        return _bytes_at(self._arena, offset, size)
 
     def fill_new(self, *, filled: bool) -> AbstractContextManager[None]:
         """New memory holds garbage at first, where `filled`, so that what nobody writes shows."""
-        raise NotImplementedError
+        return fill_new_memory(filled=filled)
 
     def keep_freed(self) -> None:
         """What is freed stays here: no later call is charged with getting it again."""
+        _set_malloc(_MMAP_MAX, 0)
+        _set_malloc(_TRIM_THRESHOLD, _KEPT)
 
     def release(self) -> None:
         """Give back what is freed: others need it."""
@@ -152,72 +174,6 @@ class KernelMemory:
     def export(self, addresses: Sequence[int]) -> list[tuple[int, int, str]]:  # noqa: ARG002
         """Address, bytes and handle of the allocations that have these addresses."""
         return []
-
-
-# ---------------------------------------------------------------- the CPU
-
-
-class HostJudgeMemory(JudgeMemory):
-    """`size` bytes, of which only what was written takes memory; all of a process can be read."""
-
-    def __init__(self, size: int) -> None:
-        self._arena = Arena(size)
-        self.size, self.inherited = size, (self._arena.fd,)
-        self._own_base = self.bytes_at(0, 1).data_ptr()
-        self._pid = self._base = 0
-
-    def describe(self) -> Json:
-        """Its descriptor and size."""
-        return {"fd": self._arena.fd, "size": self.size}
-
-    def meet(self, pid: int, base: int) -> None:
-        """Whose memory is read."""
-        self._pid, self._base = pid, base
-
-    def bytes_at(self, offset: int, size: int) -> Tensor:
-        """Of the arena."""
-        return _bytes_at(self._arena, offset, size)
-
-    def address_of(self, storage: Tensor) -> tuple[int, int]:
-        """By the arena's address there."""
-        begin = self._base + storage.data_ptr() - self._own_base if storage.numel() else 0
-        return begin, begin + storage.numel()
-
-    def read(self, address: int, count: int) -> Tensor | None:
-        """By process_vm_readv(2). Raises MachineError where the system does not let us."""
-        data = torch.empty(count, dtype=torch.uint8)
-        if count and _read_process(self._pid, address, data.data_ptr(), count) != count:
-            return None
-        return data
-
-    def clear(self) -> None:
-        """Give the memory back."""
-        self._arena.clear()
-
-    def close(self) -> None:
-        """And the descriptor."""
-        self._arena.close()
-
-
-class HostKernelMemory(KernelMemory):
-    """The arena in the kernel process; a function that has returned is done, and its threads are stopped with it."""
-
-    def __init__(self, description: Any) -> None:
-        self._arena = Arena.inherited(description["fd"], description["size"])
-        self.base = self.bytes_at(0, 1).data_ptr()
-
-    def bytes_at(self, offset: int, size: int) -> Tensor:
-        """Of the arena."""
-        return _bytes_at(self._arena, offset, size)
-
-    def fill_new(self, *, filled: bool) -> AbstractContextManager[None]:
-        """What malloc gives."""
-        return fill_new_memory(filled=filled)
-
-    def keep_freed(self) -> None:
-        """In malloc: no call is charged with new pages."""
-        _set_malloc(_MMAP_MAX, 0)
-        _set_malloc(_TRIM_THRESHOLD, _KEPT)
 
 
 def _bytes_at(arena: Arena, offset: int, size: int) -> Tensor:

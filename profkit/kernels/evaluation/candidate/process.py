@@ -71,8 +71,8 @@ class _Handler:
     def __init__(self, answers: int, source: dict[str, Any], memory: Any, threads: int) -> None:
         import torch
 
-        from profkit.kernels.evaluation.candidate.memory import HostKernelMemory, KernelMemory
-        from profkit.kernels.evaluation.sources.registry import open_source
+        from profkit.kernels.evaluation.candidate.memory import KernelMemory
+        from profkit.kernels.evaluation.sources.files import open_source
         from profkit.kernels.evaluation.sources.source import SourceRequest
 
         if threads:
@@ -90,7 +90,7 @@ class _Handler:
 
             self.memory: KernelMemory = CudaKernelMemory(memory)
         else:
-            self.memory = HostKernelMemory(memory)
+            self.memory = KernelMemory(memory)
         self._kernel: Any = None
         self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self._outputs: list[Any] = []

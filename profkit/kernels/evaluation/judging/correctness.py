@@ -14,7 +14,6 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.judging.reference import (
     CallReference,
     Expected,
-    are_equal,
     argument_of,
     leaves_unwritten,
 )
@@ -90,34 +89,6 @@ def check_call(
     return errors
 
 
-def is_right_by_far(
-    operation: Any,
-    process: KernelProcess,
-    value: Any,
-    native: CallReference,
-    similar: CallReference,
-    slot: Sequence[Tensor],
-    arguments: tuple[Sequence[Any], Mapping[str, Any]],
-) -> bool:
-    """Whether a call is as near to PyTorch's own result, `native`, as a similar call may be to the truth.
-
-    `similar` is the reference of a call whose numbers are nearly as large in every place. This costs a hundredth of a
-    reference in float64. Where it is False nothing is decided.
-    """
-    if leaves_unwritten(operation):
-        return False
-    tensors = flat_tensors(arguments)
-    try:
-        outputs = _read_outputs(operation, process, value, native, slot)
-        _check_storages(slot, native, tensors)
-    except Incorrect:
-        return False
-    results = [*outputs, *(tensors[place] for place, _ in native.arguments)]
-    now = [*native.outputs, *(each for _, each in native.arguments)]
-    known = [*similar.outputs, *(each for _, each in similar.arguments)]
-    return all(map(_is_as_near, results, now, known))
-
-
 def _read_outputs(
     operation: Any, process: KernelProcess, value: Any, reference: CallReference, slot: Sequence[Tensor]
 ) -> list[Tensor]:
@@ -159,24 +130,6 @@ def _check_mappings(
             storage.bitwise_not_()
 
 
-def _is_as_near(output: Tensor, now: Expected, known: Expected) -> bool:
-    native, allowed = now.native, known.allowed
-    if output.dtype != native.dtype or output.shape != native.shape:
-        return False
-    if are_equal(output, native):
-        return True
-    same = (output == native) | (output.isnan() & native.isnan())
-    if known.undefined is not None and known.undefined.shape == native.shape:
-        same |= known.undefined
-    if allowed is None or allowed.shape != native.shape:
-        return bool(same.all())
-    wide = WIDER.get(native.dtype, native.dtype)
-    is_near = same | ((output.to(wide) - native.to(wide)).abs() <= allowed)
-    return bool(is_near.all()) or (
-        known.condition is not None and _is_as_near(output, now, known.with_condition())
-    )
-
-
 def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> Errors:
     """The errors of a tensor. Raises Incorrect where one is larger than allowed."""
     if expected.condition is None:
@@ -203,8 +156,6 @@ def _compare(output: Tensor, expected: Expected, ties: Tensor | None) -> Errors:
         return Errors()
     wide = WIDER.get(output.dtype, output.dtype)
     value, truth = output.to(wide), expected.truth
-    if output.numel() and are_equal(output, native) and bool(truth.isfinite().all()):
-        return _errors_of_native(value, truth)
     finite = value.isfinite() & truth.isfinite()
     same = (output == native) | (output.isnan() & native.isnan())
     rounded = truth.to(native.dtype)  # beyond the largest number: infinity
@@ -214,10 +165,10 @@ def _compare(output: Tensor, expected: Expected, ties: Tensor | None) -> Errors:
         raise Incorrect("not-finite", _where(expected.name, strange, output, native, int(strange.sum())))
     difference = torch.where(finite, (value - truth).abs(), 0.0)
     wrong = (difference > expected.allowed) & ~(output == native)
-    share = torch.where((output == native) | (difference == 0), 0.0, difference / expected.allowed)
-    size = truth.abs().nan_to_num(0.0, 0.0, 0.0)
     if not difference.numel():
         return Errors()
+    share = torch.where((output == native) | (difference == 0), 0.0, difference / expected.allowed)
+    size = truth.abs().nan_to_num(0.0, 0.0, 0.0)
     relative = difference / (size + EPS)
     errors = Errors(float(difference.max()), float(relative.max()), float(share.max()))
     if bool(wrong.any()):
@@ -225,13 +176,6 @@ def _compare(output: Tensor, expected: Expected, ties: Tensor | None) -> Errors:
         raise Incorrect("values", where, errors)
     _check_lean(value, expected, finite)
     return errors
-
-
-def _errors_of_native(value: Tensor, truth: Tensor) -> Errors:
-    """Of a result that is PyTorch's own, number by number: it uses nothing of what is allowed."""
-    difference = (value - truth).abs()
-    relative = difference / (truth.abs() + EPS)
-    return Errors(float(difference.max()), float(relative.max()), 0.0)
 
 
 def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:

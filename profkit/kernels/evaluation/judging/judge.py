@@ -40,24 +40,24 @@ from profkit.kernels.evaluation.candidate.arguments import KernelError, NotPorta
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice, find_device
-from profkit.kernels.evaluation.judging.batches import ReferenceFailed
 from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
-from profkit.kernels.evaluation.judging.pairs import PairedTimes, Unverified
+from profkit.kernels.evaluation.judging.pairs import PairedTimes, ReferenceFailed, Unverified
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
-from profkit.kernels.evaluation.judging.trial import Cheat, Trial, use_threads
-from profkit.kernels.evaluation.judging.trial_timer import (
+from profkit.kernels.evaluation.judging.trial import (
     COMPILE_SECONDS,
     SOURCE,
-    CompiledRival,
+    Cheat,
+    Trial,
     TrialTimer,
     start_alike,
+    time_against_compiled,
+    use_threads,
 )
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
+from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import describe_operation
-from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
-from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
-from profkit.kernels.evaluation.suites.registry import find_suite
-from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite, names_it
+from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest, describe_untested
+from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite, find_suite, names_it
 from profkit.kernels.sweep.device import describe_device
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -98,12 +98,9 @@ class Judge:
         self._tracer: KernelProcess | None = None  # the candidate's kernels once more, on a device
         self._device: JudgedDevice = JudgedDevice()
         self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
-        self._rival: CompiledRival | None = None
+        self._rival: KernelProcess | None = None  # with the kernels of torch.compile
         self._function: FunctionOperation | None = None
         self._threads = 1
-
-    def load(self) -> None:
-        """There is nothing to load ahead."""
 
     def open(self, settings: dict[str, Any]) -> Json:
         """Start both processes. The first worker lists the tests, and measures what the device can do at most.
@@ -131,8 +128,7 @@ class Judge:
         self._reference = self._process(SourceRequest("aten"), "reference")
         if chosen.compiled:
             patience = max(chosen.timeout, COMPILE_SECONDS)
-            process = self._process(SOURCE, "compiled", self._kept, patience)
-            self._rival = CompiledRival(process)
+            self._rival = self._process(SOURCE, "compiled", self._kept, patience)
         self._make_tracer(chosen.source)
         described = describe_device(self._device.device)
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
@@ -141,11 +137,9 @@ class Judge:
             tests, without = self._list_tests(selection)
             about["tests"] = codec.to_plain_data(tests)
             about["without_kernel"] = list(without)
-            source, by_name = self._open_source(), bool(chosen.operations)
-            about["notes"] = [
-                *source.remarks(),
-                *describe_untested(source, chosen.source, by_name, tests, chosen.suite),
-            ]
+            source = self._open_source()
+            untested = describe_untested(source, chosen.source, tests) if not chosen.operations else ()
+            about["notes"] = [*source.remarks(), *untested]
             if chosen.describe:
                 about["described"] = [
                     codec.to_plain_data(describe_operation(name))
@@ -347,7 +341,7 @@ class Judge:
             remarks = (*remarks, BEATEN)
         compiled = None
         if self._rival is not None:
-            compiled, remark = self._rival.compare(trial, timer.time)
+            compiled, remark = time_against_compiled(self._rival, trial, timer.time)
             remarks = (*remarks, *filter(None, (remark,)))
         own_share, launching = self._trace(trial, times)
         host = describe_host_time(times.seconds, times.launch_seconds)

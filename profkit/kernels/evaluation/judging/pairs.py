@@ -10,27 +10,308 @@ same values. What such a batch takes without a kernel is measured, too, and take
 first in one, and its arguments are written first in one. From round to round the arguments lie in other memory, so that
 no process has the luck of a good place for long: a round is one answer, and how far rounds lie apart is how far they
 may be off.
+
+Without a gate a process calls its kernel on arguments that were written before, and the clock runs from before it is
+woken until it says where its outputs lie. With one (`candidate/cuda_memory.py`) the calls are launched before their
+arguments are written. What a batch takes without a kernel is measured the same way.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 from time import perf_counter
+from typing import NamedTuple
+
+import torch
 
 from profkit.analysis.evaluation.speedups import doubted, speed_word
 from profkit.core.inference import signed_rank_interval
 from profkit.core.statistics import median
 from profkit.core.types import Speedup
+from profkit.execution.child import WorkerEnded
 from profkit.hardware.conditions import OtherProcesses
-from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
-from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.judging.batches import Pair, PairedBatches, threads_busy
+from profkit.hardware.machine import usable_cores
+from profkit.kernels.evaluation.candidate.arguments import KernelError, Recipe, Tensor
+from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
+from profkit.kernels.evaluation.candidate.devices import BatchLimits
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
+from profkit.runtime.passes.processor import MOST_WAITING
+
+EMPTY_BATCHES = 7
+SHORTEST_GATED = 6e-4  # seconds of a batch: beside it what a process may pretend is within the floor
+# the least that is lost to another program; waking a processor takes 0.1 ms, and is its own
+SLICE_SECONDS = 1e-3
+
+
+class Pair(NamedTuple):
+    """Seconds of one call of each, in which round, and whether a process waited for a processor meanwhile."""
+
+    round: int
+    reference: float
+    candidate: float
+    waited: bool
+
+
+class Unlaunched(Exception):
+    """A batch could not wait at the gate: it has run, and nothing is known of its time."""
+
+
+class ReferenceFailed(Exception):
+    """PyTorch's own kernel failed, or its process ended: nothing is said of the candidate."""
+
+
+@contextmanager
+def blaming(reference: KernelProcess) -> Iterator[None]:
+    """What goes wrong is the reference's own fault. Raises ReferenceFailed."""
+    try:
+        yield
+    except (KernelError, WorkerEnded) as error:
+        reference.kill()
+        raise ReferenceFailed(str(error)) from error
+
+
+def calls_in_batch(estimate: float, call_bytes: int, limits: BatchLimits) -> int:
+    """How many calls are timed at a time. `estimate`: seconds of one; `call_bytes`: that it needs."""
+    by_time = int(limits.seconds / max(estimate, 1e-7)) + 1
+    return max(1, min(limits.calls, by_time, limits.bytes // max(1, call_bytes)))
+
+
+def fit_gate(
+    candidate: KernelProcess,
+    reference: KernelProcess,
+    recipe: Recipe,
+    contents: Sequence[Tensor],
+    outputs: int,
+    count: int,
+) -> int:
+    """How many calls of both, on these `contents`, can wait at the gate: at most `count`, 0 where not even one can.
+
+    A device takes some 1,000 launches ahead, and a kernel that waits for the device never comes to an end behind it. A
+    batch that is over at once tells nothing: 0, too.
+    Raises KernelError and WorkerEnded of the candidate, and ReferenceFailed.
+    """
+
+    def run(process: KernelProcess, calls: int) -> float | None:
+        """Seconds of so many calls; None where they cannot wait."""
+        for slot in process.place(recipe, calls):
+            copy_storages(contents, slot)
+        return None if process.launch_slots(calls * outputs) is None else process.run_launched()
+
+    of_a_call = 0.0  # of the reference
+    for process in (reference, candidate):
+        with blaming(reference) if process is reference else nullcontext():
+            while (seconds := run(process, count)) is None:
+                if count == 1 or run(process, 1) is None:
+                    return 0
+                count = max(1, count // 4)
+        of_a_call = of_a_call or seconds / count
+    return count if of_a_call * count >= SHORTEST_GATED else 0
+
+
+class PairedBatches:
+    """Both processes with their arguments, which are laid out anew for each round of pairs."""
+
+    def __init__(
+        self,
+        candidate: KernelProcess,
+        reference: KernelProcess,
+        fresh: FreshValues,
+        recipe: Recipe,
+        outputs: int,
+        count: int,
+        cleanup: ExitStack,
+        *,
+        together: bool,
+        gated: bool,
+    ) -> None:
+        self._gated = gated
+        self.launching: dict[KernelProcess, list[float]] = {reference: [], candidate: []}
+        self._candidate, self._reference, self._both = candidate, reference, (reference, candidate)
+        self._fresh, self._recipe, self._outputs, self._count = fresh, recipe, outputs, count
+        self._secret = random.SystemRandom()
+        self._slots: dict[KernelProcess, list[list[Tensor]]] = {}
+        self._empty = inf  # seconds of an empty batch
+        self._chosen = 0  # the call of the last pair that may be verified
+        self._kept: list[Tensor] = []  # its arguments, as they were before it
+        self._addresses: Sequence[int] = ()
+        self._launched: dict[KernelProcess, Sequence[int]] = {}  # addresses of what waits at the gate
+        self._staged: Tensor | None = None  # the arguments of all calls, until they are due
+        self._staged_slots: Sequence[Sequence[Tensor]] = ()
+        self._order: Sequence[int] = ()  # of calls in memory, the same for both
+        self._together = together
+        self.whole: dict[KernelProcess, list[tuple[float, float]]] = {process: [] for process in self._both}
+        self._watches = {process: cleanup.enter_context(process.watch()) for process in self._both}
+        self._processors = usable_cores()
+        cleanup.callback(_use_processors, self._processors)
+
+    def renew(self, *, pinned: bool) -> None:
+        """Lay the arguments out in other memory.
+
+        Where pages lie decides what a cache holds of them: by up to a tenth of a time, for as long as they lie there.
+        `pinned`: both get one and the same processor, and the judge the others.
+        """
+        if pinned and len(self._processors) > 1:
+            processor = self._secret.choice(self._processors)
+            _use_processors([each for each in self._processors if each != processor])
+            for process in self._both:
+                process.use_processors([processor])
+        self._order = self._secret.sample(range(self._count), self._count)
+        with blaming(self._reference):
+            self._lay_out(self._reference)
+            self._stage()
+            # The same is taken off both: how far two such measurements lie apart would be in the ratio.
+            self._empty = min(self._empty, self._empty_batch_seconds(self._reference))
+        self._lay_out(self._candidate)
+        self._kept = [torch.empty_like(storage) for storage in self._slots[self._reference][0]]
+
+    def _stage(self) -> None:
+        """Where arguments wait until they are due, laid out as both processes have them."""
+        region, slots = self._reference.region, self._slots[self._reference]
+        assert region is not None
+        if not self._gated:
+            return
+        if self._staged is None:
+            self._staged = torch.empty_like(region)
+            self._fresh.write_rows(self._staged, self._recipe)
+        begin = region.data_ptr()
+        self._staged_slots = [
+            [self._staged[at : at + part.numel()] for part in slot for at in (part.data_ptr() - begin,)]
+            for slot in slots
+        ]
+
+    def _lay_out(self, process: KernelProcess) -> None:
+        process.renew()
+        self._slots[process] = process.place(self._recipe, self._count, self._order)
+        process.prepare_timing()
+        if self._staged is not None and process.region is not None:
+            process.region.copy_(self._staged)  # what lies there is an argument, whatever runs too early
+
+    def run_pairs(self, number: int) -> list[Pair]:
+        """Two pairs of round `number`: both run first once, and the arguments of both are written first once.
+
+        Where a process waited in one of them, neither is a fair pair.
+        """
+        written, run = (self._secret.sample(self._both, 2) for _ in range(2))
+        pairs = [self._run_pair(number, written, run), self._run_pair(number, written[::-1], run[::-1])]
+        waited = any(pair.waited for pair in pairs)
+        return [pair._replace(waited=waited) for pair in pairs]
+
+    def _run_pair(self, number: int, written: Sequence[KernelProcess], run: Sequence[KernelProcess]) -> Pair:
+        """Write new values, and time both on them; what is written later is warmer."""
+        self._chosen = self._secret.randrange(self._count)
+        if self._gated:
+            self._launch(run)
+            staged = self._staged
+            assert staged is not None
+            self._fresh.write_rows(staged, self._recipe)
+            copy_storages(self._staged_slots[self._chosen], self._kept)
+        elif self._together:
+            first, second = (each.region for each in written)
+            assert first is not None
+            assert second is not None
+            self._fresh.write_rows(first, self._recipe)
+            second.copy_(first)
+            copy_storages(self._slots[written[0]][self._chosen], self._kept)
+        else:
+            self._write_one_by_one(written)
+        self._reference.check_scheduling()
+        times: dict[KernelProcess, float] = {}
+        waited = False
+        for process in run:
+            self._watches[process].begin()
+            busy = process.cpu_seconds()
+            with self._blaming(process):
+                if self._gated:
+                    seconds, addresses = self._run_launched(process), self._launched[process]
+                else:
+                    seconds, addresses = process.run_slots(self._count * self._outputs)
+            self.whole[process].append((seconds, process.cpu_seconds() - busy))
+            waited |= self._watches[process].longest_wait(process.pid) > max(
+                SLICE_SECONDS, MOST_WAITING * seconds
+            )
+            times[process] = max(seconds - self._empty, seconds / 50) / self._count
+            if process is self._candidate:
+                self._addresses = addresses
+        return Pair(number, times[self._reference], times[self._candidate], waited)
+
+    def _launch(self, run: Sequence[KernelProcess]) -> None:
+        """Let both launch their calls behind the gate. Raises Unlaunched."""
+        for process in run:
+            with self._blaming(process):
+                launched = process.launch_slots(self._count * self._outputs)
+            if launched is None:
+                raise Unlaunched
+            self.launching[process].append(launched[0] / self._count)
+            self._launched[process] = launched[1]
+        # Before the arguments are written it may run once more: so that its outputs can be read, new as they are.
+        self._candidate.introduce(self._launched[self._candidate])
+
+    def _run_launched(self, process: KernelProcess) -> float:
+        """Seconds of a batch, and of bringing it its arguments: that is the same for both, and for an empty batch."""
+        region, staged = process.region, self._staged
+        assert region is not None
+        assert staged is not None
+        return process.run_launched(lambda: region.copy_(staged))
+
+    def _blaming(self, process: KernelProcess) -> AbstractContextManager[None]:
+        return blaming(self._reference) if process is self._reference else nullcontext()
+
+    def _empty_batch_seconds(self, process: KernelProcess) -> float:
+        """What a batch takes whose kernel gives back its first argument."""
+        operation = process.operation
+        process.load("")
+        times = []
+        for _ in range(EMPTY_BATCHES):
+            if not self._gated:
+                times.append(process.run_slots(self._count)[0])
+            elif process.launch_slots(self._count) is not None:
+                times.append(self._run_launched(process))
+        process.load(operation)
+        if not times:
+            raise Unlaunched
+        return min(times)  # a disturbed one would be taken off every time
+
+    def _write_one_by_one(self, both: Sequence[KernelProcess]) -> None:
+        for place, (values, copies) in enumerate(zip(*(self._slots[each] for each in both), strict=True)):
+            self._fresh.write(values)
+            copy_storages(values, copies)
+            if place == self._chosen:
+                copy_storages(values, self._kept)
+
+    def can_verify(self) -> bool:
+        """Whether the results of the last pair lie in memory of the candidate that can be read."""
+        return not self._candidate.memory.unknown(self._own_addresses())
+
+    def introduce(self) -> None:
+        """Let it be read from now on. What the last pair gave is no proof any more: the candidate has run meanwhile."""
+        self._candidate.introduce(self._addresses)
+
+    def _own_addresses(self) -> Sequence[int]:
+        return self._addresses[self._chosen * self._outputs : (self._chosen + 1) * self._outputs]
+
+    def chosen_call(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Sequence[int]]:
+        """A call of the last pair, for `Verify`: both were timed, whose caches verifying takes."""
+        return self._kept, self._slots[self._candidate][self._chosen], self._own_addresses()
+
+
+def _use_processors(processors: Sequence[int]) -> None:
+    """Where this process itself may run."""
+    with suppress(OSError, AttributeError):
+        os.sched_setaffinity(0, processors)
+
+
+def threads_busy(batches: Sequence[tuple[float, float]]) -> float:
+    """Processor seconds over wall seconds, of the median batch: the first one starts threads."""
+    return median([busy / seconds for seconds, busy in batches])
+
+
+# ---------------------------------------------------------------- rounds of pairs
 
 FEWEST_ROUNDS = 6  # of fewer no interval is known
 CONFIDENCE = 0.95

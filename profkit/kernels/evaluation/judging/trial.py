@@ -1,33 +1,60 @@
-"""Unpoolings write each value to a place that an index names. Of two values for one place PyTorch keeps either.
+"""One test made concrete: its arguments, what they must give, whether a kernel gives that, and how it is timed.
 
-One test made concrete: its arguments, what they must give, and whether a kernel gives that.
+What a process has drawn when it started (where its code and its stack lie) changes the time of a short call by up to
+14 %, for as long as the process lives: no number of pairs shows it. So a small difference counts only where new
+processes show it, too. On a GPU each launch of one process may take 0.2 µs longer than the same launch of another, 8 %
+of the shortest kernels. A small kernel of PyTorch's own, timed in both as a candidate is timed, shows it before
+anybody's kernel has run; launches that only set memory draw a time of their own. The process that is further from what
+most have drawn is replaced until both are alike: nothing is taken off a time, and no kernel can have a part in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from math import prod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import torch
 
-from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.candidate.arguments import Encoder, KernelCall, Recipe, Tensor, decode
+from profkit.analysis.evaluation.speedups import doubted
+from profkit.core.statistics import median
+from profkit.core.types import EvaluationTest, Speedup
+from profkit.execution.child import WorkerEnded
+from profkit.kernels.evaluation.candidate.arguments import (
+    Encoder,
+    KernelCall,
+    KernelError,
+    Recipe,
+    Tensor,
+    decode,
+)
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
-from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect, check_call, is_right_by_far
+from profkit.kernels.evaluation.candidate.process import LEAST
+from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect, check_call
 from profkit.kernels.evaluation.judging.fresh_values import (
     FreshValues,
     choose_values,
     device_of,
     shares_of_checks,
 )
+from profkit.kernels.evaluation.judging.pairs import (
+    PairedBatches,
+    PairedTimes,
+    ReferenceFailed,
+    Unlaunched,
+    blaming,
+    calls_in_batch,
+    fit_gate,
+    time_pairs,
+)
 from profkit.kernels.evaluation.judging.reference import (
     CallReference,
     FunctionOperation,
     argument_of,
+    borrow_limits,
     count_bytes,
     count_written,
     find_operation,
@@ -35,45 +62,22 @@ from profkit.kernels.evaluation.judging.reference import (
     make_reference,
     run_natively,
 )
+from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import Skip
 from profkit.kernels.operations.in_float64 import flat_tensors
 
-DIMENSIONS = {"max_unpool2d": 2, "max_unpool3d": 3}
+UNPOOLINGS = {"max_unpool2d": 2, "max_unpool3d": 3}  # of each its dimensions
 
 
-def separate_places(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
-    """Give each value of a plane a place of its own, where an unpooling has two for one; whether that is so now.
-
-    The tensor of places is changed. A place that comes first stays; the others become free ones, from the lowest on.
-    """
-    dimensions = DIMENSIONS.get(str(operation).split(".")[1])
-    if dimensions is None:
+def has_one_result(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
+    """Whether an unpooling writes no two values of a plane to one place, of which PyTorch keeps either."""
+    dimensions = UNPOOLINGS.get(str(operation).split(".")[1])
+    places: Any = argument_of(operation, arguments, "indices") if dimensions else None
+    if dimensions is None or places.dim() < dimensions or not places.numel():
         return True
-    places = argument_of(operation, arguments, "indices")
-    if places.dim() < dimensions or not places.numel():
-        return True
-    size = prod(argument_of(operation, arguments, "output_size"))
-    planes = places.flatten(-dimensions).contiguous()
-    rows = planes.view(-1, planes.shape[-1])
-    if rows.shape[-1] > size:
-        return False
-    for row in rows:
-        _separate(row, size)
-    places.copy_(planes.view(places.shape))
-    return True
-
-
-def _separate(row: Tensor, size: int) -> None:
-    known = row.tolist()
-    seen = set(known)
-    if len(seen) == len(known):
-        return
-    free = (place for place in range(size) if place not in seen)
-    taken: set[int] = set()
-    for number, place in enumerate(known):
-        if place in taken:
-            row[number] = next(free)
-        taken.add(place)
+    rows = places.flatten(-dimensions).sort(dim=-1).values
+    return not bool((rows.diff(dim=-1) == 0).any())
 
 
 LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
@@ -112,7 +116,7 @@ class Trial:
         if is_random(self.operation):
             raise Skip("its values are drawn at random")
         arguments = suite.make_arguments(test, seed)
-        if not separate_places(self.operation, (arguments.args, arguments.kwargs)):
+        if not has_one_result(self.operation, (arguments.args, arguments.kwargs)):
             raise Skip("it writes two values to one place, and either may stay")
         self.encoder = Encoder(device.device)
         self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
@@ -262,10 +266,12 @@ class Trial:
         return check_call(self.operation, process, call.value, reference, call.slot, arguments)
 
     def _is_right_by_far(self, process: KernelProcess, call: KernelCall, native: CallReference) -> bool:
-        arguments = decode(self.recipe.body, call.slot)
-        return is_right_by_far(
-            self.operation, process, call.value, native, self.reference, call.slot, arguments
-        )
+        """Whether it is as near to PyTorch's own result as the first call may be to the truth."""
+        try:
+            self._check(process, call, borrow_limits(native, self.reference))
+        except Incorrect:
+            return False
+        return True
 
     def _refer(self, contents: Sequence[Tensor]) -> CallReference:
         return make_reference(self.operation, lambda: self._make(contents), self.seed)
@@ -282,3 +288,174 @@ def _with_addresses(description: Any, addresses: Iterator[int]) -> Any:
     if isinstance(description, dict) and "tensor" in description:
         return {"tensor": [next(addresses, 0), *description["tensor"][1:]]}
     return description
+
+
+# ---------------------------------------------------------------- time
+
+ALIKE = 0.03e-6  # seconds a launch: 0.5 % of a kernel of 6 µs
+LAUNCHES = 400  # at a time: a device takes some 1,000 ahead
+ELEMENTS = 1 << 16  # of the array, 256 kB: a kernel of 3 µs
+ROUNDS, PAIRS = 6, 5  # 60 pairs in a second: their median is known to 0.02 µs
+MOST_SECONDS = 60.0  # after which a machine that is not steady gets what it has
+
+
+def start_alike(candidate: KernelProcess, reference: KernelProcess) -> None:
+    """Start both where either does not run; where they can wait at a gate, until they are alike.
+
+    Who fails here fails again where somebody is asked to say whose fault it is.
+    """
+    if candidate.memory.gate is None or (candidate.running and reference.running):
+        return
+    begin = perf_counter()
+    candidate.kill()  # what ran in it may change what a launch takes
+    drawn: dict[int, float] = {}  # seconds of a launch, by the number of the process
+    with suppress(KernelError, WorkerEnded, ReferenceFailed, Unlaunched):
+        while True:
+            difference, usual = _time_launches(candidate, reference)
+            if abs(difference) <= ALIKE or perf_counter() - begin > MOST_SECONDS:
+                return
+            drawn[reference.pid], drawn[candidate.pid] = usual, usual + difference
+            most = median(list(drawn.values()))
+            (candidate if abs(usual + difference - most) > abs(usual - most) else reference).kill()
+
+
+def _time_launches(candidate: KernelProcess, reference: KernelProcess) -> tuple[float, float]:
+    """Seconds that a launch of the candidate's process takes longer, and those of the reference's.
+
+    Raises KernelError, WorkerEnded, ReferenceFailed and Unlaunched.
+    """
+    encoder = Encoder(torch.device("cuda"))
+    recipe = encoder.encode((torch.ones(ELEMENTS),), {})
+    for process in (candidate, reference):
+        process.load(LEAST)
+        process.place(recipe, 1)
+        process.run_slots(1)  # what is loaded at a first call would wait behind the gate
+    launches = min(LAUNCHES, candidate.memory.size // recipe.slot_bytes)  # a part of a GPU may have 1 GB
+    pairs = []
+    with ExitStack() as cleanup:
+        fresh = FreshValues(encoder, recipe)
+        batches = PairedBatches(
+            candidate, reference, fresh, recipe, 1, launches, cleanup, together=True, gated=True
+        )
+        for number in range(ROUNDS):
+            batches.renew(pinned=True)
+            batches.run_pairs(number)
+            pairs += [pair for _ in range(PAIRS) for pair in batches.run_pairs(number)]
+    return median([pair.candidate - pair.reference for pair in pairs]), median(
+        [pair.reference for pair in pairs]
+    )
+
+
+# That a process may gain or lose by what it has drawn, and more than was seen.
+MOST_BY_LUCK = 0.25
+MOST_BY_LUCK_ON_CUDA = 0.15
+LUCK = "new processes of the same kernels did not show that difference: it may be one of processes, not of kernels"
+
+
+class TrialTimer:
+    """Times the loaded kernel of `candidate` on a trial, whose timed calls get `fresh` values."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        fresh: FreshValues,
+        candidate: KernelProcess,
+        device: JudgedDevice,
+        settings: JudgeSettings,
+    ) -> None:
+        self._trial, self._fresh, self._candidate = trial, fresh, candidate
+        self._device, self._settings = device, settings
+        self._on_cuda = device.device.type == "cuda"
+        self._estimate = 0.0
+
+    def begin(self, reference: KernelProcess) -> None:
+        """Find out how long a call takes, roughly. Raises ReferenceFailed."""
+        with blaming(reference):
+            self._estimate = self._trial.estimate(reference)
+        self._device.begin_timing()
+
+    def time(self, against: KernelProcess) -> PairedTimes:
+        """The candidate paired with another process; see `time_pairs` for what is raised."""
+        trial = self._trial
+        count = calls_in_batch(self._estimate, trial.call_bytes, self._device.batch)
+        if self._on_cuda:
+            outputs = len(trial.reference.outputs)
+            with suppress(Unlaunched):
+                if gated := fit_gate(
+                    self._candidate, against, trial.recipe, trial.encoder.contents, outputs, count
+                ):
+                    return self._time_pairs(against, gated, gated=True)
+        return self._time_pairs(against, count, gated=False)
+
+    def confirm(self, times: PairedTimes, reference: KernelProcess) -> tuple[PairedTimes, tuple[str, ...]]:
+        """The times with the word that new processes agree to, and a remark where they do not.
+
+        What lies nearer to 1 is kept. Raises Incorrect where a new process computes something else.
+        """
+        if not may_be_luck(times.speedup, MOST_BY_LUCK_ON_CUDA if self._on_cuda else MOST_BY_LUCK):
+            return times, ()
+        for process in (self._candidate, reference):
+            process.kill()
+        start_alike(self._candidate, reference)
+        with blaming(reference):
+            self._warm_up(reference)
+        self._warm_up(self._candidate)
+        again = self.time(reference)
+        nearer = min(times, again, key=lambda each: abs(each.speedup.median - 1))
+        nearer = replace(nearer, verified=times.verified + again.verified)
+        if again.speedup.word == times.speedup.word:
+            return nearer, ()
+        nearer = replace(nearer, speedup=doubted(nearer.speedup))
+        return nearer, () if again.disturbed else (LUCK,)
+
+    def _warm_up(self, process: KernelProcess) -> None:
+        """Load the kernel; what it compiles or tries out at its first call it cannot do behind the gate."""
+        process.load(self._trial.test.operation)
+        if self._on_cuda:
+            self._trial.first_call(process)
+
+    def _time_pairs(self, against: KernelProcess, count: int, *, gated: bool) -> PairedTimes:
+        trial = self._trial
+        return time_pairs(
+            self._candidate,
+            against,
+            self._fresh,
+            trial.recipe,
+            len(trial.reference.outputs),
+            self._settings.timing,
+            trial.verifier(self._candidate),
+            count=count,
+            gated=gated,
+            together=self._on_cuda,
+            pinned=self._settings.threads == 1 or self._on_cuda,
+        )
+
+
+def may_be_luck(speedup: Speedup, most: float = MOST_BY_LUCK) -> bool:
+    """Whether the processes alone, by which a time changes by so much of itself, may explain a difference."""
+    near = 1 / (1 + most) < speedup.median < 1 + most
+    return near and speedup.word in ("FASTER", "SLOWER")
+
+
+SOURCE = SourceRequest("compiled")
+COMPILE_SECONDS = 300.0  # that a first call may take at least: the first one of all also compiles headers
+
+
+def time_against_compiled(
+    process: KernelProcess, trial: Trial, time: Callable[[KernelProcess], PairedTimes]
+) -> tuple[Speedup | None, str]:
+    """The kernel's speed-up over torch.compile's, which `process` has, and what is to be said of that.
+
+    Nothing that goes wrong in it costs more than its column. `time`: time the kernel against a process; what that
+    raises of the candidate is raised.
+    """
+    try:
+        process.load(trial.test.operation)
+        trial.first_call(process)
+    except (Incorrect, KernelError, WorkerEnded) as error:
+        process.kill()
+        return None, f"not timed against torch.compile: {error}"
+    try:
+        return time(process).speedup, ""
+    except ReferenceFailed as failed:
+        return None, f"not timed against torch.compile: {failed}"

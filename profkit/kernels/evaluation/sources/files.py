@@ -1,23 +1,17 @@
-"""Run a file of kernels as a module of its own.
-
-Which functions a user's file registers as kernels, in the process that runs the file.
-
-A folder of kernels: one folder for each operation, in every layout of the field.
-
-A file of kernels: functions decorated with `kernel`, or called `relu_kernel_impl`.
-
-Kernels from a text, as a language model writes them.
-"""
+"""Kernels of the user's that are run: a file, a folder with one for each operation, a text, a function of a program."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import importlib.util
-import inspect
+import json
+import pickle
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -28,17 +22,26 @@ from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.kernels.evaluation.sources.names import (
     Named,
-    describe_unknown,
     encode_name,
+    find_operator,
     folder_meaning,
     function_stems,
+    main_overload,
     name_meaning,
-    overloads_of,
+    near_names,
 )
-from profkit.kernels.evaluation.sources.source import Kernel, ListedSource, LoadError
+from profkit.kernels.evaluation.sources.source import (
+    BACKENDS,
+    AtenSource,
+    CompiledSource,
+    FlagGemsSource,
+    Kernel,
+    KernelSource,
+    SourceRequest,
+)
 from profkit.kernels.evaluation.sources.text import (
     SUFFIX,
-    FileText,
+    LoadError,
     choose_file,
     kernel_folders,
     parse_text,
@@ -114,8 +117,8 @@ def kernel(*operations: str) -> Callable[[_F], _F]:
         def add(input, other, *, alpha=1):
             ...
 
-    It is called with exactly the arguments of the operation. `add.Tensor` is one overload; `add` is every overload
-    whose required arguments the function takes. Raises UsageError for what is no operation, or has a kernel already.
+    It is called with exactly the arguments of the operation. `add.Tensor` is one overload; `add` is the one that
+    programs call most. Raises UsageError for what is no operation, or has a kernel already.
     """
     if not operations or not all(isinstance(name, str) for name in operations):
         raise UsageError("kernel() wants the name of an operation", '@kernel("add.Tensor")')
@@ -141,109 +144,69 @@ def take_registrations() -> Mapping[str, Callable[..., Any]]:
 SHOWN = 8  # names in a remark
 
 
-@dataclass(frozen=True, eq=False)  # each folder has one: it is itself
-class _Kernel:
-    """The kernel of a folder, or why it cannot be loaded."""
-
-    folder: Path
-    meaning: Named
-    file: Path | None = None
-    reason: str = ""  # of the choice among several files
-    fault: str = ""
-    signature: inspect.Signature | None = None
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        """What its function may be called: after the folder, which is the overload's or the operation's."""
-        return tuple(stem + SUFFIX for stem in function_stems(self.meaning))
-
-
-class DirectorySource(ListedSource):
+class DirectorySource(KernelSource):
     """The kernels below a folder. No kernel is loaded, and none is left out, until it is asked for."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._kernels, unknown = _find_kernels(root)
-        self._functions: dict[Path, Kernel] = {}
-        places = {name: str(kernel.file or kernel.folder) for name, kernel in self._kernels.items()}
-        super().__init__(places, tuple(_describe_unknown_folders(unknown) + _describe_choices(self._kernels)))
+        self._folders: dict[
+            str, tuple[Path, Named]
+        ] = {}  # by overload; one of the overload itself goes first
+        self._functions: dict[str, Kernel] = {}
+        places, unknown, choices = dict[str, str](), list[str](), list[str]()
+        for folder in kernel_folders(root):
+            meaning = folder_meaning(folder.name)
+            if meaning is None:
+                if any(folder.glob("*.py")):  # else it is of logs, results, or a cache
+                    unknown.append(folder.name)
+            elif meaning.main not in self._folders or meaning.overload:
+                self._folders[meaning.main], places[meaning.main] = (folder, meaning), str(folder)
+                with suppress(LoadError):  # loading it says what is wrong
+                    choice = choose_file(folder)
+                    places[meaning.main] = str(choice.file)
+                    if choice.reason:
+                        choices.append(f"{folder.name}: {choice.file.name} is taken: {choice.reason}")
+        remarks = [describe_unknown(f"the folder {name}", name) for name in unknown[:SHOWN]]
+        if len(unknown) > SHOWN:
+            remarks.append(f"so are {plural(len(unknown) - SHOWN, 'more folder')}")
+        super().__init__(places, (*remarks, *choices))
 
     def load(self, operation: str) -> Kernel:
         """The function of the folder's file. Raises LoadError, and what the file raises."""
-        kernel = self._kernels.get(operation)
-        if kernel is None:
+        if operation not in self._folders:
             raise LoadError(f"{self._root} has no folder {encode_name(operation)}")
-        if kernel.file is None or kernel.fault:
-            raise LoadError(kernel.fault)
-        if kernel.file not in self._functions:
-            module = load_module(kernel.file, f"profkit_kernel_{kernel.folder.name}")
-            self._functions[kernel.file] = find_function(module, kernel.functions)
-        return self._functions[kernel.file]
+        if operation not in self._functions:
+            folder, meaning = self._folders[operation]
+            module = load_module(choose_file(folder).file, f"profkit_kernel_{folder.name}")
+            names = tuple(stem + SUFFIX for stem in function_stems(meaning))
+            self._functions[operation] = find_function(module, names)
+        return self._functions[operation]
 
 
-def _find_kernels(root: Path) -> tuple[Mapping[str, _Kernel], list[str]]:
-    """By overload; and the folders of no operation. A folder of one overload goes before one of all of them."""
-    kernels: dict[str, _Kernel] = {}
-    unknown = []
-    for folder in kernel_folders(root):
-        meaning = folder_meaning(folder.name)
-        if meaning is None:
-            if any(folder.glob("*.py")):  # else it is of logs, results, or a cache
-                unknown.append(folder.name)
-            continue
-        kernel = _inspect(folder, meaning)
-        for overload in overloads_of(kernel.meaning, kernel.signature):
-            if overload not in kernels or kernel.meaning.overload:
-                kernels[overload] = kernel
-    return kernels, unknown
+def describe_unknown(what: str, name: str) -> str:
+    """That a name is no operation's, and the names that are near."""
+    return f"{what} is named like no operation of PyTorch{near_names(name)}"
 
 
-def _describe_unknown_folders(names: list[str]) -> list[str]:
-    remarks = [describe_unknown(f"the folder {name}", name) for name in names[:SHOWN]]
-    if len(names) > SHOWN:
-        remarks.append(f"so are {plural(len(names) - SHOWN, 'more folder')}")
-    return remarks
-
-
-def _describe_choices(kernels: Mapping[str, _Kernel]) -> list[str]:
-    """Which file of several is taken, and what a bare name stands for, where that is not `default` alone."""
-    served: dict[_Kernel, list[str]] = {}
-    for overload, kernel in kernels.items():
-        served.setdefault(kernel, []).append(overload)
-    remarks = []
-    for kernel, overloads in served.items():
-        name = kernel.folder.name
-        if kernel.reason and kernel.file is not None:
-            remarks.append(f"{name}: {kernel.file.name} is taken: {kernel.reason}")
-        if not kernel.meaning.overload and overloads != [f"{name}.default"]:
-            remarks.append(f"{name}: taken for {', '.join(overloads)}")
-    return remarks
-
-
-def _inspect(folder: Path, meaning: Named) -> _Kernel:
-    """The kernel of the folder, as its file says; nothing of it is run."""
-    kernel = _Kernel(folder, meaning)
-    try:
-        choice = choose_file(folder)
-        kernel = _Kernel(folder, meaning, choice.file, choice.reason)
-        text = read_text(choice.file)
-    except LoadError as error:
-        return _Kernel(folder, meaning, kernel.file, kernel.reason, str(error))
-    function = next((name for name in kernel.functions if name in text.names), None)
-    function = function or text.kernel_of(folder.name)
-    if function is not None and not meaning.overload:  # that of an overload is for the one alone
-        meaning = folder_meaning(function.removesuffix(SUFFIX)) or meaning
-    signature = text.signatures.get(function or "")
-    return _Kernel(folder, meaning, choice.file, choice.reason, "", signature)
-
-
-class FileSource(ListedSource):
+class FileSource(KernelSource):
     """The kernels of a file: which there are is read in its text, and it is run when the first one is asked for."""
 
     def __init__(self, path: Path) -> None:
         text = read_text(path)
-        self._named, unknown = _names_of_file(text)
-        super().__init__(dict.fromkeys(self._named, str(path)), _make_remarks(unknown, text.computed))
+        self._named: dict[
+            str, str
+        ] = {}  # by overload: a whole name goes before a bare one, a decorator first
+        remarks = []
+        bare: dict[str, str] = {}
+        for name in (*text.kernels, *(stem + SUFFIX for stem in text.implementations())):
+            try:
+                meaning = name_meaning(name.removesuffix(SUFFIX))
+            except UsageError:
+                remarks.append(describe_unknown(name, name.removesuffix(SUFFIX)))
+                continue
+            (self._named if meaning.overload else bare).setdefault(meaning.main, name)
+        self._named = bare | self._named
+        super().__init__(dict.fromkeys(self._named, str(path)), tuple(remarks))
         self._path = path
         self._loaded: Mapping[str, Kernel] | None = None
 
@@ -265,38 +228,6 @@ class FileSource(ListedSource):
             name: value for name, value in vars(module).items() if name.endswith(SUFFIX) and callable(value)
         }
         return {**functions, **take_registrations()}
-
-
-def _names_of_file(text: FileText) -> tuple[Mapping[str, str], list[str]]:
-    """By overload the name that is given to `kernel` or that its function has; and the names of no operation.
-
-    A whole name goes before a bare one, and a decorator before a function's name.
-    """
-    given: dict[str, inspect.Signature | None] = dict(text.kernels)
-    for stem in text.implementations():
-        given[stem + SUFFIX] = text.signatures.get(stem + SUFFIX)
-    whole: dict[str, str] = {}
-    bare: dict[str, str] = {}
-    unknown = []
-    for name, signature in given.items():
-        try:
-            meaning = name_meaning(name.removesuffix(SUFFIX))
-        except UsageError:
-            unknown.append(name)
-            continue
-        for overload in overloads_of(meaning, signature):
-            (whole if meaning.overload else bare).setdefault(overload, name)
-    return bare | whole, unknown
-
-
-def _make_remarks(unknown: list[str], computed: tuple[int, ...]) -> tuple[str, ...]:
-    remarks = [describe_unknown(name, name.removesuffix(SUFFIX)) for name in unknown]
-    remarks += [
-        f"line {line}: the name of a kernel is computed there, and it is not evaluated: only a name that is "
-        "written out is known before the file is run"
-        for line in computed
-    ]
-    return tuple(remarks)
 
 
 def compile_kernel_from_string(
@@ -339,25 +270,22 @@ def _holds(path: Path, text: str) -> bool:
     return False
 
 
-class StringSource(ListedSource):
+class StringSource(KernelSource):
     """The kernel of one operation as a text. Its file is `path`, or one that is removed with this object."""
 
     def __init__(self, text: str, operation: str, path: Path | None = None) -> None:
         meaning = name_meaning(operation)
         stems = function_stems(meaning)
-        parsed = None
+        there: frozenset[str] = frozenset()
         with suppress(LoadError):  # loading it says what is wrong
-            parsed = parse_text(text, operation)
+            there = parse_text(text, operation).names
         # Of the names that its function may have, the one that it has; the shortest where it has none.
-        there = parsed.names if parsed is not None else ()
         self._stem = next((stem for stem in stems if stem + SUFFIX in there), stems[-1])
-        signature = parsed.signatures.get(self._stem + SUFFIX) if parsed is not None else None
         if path is None:
             self._folder = TemporaryFolder("kernel")
             path = Path(self._folder.name, f"{self._stem}.py")
-        super().__init__(dict.fromkeys(overloads_of(meaning, signature), str(path)))
-        self._text = text
-        self._path = path
+        super().__init__({meaning.main: str(path)})
+        self._text, self._path = text, path
         self._kernel: Kernel | None = None
 
     def load(self, operation: str) -> Kernel:
@@ -369,3 +297,164 @@ class StringSource(ListedSource):
             module = f"profkit_kernel_{self._stem}_{digest}"
             self._kernel = compile_kernel_from_string(self._text, operation, self._path, self._stem, module)
         return self._kernel
+
+
+# ---------------------------------------------------------------- functions of a running program
+
+_PUT_IN_FILE = "define it at the top of a file, or give its text"
+_running: set[str] = set()  # files of functions that are being run here
+
+
+def request_function(function: Callable[..., Any] | str, operation: str) -> SourceRequest:
+    """The request that brings a function, or its text, to another process, as the kernel of an overload (`add.Tensor`).
+
+    A function at the top of a file goes by its name; that file is run there, and what stands under
+    `if __name__ == "__main__"` is not. Others go as pickle takes them: functions of libraries, and partial ones.
+    Raises UsageError for what cannot travel.
+    """
+    if isinstance(function, str):
+        return SourceRequest("source", text=function, operation=operation)
+    overload = _overload_of(function, operation)
+    if overload is not None:
+        return SourceRequest("function", text=json.dumps({"aten": overload}), operation=operation)
+    name = getattr(function, "__qualname__", "")
+    file = _file_of(function)
+    if file is not None and name and "<" not in name and _is_there(function, name):
+        text = json.dumps({"module": function.__module__, "name": name})
+        return SourceRequest("function", (str(file),), text, operation)
+    try:
+        data = pickle.dumps(function)
+        if b"__main__" in data:  # of this process alone
+            raise ValueError("it is defined in no file")
+    except Exception as error:
+        what = name or type(function).__name__
+        raise UsageError(
+            f"{what} cannot be taken to the process that calls kernels: {error}", _PUT_IN_FILE
+        ) from error
+    return SourceRequest("function", (), json.dumps({"pickle": base64.b64encode(data).decode()}), operation)
+
+
+def is_running_file() -> bool:
+    """Whether this process is running a file now to get a function of it: what it does at its top is done again."""
+    return bool(_running)
+
+
+class FunctionSource(KernelSource):
+    """The function of a request, made again in this process."""
+
+    def __init__(self, request: SourceRequest) -> None:
+        self._request = request
+        self._kernel: Kernel | None = None
+        place = request.paths[0] if request.paths else "a function"
+        names = [
+            request.operation
+        ]  # a reference of the user's own goes by its name, which may be one of torch's
+        with suppress(UsageError):
+            names.append(name_meaning(request.operation).main)
+        super().__init__(dict.fromkeys(names, place))
+
+    def load(self, operation: str) -> Kernel:
+        """The function. Raises LoadError, and what its file raises."""
+        if not self.has_kernel(operation):
+            raise LoadError(f"the function is a kernel of {self._request.operation}, not of {operation}")
+        if self._kernel is None:
+            self._kernel = self._make()
+        return self._kernel
+
+    def _make(self) -> Kernel:
+        parts = json.loads(self._request.text)
+        if "aten" in parts:
+            operator: Kernel = find_operator(parts["aten"])
+            return operator
+        if "pickle" in parts:
+            kernel: Kernel = pickle.loads(base64.b64decode(parts["pickle"]))
+            return kernel
+        module = run_file(self._request.paths[0], parts["module"])
+        try:
+            found: Kernel = attrgetter(parts["name"])(module)
+        except AttributeError:
+            raise LoadError(
+                f"{self._request.paths[0]} does not define {parts['name']} when it is run"
+            ) from None
+        return found
+
+
+def run_file(path: str, name: str) -> ModuleType:
+    """The module of a file: imported where it can be by its name, else run under another name than `__main__`."""
+    file = Path(path)
+    root = file.parents[name.count(".") + (file.name == "__init__.py")]
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    _running.add(path)
+    try:
+        if name != "__main__":
+            try:
+                spec = importlib.util.find_spec(name)
+            except (ImportError, ValueError):
+                spec = None
+            if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == file:
+                return import_module(name)
+        own = f"profkit_functions_{file.stem}"
+        return sys.modules[own] if own in sys.modules else load_module(file, own)
+    finally:
+        _running.discard(path)
+
+
+def _overload_of(function: Any, operation: str) -> str | None:
+    """The overload of torch's own operator, where the function is one; of all of an operation the one that is asked."""
+    import torch
+
+    if isinstance(function, torch._ops.OpOverload) and function.namespace == "aten":
+        return f"{function._schema.name.removeprefix('aten::')}.{function._overloadname}"
+    if isinstance(function, torch._ops.OpOverloadPacket):
+        name = function._qualified_op_name.removeprefix("aten::")
+        return operation if operation.startswith(f"{name}.") else f"{name}.{main_overload(name)}"
+    return None
+
+
+def _file_of(function: Any) -> Path | None:
+    """The file of its module; None where that has none that can be run again, as in a notebook."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    code = getattr(function, "__code__", None)
+    name = getattr(module, "__file__", None) or (code.co_filename if code is not None else None)
+    file = Path(name).resolve() if name and str(name).endswith(".py") else None
+    return file if file is not None and file.is_file() else None
+
+
+def _is_there(function: Any, name: str) -> bool:
+    """Whether the module has the function by that name; one that a program made and gave away is not there."""
+    module = sys.modules.get(function.__module__)
+    if module is None:  # as of compile_kernel_from_string
+        return True
+    try:
+        return attrgetter(name)(module) is function
+    except AttributeError:
+        return False
+
+
+# ---------------------------------------------------------------- all of them
+
+_OF_PACKAGES: Mapping[str, Callable[[], KernelSource]] = {
+    "aten": AtenSource,
+    "compiled": CompiledSource,
+    "flag_gems": FlagGemsSource,
+}
+
+
+def open_source(request: SourceRequest) -> KernelSource:
+    """The source of a request; needs torch. No kernel is loaded yet.
+
+    Raises LoadError where a file cannot be read at all, MachineError for a package that is not installed.
+    """
+    if request.kind in _OF_PACKAGES:
+        return _OF_PACKAGES[request.kind]()
+    if request.kind == "function":
+        return FunctionSource(request)
+    path = Path(request.paths[0]) if request.paths else None
+    if request.kind == "source":
+        return StringSource(request.text, request.operation, path)
+    if path is not None and request.kind in ("directory", "file"):
+        return DirectorySource(path) if request.kind == "directory" else FileSource(path)
+    raise UsageError(
+        f"there is no source of kernels called {request.kind!r}", f"one of {', '.join(BACKENDS)}"
+    )

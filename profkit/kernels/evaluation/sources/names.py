@@ -27,7 +27,6 @@ _MOST_CALLED = {
     "unbind": "int",
     "where": "self",
 }
-_NUMBERS = {"int", "float", "bool", "complex", "Number", "numbers.Number"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,11 @@ class Named:
     def name(self) -> str:
         """As torch writes it: `add.Tensor`; `add` for all overloads."""
         return f"{self.operation}.{self.overload}" if self.overload else self.operation
+
+    @property
+    def main(self) -> str:
+        """The one overload that a kernel of this name is for: of a bare name the one that is called most."""
+        return f"{self.operation}.{self.overload or main_overload(self.operation)}"
 
 
 @cache
@@ -84,9 +88,10 @@ def name_meaning(name: str) -> Named:
     name = without_prefix(name)
     meaning = _encoded().get(encode_name(name))
     if meaning is None:
-        near = near_names(name)
-        fix = f"near: {', '.join(near)}" if near else "a name as torch.ops.aten has it: add.Tensor"
-        raise UsageError(f"PyTorch has no operation called {name!r}", fix)
+        raise UsageError(
+            f"PyTorch has no operation called {name!r}{near_names(name)}",
+            "a name as torch.ops.aten has it: add.Tensor",
+        )
     return meaning
 
 
@@ -99,8 +104,7 @@ def without_prefix(name: str) -> str:
 
 def function_stems(meaning: Named) -> tuple[str, ...]:
     """How the name of its kernel may begin, the whole name first: `add__Tensor`, `add`; the same for `add`."""
-    main = f"{meaning.operation}.{meaning.overload or main_overload(meaning.operation)}"
-    return tuple(dict.fromkeys((encode_name(meaning.name), encode_name(main), meaning.operation)))
+    return tuple(dict.fromkeys((encode_name(meaning.name), encode_name(meaning.main), meaning.operation)))
 
 
 def operation_name(op: Any) -> str:
@@ -116,22 +120,16 @@ def operation_name(op: Any) -> str:
         op = op._qualified_op_name
     if not isinstance(op, str):
         raise UsageError(f"{op!r:.80} is no operation", "torch.ops.aten.relu.default, or its name")
-    meaning = name_meaning(op)
-    return meaning.name if meaning.overload else f"{meaning.name}.{main_overload(meaning.operation)}"
+    return name_meaning(op).main
 
 
-def near_names(name: str) -> tuple[str, ...]:
-    """Up to three known names like it, the nearest first, written as it is: with dots or encoded."""
+def near_names(name: str) -> str:
+    """` (near: glu, gelu)`: up to three known names like it, written as it is: with dots or encoded; or nothing."""
     known: Iterable[str] = _encoded()
     if "." in name:
         known = [meaning.name for meaning in _encoded().values()]
-    return tuple(difflib.get_close_matches(name, known, 3, 0.7))
-
-
-def describe_unknown(what: str, name: str) -> str:
-    """That a name is no operation's, and the names that are near."""
-    near = near_names(name)
-    return f"{what} is named like no operation of PyTorch" + (f" (near: {', '.join(near)})" if near else "")
+    near = difflib.get_close_matches(name, known, 3, 0.7)
+    return f" (near: {', '.join(near)})" if near else ""
 
 
 def find_operator(name: str) -> Any:
@@ -145,80 +143,11 @@ def find_operator(name: str) -> Any:
 
 
 @cache
-def functional_overloads(operation: str) -> tuple[str, ...]:
-    """The overloads that a bare name may mean: none that write to an `out`, none of named dimensions."""
-    return tuple(
-        overload
-        for overload in known_overloads()[operation]
-        if not any(
-            argument.is_out or "Dimname" in str(argument.type)
-            for argument in find_operator(f"{operation}.{overload}")._schema.arguments
-        )
-    )
-
-
-@cache
 def main_overload(operation: str) -> str:
     """The overload of a bare name that programs call most: `relu` is `relu.default`, `add` is `add.Tensor`."""
-    overloads = functional_overloads(operation) or known_overloads()[operation]
+    overloads = known_overloads()[operation]
     wanted = (_MOST_CALLED.get(operation, "default"), "default", "Tensor", *overloads)
     return next(overload for overload in wanted if overload in overloads)
-
-
-def overloads_of(meaning: Named, signature: inspect.Signature | None) -> tuple[str, ...]:
-    """The overloads (`add.Tensor`) that a function with this signature is a kernel for.
-
-    A whole name is itself. A bare name is every overload whose required arguments the function takes; and the main
-    one alone where its signature is not known (None), or leaves that open with `*args`.
-    """
-    if meaning.overload:
-        return (meaning.name,)
-    operation = meaning.operation
-    main = main_overload(operation)
-    fitting = [
-        overload
-        for overload in functional_overloads(operation)
-        if signature is not None
-        and takes_arguments(signature, find_operator(f"{operation}.{overload}")._schema)
-    ]
-    fitting.sort(key=lambda overload: overload != main)
-    return tuple(f"{operation}.{overload}" for overload in fitting or [main])
-
-
-def takes_arguments(signature: inspect.Signature, schema: Any) -> bool:
-    """Whether a function takes the required arguments of a schema, by their number, names and annotations."""
-    required = [argument for argument in schema.arguments if not argument.has_default_value()]
-    try:
-        bound = signature.bind(
-            *(argument for argument in required if not argument.kwarg_only),
-            **{argument.name: argument for argument in required if argument.kwarg_only},
-        )
-    except TypeError:
-        return False
-    for name, argument in bound.arguments.items():
-        parameter = signature.parameters[name]
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            return False  # it takes anything, which says nothing
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            continue
-        if not _may_be(_annotation_name(parameter.annotation), str(argument.type)):
-            return False
-    return True
-
-
-def _annotation_name(annotation: object) -> str:
-    if annotation is inspect.Parameter.empty:
-        return ""
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
-    return text.rpartition(".")[2]
-
-
-def _may_be(annotation: str, schema_type: str) -> bool:
-    """Whether an argument of the schema's type may be what the annotation says; what is neither is not judged."""
-    tensor = "Tensor" in schema_type
-    if annotation == "Tensor":
-        return tensor
-    return not (annotation in _NUMBERS and tensor)
 
 
 MOST_TEXT = 3000  # characters of documentation

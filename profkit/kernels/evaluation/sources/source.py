@@ -1,10 +1,7 @@
-"""What a source of kernels is: which operations it has a kernel for, and how each is loaded.
+"""Where kernels come from: what a source of kernels is, those without files of the user's, and which there are.
 
-PyTorch's own kernels: what everything else is compared with, and the test of the judge itself.
-
-What torch.compile makes of PyTorch's own operations: a rival that kernels are timed against where that is asked.
-
-FlagGems: a library of Triton kernels for the operations of aten.
+PyTorch's own kernels are what everything else is compared with, and the test of the judge itself. FlagGems is a library
+of Triton kernels for the operations of aten.
 """
 
 from __future__ import annotations
@@ -12,18 +9,22 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from profkit.core.errors import MachineError
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded
+from profkit.core.formatting import plural
+from profkit.core.types import EvaluationTest
+from profkit.kernels.devices import choose_device
 from profkit.kernels.evaluation.sources.names import find_operator, known_overloads
+from profkit.kernels.evaluation.sources.text import SUFFIX, LoadError, kernel_files, kernel_folders, read_text
 
 Kernel: TypeAlias = Callable[..., Any]  # called with exactly the arguments of the operation
 
@@ -32,8 +33,8 @@ Kernel: TypeAlias = Callable[..., Any]  # called with exactly the arguments of t
 class SourceRequest:
     """Where kernels come from, as plain data: it travels to the process that loads them.
 
-    `kind` is aten, compiled, flag_gems, directory, file, source (`text` of one operation), function or functions (of a
-    running program, as `text` says); `paths` are absolute.
+    `kind` is aten, compiled, flag_gems, directory, file, source (`text` of one operation) or function (of a running
+    program, as `text` says); `paths` are absolute.
     """
 
     kind: str
@@ -47,39 +48,20 @@ class SourceRequest:
         return ", ".join(Path(path).name for path in self.paths)
 
 
-class KernelSource(Protocol):
-    """Kernels by operation. Only the candidate's process loads one: a file may do anything."""
-
-    def has_kernel(self, operation: str) -> bool:
-        """Whether there is a kernel for the overload (`add.Tensor`), by names alone: no kernel is loaded."""
-
-    def load(self, operation: str) -> Kernel:
-        """The kernel. Raises LoadError, or whatever its file raises."""
-
-    def where(self, operation: str) -> str:
-        """The file of the kernel, or the name of the package; empty where there is none."""
-
-    def operations(self) -> tuple[str, ...]:
-        """The overloads that there is a kernel for, sorted: those of which `has_kernel` is true."""
-
-    def remarks(self) -> tuple[str, ...]:
-        """What the user should know: names of no operation, which of several files was taken, what was not."""
-
-
-class LoadError(RuntimeError):
-    """There is no such kernel: its file cannot be read, or does not define it."""
-
-
-class ListedSource:
-    """A source that knows its kernels from the beginning: by overload where each is, and what the user should know."""
+class KernelSource:
+    """Kernels by overload: where each is, and what the user should know. Only the candidate's process loads one."""
 
     def __init__(self, places: Mapping[str, str], remarks: tuple[str, ...] = ()) -> None:
         self._places = places
         self._remarks = remarks
 
     def has_kernel(self, operation: str) -> bool:
-        """Whether there is a kernel for the overload."""
+        """Whether there is a kernel for the overload (`add.Tensor`), by names alone: no kernel is loaded."""
         return operation in self._places
+
+    def load(self, operation: str) -> Kernel:
+        """The kernel. Raises LoadError where there is none, or whatever its file raises."""
+        raise LoadError(f"there is no kernel for {operation}")
 
     def where(self, operation: str) -> str:
         """The file of the kernel, or its name in a package; empty where there is none."""
@@ -90,11 +72,11 @@ class ListedSource:
         return tuple(sorted(self._places))
 
     def remarks(self) -> tuple[str, ...]:
-        """What the user should know of the source."""
+        """What the user should know: names of no operation, which of several files was taken."""
         return self._remarks
 
 
-class AtenSource(ListedSource):
+class AtenSource(KernelSource):
     """torch.ops.aten: a kernel for every overload."""
 
     def __init__(self) -> None:
@@ -152,7 +134,7 @@ def find_package() -> Path:
     return Path(spec.origin)
 
 
-class FlagGemsSource(ListedSource):
+class FlagGemsSource(KernelSource):
     """Its kernels, by the list that FlagGems itself registers from.
 
     The list is read; the package is imported for the first kernel, since it looks for a GPU then.
@@ -208,3 +190,92 @@ def _pairs(tree: ast.Module) -> Iterator[tuple[str, str]]:
         base, _, overload = operation.partition(".")
         if isinstance(function, (ast.Name, ast.Attribute)) and overload in known_overloads().get(base, ()):
             yield operation, ast.unparse(function)
+
+
+# ---------------------------------------------------------------- which there are
+
+BACKENDS = ("aten", "directory", "flag_gems", "llm")  # of the command line; a file is given by its path
+DEFAULT_FOLDER = Path("generated_kernels")  # as the field's generators write it
+SHOWN = 5  # names in a message
+
+
+def make_source_request(
+    backend: str = "", kernels: Path | None = None, file: Path | None = None, device: str = "auto"
+) -> SourceRequest:
+    """Where kernels come from, as the user says it; nothing of theirs is run, and torch is not needed.
+
+    An empty backend is what the paths say: a file, a folder, and else aten. Raises UsageError for what is not there,
+    what has no kernel by its names, and what does not go together; MachineError for a backend that cannot be had.
+    """
+    name = "directory" if backend == "pregenerated" else backend  # as BackendBench calls it
+    if file is not None:
+        if name or kernels is not None:
+            raise UsageError(
+                f"kernels come from {file} or from {f'--backend {backend}' if name else kernels}, not from both",
+                f"profkit evaluate {file}",
+            )
+        return SourceRequest("file", (str(_check_file(file)),))
+    if name in ("", "directory") and (name or kernels is not None):
+        return SourceRequest("directory", (str(_check_folder(kernels or DEFAULT_FOLDER)),))
+    if name not in ("", *BACKENDS):
+        raise UsageError(f"there is no backend called {backend!r}", f"--backend {'|'.join(BACKENDS)}")
+    if kernels is not None:
+        raise UsageError(f"--backend {backend} takes no folder", f"--backend directory --kernels {kernels}")
+    if name == "flag_gems":
+        _check_flag_gems(device)
+    return SourceRequest(name or "aten")
+
+
+def _check_file(file: Path) -> Path:
+    """Raises UsageError for a file that cannot be read, or has no kernel."""
+    if file.is_dir():
+        raise UsageError(f"{file} is a folder", f"--backend directory --kernels {file}")
+    if not file.exists():
+        raise UsageError(f"{file} is not there", "profkit evaluate FILE.py")
+    try:
+        text = read_text(file)
+    except LoadError as error:
+        raise UsageError(str(error), f"python {file}") from error
+    if not text.kernels and not text.implementations():
+        raise UsageError(
+            f"{file} has no kernel whose name is written out",
+            f'from profkit.evaluation import kernel; @kernel("add.Tensor"); or a function called relu{SUFFIX}',
+        )
+    return file.absolute()
+
+
+def _check_folder(folder: Path) -> Path:
+    """Raises UsageError for a folder that is not there, or without a kernel in it."""
+    if not folder.exists():
+        raise UsageError(f"{folder} is not there", "--kernels FOLDER, which has a folder for each operation")
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder", f"profkit evaluate {folder}")
+    try:
+        if any(map(kernel_files, kernel_folders(folder))):
+            return folder.absolute()
+        there = sorted(entry.name for entry in folder.iterdir())
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be read: {error.strerror or error}", "chmod +rx FOLDER") from error
+    shown = ", ".join(there[:SHOWN]) + (", ..." if len(there) > SHOWN else "")
+    raise UsageError(
+        f"{folder} is empty" if not there else f"nothing in {folder} is named like an operation: {shown}",
+        "--kernels FOLDER, with relu/relu.py in it, or add__Tensor/add__Tensor_implementation_v1.py",
+    )
+
+
+def _check_flag_gems(device: str) -> None:
+    if device == "auto":
+        device, _ = choose_device(device, (), "this evaluation")
+    if device == "cpu":  # before it is asked for: installing it would be for nothing
+        raise MachineError("FlagGems has no kernels for the CPU", "--device cuda, where there is a GPU")
+    find_package()
+
+
+def describe_untested(
+    source: KernelSource, request: SourceRequest, tests: Sequence[EvaluationTest]
+) -> Iterator[str]:
+    """A sentence on the user's kernels that no test calls."""
+    called = {test.operation for test in tests}
+    if request.kind in ("directory", "file") and (left := set(source.operations()) - called):
+        shown = ", ".join(sorted(left)[:SHOWN]) + (", ..." if len(left) > SHOWN else "")
+        yield f"the suite has no test of {plural(len(left), 'operation')} with a kernel: {shown}"

@@ -1,4 +1,4 @@
-"""What a user's file says of its kernels, read and not run: functions, signatures, decorators.
+"""What a user's file says of its kernels, read and not run: names, functions, decorators.
 
 A folder of kernels on disk: which folders are of operations, and which file of several is the kernel. No torch.
 """
@@ -6,18 +6,16 @@ A folder of kernels on disk: which folders are of operations, and which file of 
 from __future__ import annotations
 
 import ast
-import inspect
 import json
 import re
 import symtable
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from profkit.core.codec import is_finite_number
 from profkit.core.files.regular import read_bounded
-from profkit.kernels.evaluation.sources.source import LoadError
 
 MOST_BYTES = 16 << 20  # of a file of Python; the largest generated ones have 2 MB
 SUFFIX = "_kernel_impl"  # of the function in a folder's file, after the folder's name
@@ -31,21 +29,20 @@ _USUAL = {
     "helion": "import helion",
     "hl": "import helion.language as hl",
 }
-_API = "profkit.evaluation"
 _DECORATOR = "kernel"
+
+
+class LoadError(RuntimeError):
+    """There is no such kernel: its file cannot be read, or does not define it."""
 
 
 @dataclass(frozen=True)
 class FileText:
-    """The names that a file binds, the signatures of its functions, and what it decorates with `kernel`.
-
-    `computed`: lines of uses of `kernel` whose name is computed; only running the file says what it is.
-    """
+    """The names that a file binds, its functions, and the names of operations that it decorates with `kernel`."""
 
     names: frozenset[str]
-    signatures: Mapping[str, inspect.Signature]
-    kernels: Mapping[str, inspect.Signature | None] = field(default_factory=dict)
-    computed: tuple[int, ...] = ()
+    functions: frozenset[str]
+    kernels: tuple[str, ...] = ()
 
     def kernel_of(self, stem: str) -> str | None:
         """The function of `relu`: `relu_kernel_impl`, or one of an overload, `relu__default_kernel_impl`."""
@@ -71,11 +68,8 @@ def parse_text(text: bytes | str, name: str) -> FileText:
     """What a text says that is called `name`. Raises LoadError for what is no Python."""
     try:
         tree = ast.parse(text, name)
-        functions = {
-            node.name: _signature(node) for node in _top_level(tree) if isinstance(node, ast.FunctionDef)
-        }
-        kernels, computed = _decorated(tree, functions)
-        return FileText(frozenset(_bound_names(tree)), functions, kernels, computed)
+        functions = frozenset(node.name for node in _top_level(tree) if isinstance(node, ast.FunctionDef))
+        return FileText(frozenset(_bound_names(tree)), functions, tuple(dict.fromkeys(_decorated(tree))))
     except SyntaxError as error:
         line = f", line {error.lineno}" if error.lineno is not None else ""  # a null byte has none
         raise LoadError(f"{name}{line}: {error.msg}") from error
@@ -147,89 +141,13 @@ def _bound_names(tree: ast.Module) -> Iterator[str]:
                 yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
-def _signature(function: ast.FunctionDef) -> inspect.Signature:
-    """Its signature; a default is there, and what it is stays unknown."""
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    required = len(positional) - len(arguments.defaults)
-    parameters = [
-        _parameter(
-            argument,
-            inspect.Parameter.POSITIONAL_ONLY
-            if place < len(arguments.posonlyargs)
-            else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            place >= required,
-        )
-        for place, argument in enumerate(positional)
-    ]
-    if arguments.vararg is not None:
-        parameters.append(_parameter(arguments.vararg, inspect.Parameter.VAR_POSITIONAL, False))
-    parameters += [
-        _parameter(argument, inspect.Parameter.KEYWORD_ONLY, default is not None)
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    ]
-    if arguments.kwarg is not None:
-        parameters.append(_parameter(arguments.kwarg, inspect.Parameter.VAR_KEYWORD, False))
-    return inspect.Signature(parameters)
-
-
-def _parameter(argument: ast.arg, kind: inspect._ParameterKind, optional: bool) -> inspect.Parameter:
-    empty = inspect.Parameter.empty
-    annotation = ast.unparse(argument.annotation).strip("'\"") if argument.annotation else empty
-    return inspect.Parameter(argument.arg, kind, default=... if optional else empty, annotation=annotation)
-
-
-def _decorated(
-    tree: ast.Module, functions: Mapping[str, inspect.Signature]
-) -> tuple[dict[str, inspect.Signature | None], tuple[int, ...]]:
-    """The names given to `kernel`, each with the signature of its function, and the lines where they are computed."""
-    ours = _imported_names(tree)
-    kernels: dict[str, inspect.Signature | None] = {}
-    computed: list[int] = []
+def _decorated(tree: ast.Module) -> Iterator[str]:
+    """The texts that functions of the file give to `@kernel(...)`."""
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func) in ours):
-            continue
-        names = _texts(node)
-        if len(names) < len(node.args) or node.keywords:
-            computed.append(node.lineno)
-        kernels.update(dict.fromkeys(names))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
-            names = [name for call in calls for name in _texts(call)]
-            kernels.update({name: _signature(node) for name in names if name in kernels})
-        elif (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and node.args
-        ):  # kernel("relu")(f)
-            given = node.args[0]
-            if isinstance(given, ast.Name) and given.id in functions:
-                kernels.update({name: functions[given.id] for name in _texts(node.func) if name in kernels})
-    return kernels, tuple(computed)
-
-
-def _texts(call: ast.Call) -> list[str]:
-    """The arguments of a call that are texts."""
-    values = [each.value for each in call.args if isinstance(each, ast.Constant)]
-    return [value for value in values if isinstance(value, str)]
-
-
-def _imported_names(tree: ast.Module) -> set[str]:
-    """The texts by which the file calls our `kernel`."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == _API:
-            names |= {alias.asname or alias.name for alias in node.names if alias.name == _DECORATOR}
-        elif isinstance(node, ast.ImportFrom) and node.module == "profkit":
-            names |= {
-                f"{alias.asname or alias.name}.{_DECORATOR}"
-                for alias in node.names
-                if alias.name == "evaluation"
-            }
-        elif isinstance(node, ast.Import):
-            names |= {
-                f"{alias.asname or alias.name}.{_DECORATOR}" for alias in node.names if alias.name == _API
-            }
-    return names
+        for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] == _DECORATOR:
+                values = [each.value for each in call.args if isinstance(each, ast.Constant)]
+                yield from (value for value in values if isinstance(value, str))
 
 
 @dataclass(frozen=True)
@@ -250,26 +168,15 @@ def kernel_folders(root: Path) -> Iterator[Path]:
 def kernel_files(folder: Path) -> list[Path]:
     """The files that are named after the folder, the one that is taken without a summary last.
 
-    `relu.py`, `relu_attempt_3.py`, `relu_implementation_v1.py`: a number comes after none, the highest last. Where no
-    file is named so: those that define a function which is.
+    `relu.py`, `relu_attempt_3.py`, `relu_implementation_v1.py`: a number comes after none, the highest last.
     """
-    start = re.escape(folder.name)
-    named = re.compile(rf"{start}(_attempt_?\w*|_implementation\w*)?\.py")
-    files = [file for file in folder.glob("*.py") if file.is_file()]
-    fitting = [file for file in files if named.fullmatch(file.name)]
-    return sorted(fitting or [file for file in files if _defines_kernel(file, folder.name)], key=_order)
+    named = re.compile(rf"{re.escape(folder.name)}(_attempt_?\w*|_implementation\w*)?\.py")
+    return sorted((file for file in folder.glob("*.py") if named.fullmatch(file.name)), key=_order)
 
 
 def _order(file: Path) -> tuple[int, str]:
     number = re.search(r"(\d+)$", file.stem.removeprefix(file.parent.name))
     return (int(number[1]) if number else -1, file.name)
-
-
-def _defines_kernel(file: Path, folder: str) -> bool:
-    try:
-        return read_text(file).kernel_of(folder) is not None
-    except LoadError:
-        return False
 
 
 def choose_file(folder: Path) -> ChosenFile:
@@ -282,35 +189,28 @@ def choose_file(folder: Path) -> ChosenFile:
         raise LoadError(
             f"{folder} has no kernel: no {folder.name}.py, {folder.name}_implementation_v1.py, and none like them"
         )
-    chosen, unsuccessful = _summarized(folder, files)
-    if chosen is not None:
-        return chosen
-    reason = f"the highest number of {len(files)} files" if len(files) > 1 else ""
-    return ChosenFile(files[-1], ", and ".join(filter(None, (reason, unsuccessful))))
-
-
-def _summarized(folder: Path, files: list[Path]) -> tuple[ChosenFile | None, str]:
-    """What the record of a generation says: the kernel that it keeps, else its fastest correct one.
-
-    With None stands that the record knows no correct one, where it knows that.
-    """
+    if len(files) == 1:
+        return ChosenFile(files[0])
     summary = folder / f"{folder.name}_kernel_gen_summary.json"
-    by_name = {file.name: file for file in files}
+    correct = _correct_file(summary, {file.name: file for file in files})
+    if correct is not None:
+        return ChosenFile(correct, f"{summary.name} says that it is correct")
+    return ChosenFile(files[-1], f"the highest number of {len(files)} files")
+
+
+def _correct_file(summary: Path, files: Mapping[str, Path]) -> Path | None:
+    """What the record of a generation says: the kernel that it keeps, else its fastest correct one."""
     try:
         rows: Any = json.loads(read_bounded(summary))
     except (OSError, ValueError, RecursionError):
-        return None, ""
+        return None
     correct = [
-        (row.get("kept") is True, _speedup(row), place, by_name[name])
+        (row.get("kept") is True, _speedup(row), place, files[name])
         for place, row in enumerate(rows if isinstance(rows, list) else ())
         if isinstance(row, dict) and row.get("is_correct") is True
-        if (name := Path(str(row.get("kernel_file"))).name) in by_name
+        if (name := Path(str(row.get("kernel_file"))).name) in files
     ]
-    if not correct:
-        return None, f"{summary.name} says that none is correct" if rows else ""
-    kept, _, _, file = max(correct)
-    several = (" and kept" if kept else " and the fastest") if len(correct) > 1 else ""
-    return ChosenFile(file, f"{summary.name} says that it is correct{several}" if len(files) > 1 else ""), ""
+    return max(correct)[-1] if correct else None
 
 
 def _speedup(row: dict[str, Any]) -> float:

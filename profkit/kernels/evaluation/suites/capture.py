@@ -1,21 +1,56 @@
-"""What a Python call of torch becomes below: which overloads of aten it calls, and with which arguments."""
+"""What a Python call of torch becomes below: which overloads of aten it calls, and with which arguments.
+
+And a suite in a user's file: a list of operation tests, as the BackendBench family writes them.
+
+import torch
+
+class Test:
+    def __init__(self, *args, **kwargs):
+        self.args, self.kwargs = args, kwargs
+
+class OpTest:
+    op = torch.ops.aten.relu.default
+    correctness_tests = [Test(torch.randn(5)), Test(torch.randn(3, 1))]
+    performance_tests = [Test(torch.randn(4096, 4096))]
+
+SUITE = [OpTest()]
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import runpy
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from profkit.core.errors import UsageError
+from profkit.core.files.regular import DOCUMENT_BYTES, check_regular
+from profkit.core.types import EvaluationTest
+from profkit.core.types.readings import Json
+from profkit.kernels.evaluation.judging.reference import FunctionOperation
+from profkit.kernels.evaluation.sources.names import operation_name
 from profkit.kernels.evaluation.suites.notation import (
     SHORT_DTYPES,
     Call,
     NotationError,
     Symbol,
     TensorForm,
+    format_call,
     replace_tensors,
+)
+from profkit.kernels.evaluation.suites.suite import (
+    Arguments,
+    Selection,
+    Skip,
+    check_names,
+    make_test,
+    matches,
 )
 
 
@@ -144,3 +179,118 @@ def _mark_firsts(call: Call) -> Call:
         replace_tensors(call.args, mark),
         {name: replace_tensors(value, mark) for name, value in call.kwargs.items()},
     )
+
+
+# ---------------------------------------------------------------- a user's file
+
+NAME = "SUITE"
+_EXAMPLE = "SUITE = [OpTest(), ...], each with op, correctness_tests and performance_tests"
+_LISTS = ("correctness_tests", "performance_tests")
+
+
+def load_suite(file: Path) -> OpTestSuite:
+    """The suite that the file calls SUITE. Raises UsageError where it cannot be run, or has none."""
+    beside = str(file.resolve().parent)
+    if beside not in sys.path:
+        sys.path.append(beside)
+    try:
+        check_regular(file, DOCUMENT_BYTES)
+        suite: Any = runpy.run_path(str(file)).get(NAME)
+    except (Exception, SystemExit) as error:
+        line = next(iter(str(error).splitlines()), "")
+        raise UsageError(f"{file} cannot be run: {type(error).__name__}: {line}", f"python {file}") from error
+    if isinstance(suite, Iterable) and not isinstance(suite, (str, bytes)):
+        return OpTestSuite(file.stem, tuple(suite))
+    raise UsageError(f"{file} defines no {NAME}", _EXAMPLE)
+
+
+@dataclass(frozen=True)
+class OpTestSuite:
+    """Objects with `op`, `correctness_tests` and `performance_tests`; a test has `args` and `kwargs`.
+
+    The file decides what the values are. Where it draws them when `args` is read, or a list of tests is a property that
+    draws them, they follow from the seed, since torch's random numbers are seeded before.
+    """
+
+    name: str
+    op_tests: tuple[Any, ...]
+
+    def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
+        """Its tests, object by object: what is in `performance_tests` is checked and timed.
+
+        Raises UsageError for an object without `op`, and for an operation that the file has not. The dtype is the
+        file's own.
+        """
+        names = [_operation_name(op_test) for op_test in self.op_tests]
+        check_names(selection.operations, names, self.name)
+        return (
+            test
+            for at, name in enumerate(names)
+            if matches(selection.operations, name)
+            for which in _LISTS
+            for test in self._list(at, name, which)
+        )
+
+    def _list(self, at: int, operation: str, which: str) -> Iterator[EvaluationTest]:
+        for number, each in enumerate(getattr(self.op_tests[at], which, None) or ()):
+            source: Json = {"object": at, "list": which, "number": number}
+            try:
+                call = describe_call(tuple(each.args), dict(each.kwargs))
+            except (AttributeError, TypeError) as error:
+                raise UsageError(f"{which} of {operation}: {error}", "a test has args and kwargs") from error
+            except NotationError as error:
+                raise UsageError(f"{which} of {operation} has {error}", _EXAMPLE) from error
+            timed = which == "performance_tests"
+            yield make_test(self.name, operation, _main_dtype(call), format_call(call), source, timed=timed)
+
+    def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
+        """The arguments as the file gives them, tensors copied. Raises Skip where the test is not there any more."""
+        source: Any = test.source
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed & (2**63 - 1))
+            tests = getattr(self.op_tests[source["object"]], source["list"])
+            for each in islice(tests, source["number"], None):
+                if why := getattr(each, "skip", ""):
+                    raise Skip(why)
+                args, kwargs = tuple(each.args), dict(each.kwargs)
+                break
+            else:
+                raise Skip("the file has this test no more")
+        if format_call(describe_call(args, kwargs)) != test.arguments:
+            raise Skip("the file has other arguments for this test now")
+        storages: dict[int, Any] = {}
+        return Arguments(
+            tuple(_copied(value, storages) for value in args),
+            {name: _copied(value, storages) for name, value in kwargs.items()},
+        )
+
+
+def _copied(value: Any, storages: dict[int, Any]) -> Any:
+    """The value with tensors in storages of their own: those that shared one still do."""
+    if isinstance(value, torch.Tensor):
+        whole = value.untyped_storage()
+        if whole.data_ptr() not in storages:
+            storages[whole.data_ptr()] = whole.clone()
+        empty = torch.empty(0, dtype=value.dtype)
+        return empty.set_(storages[whole.data_ptr()], value.storage_offset(), value.shape, value.stride())
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(each, storages) for each in value)
+    return value
+
+
+def _operation_name(op_test: Any) -> str:
+    """The overload that is tested; one of another library keeps its name, and is skipped."""
+    overload = getattr(op_test, "op", None)
+    if overload is None:
+        raise UsageError(f"{op_test!r:.80} has no operation", "op = torch.ops.aten.relu.default, or its name")
+    if isinstance(overload, FunctionOperation):
+        return overload.request.operation
+    if isinstance(overload, torch._ops.OpOverload) and overload.namespace != "aten":
+        return str(overload)
+    return operation_name(overload)
+
+
+def _main_dtype(call: Call) -> str:
+    forms = call.tensors()
+    floats = [form for form in forms if "float" in form.dtype]
+    return next((form.dtype for form in (*floats, *forms) if form.dtype in SHORT_DTYPES), "")

@@ -1,12 +1,6 @@
-"""What a suite is: an iterable of tests that can make the arguments of each.
+"""What a suite is: an iterable of tests that can make the arguments of each; and which there are.
 
-Torch is loaded here: only the judge's process imports a suite.
-
-What makes two tests the same test.
-
-Names of operations as a user gives them: `add.Tensor`, `add` for all its overloads, or a pattern.
-
-Which suites there are: by name, a user's file of tests, or a trace.
+Names of operations are as a user gives them: `add.Tensor`, `add` for all its overloads, or a pattern.
 """
 
 from __future__ import annotations
@@ -14,15 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 from profkit.core.errors import UsageError
 from profkit.core.types import EvaluationTest
 from profkit.core.types.readings import Json
-from profkit.kernels.evaluation.sources.names import encode_name, name_meaning, without_prefix
+from profkit.kernels.evaluation.sources.names import encode_name, without_prefix
 
 
 @dataclass(frozen=True)
@@ -82,8 +78,7 @@ def make_test(
     return EvaluationTest(digits, suite, operation, dtype, arguments, source, calls, timed)
 
 
-MOST_NEAR = 5
-SHOWN = 12
+SHOWN = 12  # names in a message
 
 
 def matches(wanted: Iterable[str], operation: str) -> bool:
@@ -103,34 +98,56 @@ def _matches_one(wanted: str, operation: str) -> bool:
 
 def check_names(wanted: Iterable[str], operations: Iterable[str], suite: str) -> None:
     """Raises UsageError for a name that no operation of the suite has, with those that are like it."""
-    known, wanted = sorted(set(operations)), tuple(wanted)
+    known = sorted(set(operations))
     for name in wanted:
-        if any(_matches_one(name, operation) for operation in known):
-            continue
-        if suite == "smoke" and _is_known(name):
+        if not any(_matches_one(name, operation) for operation in known):
+            short = dict.fromkeys(operation.partition(".")[0] for operation in known)
+            near = get_close_matches(name, [*known, *short], n=5)
+            shown = near or [*known[:SHOWN], *(["..."] if len(known) > SHOWN else [])]
+            more = "; --suite opinfo has more operations" if suite == "smoke" else ""
             raise UsageError(
-                f"the suite {suite} has no operation {name!r}", f"--suite opinfo --ops {','.join(wanted)}"
+                f"the suite {suite} has no operation {name!r}", f"--ops with one of {', '.join(shown)}{more}"
             )
-        short = [*known, *sorted({operation.partition(".")[0] for operation in known})]
-        near = get_close_matches(name, short, MOST_NEAR, 0.6)
-        contained = [operation for operation in known if name and name.strip("*_") in operation]
-        proposals = list(dict.fromkeys((*near, *contained)))[:MOST_NEAR]
-        raise UsageError(
-            f"the suite {suite} has no operation {name!r}",
-            f"--ops {','.join(proposals)}"
-            if proposals
-            else f"it has {len(known)}: {', '.join(known[:SHOWN])}{', ...' if len(known) > SHOWN else ''}",
-        )
-
-
-def _is_known(name: str) -> bool:
-    try:
-        return bool(name_meaning(name).operation)
-    except UsageError:
-        return False
 
 
 def check_dtype(dtype: str, known: Iterable[str], suite: str) -> None:
     """Raises UsageError for a dtype that the suite cannot have."""
     if dtype not in (known := tuple(known)):
         raise UsageError(f"the suite {suite} has no tests of {dtype}", f"--dtype {'|'.join(known)}")
+
+
+# ---------------------------------------------------------------- which there are
+
+_PACKAGE = "profkit.kernels.evaluation.suites"
+# A module is imported when its suite is first asked for: all of them import torch.
+_SUITES = {
+    "smoke": ("written", "Smoke"),
+    "opinfo": ("opinfo", "OpInfo"),
+    "torchbench": ("written", "torchbench"),
+    "traced": ("written", "traced"),
+}
+_OF_TRACES = ("torchbench", "traced")
+
+
+def find_suite(name: str, path: Path | None = None, *, device: str = "cpu") -> Suite:
+    """The suite called so, for kernels on the device: cpu or cuda; or the one in the file of that name.
+
+    A file is `FILE.py` with tests, else a trace. `path` is the same for `traced`, and for `torchbench` in place of its
+    own table. Raises UsageError where there is no such suite.
+    """
+    file = path if path is not None and name in _OF_TRACES else Path(name)
+    if file.suffix == ".py" and file.is_file():
+        user: Suite = import_module(f"{_PACKAGE}.capture").load_suite(file)
+        return user
+    if name not in _SUITES and not file.exists():
+        known = "|".join((*_SUITES, "FILE.py", "TRACE.txt"))
+        raise UsageError(f"there is no suite called {name!r}", f"--suite {known}")
+    if path is not None and name not in _OF_TRACES:
+        raise UsageError(
+            f"the suite {name} takes no trace", f"--suite {'|'.join(_OF_TRACES)} --traces {path}"
+        )
+    module, maker = _SUITES.get(name, _SUITES["traced"])
+    make = getattr(import_module(f"{_PACKAGE}.{module}"), maker)
+    trace = path if name in _SUITES else file
+    suite: Any = replace(make(trace) if maker in _OF_TRACES else make(), device=device)
+    return suite  # type: ignore[no-any-return]

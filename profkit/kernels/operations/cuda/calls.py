@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from profkit.kernels.operations.cuda import launch
-from profkit.kernels.operations.definitions import EPS
-from profkit.kernels.operations.operation import Call, Problem, Tensor, Unavailable, check_inputs
+from profkit.kernels.operations.definitions import EPS, Call, Problem, Tensor, Unavailable, check_inputs
 
 
 def build(problem: Problem) -> Call:

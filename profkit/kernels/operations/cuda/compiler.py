@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.kernels.operations.operation import Unavailable
+from profkit.kernels.operations.definitions import Unavailable
 
 MAJORS = (13, 12, 11)
 FIX = "pip install nvidia-cuda-nvrtc, or a torch built for CUDA, which brings it"
@@ -54,19 +54,12 @@ class Compiler:
     def target(self, capability: tuple[int, int]) -> str:
         """For which architecture to compile: `sm_90`, or `compute_90` for a chip that is newer than this NVRTC.
 
-        The second gives PTX, which the driver of that chip translates. Raises Unavailable for a chip that is too old.
+        The second gives PTX, which the driver of that chip translates.
         """
         wanted, known = 10 * capability[0] + capability[1], self.architectures()
         if not known or wanted in known:
             return f"sm_{wanted}"
-        older = [each for each in known if each < wanted]
-        if not older:
-            raise Unavailable(
-                f"{self.name} makes no programs for a chip as old as this one (compute capability "
-                f"{capability[0]}.{capability[1]}; its oldest is {known[0] / 10})",
-                "pip install nvidia-cuda-nvrtc-cu12, or a torch built for an older CUDA",
-            )
-        return f"compute_{older[-1]}"
+        return f"compute_{max((each for each in known if each < wanted), default=known[0])}"
 
     def compile(self, source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
         """A cubin, or PTX where the options name a `compute_` architecture. `headers`: what `#include` finds, by name.

@@ -17,7 +17,7 @@ import torch
 
 from profkit.kernels import disk_cache
 from profkit.kernels.operations.cuda.compiler import Compiler, load_compiler
-from profkit.kernels.operations.operation import Unavailable
+from profkit.kernels.operations.definitions import Unavailable
 
 HERE = Path(__file__).parent
 HEADER = "values.cuh"

@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from profkit.kernels.operations.definitions import EPS
-from profkit.kernels.operations.operation import Call, Problem, Tensor, Unavailable, check_inputs
+from profkit.kernels.operations.definitions import EPS, Call, Problem, Tensor, Unavailable, check_inputs
 
 # Elements of a row that a program holds: 16,384 are 64 KiB in float32, a quarter of a multiprocessor's registers. The
 # backward pass of layer norm holds five numbers for each. Wider rows are gone over several times.

@@ -1,78 +1,107 @@
-"""A comparison of two runs: the verdict in one sentence, what changed, why, and what is the same in one line."""
+"""A comparison of two runs, several workloads compared between two versions, and both in short for a reviewer.
+
+A comment is read in ten seconds: the verdict, a short table, the cause; all else is folded. For CI there is a test case
+for each metric that decides, and an annotation for what is not the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from profkit.analysis.comparability import all_fields
-from profkit.analysis.kernel_names import labels
-from profkit.analysis.metrics import title_of
-from profkit.backends import kernel_word
-from profkit.core.formatting import format_figures, format_quantity, format_utc_time, plural, signed
+from profkit.core.formatting import format_figures, format_utc_time, plural
 from profkit.core.types import (
-    RUN,
     Change,
+    ComparedSuite,
+    ComparedWorkload,
     Comparison,
-    Difference,
-    FunctionChange,
-    KernelChange,
+    ComparisonOutcome,
     Side,
+    SuiteOutcome,
 )
+from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     DataTable,
     Detail,
+    Facts,
     Fold,
     Item,
     Items,
     Label,
+    Paragraph,
     Section,
-    Span,
     Status,
     TableColumn,
     Text,
     View,
-    code,
     joined,
-    notes,
+    plain_text,
     soft,
     strong,
     table,
 )
-from profkit.reporting.views.comparison import paired
-from profkit.reporting.views.comparison.machine import machine_blocks
-from profkit.reporting.views.comparison.roles import compared_insights, paired_kernels
+from profkit.reporting.views.comparison.changes import (
+    blamed_text,
+    blocks,
+    changes_table,
+    pair_facts,
+    seen_share,
+)
 from profkit.reporting.views.comparison.words import (
+    OUTCOME_WORDS,
     OUTCOMES,
     cause_text,
     change_text,
-    evidence_texts,
     fact_text,
+    leading_change,
+    metric_name,
     outcome_label,
-    status_of,
+    seen_text,
+    size_text,
+    verdict_text,
     why_text,
 )
 
-DISTURBANCES = (
-    "neighbours",
-    "state",
-)  # kinds of causes that say how well it was measured, not why it changed
-_GEOMETRIC_MEAN = "time.geometric_mean"
-_CHANGE_COLUMNS = ("metric", "baseline", "candidate", "change", "interval")
-_LISTED = 6  # items of a list, as of timed regions
-_TIMES = 10.0  # a change as large as that is shown as a factor
 _COMMIT = 12  # digits of a commit
-_SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
-_MOST = 12  # rows of a table; the document has all
-_MOST_MEANS = 40  # the same of the table that decides about two sweeps
-_BRIEF = 4  # open questions on a short screen
+MOST_ROWS = 10  # of a comment's table
+_MOST_CAUSES = 3
+_LAST_WORDS = 6  # lines that a workload that failed said last
+_ENDINGS: dict[str, Label] = {
+    "new": Label(Status.NEW, "NEW"),
+    "elsewhere": Label(Status.NONE, "NOT HERE"),
+    "failed": Label(Status.FAIL, "FAILED"),
+    "refused": Label(Status.REFUSED, "REFUSED"),
+    "machine": Label(Status.REFUSED, "NOT RUN"),
+    "interrupted": Label(Status.NONE, "NOT REACHED"),
+}
+_BROKEN = ("failed", "refused", "machine")
+_STATES: dict[ComparisonOutcome, CaseState] = {
+    "regressed": "failure",
+    "refused": "error",
+    "ambiguous": "unknown",
+    "changed": "skipped",
+    "improved": "passed",
+    "same": "passed",
+}
+_LEVELS: dict[ComparisonOutcome, Literal["error", "warning", "notice"]] = {
+    "regressed": "error",
+    "refused": "warning",
+    "ambiguous": "warning",
+    "improved": "notice",
+}
+
+
+# ---------------------------------------------------------------- one comparison
 
 
 def view(comparison: Comparison) -> View:
     """The comparison as blocks."""
     forced = "FORCED: these two must not be compared; what follows may mean nothing."
     pairing = comparison.pairing
-    headline: list[Text] = [why_text(comparison)] if pairing is None else paired.headline(comparison)
+    headline: list[Text] = [why_text(comparison)]
+    if pairing is not None:
+        headline = list(filter(None, [verdict_text(comparison, values=True), seen_text(comparison.changes)]))
     headline += [joined(soft("fix: "), fact_text(comparison.fix))] if comparison.fix else []
     names = dict.fromkeys((comparison.baseline.name, comparison.candidate.name))
     label = Label(OUTCOMES[comparison.outcome], comparison.outcome.upper())
@@ -82,50 +111,9 @@ def view(comparison: Comparison) -> View:
         (*blocks(comparison), *machine_blocks("compare", [("", comparison)])),
         outcome_label(comparison) if pairing is not None else label,
         tuple(headline),
-        (*sides, *(paired.facts(pairing) if pairing is not None else ())),
+        (*sides, *(pair_facts(pairing) if pairing is not None else ())),
         warning=strong(forced, Status.FAIL) if comparison.forced else "",
     )
-
-
-def blocks(comparison: Comparison, *, trust: bool = True) -> Iterator[Block]:
-    """All that stands below the verdict; with `trust` also how far its words are to be trusted."""
-    yield from paired.interval(comparison)
-    yield from paired.blamed(comparison.blamed)
-    if comparison.differences:
-        lines = tuple(
-            Span(difference_line(difference), status=Status.FAIL if difference.tier == "must" else None)
-            for difference in comparison.differences
-        )
-        yield Section("Not alike", (Items(lines),))
-    yield from _means(comparison)
-    yield from paired_kernels(comparison)
-    changes = [c for c in comparison.changes if c.word == "different" and c.metric != _GEOMETRIC_MEAN]
-    if changes:
-        title = "Single cases that stand out" if all(map(_is_case, changes)) else "What changed"
-        rows = _change_rows(changes[:_MOST])
-        yield Section(title, (table(_CHANGE_COLUMNS, rows, left=max(0, len(changes) - _MOST)),))
-    why = [cause for cause in comparison.causes if cause.kind not in DISTURBANCES][:_MOST]
-    measuring = [cause for cause in comparison.causes if cause.kind in DISTURBANCES]
-    for heading, causes in (
-        ("Why, as far as the counters show it", why),
-        ("How well it was measured", measuring),
-    ):
-        if causes:
-            items = (
-                Item(cause_text(cause), (soft("; ".join(evidence_texts(cause))),) if cause.evidence else ())
-                for cause in causes
-            )
-            yield Section(heading, (Items(tuple(items)),))
-    yield from compared_insights(comparison.insights)
-    if comparison.kernels:
-        yield _kernels(comparison)
-    yield from _functions(comparison.functions)
-    yield from _undecided(comparison)
-    same = _same_line(comparison)
-    if same is not None:
-        yield Section("The same (and the smallest change that would have been seen)", (), headline=same)
-    looked = looked_line(comparison) if trust else None
-    yield from notes([*map(fact_text, comparison.notes), *([looked] if looked else [])])
 
 
 def _side_line(side: Side) -> str:
@@ -139,298 +127,234 @@ def _side_line(side: Side) -> str:
     return ", ".join(parts)
 
 
-# ---------------------------------------------------------------- two sweeps
-
-
-def _means(comparison: Comparison) -> Iterator[Block]:
-    """Of two sweeps what decides: each implementation of each operation over all shapes, worst first."""
-    changes = [change for change in comparison.changes if change.metric == _GEOMETRIC_MEAN]
-    cases = _cases_line(comparison)
-    if changes:
-        shapes, words = _common_name(changes)
-        over = f"{shapes} each" if shapes else "all shapes"
-        title = f"Over {over}{', ' + words if words else ''}: geometric means"
-        rows = [_change_row(change, _short_name(change, shapes, words)) for change in changes]
-        body = table(_CHANGE_COLUMNS, rows, brief=_MOST_MEANS, note=cases or "")
-        yield Section(title, (body,))
-    elif cases:
-        yield Items((cases,))
-
-
-def _short_name(change: Change, shapes: str, words: str) -> str:
-    """The name of a mean without what its title says."""
-    name = (change.scope.name or "").removesuffix(f", {shapes}" if shapes else "")
-    return name.removesuffix(f" {words}" if words and shapes else "")
-
-
-def _common_name(changes: Sequence[Change]) -> tuple[str, str]:
-    """The number of shapes, and direction and dtype, where they are the same in all; else nothing."""
-    parts = [(change.scope.name or "").rpartition(", ") for change in changes]
-    shapes = {part[2] for part in parts}
-    words = {" ".join(part[0].split(" ")[-2:]) for part in parts}
-    shape_count = next(iter(shapes)) if len(shapes) == 1 else ""
-    return shape_count, next(iter(words)) if shape_count and len(words) == 1 else ""
-
-
-def _is_case(change: Change) -> bool:
-    """Whether it is a single case of a sweep: there are thousands, and only those that stand out are listed."""
-    return change.metric == "time.median" and change.role == "supports"
-
-
-def _cases_line(comparison: Comparison) -> str | None:
-    """Of two sweeps how many single cases stand out, and from what change on one does."""
-    cases = [change for change in comparison.changes if _is_case(change)]
-    if not cases:
-        return None
-    sizes = sorted(change.detectable for change in cases if change.detectable is not None)
-    words = [change.word for change in cases]
-    line = f"{plural(len(cases), 'single case')}, which decide nothing: {words.count('different')} stand out"
-    line += f", {words.count('same')} the same within {format_figures(100 * cases[0].floor, 2)} %"
-    line += f", {words.count('ambiguous')} not decided"
-    if sizes:
-        line += (
-            f"; a change of {format_figures(100 * sizes[len(sizes) // 2], 2)} % would show in half of them"
-        )
-    return line
-
-
-# ---------------------------------------------------------------- metrics
-
-
-def _change_rows(changes: Sequence[Change]) -> list[tuple[Text, ...]]:
-    kernels = [(c.scope.name or "", c.scope.id or "") for c in changes if c.scope.kind == "kernel"]
-    names = labels(kernels, 30) if kernels else {}
-    rows = []
-    for change in changes:
-        title = change.scope.name or "" if _is_case(change) else _title_of(change)
-        if change.scope.kind == "kernel":
-            title = f"{title}: {names[change.scope.name or '', change.scope.id or '']}"
-        rows.append(_change_row(change, title))
-    return rows
-
-
-def _change_row(change: Change, name: str) -> tuple[Text, ...]:
-    """The name with a sign for its course, baseline, candidate, change, interval."""
-    status = status_of(change)
-    return (
-        joined(Span(status.sign, status=status), f" {name}"),
-        format_quantity(change.baseline.value, change.unit),
-        format_quantity(change.candidate.value, change.unit),
-        _difference(change),
-        _interval(change),
-    )
-
-
-def _title_of(change: Change) -> str:
-    """`Time per iteration (step)`: the catalogue's title, and of what."""
-    if change.metric == "time.median" and change.scope == RUN and _by_pairs(change):
-        return "Time of the process"
-    known = title_of(change.metric)
-    return f"{known} ({change.scope.name})" if change.scope.kind == "region" and change.scope.name else known
-
-
-def _by_pairs(change: Change) -> bool:
-    """Whether each of its samples is one process."""
-    return bool(change.baseline.groups) and all(len(group) == 1 for group in change.baseline.groups)
-
-
-def _relative(ratio: float | None) -> str:
-    """`+9.8 %`, `2.4 x`; a dash where there is no ratio."""
-    if ratio is None:
-        return "-"
-    part = ratio - 1
-    if ratio >= _TIMES:
-        return f"{format_figures(ratio)} x"
-    size = abs(100 * part)
-    text = f"{size:.2f}" if size < 1 else format_figures(size)
-    return f"{'+' if part >= 0 else '-'}{text} %"
-
-
-def _points(before: float | None, after: float | None) -> str:
-    """`+2.1 pts`: the distance of two values in %."""
-    distance = (after or 0.0) - (before or 0.0)
-    return f"{signed(distance)} pts"
-
-
-def _difference(change: Change) -> str:
-    if change.unit == "%":
-        return _points(change.baseline.value, change.candidate.value)
-    return _relative(change.ratio)
-
-
-def _interval(change: Change) -> str:
-    """`+8.1 to +12 %`, `+2.9 to +3.4 pts`, `3.0 to 15 x`; a dash where the change has none."""
-    low, high = change.low, change.high
-    if low is None or high is None:
-        return "-"
-    if low == high:
-        return "exact"
-    if change.unit == "%":
-        ends, unit = [(end - 1) * change.baseline.value for end in (low, high)], "pts"
-    elif high >= _TIMES:
-        return f"{format_figures(low, 2)} to {format_figures(high, 2)} x"
-    else:
-        ends, unit = [100 * (end - 1) for end in (low, high)], "%"
-    return " to ".join(signed(end, 2) for end in ends) + f" {unit}"
-
-
-def _undecided(comparison: Comparison) -> Iterator[Block]:
-    lines = tuple(
-        f"{_title_of(change)}{_of_kernel(change)}: {change_text(change)}"
-        for change in comparison.changes
-        if change.word == "ambiguous" and not _is_case(change) and change.metric != _GEOMETRIC_MEAN
-    )
-    if lines:
-        title = f"{plural(len(lines), 'metric')} not decided"
-        yield Detail(
-            (Section(title, (Items(lines),), fold=Fold.FOLDED),),
-            (Section("Not decided", (Items(lines, brief=_BRIEF),)),),
-        )
-
-
-def _of_kernel(change: Change) -> str:
-    if change.scope.kind != "kernel":
-        return ""
-    key = change.scope.name or "", change.scope.id or ""
-    return f" of {labels([key], 40)[key]}"
-
-
-def _same_line(comparison: Comparison) -> str | None:
-    """All that is the same in one line, each with the smallest change that would have been seen."""
-    same = [
-        c for c in comparison.changes if c.word == "same" and not _is_case(c) and c.metric != _GEOMETRIC_MEAN
-    ]
-    if not same:
-        return None
-    of_run = [change for change in same if change.scope.kind != "kernel"]
-    parts = [f"{_title_of(change)}{_smallest_change(change)}" for change in of_run]
-    if len(same) > len(of_run):
-        metrics = plural(len(same) - len(of_run), "metric")
-        parts.append(f"{metrics} of {kernel_word(comparison.baseline.backend)}s")
-    return ", ".join(parts)
-
-
-def _smallest_change(change: Change) -> str:
-    """` (3.9 %)`; nothing for a small value, which is compared with an absolute change."""
-    if change.detectable is None or change.detectable > 1:
-        return ""
-    return f" ({format_figures(100 * change.detectable, 2)} %)"
-
-
-def looked_line(comparison: Comparison) -> str | None:
-    """How many metrics were compared, and how many may be called different by chance."""
-    count = len(comparison.changes)
-    if not count:
-        return None
-    if comparison.pairing is not None:
-        return paired.trust_line(comparison)
-    text = f"{plural(count, 'metric')} compared"
-    if comparison.looked_at:
-        text += f", {comparison.looked_at} by samples: at most 5 % of those called different are so by chance"
-        single = [c for c in comparison.changes if len(c.baseline.groups) == len(c.candidate.groups) == 1]
-        if any(not _is_case(change) for change in single):
-            text += ", if single processes differ by no more than is assumed"
-        elif single:
-            text += ", as far as the cases themselves tell what two sweeps differ by"
-    return text
-
-
-# ---------------------------------------------------------------- kernels and functions
-
-
-def _kernels(comparison: Comparison) -> Section:
-    """The kernels that are not the same and matter, largest change first, below how many became what."""
-    what = kernel_word(comparison.baseline.backend)
-    listed = [k for k in comparison.kernels if k.word not in ("same", "ambiguous") and k.share >= _SHARE][
-        :_MOST
-    ]
-    names = labels([(k.name, k.launch or "") for k in listed], 44)
-    rows = [
+def comment(comparison: Comparison) -> View:
+    """The comparison in short, with all of it folded below."""
+    whole = view(comparison)
+    text = f"{comparison.baseline.name} -> {comparison.candidate.name}"
+    if (pairing := comparison.pairing) is not None:
+        text += f"; {plural(pairing.pairs, 'pair')} of runs in {format_figures(pairing.seconds, 2)} s"
+    fix = joined(soft("fix: "), fact_text(comparison.fix)) if comparison.fix else ""
+    return View(
+        verdict_text(comparison),
         (
-            code(names[k.name, k.launch or ""]),
-            format_quantity(k.baseline_seconds, "s"),
-            format_quantity(k.candidate_seconds, "s"),
-            _relative(_ratio(k.baseline_seconds, k.candidate_seconds)),
-            k.word,
-        )
-        for k in listed
-    ]
-    return Section(
-        f"{what.capitalize()}s: {_kernel_counts(comparison.kernels)}", (_changes(what, rows),) if rows else ()
+            _changes(comparison),
+            *_causes(comparison, "Why"),
+            Detail((Facts(whole.facts), *blocks(comparison)), title="All that was compared"),
+            *machine_blocks("compare", [("", comparison)]),
+        ),
+        outcome_label(comparison),
+        tuple(filter(None, (text, seen_text(comparison.changes), fix))),
+        warning=whole.warning,
     )
 
 
-def _changes(what: str, rows: Sequence[tuple[Text, ...]]) -> DataTable:
-    name = TableColumn(what, kernel=True)
-    return table((name, "baseline", "candidate", "change", TableColumn("")), rows)
+def _changes(comparison: Comparison) -> DataTable:
+    """What decides, the worst first, then what else changed."""
+    role = "decides" if any(c.role == "decides" for c in comparison.changes) else "stands-in"
+    deciding = [change for change in comparison.changes if change.role == role]
+    others = [c for c in comparison.changes if c.role != role and c.word == "different"]
+    return changes_table([*deciding, *others], MOST_ROWS)
 
 
-def _kernel_counts(kernels: Sequence[KernelChange]) -> str:
-    """`2 slower, 1 vanished, 1 appeared; 40 the same, 3 not decided`."""
-    words = [kernel.word for kernel in kernels]
-    changed = [
-        f"{words.count(word)} {word}"
-        for word in ("slower", "faster", "appeared", "vanished")
-        if word in words
-    ]
-    rest = []
-    if "same" in words:
-        rest.append(f"{words.count('same')} the same")
-    if "ambiguous" in words:
-        rest.append(f"{words.count('ambiguous')} not decided: within what two traces differ by")
-    return "; ".join(part for part in (", ".join(changed), ", ".join(rest)) if part)
+def _causes(comparison: Comparison, heading: str) -> Sequence[Block]:
+    """The likeliest lines and causes, where something is different."""
+    lines = why_lines(comparison) if comparison.outcome not in ("same", "ambiguous") else []
+    return (Section(heading, (Items(tuple(lines)),)),) if lines else ()
 
 
-def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:
-    """Of each profile the functions that changed most."""
-    for title in dict.fromkeys(f.profile for f in functions):
-        rows = [
-            (
-                code(f.name),
-                format_quantity(f.baseline, f.unit if f.unit == "%" else ""),
-                format_quantity(f.candidate, f.unit if f.unit == "%" else ""),
-                _points(f.baseline, f.candidate)
-                if f.unit == "%"
-                else _relative(_ratio(f.baseline, f.candidate)),
-                {"slower": "more", "faster": "less"}.get(f.word, f.word),
-            )
-            for f in [f for f in functions if f.profile == title][:_MOST]
-        ]
-        yield Section(f"Changed {title}", (_changes("function", rows),))
+def why_lines(comparison: Comparison) -> list[str]:
+    """The likeliest lines and causes, a sentence each, the best known first, and nothing twice."""
+    blamed = comparison.blamed[:_MOST_CAUSES]
+    told = tuple(fact_text(line.why) for line in blamed)
+    left = [text for text in map(cause_text, comparison.causes) if not text.startswith(told)]
+    return [plain_text(blamed_text(line)) for line in blamed] + left[:_MOST_CAUSES]
 
 
-def _ratio(before: float | None, after: float | None) -> float | None:
-    return after / before if before and after is not None else None
+# ---------------------------------------------------------------- several workloads
 
 
-# ---------------------------------------------------------------- what is not alike
-
-
-def difference_line(difference: Difference) -> str:
-    """`driver: 580.159 -> 590.10; a driver's update may change launch times`."""
-    field = all_fields().get(difference.name)
-    title = field.title if field is not None else difference.name
-    values = (
-        _differing_items(difference)
-        or f"{difference.baseline or 'not known'} -> {difference.candidate or 'not known'}"
+def suite_view(suite: ComparedSuite) -> View:
+    """The suite as blocks: the table, then each workload, those that are the same folded."""
+    compared = _compared(suite)
+    sides = (compared[0][1].baseline.name, compared[0][1].candidate.name) if compared else ()
+    facts: list[tuple[str, Text]] = list(zip(("baseline", "candidate"), sides, strict=False))
+    facts += [("started", format_utc_time(suite.started)), ("took", _took(suite))]
+    body = (_table(suite, len(suite.workloads)), *_without(suite), *_workloads(compared), *_machine(suite))
+    warning = _warning(suite)
+    return View(
+        f"comparison of {suite.name}",
+        body,
+        label_of(suite.outcome),
+        (headline(suite),),
+        tuple(facts),
+        warning=warning,
     )
-    why = field.why if field is not None else ""
-    if difference.intended:
-        why = "this is what is compared, as asked for"
-    elif field is not None and difference.tier != field.tier:
-        why = f"the {'baseline' if difference.baseline is None else 'candidate'} does not say: {why}"
-    return f"{title}: {values}; {why}"
 
 
-def _differing_items(difference: Difference) -> str | None:
-    """Of two long lists what is in one of them alone; None where they are none."""
-    sides = [(value or "").split(", ") for value in (difference.baseline, difference.candidate)]
-    if max(map(len, sides)) <= _LISTED:
-        return None
-    parts = []
-    for name, own, opposite in (("baseline", *sides), ("candidate", *reversed(sides))):
-        alone = [item for item in own if item not in set(opposite)]
-        if alone:
-            more = f" and {len(alone) - _LISTED} more" if len(alone) > _LISTED else ""
-            parts.append(f"{', '.join(alone[:_LISTED])}{more} in the {name} alone")
-    return "; ".join(parts) or None
+def suite_comment(suite: ComparedSuite) -> View:
+    """The suite in short: at most ten workloads, why the worst are worse, and all else folded."""
+    compared = _compared(suite)
+    body: list[Block] = [_table(suite, MOST_ROWS), *_without(suite)]
+    for name, found in [(n, c) for n, c in compared if c.outcome == "regressed"][:_MOST_CAUSES]:
+        body += _causes(found, f"Why {name} is worse")
+    if compared:
+        body.append(Detail(tuple(_workloads(compared)), title="All that was compared"))
+        first = compared[0][1]
+        line = f"{first.baseline.name} -> {first.candidate.name}; {_took(suite)}"
+    label = label_of(suite.outcome)
+    lines = (line if compared else _took(suite),)
+    return View(headline(suite), (*body, *_machine(suite)), label, lines, warning=_warning(suite))
+
+
+def label_of(outcome: SuiteOutcome) -> Label:
+    """`✗ WORSE`, `✗ FAILED`."""
+    if outcome == "failed" or outcome == "new":
+        return _ENDINGS[outcome]
+    return Label(OUTCOMES[outcome], OUTCOME_WORDS[outcome])
+
+
+def headline(suite: ComparedSuite) -> str:
+    """`parse: time.median +12.3 % [+9.8, +14.9] (1 worse, 3 same)`: the worst, and how many became what."""
+    words = [
+        (OUTCOME_WORDS[w.comparison.outcome] if w.comparison is not None else _ENDINGS[w.ending].word).lower()
+        for w in suite.workloads
+    ]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    first = suite.workloads[0] if suite.workloads else None
+    if first is None or (first.comparison is not None and first.comparison.outcome == "same"):
+        return counts or "no workload was compared"
+    said = verdict_text(first.comparison) if first.comparison is not None else first.reason.split("\n")[0]
+    return f"{first.name}: {said}" + (f" ({counts})" if len(words) > 1 else "")
+
+
+def _table(suite: ComparedSuite, most: int) -> DataTable:
+    """A row for each workload."""
+    titles = ("workload", TableColumn(""), "change of the time", "would be seen", "pairs")
+    rows = [_row(workload) for workload in suite.workloads[:most]]
+    return table(titles, rows, left=max(0, len(suite.workloads) - most))
+
+
+def _row(workload: ComparedWorkload) -> tuple[Text, ...]:
+    comparison = workload.comparison
+    if comparison is None:
+        return (workload.name, _ENDINGS[workload.ending].span, "-", "-", "-")
+    change = leading_change(comparison)
+    pairs = str(comparison.pairing.pairs) if comparison.pairing is not None else "-"
+    what: Text = outcome_label(comparison).span
+    if change is None or not change.metric.startswith("time."):
+        what = joined(what, f" {change.metric}" if change is not None else "")
+        change = next((c for c in comparison.changes if c.metric.startswith("time.")), None)
+    elif change.scope.name:
+        what = joined(what, f" in {change.scope.name}")
+    if change is None:
+        return (workload.name, what, "-", "-", pairs)
+    return (workload.name, what, size_text(change), seen_share(change) or "-", pairs)
+
+
+def _without(suite: ComparedSuite) -> Iterator[Block]:
+    """Why there is no comparison of a workload, and what would change that."""
+    items = []
+    for workload in suite.workloads:
+        if workload.comparison is None and workload.reason:
+            first, *others = workload.reason.split("\n")
+            below: list[Text] = [soft(line) for line in others[-_LAST_WORDS:] if line.strip()]
+            below += [joined(soft("fix: "), workload.fix)] if workload.fix else []
+            items.append(Item((strong(workload.name), f": {first}"), tuple(below)))
+    if items:
+        yield Items(tuple(items))
+
+
+def _compared(suite: ComparedSuite) -> list[tuple[str, Comparison]]:
+    return [(w.name, w.comparison) for w in suite.workloads if w.comparison is not None]
+
+
+def _workloads(compared: Sequence[tuple[str, Comparison]]) -> Iterator[Section]:
+    """Each with all that was compared."""
+    for name, comparison in compared:
+        facts = pair_facts(comparison.pairing) if comparison.pairing is not None else []
+        inside: list[Block] = [Facts(tuple(facts))] if facts else []
+        if comparison.fix:
+            inside.append(Paragraph(joined(soft("fix: "), fact_text(comparison.fix))))
+        title = (outcome_label(comparison).span, f": {name}")
+        fold = Fold.FOLDED if comparison.outcome == "same" else Fold.OPEN
+        body = (*inside, *blocks(comparison))
+        yield Section(title, body, verdict_text(comparison, values=True), fold)
+
+
+def _took(suite: ComparedSuite) -> str:
+    return f"{plural(len(suite.workloads), 'workload')} in {format_figures(suite.seconds, 2)} s"
+
+
+def _warning(suite: ComparedSuite) -> Text:
+    return "Interrupted: what was finished is shown." if suite.interrupted else ""
+
+
+# ---------------------------------------------------------------- for a CI system
+
+
+def _machine(suite: ComparedSuite) -> Iterator[Block]:
+    """The test cases and annotations of all, with those of workloads that could not be compared."""
+    broken = []
+    for w in suite.workloads:
+        if w.comparison is None:
+            state: CaseState = "error" if w.ending in _BROKEN else "skipped"
+            first, whole = w.reason.split("\n")[0], w.reason + (f"\nfix: {w.fix}" if w.fix else "")
+            case = Case(f"{suite.name}.{w.name}", "result", state, first, whole, kind=w.ending)
+            yield Cases(w.name, (case,), suite.started, 0.0, (("outcome", w.ending),))
+            if state == "error":
+                word = _ENDINGS[w.ending].word.lower()
+                broken.append(Annotation("error", f"{w.name}: {word}", whole))
+    yield from machine_blocks(suite.name, _compared(suite))
+    yield Annotations(tuple(broken))
+
+
+def machine_blocks(group: str, compared: Sequence[tuple[str, Comparison]]) -> Iterator[Block]:
+    """A suite of test cases for each named comparison, and all annotations."""
+    for name, comparison in compared:
+        yield _cases(group, name, comparison)
+    yield Annotations(tuple(row for name, found in compared for row in _annotations(name, found)))
+
+
+def _fix_line(comparison: Comparison) -> list[str]:
+    return [f"fix: {fact_text(comparison.fix)}"] if comparison.fix else []
+
+
+def _cases(group: str, name: str, comparison: Comparison) -> Cases:
+    whole = f"{group}.{name}" if name else group
+    cases = [_case(whole, change) for change in comparison.changes if change.role == "decides"]
+    state = _STATES[comparison.outcome]
+    reason = why_text(comparison)
+    if not any(case.state == state for case in cases):
+        detail = "\n".join([reason, *_fix_line(comparison)])
+        cases.insert(0, Case(whole, "result", state, reason, detail, kind=comparison.outcome))
+    baseline, candidate = comparison.baseline, comparison.candidate
+    facts = (
+        ("outcome", comparison.outcome),
+        ("baseline", baseline.commit or baseline.name),
+        ("candidate", candidate.commit or candidate.name),
+    )
+    seconds = comparison.pairing.seconds if comparison.pairing is not None else 0.0
+    output = "\n".join(filter(None, [reason, seen_text(comparison.changes), *why_lines(comparison)]))
+    title = name or f"{baseline.name} and {candidate.name}"
+    return Cases(title, tuple(cases), candidate.started, seconds, facts, output)
+
+
+def _case(group: str, change: Change) -> Case:
+    state: CaseState = "unknown" if change.word == "ambiguous" else "passed"
+    if change.word == "different" and change.course == "worse":
+        state = "failure"
+    return Case(group, metric_name(change), state, change_text(change), kind=change.word)
+
+
+def _annotations(name: str, comparison: Comparison) -> Iterator[Annotation]:
+    """One for what somebody must look at, beside the likeliest line where there is one."""
+    level = _LEVELS.get(comparison.outcome)
+    if level is None:
+        return
+    word = OUTCOME_WORDS[comparison.outcome].lower()
+    lines = [verdict_text(comparison), seen_text(comparison.changes), *why_lines(comparison)]
+    lines += _fix_line(comparison)
+    message = "\n".join(" ".join(line.split()) for line in lines if line)
+    blamed = comparison.blamed if comparison.outcome == "regressed" else ()
+    place = (blamed[0].path, blamed[0].line) if blamed else ("", 0)
+    yield Annotation(level, f"{name}: {word}" if name else word, message, *place)

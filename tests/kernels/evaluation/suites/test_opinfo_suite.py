@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.kernels.evaluation.suites.registry import find_suite
+from profkit.kernels.evaluation.suites.suite import find_suite
 
 pytestmark = pytest.mark.torch
 ENTRIES = ("add", "nn.functional.relu", "bernoulli", "searchsorted", "softmax", "addmm", "empty_like")

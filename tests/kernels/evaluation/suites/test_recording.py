@@ -9,8 +9,8 @@ import pytest
 
 from profkit.cli.evaluate import _split_program
 from profkit.core.errors import UsageError, WorkloadError
-from profkit.kernels.evaluation.recording import record_operations
-from profkit.kernels.evaluation.suites.registry import find_suite
+from profkit.kernels.evaluation.suites.notation import record_operations
+from profkit.kernels.evaluation.suites.suite import find_suite
 from tests.cli_runner import profkit
 
 pytestmark = pytest.mark.torch

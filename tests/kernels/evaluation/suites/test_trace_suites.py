@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.kernels.evaluation.suites import notation as trace_files
-from profkit.kernels.evaluation.suites.notation import CallCounts, read_traces, write_table
-from profkit.kernels.evaluation.suites.registry import find_suite
+from profkit.kernels.evaluation.suites.notation import read_traces, write_trace
+from profkit.kernels.evaluation.suites.suite import find_suite
 
 pytestmark = pytest.mark.torch
 TRACE = """Operator: aten.mm.default
@@ -35,7 +34,7 @@ def _tests(suite, *operations: str, dtype: str = ""):
     return list(suite.tests(Selection(operations, dtype)))
 
 
-def test_the_most_called_operations_come_first_with_their_counts_and_programs(trace: Path) -> None:
+def test_the_most_called_operations_come_first_with_their_counts(trace: Path) -> None:
     tests = _tests(find_suite("traced", trace))
     assert [(test.operation, test.calls) for test in tests] == [
         ("relu.default", 9),
@@ -43,8 +42,6 @@ def test_the_most_called_operations_come_first_with_their_counts_and_programs(tr
         ("embedding.default", 1),
         ("mm.default", 2),
     ]
-    assert tests[0].source == {"programs": {"mine": 9}}
-    assert len(_tests(find_suite(str(trace), most=1))) == 3
 
 
 def test_strides_are_as_traced_and_indices_in_range(trace: Path) -> None:
@@ -61,25 +58,19 @@ def test_a_dtype_replaces_the_usual_one_of_the_trace_and_equal_calls_become_one(
     assert [test.calls for test in tests if test.operation == "embedding.default"] == [6]
 
 
-def test_a_folder_of_files_and_the_table_made_of_it_have_the_same_calls(trace: Path, tmp_path: Path) -> None:
+def test_a_folder_of_files_and_a_compressed_file_have_the_same_calls(trace: Path, tmp_path: Path) -> None:
     calls = read_traces(trace.parent)
-    table = tmp_path / "table.gz"
-    table.write_bytes(write_table(calls, ["a comment"]))
-    assert table.read_bytes() == write_table(reversed(calls), ["a comment"])
-    key = CallCounts.__dict__["calls"].fget
-    assert sorted((c.operation, c.arguments, key(c), *c.programs) for c in read_traces(table)) == sorted(
-        (c.operation, c.arguments, key(c), *c.programs) for c in calls
-    )
+    packed = tmp_path / "calls.gz"
+    packed.write_bytes(gzip.compress(write_trace(calls).encode()))
+    assert sorted(read_traces(packed), key=str) == sorted(calls, key=str)
 
 
 def test_tritonbenchs_table_has_all_of_its_calls() -> None:
-    from profkit.kernels.evaluation.suites.traces import TABLE
+    from profkit.kernels.evaluation.suites.written import TABLE
 
     calls = read_traces(TABLE)
     assert len(calls) == 18_208
-    assert sum(call.calls for call in calls) == 150_445
-    assert len({name for call in calls for name in call.programs}) == 155
-    assert TABLE.stat().st_size < 1_000_000
+    assert sum(call.count for call in calls) == 150_445
     assert "BSD" in TABLE.with_name("LICENSE.tritonbench").read_text()
 
 
@@ -89,7 +80,6 @@ def test_tritonbenchs_table_has_all_of_its_calls() -> None:
         ("gather.default", "((T([4, 6], f32), 1, T([4, 3], i64)), {})"),
         ("scatter.src", "((T([4, 6], f32), 1, T([4, 3], i64), T([4, 3], f32)), {})"),
         ("nll_loss_forward.default", "((T([8, 5], f32), T([8], i64), None, 1, -100), {})"),
-        ("nll_loss2d_forward.default", "((T([2, 5, 3, 3], f32), T([2, 3, 3], i64), None, 1, -100), {})"),
         ("index.Tensor", "((T([4, 6], f32), [None, T([9], i64)]), {})"),
         ("index_put.default", "((T([4, 6], f32), [T([5], i64), T([5], i64)], T([5], f32)), {})"),
         (
@@ -101,7 +91,6 @@ def test_tritonbenchs_table_has_all_of_its_calls() -> None:
             "_embedding_bag.default",
             "((T([50, 8], f32), T([20], i64), T([4], i64), False, 0, True, T([20], f32)), {})",
         ),
-        ("embedding_dense_backward.default", "((T([2, 3, 8], f32), T([2, 3], i64), 10, -1, False), {})"),
         ("new_zeros.default", "((T([2], f32), [3]), {'device': 'cuda', 'pin_memory': True})"),
         ("linalg_cholesky_ex.default", "((T([5, 5], f32),), {})"),
     ],
@@ -131,14 +120,12 @@ def test_no_two_values_are_put_in_one_place() -> None:
         ("bernoulli_.float", "((T([2], f32),), {})", "random"),
         ("new_empty.default", "((T([2], f32), [3]), {})", "no values"),
         ("relu.default", "((T([1000000, 1000000], f32),), {})", "GB"),
-        ("relu.blub", "((T([2], f32),), {})", "has no aten::relu.blub"),
         ("relu.default", "((T([2], f32), 1, 2), {})", "takes 1"),
         (
             "segment_reduce.default",
             "((T([2], f32), 'sum'), {'lengths': T([2], i64)})",
             "range of the indices",
         ),
-        ("relu.default", "((x,), {})", "neither a literal"),
     ],
 )
 def test_what_cannot_be_made_is_skipped_with_its_reason(operation: str, arguments: str, reason: str) -> None:
@@ -149,21 +136,6 @@ def test_what_cannot_be_made_is_skipped_with_its_reason(operation: str, argument
         make_values(operation, arguments, 1)
 
 
-def packed(path: Path, text: str) -> Path:
-    path.write_bytes(gzip.compress(text.encode()))
-    return path
-
-
-def test_a_table_that_unpacks_to_far_more_than_any_has_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trace_files, "MOST_UNPACKED", 10_000)
-    with pytest.raises(UsageError, match="it unpacks to more than"):
-        read_traces(packed(tmp_path / "calls.gz", "#" * 10_001))
-    with pytest.raises(UsageError, match="no traced calls"):
-        read_traces(packed(tmp_path / "calls.gz", "#" * 10_000))
-
-
 def test_a_file_without_calls_is_refused(tmp_path: Path) -> None:
     (tmp_path / "none.txt").write_text("nothing")
     with pytest.raises(UsageError, match="no traced calls"):
@@ -172,3 +144,14 @@ def test_a_file_without_calls_is_refused(tmp_path: Path) -> None:
         _tests(find_suite("torchbench", tmp_path / "absent.txt"))
     with pytest.raises(UsageError, match="needs a trace"):
         find_suite("traced")
+
+
+def test_an_unpooling_that_writes_two_values_to_one_place_has_no_one_result() -> None:
+    import torch
+
+    from profkit.kernels.evaluation.judging.trial import has_one_result
+
+    unpool = torch.ops.aten.max_unpool2d.default
+    for places, one in (([[[0, 5], [7, 3]]], True), ([[[0, 5], [5, 3]]], False)):
+        arguments = (torch.randn(1, 2, 2), torch.tensor(places), [2, 4])
+        assert has_one_result(unpool, (arguments, {})) is one

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.kernels.evaluation.suites.registry import find_suite
+from profkit.kernels.evaluation.suites.suite import find_suite
 
 pytestmark = pytest.mark.torch
 FILE = """

@@ -1,0 +1,144 @@
+"""The model that a user's options mean, ready to be asked; and whether it answers at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, cast, get_args
+from urllib.parse import urlsplit
+
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.formatting import format_quantity
+from profkit.core.types import Check
+from profkit.generation.api_client import BEARER, AnthropicModel, OpenAIModel
+from profkit.generation.keys import (
+    Key,
+    find_key,
+    hide_secrets,
+    is_local,
+    learn_address,
+    learn_secret,
+    server_of,
+)
+from profkit.generation.model import Ledger, Message, Model, ModelFailed, ModelOptions, ProgramModel
+
+Provider = Literal["openai", "anthropic", "command"]
+_KEYS = {"openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY", BEARER)}
+_ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+QUESTION, ANSWER_TOKENS = "Answer with one word: ready", 16
+_TRIAL_SECONDS = 60.0  # whoever asks sits before it
+_NO_KEY = "none"  # what a server on this machine gets where the user has no key for it
+
+
+def make_model(options: ModelOptions) -> Model:
+    """The model that the options mean. Secrets leave the environment of this process.
+
+    Raises UsageError for options that do not go together, MachineError where a package is missing, and ModelFailed
+    where there is no key.
+    """
+    check_options(options)
+    provider = provider_of(options)
+    if provider == "command":
+        program = ProgramModel(options.command or "", options.timeout, options.key_env)
+        hide_secrets(options.key_env)
+        return program
+    if not options.model:
+        raise UsageError("name the model", "--model NAME")
+    url = options.base_url or os.environ.get(_ADDRESSES[provider]) or None
+    if url is not None:
+        _check_address("--base-url" if options.base_url else _ADDRESSES[provider], url)
+    key = _key_of(provider, options, url)
+    learn_secret(key.value)
+    learn_address(url or "")
+    make = OpenAIModel if provider == "openai" else AnthropicModel
+    model = make(options, key, url, Ledger(options.limits, options.spent))
+    hide_secrets(options.key_env)  # after the package has read its own variables
+    return model
+
+
+def check_options(options: ModelOptions) -> None:
+    """Raises UsageError for options that contradict each other, or mean nothing."""
+    if options.provider is not None and options.provider not in get_args(Provider):
+        raise UsageError(
+            f"no provider is called {options.provider}", f"--provider {'|'.join(get_args(Provider))}"
+        )
+    if options.command is not None:
+        if options.provider not in (None, "command") or options.model or options.base_url:
+            raise UsageError(
+                "--command chooses its model itself: leave --provider, --model and --base-url out"
+            )
+        if options.limits.tokens is not None:
+            raise UsageError("how many tokens a --command takes nobody says: limit it with --max-attempts")
+    elif options.provider == "command":
+        raise UsageError("--provider command needs the command", '--command "my-agent {prompt} {output}"')
+
+
+def _check_address(name: str, address: str) -> None:
+    try:
+        parts = urlsplit(address)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or parts.query:
+        raise UsageError(f"{name} is no address of a server", "--base-url http://HOST:PORT/v1")
+
+
+def provider_of(options: ModelOptions) -> Provider:
+    """Who is asked: what the user says, or else by the key that is there; with an address OpenAI's dialect."""
+    if options.command is not None:
+        return "command"
+    if options.provider is not None:
+        return cast(Provider, options.provider)
+    if options.base_url is not None:
+        return "openai"
+    if options.key_env is not None:
+        raise UsageError("--key-env does not say who is asked with the key", "--provider openai|anthropic")
+    provider: Provider
+    for provider in ("anthropic", "openai"):
+        if find_key(*_KEYS[provider]):
+            return provider
+    if os.environ.get("OPENAI_BASE_URL"):
+        return "openai"
+    raise ModelFailed(
+        "no model can be asked: there is no ANTHROPIC_API_KEY, no OPENAI_API_KEY, no --base-url and no --command",
+        "export ANTHROPIC_API_KEY=...",
+    )
+
+
+def _key_of(provider: str, options: ModelOptions, url: str | None) -> Key:
+    variables = (options.key_env,) if options.key_env else _KEYS[provider]
+    key = find_key(*variables)
+    if key is not None:
+        if not (key.value.isascii() and key.value.isprintable()) or " " in key.value:
+            raise ModelFailed(
+                f"what {key.variable} holds is no key: it has characters that none has",
+                f"export {key.variable}=...",
+            )
+        return key
+    if url is not None and is_local(url) and not options.key_env:
+        return Key(variables[0], _NO_KEY)
+    place = provider if url is None else server_of(url)
+    raise ModelFailed(f"there is no key for {place}: {variables[0]} is not set", f"export {variables[0]}=...")
+
+
+def try_model(options: ModelOptions, report: Callable[[str], None] = lambda _: None) -> tuple[Check, ...]:
+    """Ask the model one short question; the check says what came of it, and the line that fixes what did not.
+
+    Raises UsageError for options that do not go together, or name no model.
+    """
+    short = replace(
+        options,
+        answer_tokens=ANSWER_TOKENS,
+        timeout=_TRIAL_SECONDS,
+        retries=2,
+    )
+    try:
+        model = make_model(short)
+        answer = model.ask([Message("user", QUESTION)], report)
+    except MachineError as error:
+        return (Check("model", "refused", error.message, error.fix),)
+    who = f"{model.provider}{f' at {model.server}' if model.server else ''}: {model.name}"
+    if answer.stop == "refused":
+        return (Check("model", "limited", f"{who} refuses to answer"),)
+    return (Check("model", "ok", f"{who} answers in {format_quantity(answer.seconds, 's')}"),)

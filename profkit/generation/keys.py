@@ -1,0 +1,160 @@
+"""What is secret of a user's accounts: keys and parts of addresses, taken out of the environment and of every text."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import os
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from profkit.kernels.evaluation.candidate.confinement import shield
+from profkit.runtime.passes.secrets import is_secret_variable
+
+_OF_MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY")
+# What the packages read by themselves: a gateway's key may stand in it.
+_HEADERS = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")  # which others need, too
+_LIBRARIES = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2")
+_USER = re.compile(r"(\w://)[^/?#\s]*@")
+_QUERY = re.compile(r"(://[^?\s]*)\?\S*")
+_SHORTEST = 4  # characters: what is shorter is no secret, and stands in many words
+_PART = 8  # characters of a key in a row that are taken out, too
+_GONE = "[key]"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key, and the variable that holds it."""
+
+    variable: str
+    value: str = field(repr=False)
+
+
+class _Vault:
+    """What was taken out of the environment of this process, and what no text may show."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.taken: dict[str, str] = {}
+        self.secrets: set[str] = set()
+
+
+_vault = _Vault()
+
+
+def find_key(*variables: str) -> Key | None:
+    """The first of these variables that holds a key, in the environment or taken out of it already."""
+    for variable in variables:
+        if value := os.environ.get(variable, _vault.taken.get(variable, "")).strip():
+            return Key(variable, value)
+    return None
+
+
+def hide_secrets(named: str | None = None) -> None:
+    """Take whatever may be secret, and the variables that are `named` (A,B), out of this process's environment.
+
+    So no kernel and no program inherits one. A process on Linux shows the environment that it began with, so others of
+    this user are kept from reading it. What the packages would log has headers in it: they log faults alone.
+    """
+    shown_nowhere = (*_OF_MODELS, *_HEADERS, *_names(named))
+    with _vault.lock:
+        for name, value in [*os.environ.items()]:
+            if name in shown_nowhere or is_secret_variable(name, value):
+                _vault.taken[name] = os.environ.pop(name)
+            if name in shown_nowhere:  # not of all: a value like "true" stands in many texts
+                _learn(value.strip())
+                for line in value.split("\n"):  # headers
+                    _learn(line.partition(":")[2].strip())
+    for name in _PROXIES:
+        learn_address(os.environ.get(name, "") or os.environ.get(name.lower(), ""))
+    for name in _LIBRARIES:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    shield()
+
+
+def _names(named: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (named or "").split(",") if name.strip())
+
+
+def learn_secret(value: str) -> None:
+    """From now on no text shows `value`."""
+    with _vault.lock:
+        _learn(value)
+
+
+def learn_address(url: str) -> None:
+    """From now on no text shows the user and the password of an address."""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(url)
+        for value in filter(None, (parts.username, parts.password)):
+            learn_secret(value)
+            learn_secret(unquote(value))
+
+
+def _learn(value: str) -> None:
+    if len(value) >= _SHORTEST:
+        _vault.secrets |= {value, quote(value, safe="")}
+
+
+def command_keys(named: str | None) -> dict[str, str]:
+    """The keys that a program of `--command` gets: those of `--key-env`, else what asks a model; no other key."""
+    names = _names(named) or _OF_MODELS
+    return {name: _vault.taken[name] for name in names if name in _vault.taken}
+
+
+def without_keys(text: str) -> str:
+    """A text without keys: neither whole, nor long parts of one."""
+    for secret in sorted(_vault.secrets, key=len, reverse=True):
+        text = text.replace(secret, _GONE)
+        if len(secret) > _PART:
+            text = _without_parts(text, secret)
+    return text
+
+
+def _without_parts(text: str, secret: str) -> str:
+    """Every run of at least 8 characters that the secret has, too, is taken out."""
+    pieces = []
+    place = start = 0
+    while place + _PART <= len(text):
+        end = place + _PART
+        if text[place:end] not in secret:
+            place += 1
+            continue
+        while end < len(text) and text[place : end + 1] in secret:
+            end += 1
+        pieces += [text[start:place], _GONE]
+        place = start = end
+    return "".join([*pieces, text[start:]])
+
+
+def server_of(url: str) -> str:
+    """Host and port of an address: never a user or a password."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
+    """A command line whose addresses have no user, password or query."""
+    return tuple(_QUERY.sub(r"\1", _USER.sub(r"\1", word)) for word in words)
+
+
+def is_local(url: str) -> bool:
+    """Whether an address is of this machine."""
+    host = urlsplit(url).hostname or ""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def http_options(url: str | None) -> dict[str, Any]:
+    """How the HTTP library is to be used: a key goes nowhere but where the user sends it, and here past any proxy."""
+    options: dict[str, Any] = {"follow_redirects": False}
+    if url is not None and is_local(url):
+        host = urlsplit(url).hostname or ""
+        options["mounts"] = {f"all://[{host}]" if ":" in host else f"all://{host}": None}
+    return options

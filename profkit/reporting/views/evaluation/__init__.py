@@ -1,3 +1,0 @@
-"""An evaluation of kernels as blocks."""
-
-from profkit.reporting.views.evaluation.view import view as view

@@ -1,3 +1,0 @@
-"""A generation of kernels as blocks."""
-
-from profkit.reporting.views.generation.view import view as view

@@ -1,0 +1,173 @@
+"""What views of many cases share, sweeps, evaluations and generations: numbers as words, and parts of a page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from profkit.analysis.evaluation.scores import ModelSpeedup
+from profkit.analysis.evaluation.speedups import MeanSpeedup
+from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
+from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
+from profkit.reporting.footnotes import threshold_text
+from profkit.reporting.view import (
+    Block,
+    Detail,
+    Item,
+    Items,
+    Label,
+    OnScreen,
+    Paragraph,
+    Section,
+    Span,
+    Status,
+    Statuses,
+    StatusRow,
+    command,
+)
+from profkit.reporting.views.run import STATUSES
+from profkit.reporting.views.run_text import WORDS, worst_first
+
+T = TypeVar("T")
+_FEW_VERDICTS = 24
+_SPEED_WORDS: Mapping[SpeedWord, str] = {
+    "FASTER": "faster",
+    "SAME": "the same",
+    "SLOWER": "slower",
+    "AMBIGUOUS": "not decided",
+}
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def ratio(value: float | None) -> str:
+    """A speed-up: `1.62 x`; `-` where there is none."""
+    return format_quantity(value, "x")
+
+
+def range_text(low: float | None, high: float | None) -> str:
+    """From one speed-up to another: `0.720-44.4`; nothing where they are not known."""
+    if low is None or high is None:
+        return ""
+    return f"{ratio(low)}-{ratio(high)}".replace(" x", "")
+
+
+def speedup_text(speedup: MeanSpeedup | ModelSpeedup | Speedup | None) -> str:
+    """`1.32 x (1.21-1.44, FASTER)`; `-` where there is none. Without interval and word a speed-up says nothing."""
+    if speedup is None:
+        return "-"
+    value = speedup.median if isinstance(speedup, Speedup) else speedup.value
+    known = not isinstance(speedup, Speedup) or speedup.pairs > 1
+    between = range_text(speedup.low, speedup.high) if known else ""
+    return f"{ratio(value)} ({between or 'no interval'}, {speedup.word})"
+
+
+def counted_speeds(words: Mapping[SpeedWord, int]) -> str:
+    """`3 faster, 1 the same and 2 not decided`: how many became what against PyTorch."""
+    return joined([f"{words[word]} {text}" for word, text in _SPEED_WORDS.items() if words.get(word, 0)])
+
+
+def percent(share: float | None) -> str:
+    """A share (0..1): `85.7 %`; `-` where there is none."""
+    return "-" if share is None else f"{format_percent(100 * share)} %"
+
+
+def hundredfold(share: float | None) -> float | None:
+    """A share (0..1) as percents."""
+    return None if share is None else 100 * share
+
+
+def format_duration(seconds: float) -> str:
+    """`8.2 s`, `82 s`, `4.1 min`, `2.3 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def facts_of(
+    document: EvaluationDocument | GenerationDocument, *more: tuple[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """When and where it was made, of what and by what; then `more`. What is not known is left out."""
+    rows = (
+        ("Started", format_utc_time(document.started)),
+        ("Suite", f"{document.suite}{', ' + document.dtype if document.dtype else ''}"),
+        ("Device", document.device),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in document.versions.items())),
+        *more,
+        ("Command", shlex.join(document.command)),
+    )
+    return tuple((name, text) for name, text in rows if text)
+
+
+# ---------------------------------------------------------------- parts of a page
+
+
+def complete_label(complete: bool, other: str = "INTERRUPTED") -> Label:
+    """Whether all of it was done."""
+    return Label(Status.PASS, "COMPLETE") if complete else Label(Status.UNKNOWN, other)
+
+
+def limited(
+    statuses: Callable[[Sequence[T]], Statuses],
+    rows: Sequence[T],
+    few: Sequence[T],
+    left: int,
+    most: int,
+    what: str,
+    file: str,
+    page: str = "report.html",
+) -> Detail:
+    """Rows of which a short screen has a `few`, and says how many are `left`; a page has `most` of them, `file` all."""
+
+    def more(number: int, where: str) -> tuple[Block, ...]:
+        return (Paragraph(f"{plural(number, f'further {what}')} in {where}."),) if number > 0 else ()
+
+    brief = (statuses(few),) if few else ()
+    return Detail((statuses(rows[:most]), *more(len(rows) - most, file)), (*brief, *more(left, page)))
+
+
+def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
+    """The worst first; of an operation those alone that do not pass."""
+    shown = [v for v in worst_first(verdicts) if v.scope.kind == "run" or v.verdict in ("fail", "unknown")]
+    rows = [
+        StatusRow(
+            STATUSES[v.verdict],
+            WORDS[v.verdict],
+            (v.target,),
+            v.reason,
+            limit=threshold_text(v),
+            place=v.scope.name or "",
+        )
+        for v in shown
+    ]
+    if rows:
+        left = len(rows) - _FEW_VERDICTS
+        more = (Paragraph(plural(left, "further verdict")),) if left > 0 else ()
+        body = Detail((Statuses(tuple(rows)),), (Statuses(tuple(rows[:_FEW_VERDICTS])), *more))
+        yield Section("Verdicts", (body,), anchor="verdicts")
+
+
+def profiled_section(
+    runs: Sequence[tuple[str, Sequence[str], str]], folder: Path | None, headline: str
+) -> Iterator[Section]:
+    """Cases that have a run of their own, as (words, lines below, its folder), with the line that shows it."""
+    items = tuple(
+        Item(
+            Span(words, link=f"{run}/report.html"),
+            (*below, command(f"profkit report {shlex.quote(str((folder or Path()) / run))}")),
+        )
+        for words, below, run in runs
+    )
+    if items:
+        yield Section("Profiled", (Items(items),), headline, anchor="profiled")
+
+
+def files_line(folder: Path | None, names: Sequence[str]) -> Iterator[Block]:
+    """On a screen where the files are: those of these names that are there."""
+    if folder is not None:
+        found = [name for name in names if (folder / name).is_file()]
+        line = f"{folder}: {', '.join(found)}" if found else str(folder)
+        yield OnScreen((Paragraph(""), Paragraph(command(line))), ())

@@ -1,0 +1,424 @@
+"""A generation: how many operations have a kernel, what is wrong with the others, what it cost."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from profkit.analysis.generation import (
+    GenerationScores,
+    Spending,
+    generation_scores,
+    kept_attempt,
+    spending_of,
+    within_attempts,
+)
+from profkit.core.formatting import joined, plural, shorten
+from profkit.core.types import (
+    Attempt,
+    AttemptStatus,
+    GenerationDocument,
+    OperationAttempts,
+    StopReason,
+)
+from profkit.reporting.columns import Column, data_table
+from profkit.reporting.extras import PAGE
+from profkit.reporting.forges import Case, Cases, CaseState
+from profkit.reporting.view import (
+    Block,
+    Commands,
+    Detail,
+    Facts,
+    OnScreen,
+    Section,
+    Span,
+    Status,
+    Statuses,
+    StatusRow,
+    Text,
+    View,
+    between,
+    notes,
+    table,
+)
+from profkit.reporting.view import joined as joined_text
+from profkit.reporting.views.kernels.cases import (
+    complete_label,
+    counted_speeds,
+    facts_of,
+    files_line,
+    format_duration,
+    hundredfold,
+    limited,
+    percent,
+    speedup_text,
+)
+
+_FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt")
+_FEW, _MANY = 20, 400  # rows of a screen, and of a page
+_BEST_OF_SEVERAL = (
+    "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. The first line below "
+    "measures the kept kernels anew, with other arguments."
+)
+STOPPED: Mapping[StopReason, str] = {
+    "bound": "at the hardware's bound",
+    "correct": "correct",
+    "reached": "faster than PyTorch",
+    "attempts": "no attempts left",
+    "repeated": "the same code again",
+    "budget": "budget spent",
+    "failed": "model cannot be asked",
+    "interrupted": "interrupted",
+    "": "not ended",
+}
+_SIGNS: Mapping[AttemptStatus, Status] = {
+    "passed": Status.PASS,
+    "skipped": Status.NONE,
+    "not-run": Status.UNKNOWN,
+    "repeated": Status.NONE,
+    "lost": Status.UNKNOWN,
+    "no-answer": Status.UNKNOWN,
+}  # all else fails
+
+
+def view(document: GenerationDocument, folder: Path | None = None, *, linked: bool = True) -> View:
+    """The generation as blocks. `folder` is where it lies, for the lines to type, and for links to the files that are
+    there; without `linked` there are none, since the page will lie elsewhere."""
+    scores = generation_scores(document)
+    return View(
+        title(document),
+        (*_blocks(document, scores, folder, folder if linked else None), _test_cases(document)),
+        complete_label(document.complete, "NOT COMPLETE"),
+        (head_line(document, scores),),
+        facts=tuple(_conclusions(document, scores)),
+    )
+
+
+def _conclusions(document: GenerationDocument, scores: GenerationScores) -> Iterator[tuple[str, Text]]:
+    """What to know before any table."""
+    if scores.operations:
+        words = f"; against PyTorch {counted_speeds(scores.words)}" if scores.words else ""
+        share, operations = percent(scores.solved / scores.operations), plural(scores.operations, "operation")
+        yield "Kernels", f"{scores.solved} of {operations} ({share}) solved{words}."
+    mean, whole = scores.geomean, scores.geomean_with_fallback
+    if mean is not None:
+        line = f"{speedup_text(mean)} as fast as PyTorch over {plural(mean.n, 'kept kernel')}"
+        if whole is not None and whole.n > mean.n:
+            line += f"; {speedup_text(whole)} over {whole.n} with PyTorch in place of what is missing"
+        yield "Speed", f"{line}. Geometric means."
+    if scores.without_own_kernels:
+        names = joined(scores.without_own_kernels)
+        yield "No kernel", f"{names}: the kept file only calls kernels of PyTorch or its libraries."
+    if scores.attempts:
+        counts = [f"{number} {status}" for status, number in Counter(scores.statuses).most_common()]
+        yield "Attempts", f"{scores.attempts}: {joined(counts)}."
+        yield "Spent", f"{cost_line(document)}."
+    if scores.operations:
+        ends = [(number, STOPPED[reason]) for reason, number in Counter(scores.stopped).most_common()]
+        yield "Ended", f"{_counted_words(ends)}."
+
+
+def _blocks(
+    document: GenerationDocument, scores: GenerationScores, folder: Path | None, links: Path | None
+) -> Iterator[Block]:
+    operations = sorted(document.operations, key=_order)
+    yield from _unsolved(operations, document, links)
+    yield from _operations(operations, links)
+    yield from _solved(document)
+    yield from _attempts(operations, links)
+    yield from notes(((_BEST_OF_SEVERAL,) if scores.geomean is not None else ()) + document.notes)
+    where = folder if folder is not None else "FOLDER"
+    lines = [evaluate_line(document, where)] if scores.solved else []
+    lines += [line] if (line := continue_line(document, where)) is not None else []
+    if lines:
+        yield Section("Next", (Commands(tuple(lines)),), anchor="next")
+    yield Section("How it was made", (Facts(_facts(document)),), anchor="how")
+    yield from files_line(folder, _FILES)
+
+
+def _order(operation: OperationAttempts) -> tuple[int, float]:
+    """Those without a correct kernel first, then the slowest against PyTorch."""
+    kept = kept_attempt(operation)
+    if kept is None:
+        return 0, 0.0
+    return (2, kept.speedup.median) if kept.speedup is not None else (1, 0.0)
+
+
+# ---------------------------------------------------------------- operations and attempts
+
+
+def _link(words: str, path: str, folder: Path | None) -> Span:
+    """The words, with the file behind them where it is there."""
+    there = folder is not None and bool(path) and (folder / path).is_file()
+    return Span(words, link=path if there else None)
+
+
+def _files(operation: OperationAttempts, attempt: Attempt, folder: Path | None) -> Text:
+    """All that an attempt has, by what it is."""
+    pages = (
+        ("kernel", attempt.file),
+        ("answer", f"{operation.folder}/{operation.folder}_attempt_{attempt.number}_answer.md"),
+        ("feedback", attempt.feedback),
+        ("evaluation", f"{attempt.evaluation}/{PAGE}" if attempt.evaluation else ""),
+        ("profile", f"{attempt.profile}/{PAGE}" if attempt.profile else ""),
+    )
+    linked = [span for name, path in pages if (span := _link(name, path, folder)).link is not None]
+    return joined_text(*between(" ", linked))
+
+
+def _sign(attempt: Attempt) -> Status:
+    return _SIGNS.get(attempt.status, Status.FAIL)
+
+
+def _tests(attempt: Attempt) -> str:
+    """`4 of 6`, the tests that passed; nothing where none decided anything."""
+    return f"{attempt.passed} of {attempt.tests}" if attempt.tests else ""
+
+
+def last_failure(operation: OperationAttempts) -> Attempt | None:
+    """The last attempt that was tested and did not pass, else the last one; None without any."""
+    tested = [attempt for attempt in operation.attempts if attempt.tests]
+    return next(reversed(tested or operation.attempts), None)
+
+
+def _unsolved(
+    operations: Sequence[OperationAttempts], document: GenerationDocument, links: Path | None
+) -> Iterator[Section]:
+    """Each operation without a correct kernel, and what is wrong with its last attempt."""
+
+    def statuses(some: Sequence[tuple[OperationAttempts, Attempt]]) -> Statuses:
+        rows = (
+            StatusRow(
+                _sign(last),
+                last.status,
+                (one.operation,),
+                shorten(last.reason, 300),
+                value=_tests(last),
+                place=f"attempt {last.number} of {len(one.attempts)}",
+                below=(
+                    stop_text(one, document),
+                    *((_link(last.feedback, last.feedback, links),) if last.feedback else ()),
+                ),
+            )
+            for one, last in some
+        )
+        titles = ("operation", "", "passed", "the last that was tested")
+        return Statuses(tuple(rows), titles, "status", "", "")
+
+    without = [
+        (one, last)
+        for one in operations
+        if kept_attempt(one) is None and (last := last_failure(one)) is not None
+    ]
+    if without:
+        left, file = len(without) - _FEW, "generation.json"
+        body = limited(statuses, without, without[:_FEW], left, _MANY, "operation", file, "index.html")
+        headline = f"{plural(len(without), 'operation')}; what is wrong with the last attempt that was tested"
+        yield Section("Without a correct kernel", (body,), headline, anchor="unsolved")
+
+
+def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> Iterator[Section]:
+    """A row for each: the kept kernel, its speed, how many attempts there were, why it ended."""
+
+    def kept(one: OperationAttempts) -> Text:
+        found = kept_attempt(one)
+        if found is None:
+            return Span(f"none of {len(one.attempts)}", status=Status.FAIL)
+        return _link(f"{found.number} of {len(one.attempts)}", found.file, links)
+
+    def share(name: str) -> Column[OperationAttempts]:
+        field = {"Bound": "bound_share", "Own kernels": "own_share"}[name]
+        return Column(name, lambda one: hundredfold(getattr(kept_attempt(one), field, None)), "%", wide=True)
+
+    columns: tuple[Column[OperationAttempts], ...] = (
+        Column("Operation", lambda one: shorten(one.operation, 24)),
+        Column("Kept", kept),
+        Column("Speed-up", lambda one: attempt_speed(kept_attempt(one)), hidden_when_empty=False),
+        share("Bound"),
+        share("Own kernels"),
+        Column("Ended", lambda one: one.stopped or "goes on"),
+    )
+    note = "The kept kernel is the fastest correct one; a later one must be faster by a twentieth."
+    if operations:
+        screen = data_table(columns, operations, screen=True, brief=_FEW)
+        page = data_table(columns, operations, note=note)
+        yield Section("Operations", (OnScreen((screen,), (page,)),), anchor="operations")
+
+
+def _solved(document: GenerationDocument) -> Iterator[Section]:
+    """Solved and faster than p within 1, 2, ... attempts."""
+    rows = within_attempts(document)
+    if not rows:
+        return
+    places = [point.p for point in rows[0].fast]
+    body = table(
+        ["k", "Solved", "Share", *(f"fast_{p:g}" for p in places), *(["Speed-up"] if places else [])],
+        [
+            (
+                str(row.attempts),
+                f"{row.solved} of {len(document.operations)}",
+                percent(row.share),
+                *(percent(point.share) for point in row.fast),
+                *([speedup_text(row.geomean)] if places else []),
+            )
+            for row in rows
+        ],
+        note=(
+            "The share solved within k attempts, each of which knows the feedback of those before it, and not pass@k "
+            "of independent samples. fast_p: correct, and the whole 95 % interval above p."
+        ),
+    )
+    yield Section("Solved within k attempts", (body,), anchor="within")
+
+
+def _attempts(operations: Sequence[OperationAttempts], links: Path | None) -> Iterator[Section]:
+    """Every attempt with its files."""
+    pairs = [(one, each) for one in operations for each in one.attempts]
+    if not pairs:
+        return
+    columns: tuple[Column[tuple[OperationAttempts, Attempt]], ...] = (
+        Column("Operation", lambda row: shorten(row[0].operation, 48)),
+        Column(
+            "Attempt", lambda row: f"{row[1].number}{' (kept)' if kept_attempt(row[0]) == row[1] else ''}"
+        ),
+        Column("Status", lambda row: Span(row[1].status, status=_sign(row[1]))),
+        Column("Passed", lambda row: _tests(row[1]) or "-"),
+        Column("Speed-up", lambda row: attempt_speed(row[1])),
+        Column("Why, or what limits it", lambda row: shorten(row[1].reason or row[1].bottleneck or "", 160)),
+        Column("Files", lambda row: _files(*row, links)),
+    )
+    body = data_table(columns, pairs[:_MANY], left=max(0, len(pairs) - _MANY))
+    headline = f"{plural(len(pairs), 'attempt')} with their files"
+    yield Section("Attempts", (Detail((body,), (), "Attempts"),), headline, anchor="attempts", repeats=True)
+
+
+def attempt_speed(attempt: Attempt | None) -> str:
+    """`1.64 x (1.59-1.69, FASTER)`; `-` where it is not correct or was not timed."""
+    return speedup_text(attempt.speedup) if attempt is not None else "-"
+
+
+# ---------------------------------------------------------------- what it cost
+
+
+def _whole_spending(document: GenerationDocument) -> Spending:
+    """What all attempts cost; tokens as the document has them."""
+    spent = spending_of([attempt for operation in document.operations for attempt in operation.attempts])
+    known = document.input_tokens or document.output_tokens
+    return replace(
+        spent,
+        input_tokens=document.input_tokens if known else spent.input_tokens,
+        output_tokens=document.output_tokens if known else spent.output_tokens,
+    )
+
+
+def cost_line(document: GenerationDocument) -> str:
+    """Tokens of the whole."""
+    whole = _whole_spending(document)
+    if whole.input_tokens is None and whole.output_tokens is None:
+        return "tokens are not known"
+    return f"{whole.input_tokens or 0:,} tokens in, {whole.output_tokens or 0:,} out"
+
+
+# ---------------------------------------------------------------- the whole in words
+
+
+def title(document: GenerationDocument) -> str:
+    """`Generation of triton kernels by a-model-5 on NVIDIA H100`."""
+    device = f" on {document.device}" if document.device else ""
+    language = f"{document.language} " if document.language else ""
+    return f"Generation of {language}kernels by {document.model or document.provider}{device}"
+
+
+def asked_model(document: GenerationDocument) -> str:
+    """`a-model-5 (anthropic)`; with the server where that is not the provider's own."""
+    server = f", {document.server}" if document.server else ""
+    return f"{document.model} ({document.provider}{server})" if document.model else document.provider + server
+
+
+def head_line(document: GenerationDocument, scores: GenerationScores | None = None) -> str:
+    """`3 of 4 operations have a correct kernel, 2 faster than PyTorch; 14 attempts, 31,000 tokens, 4.1 min`."""
+    scores = generation_scores(document) if scores is None else scores
+    if not scores.operations:
+        return "No operation was to be generated"
+    operations = plural(scores.operations, "operation")
+    have = "has" if scores.operations == 1 or scores.solved == 1 else "have"
+    line = f"{scores.solved} of {operations} {have} a correct kernel"
+    if scores.words:
+        line += f", {scores.words.get('FASTER', 0)} faster than PyTorch"
+    elif scores.solved:
+        line += ", none was timed"
+    spent = _whole_spending(document)
+    line += f"; {plural(spent.attempts, 'attempt')}"
+    if spent.input_tokens is not None or spent.output_tokens is not None:
+        tokens = (spent.input_tokens or 0) + (spent.output_tokens or 0)
+        line += f", {tokens:,} {'token' if tokens == 1 else 'tokens'}"
+    return f"{line}, {format_duration(document.seconds)}" if document.seconds else line
+
+
+def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str:
+    """Why an operation has no further attempt, with what is known of it."""
+    words = STOPPED[operation.stopped]
+    if operation.stopped == "attempts":
+        words = f"all {document.limits.attempts} attempts made"
+    return f"{words}: {operation.reason}" if operation.reason else words
+
+
+def _counted_words(counts: Iterable[tuple[int, str]]) -> str:
+    """`no attempts left (2), interrupted (1)`: of words that read badly after a number."""
+    return ", ".join(f"{words} ({number})" for number, words in counts if number)
+
+
+def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
+    """Who made it, where, within which limits."""
+    limits = document.limits
+    allowed = [f"{plural(limits.attempts, 'attempt')} for each operation"]
+    allowed += [f"{limits.tokens:,} tokens"] if limits.tokens is not None else []
+    return facts_of(document, ("Model", asked_model(document)), ("Limits", joined(allowed)))
+
+
+def _test_cases(document: GenerationDocument) -> Cases:
+    """Each operation as a test case: it passes where it has a correct kernel."""
+    cases = []
+    for one in document.operations:
+        last = last_failure(one)
+        state: CaseState = "passed" if kept_attempt(one) is not None else "failure" if last else "unknown"
+        message = "" if state == "passed" else (last.reason or last.status) if last else "no attempt"
+        cases.append(Case("profkit.generation", one.operation, state, message))
+    return Cases(title(document), tuple(cases), document.started, document.seconds)
+
+
+# ---------------------------------------------------------------- lines to type
+
+
+def evaluate_line(document: GenerationDocument, folder: Path | str) -> str:
+    """The line that measures the kept kernels anew, on the tests of the same suite."""
+    words = ["profkit", "evaluate", "--suite", document.suite]
+    for option in ("--traces", "--device"):
+        if option in document.command[:-1]:
+            words += [option, document.command[document.command.index(option) + 1]]
+    if document.dtype:
+        words += ["--dtype", document.dtype]
+    return shlex.join([*words, "--backend", "directory", "--kernels", str(folder)])
+
+
+def resume_line(folder: Path | str) -> str:
+    """The line that goes on with it."""
+    return f"profkit generate --resume {shlex.quote(str(folder))}"
+
+
+def continue_line(document: GenerationDocument, folder: Path | str) -> str | None:
+    """The line that goes on: with what is left, with twice the budget that is spent, or with twice the attempts for
+    what has no correct kernel. None where there is nothing to go on with."""
+    ends = {operation.stopped for operation in document.operations}
+    limits, line = document.limits, resume_line(folder)
+    if not document.complete or "failed" in ends:
+        return line
+    if "budget" in ends and limits.tokens is not None:
+        return f"{line} --max-tokens {2 * limits.tokens}"
+    unsolved = [one for one in document.operations if kept_attempt(one) is None]
+    if any(operation.stopped == "attempts" for operation in unsolved):
+        return f"{line} --max-attempts {2 * limits.attempts}"
+    return None

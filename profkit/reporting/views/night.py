@@ -1,0 +1,362 @@
+"""A nightly: what needs attention first, the worst on top; what passed in one table; and what a night would do."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import Literal
+
+from profkit.core.formatting import format_figures, format_quantity, format_utc_time, signed
+from profkit.core.types import MetricOutcome, Night, NightPairs, Outcome, WorkloadOutcome
+from profkit.core.types.night import EXACTLY, MISSED_TARGET, OUTCOME_ORDER, PAIRED
+from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.trend import trend_chart
+from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState, verdict_case
+from profkit.reporting.view import (
+    Block,
+    Commands,
+    Items,
+    Label,
+    Paragraph,
+    Section,
+    Span,
+    Status,
+    Statuses,
+    StatusRow,
+    Text,
+    View,
+    joined,
+    notes,
+    soft,
+    strong,
+    table,
+)
+from profkit.reporting.views.comparison import DISTURBANCES
+from profkit.reporting.views.comparison.words import cause_text, evidence_texts
+from profkit.reporting.views.night_words import (
+    duration,
+    incident_line,
+    missed_targets,
+    name_of,
+    night_notes,
+    night_reason,
+    reason_of,
+    short_reason,
+    workload_notes,
+    workload_reason,
+)
+
+OUTCOMES: dict[Outcome, Status] = {
+    "regressed": Status.FAIL,
+    "missing": Status.REFUSED,
+    "invalid": Status.INVALID,
+    "ambiguous": Status.UNKNOWN,
+    "improved": Status.BETTER,
+    "new": Status.NEW,
+    "pass": Status.PASS,
+}
+BESIDE_BASE = (PAIRED, EXACTLY)  # codes whose reason begins with the size of the change
+# Codes whose reason begins with the value, and with what it is compared with.
+_WITH_VALUE = ("collapse", "held", "seen-before", "suspect", "same", "same-night", "perhaps-better")
+QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
+
+
+_CASES: dict[Outcome, CaseState] = {
+    "pass": "passed",
+    "improved": "passed",
+    "new": "passed",
+    "regressed": "failure",
+    "missing": "error",
+    "invalid": "error",
+    "ambiguous": "unknown",
+}
+_LEVELS: dict[Outcome, Literal["error", "warning", "notice"]] = {
+    "regressed": "error",
+    "missing": "error",
+    "invalid": "warning",
+    "ambiguous": "warning",
+    "improved": "notice",
+}
+_SHADED = "Shaded: the control limits. Around the line: the 95 % interval of each night."
+_LOUD = 8  # plots of one workload, the worst first: what moves together looks alike
+
+
+def view(night: Night, folder: Path | None = None) -> View:
+    """The night as blocks; `folder` is where its files are, for the closing lines."""
+    facts: list[tuple[str, Text]] = [
+        ("Workloads", counts(night.workloads)),
+        ("Took", duration(night.seconds)),
+    ]
+    facts += [("Started", format_utc_time(night.started))]
+    facts += [("Commit", night.commit[:12])] if night.commit else []
+    return View(
+        f"{night.name}: night {night.id}",
+        tuple(_blocks(night, folder)),
+        Label(OUTCOMES[night.outcome], night.outcome.upper()),
+        (night_reason(night),),
+        tuple(facts),
+        warning="This night was interrupted: what was finished is shown below." if night.interrupted else "",
+    )
+
+
+def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
+    together = tuple(incident_line(one) for one in night.incidents if len(one.members) > 1)
+    if together:
+        yield Section("Changes that belong together", (Items(together),))
+    loud = [workload for workload in night.workloads if workload.outcome not in QUIET]
+    calm = [workload for workload in night.workloads if workload.outcome in QUIET]
+    for workload in loud:
+        label = Label(OUTCOMES[workload.outcome], word_of(workload))
+        yield Section((label.span, f": {workload.name}"), tuple(_loud(workload, night)))
+    if calm:
+        new = all(workload.outcome == "new" for workload in calm)
+        title = "New" if new else "Passed, and the smallest change that each would have shown"
+        yield Section(title, (_passed(calm),))
+    watched = tuple(_status(w, m, w.name) for w in calm for m in alarming(w))
+    if watched:
+        yield Section("Watched metrics, which fail no night", (_statuses(watched),))
+    yield from notes(night_notes(night), "Notes")
+    lines = _next_lines(loud)
+    if lines:
+        yield Section("Next", (Commands(lines),))
+    if folder is not None:
+        files = "report.md  report.html  night.json  junit.xml  runs/"
+        yield Section("Files", (Paragraph(str(folder)), Paragraph(soft(files))))
+    yield from (_cases(night, workload) for workload in night.workloads)
+    yield Annotations(tuple(_annotations(night)))
+
+
+def word_of(workload: WorkloadOutcome) -> str:
+    """`REGRESSED`, ...; a target that is missed is `FAILED`, since nothing need have changed."""
+    return "FAILED" if workload.code == MISSED_TARGET else workload.outcome.upper()
+
+
+def counts(workloads: Sequence[WorkloadOutcome]) -> Text:
+    """`✗ 1 REGRESSED, ✓ 7 PASS`: how many workloads of each outcome, the worst first."""
+    parts: list[str | Span] = []
+    for outcome, status in OUTCOMES.items():
+        words = [word_of(workload) for workload in workloads if workload.outcome == outcome]
+        for word in dict.fromkeys(words):
+            parts += [", "] if parts else []
+            parts.append(strong(f"{status.sign} {words.count(word)} {word}", status))
+    return tuple(parts) or "no workload"
+
+
+def change_of(metric: MetricOutcome) -> str:
+    """`640 µs → 694 µs (+8.4 %)`; what there is of it."""
+    if metric.value is None:
+        return ""
+    now = format_quantity(metric.value, metric.unit)
+    if metric.expected is None:
+        return now
+    text = f"{format_quantity(metric.expected, metric.unit)} → {now}"
+    if not metric.expected or metric.code in BESIDE_BASE:
+        return text
+    return f"{text} ({signed(100 * (metric.value / metric.expected - 1), 2)} %)"
+
+
+def why_of(metric: MetricOutcome, pairs: NightPairs | None) -> str:
+    """Its change, and the reason of its outcome."""
+    change, reason = change_of(metric), reason_of(metric, pairs)
+    return f"{change}: {reason}" if change and metric.code not in _WITH_VALUE else reason
+
+
+def detectable(metric: MetricOutcome) -> str:
+    """How small a change tonight could have seen."""
+    if metric.detectable is None:
+        return "-" if metric.outcome == "new" or metric.code == "same-code" else "not known"
+    return f"{format_figures(metric.detectable * 100, 2)} %"
+
+
+def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
+    """The metrics that somebody must look at, the worst first; those that gate before those that are watched."""
+    loud = [metric for metric in workload.metrics if metric.outcome not in QUIET]
+    return sorted(loud, key=lambda metric: (not metric.gates, OUTCOME_ORDER.index(metric.outcome)))
+
+
+def _causes(workload: WorkloadOutcome, *, disturbing: bool = False) -> list[str]:
+    """Why it changed, as far as the counters of tonight's run and of the last good one tell.
+
+    With `disturbing` what disturbed one of these runs, which is no reason: nothing where pairs decided.
+    """
+    gating = [metric for metric in alarming(workload) if metric.gates]
+    if workload.comparison is None or (
+        disturbing and all(m.code in (*BESIDE_BASE, "not-compared") for m in gating)
+    ):
+        return []
+    told = [cause for cause in workload.comparison.causes if (cause.kind in DISTURBANCES) is disturbing]
+    if not disturbing:
+        return [cause_text(cause) for cause in told]
+    return [f"{cause_text(c).rstrip('.')}: {'; '.join(evidence_texts(c))}".rstrip(": ") for c in told]
+
+
+def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
+    """What to type next: the whole comparison, the search for the commit, and what makes a change the normal."""
+    lines: list[str] = []
+    for workload in workloads:
+        if workload.outcome != "regressed" or workload.code == MISSED_TARGET:
+            continue
+        worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
+        good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
+        comparison, how = workload.comparison, workload.in_pairs
+        if how and good and here and good != here:
+            setup = ("--setup", shlex.join(how.setup)) if how.setup else ()
+            end = shlex.join((*setup, "--", *how.command))
+            start = " ".join((*map(_quoted_value, how.env), "profkit"))
+            lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
+            lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
+        elif comparison is not None and comparison.baseline.path and comparison.candidate.path:
+            sides = _short_paths(comparison.baseline.path, comparison.candidate.path)
+            lines.append(f"profkit compare {' '.join(sides)}")
+        name = shlex.quote(workload.name)
+        lines.append(f"profkit history accept {name} --because WHY  # if it is meant to be so")
+    return tuple(dict.fromkeys(lines))
+
+
+def _quoted_value(assignment: str) -> str:
+    name, _, value = assignment.partition("=")
+    return f"{name}={shlex.quote(value)}"
+
+
+def _short_paths(baseline: str, candidate: str) -> list[str]:
+    """Both folders as they are typed where the nightly's file lies: `reports/nights/n1/...`, without the host's own."""
+    paths = [PurePath(baseline), PurePath(candidate)]
+    if all(path.is_absolute() for path in paths) and baseline != candidate:
+        shared = PurePath(os.path.commonpath(paths)).parent.parent
+        paths = [path.relative_to(shared) for path in paths]
+    return [shlex.quote(str(path)) for path in paths]
+
+
+# ---------------------------------------------------------------- one workload
+
+
+def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
+    """A workload that needs attention: its reason, its metrics, why, what to type, its plots."""
+    loud = alarming(workload)
+    if not any(metric.gates for metric in loud):
+        yield Paragraph(short_reason(workload_reason(workload, interrupted=night.interrupted)))
+    if loud:
+        yield _statuses([_status(workload, metric) for metric in loud])
+    lines: list[Text] = [joined(Span("✗ ", status=Status.FAIL), line) for line in missed_targets(workload)]
+    lines += [joined(strong("why: "), line) for line in _causes(workload)]
+    lines += [joined(strong("note: "), line) for line in _causes(workload, disturbing=True)]
+    lines += [joined(strong("fix: "), workload.fix)] if workload.fix else []
+    if workload.run:
+        page = f"{workload.run}/report.html" if workload.ending == "done" else None
+        lines.append((soft("run: "), Span(workload.run, link=page)))
+    if workload.log and workload.ending != "done":
+        lines.append((soft("log: "), Span(workload.log, link=workload.log)))
+    if lines:
+        yield Items(tuple(lines))
+    charts = [
+        trend_chart(metric.trend, (metric.band[0], metric.band[-1]) if metric.band else None)
+        for metric in loud[:_LOUD]
+        if metric.trend is not None and metric.trend.series.points
+    ]
+    if charts:
+        yield Charts(tuple(charts), _SHADED, repeats=True)
+
+
+def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -> StatusRow:
+    """The metric, its change and why; below it the commits since the last good one."""
+    good, here = metric.good_commit, metric.commit
+    below: tuple[str, ...] = ()
+    if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
+        below = (f"commits since then: git log {good[:12]}..{here[:12]}",)
+    word = metric.outcome.upper() + ("" if metric.gates else ", watched")
+    return StatusRow(
+        OUTCOMES[metric.outcome],
+        word,
+        (name_of(metric),),
+        why_of(metric, workload.pairs),
+        limit=detectable(metric),
+        place=place,
+        below=below,
+    )
+
+
+def _statuses(rows: Sequence[StatusRow]) -> Statuses:
+    return Statuses(
+        tuple(rows), ("metric", "could show", "", "workload"), "outcome", below_title="", below_word=""
+    )
+
+
+def _passed(workloads: Sequence[WorkloadOutcome]) -> Block:
+    """A row for each metric that gates."""
+    rows: list[tuple[Text, ...]] = []
+    for workload in workloads:
+        metrics = [m for m in workload.metrics if m.outcome in QUIET and m.gates]
+        status = OUTCOMES[workload.outcome]
+        name = (Span(status.sign, status=status), f" {workload.name}")
+        if not metrics:
+            rows.append((name, "-", "-", "-", workload_reason(workload)))
+        for m in metrics:
+            values = (format_quantity(m.value, m.unit), format_quantity(m.expected, m.unit))
+            rows.append((name, name_of(m), *values, detectable(m)))
+    return table(("workload", "metric", "tonight", "usual", "could show"), rows, words=2)
+
+
+# ---------------------------------------------------------------- for machines
+
+
+def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
+    """A suite: a case for each metric and target, and for the workload where none of these says what it came to.
+
+    A watched metric fails nothing, so it is skipped where it moved.
+    """
+    group = f"{night.name}.{workload.name}"
+    reason = workload_reason(workload, interrupted=night.interrupted)
+    cases = [_metric_case(group, workload, metric) for metric in workload.metrics]
+    cases += [verdict_case(f"{group}.targets", verdict) for verdict in workload.verdicts]
+    state = _CASES[workload.outcome]
+    if not any(case.state == state for case in cases):
+        detail = f"{reason}\nfix: {workload.fix}" if workload.fix else reason
+        words = (group, "workload", state, short_reason(reason), detail, workload.seconds, workload.code)
+        cases.insert(0, Case(*words))
+    facts = {"night": night.id, "outcome": workload.outcome, "code": workload.code}
+    facts |= {"commit": night.commit} if night.commit else {}
+    facts |= {"run": workload.run} if workload.run else {}
+    lines = [reason, *_causes(workload), *workload_notes(workload)]
+    lines += [
+        f"{name_of(m)}: could have shown a change of {detectable(m)}"
+        for m in workload.metrics
+        if m.detectable is not None
+    ]
+    return Cases(
+        f"{workload.name} on {workload.backend}",
+        tuple(cases),
+        night.started,
+        workload.seconds,
+        tuple(facts.items()),
+        "\n".join(lines),
+    )
+
+
+def _metric_case(group: str, workload: WorkloadOutcome, metric: MetricOutcome) -> Case:
+    state = _CASES[metric.outcome]
+    state = state if metric.gates or state == "passed" else "skipped"
+    message = why_of(metric, workload.pairs)
+    return Case(group, name_of(metric), state, message, message, kind=metric.code)
+
+
+def _annotations(night: Night) -> Iterator[Annotation]:
+    """Each workload that somebody must look at: the reason, the metrics, the causes and the fix, a line each."""
+    for workload in sorted(night.workloads, key=lambda w: OUTCOME_ORDER.index(w.outcome)):
+        level = _LEVELS.get(workload.outcome)
+        if level is None:
+            continue
+        loud = alarming(workload)
+        reason = short_reason(workload_reason(workload, interrupted=night.interrupted))
+        lines = [] if any(metric.gates for metric in loud) else [reason]
+        for metric in loud[:5]:
+            separator = " " if change_of(metric) else ": "
+            lines.append(f"{name_of(metric)}{separator}{why_of(metric, workload.pairs)}")
+        lines += [*missed_targets(workload)[:5], *_causes(workload)[:5]]
+        lines += [f"fix: {workload.fix}"] if workload.fix else []
+        yield Annotation(
+            level,
+            f"{workload.name}: {word_of(workload).lower()}",
+            "\n".join(" ".join(line.split()) for line in lines if line),
+        )

@@ -1,3 +1,0 @@
-"""A nightly as blocks."""
-
-from profkit.reporting.views.night.view import view as view

@@ -1,0 +1,260 @@
+"""The sentences of a night, made of its codes and values: why a metric, a workload and the night came out so."""
+
+from __future__ import annotations
+
+import shlex
+
+from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
+from profkit.core.types import (
+    Incident,
+    IncidentMember,
+    MetricOutcome,
+    Night,
+    NightPairs,
+    Uncounted,
+    WorkloadOutcome,
+)
+from profkit.core.types.night import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
+from profkit.reporting.charts.trend import short_machine
+from profkit.reporting.footnotes import threshold_text
+from profkit.reporting.views.comparison.words import fact_text, size_text
+
+BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
+_SAID = 160  # characters of a program's last line
+_NOT_MEASURED = {
+    "not-measured": "it was not measured",
+    "budget-spent": "the night's budget was used up before it began",
+    "not-stored": "measured, but not stored",
+    "nothing-gates": "no metric that gates was measured",
+    "not-valid": "it is not valid",
+}
+_NO_PAIRS = {
+    "elsewhere": "it runs elsewhere (on:), and pairs are run here",
+    "no-commit": "the repository has no commit yet",
+    "no-parent": "there is no commit before this one",
+    "shallow": "this clone is shallow: the commit before this one is not in it",
+    "accepted-tonight": "a change is accepted that begins tonight",
+    SAME_CODE: "nothing was committed since the last good night",
+    "budget-spent": "the night's budget is used up",
+    "interrupted": "the night was interrupted before",
+}
+
+
+def reason_of(metric: MetricOutcome, pairs: NightPairs | None = None) -> str:
+    """Why a metric's outcome is what it is; `pairs` are those of its workload."""
+    pairs = pairs if pairs is not None else NightPairs()
+    if metric.code == NOT_COMPARED:
+        return f"not compared: {no_pairs(pairs)}"
+    if metric.code == FIRST:
+        return f"{no_pairs(pairs)}: later nights are held against tonight's commit"
+    if metric.code == SAME_CODE:
+        if not metric.by_past:
+            return no_pairs(pairs)
+        code = f"the code is that of the last good night ({(metric.good_commit or '')[:12]})"
+        return f"{_by_past(metric, metric.by_past)}; {code}: the machine or a package changed"
+    if metric.code in (PAIRED, EXACTLY):
+        return _beside_base(metric, pairs)
+    return _by_past(metric, metric.code)
+
+
+def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:
+    change, base, pairing = metric.change, (metric.good_commit or "")[:12], pairs.pairing
+    size = size_text(change) if change is not None else "no interval"
+    if metric.code == EXACTLY and metric.value is not None:
+        by = metric.value - (metric.expected or 0.0)
+        size = f"{100 * by / metric.expected:+.1f} %" if metric.expected else f"{by:+g} {metric.unit}"
+    how = ", exact" if metric.code == EXACTLY else f" in {pairing.pairs if pairing else 0} pairs"
+    text = f"{size} beside {base}{how}"
+    if metric.nights > 1 and metric.since:
+        text += f", since {metric.since[:10]}"
+    if metric.outcome == "ambiguous" and change is not None:
+        text += f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
+        waited = (pairing.waited if pairing is not None else None) or 0.0
+        if waited >= BUSY:
+            text += f"; other programs had the processors for {100 * waited:.0f} % of the time"
+    return f"{text}; its past alone says REGRESSED ({metric.by_past})" if metric.by_past else text
+
+
+def _by_past(metric: MetricOutcome, code: str) -> str:
+    """The sentence on what the past nights say."""
+    value, unit = format_quantity(metric.value, metric.unit), metric.unit
+    size = _size(metric.value, metric.expected, unit)  # "4.1 % above 1.02 ms"
+    day = metric.since[:10] if metric.since else ""
+    since = f" since {day}" + (f" ({metric.commit[:12]})" if metric.commit else "") if day else ""
+    ends = [format_quantity(end, unit) for end in metric.band]
+    limits = f"{ends[0]} to {ends[-1]}" if ends else ""
+    nights = plural(metric.nights, "night")
+    texts = {
+        "not-measured": "it was not measured",
+        "not-valid": metric.message or "its value is not a finite number",
+        "new": f"too few nights on this machine: judged after {plural(metric.short, 'more night')}",
+        "other-machine": _other_machine(metric),
+        "collapse": f"{value}, {size}: too fast to be believed until it is accepted; was the work done?",
+        "held": f"{value}, within {limits}" if limits else value,
+        "suspect": f"{value}, {size}, outside of {limits}: night {metric.nights} of {metric.nights + metric.short}",
+        "same": f"{value} is outside of {limits}, but the last good commit has the same value tonight: the machine "
+        "changed, not the code",
+        "same-night": f"{value}, {size}{since}, confirmed by a re-run beside the last good commit",
+        "nights": f"{size} for {nights} in a row{since}",
+        "drift": f"{size}, in many small steps",
+        "change-point": f"{size}{since}, found afterwards by the change detector",
+        "standing": f"{size}{since}, still there, and not accepted"
+        + (f"; worse again, night {metric.nights}" if metric.nights else ""),
+        "returning": f"{value}: back where it was before {day}",
+        "perhaps-better": f"{value}, {size}: better than {limits} for {nights}",
+        "gone": f"{value}: the regression{since} is gone",
+        "improved": f"{size}{since}",
+    }
+    return texts.get(code, f"{value}, {size}")
+
+
+def _size(value: float | None, expected: float | None, unit: str) -> str:
+    if expected is None or value is None:
+        return "with nothing to compare it with"
+    away = "above" if value >= expected else "below"
+    far = (
+        f"{format_figures(100 * abs(value / expected - 1), 2)} %"
+        if expected
+        else format_quantity(abs(value), unit)
+    )
+    return f"{far} {away} {format_quantity(expected, unit)}"
+
+
+def _other_machine(metric: MetricOutcome) -> str:
+    points = metric.trend.series.points if metric.trend is not None else ()
+    here = points[-1].machine if points else ""
+    before = next((point.machine for point in reversed(points) if point.machine != here), "")
+    return (
+        f"the first night on another machine ({short_machine(here)}, before {short_machine(before)}): "
+        "its values are not compared with those of the other"
+    )
+
+
+def no_pairs(pairs: NightPairs) -> str:
+    """Why a workload was not run in pairs, or not with an end that counts."""
+    if pairs.code == "few-pairs" and pairs.pairing is not None:
+        count, budget = plural(pairs.pairing.pairs, "pair"), pairs.pairing.budget
+        return f"{count} in the budget of {budget:.0f} s, and nothing can be said of fewer than 4"
+    if pairs.code == "lost-commit":
+        return f"this clone does not have the commit {pairs.message}"
+    text = pairs.message or _NO_PAIRS.get(pairs.code, pairs.code)
+    return f"{text} ({pairs.base[:12]})" if pairs.same and pairs.base else text
+
+
+def uncounted(one: Uncounted) -> str:
+    """Why a count beside the base decides nothing."""
+    if one.code == "unknown":
+        return f"{one.what} of the base are not known: the past nights decide"
+    if one.code == "scatters":
+        return f"{one.what} of one commit lies {100 * one.apart:.1f} % apart: the past nights decide, not the base"
+    return f"{one.what} was not counted: {one.message or 'the budget is used up'}"
+
+
+def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> str:
+    """Why a workload's outcome is what it is; `interrupted`: the night was."""
+    if workload.code == MISSED_TARGET:
+        return missed_targets(workload)[0]
+    deciding = next((m for m in workload.metrics if m.gates), None)
+    if workload.ending == "done" and workload.code not in _NOT_MEASURED and deciding is not None:
+        more = sum(m.gates and m.outcome == deciding.outcome for m in workload.metrics) - 1
+        others = f" (and {more} more)" if more and deciding.outcome != "pass" else ""
+        return f"{name_of(deciding)}: {reason_of(deciding, workload.pairs)}{others}"
+    if workload.ending == "absent" and interrupted:
+        return "the night was interrupted before it was measured"
+    if deciding is not None and deciding.code == "not-measured":
+        return f"{deciding.metric}: listed under gates, but not measured tonight"
+    text = _NOT_MEASURED.get(workload.code, workload.code)
+    return f"{text}: {workload.message}" if workload.code == "not-stored" else workload.message or text
+
+
+def name_of(metric: MetricOutcome | IncidentMember) -> str:
+    """The metric, and where it was measured if that is not the run."""
+    return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric
+
+
+def missed_targets(workload: WorkloadOutcome) -> list[str]:
+    """Targets that failed, with the reason of each."""
+    return [
+        f"target {v.target} ({threshold_text(v)}): {v.reason}"
+        for v in workload.verdicts
+        if v.verdict == "fail"
+    ]
+
+
+def short_reason(reason: str) -> str:
+    """A reason in one line: of what a workload printed at its end the last line, which names the error, in quotes."""
+    head, said, printed = reason.partition("; it said:\n")
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    return f'{head}: "{shorten(lines[-1], _SAID)}"' if said and lines else " ".join(reason.split())
+
+
+def night_reason(night: Night) -> str:
+    """One sentence: the worst of all workloads, and how many are as bad."""
+    if not night.workloads:
+        return "no workload was looked at"
+    first = night.workloads[0]
+    if first.outcome != "pass":
+        alike = sum(w.outcome == first.outcome for w in night.workloads) - 1
+        others = f"; and {plural(alike, 'other')}" if alike else ""
+        reason = workload_reason(first, interrupted=night.interrupted)
+        return f"{first.name}: {short_reason(reason)}{others}"
+    gating = [(w, m) for w in night.workloads for m in w.metrics if m.gates]
+    if gating and all(m.code == SAME_CODE for _, m in gating):
+        return f"not compared: {reason_of(gating[0][1], gating[0][0].pairs)}"
+    sizes = [m.detectable for _, m in gating if m.detectable is not None]
+    seen = f"{format_figures(100 * max(sizes), 2)} %" if sizes else ""
+    return "nothing regressed" + (f"; a change of {seen} would have been seen everywhere" if seen else "")
+
+
+def incident_line(incident: Incident) -> str:
+    """`2 workloads regressed by +10 % to +20 % since 2026-11-18, with commit c0ffee`: changes with one beginning."""
+    names = list(dict.fromkeys(member.workload for member in incident.members))
+    what = ", ".join(names) if len(names) < 3 else plural(len(names), "workload")
+    sizes = sorted(member.size for member in incident.members if member.size is not None)
+    ends = list(dict.fromkeys(f"{signed(100 * size, 2)} %" for size in (sizes[:1] + sizes[-1:])))
+    size = f" by {' to '.join(ends)}" if ends else ""
+    since = f" since {incident.since[:10]}" if incident.since else ""
+    commit = f", with commit {incident.commit[:12]}" if incident.commit else ""
+    return f"{what} {incident.outcome}{size}{since}{commit}"
+
+
+def night_notes(night: Night) -> list[str]:
+    """The notes of the night and of its workloads, what several have once: `parse, small: ...`."""
+    lines = list(night.notes)
+    if night.left_out:
+        lines.append(f"{night.left_out} of the workloads were left out (--only)")
+    if night.interrupted:
+        lines.append(f"the night goes on with the same command and --night {shlex.quote(night.id)}")
+    names: dict[str, list[str]] = {}
+    for workload in night.workloads:
+        for note in workload_notes(workload):
+            names.setdefault(note, []).append(workload.name)
+    every = len(night.workloads)
+    for note, whose in names.items():
+        lines.append(f"{'all workloads' if 1 < len(whose) == every else ', '.join(whose)}: {note}")
+    return lines
+
+
+def workload_notes(workload: WorkloadOutcome) -> list[str]:
+    """What is to be noted of one: why its run counts for little, and what of its pairs an outcome does not say."""
+    lines, pairs = list(workload.notes), workload.pairs
+    if workload.ending == "done" and workload.message and workload.outcome != "invalid":
+        lines.insert(0, f"{workload.message}: only what was run in pairs counts")
+    if pairs is None:
+        return lines
+    lines += [*map(fact_text, pairs.notes), *map(uncounted, pairs.uncounted)]
+    told = any(m.gates and m.code in (NOT_COMPARED, SAME_CODE, FIRST) for m in workload.metrics)
+    if pairs.code and not told:
+        fix = f" (fix: {pairs.fix})" if pairs.fix else ""
+        lines.append(f"not run in pairs: {no_pairs(pairs)}{fix}")
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `8 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,245 @@
+"""The pages of a history: as somebody reads them, and written into a folder of their own, never through a link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.files import safe_folder
+from profkit.core.types import HistorySummary
+from profkit.regression.history import open_history
+from profkit.regression.trends import summarize_history
+from profkit.reporting.site import MARKER, page_name, prepare_folder, site_files, write_site
+from tests.browser import visit
+from tests.reporting.site_histories import HOSTILE, UNICODE, commit_of, day, write_history
+
+SHOWN_HOSTILE = HOSTILE.replace("\u2028", "\ufffd")
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> HistorySummary:
+    """Half a year of six workloads."""
+    history = write_history(tmp_path_factory.mktemp("site history") / "history.sqlite")
+    with open_history(history, read_only=True) as store:
+        return summarize_history(store)
+
+
+def write(folder: Path, summary: HistorySummary) -> Path:
+    """The site of a summary, as the command writes it."""
+    made = prepare_folder(folder)
+    write_site(made, site_files(summary, made, "Kernels, night by night"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(summary: HistorySummary, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, in a folder whose name has a space."""
+    return write(tmp_path_factory.mktemp("site") / "all pages", summary)
+
+
+def texts(page: Any, selector: str) -> list[str]:
+    return [re.sub(r"\s+", " ", text).strip() for text in page.locator(selector).all_inner_texts()]
+
+
+# ---------------------------------------------------------------- as somebody reads them
+
+
+def test_the_first_page_has_the_newest_changes_first_and_each_workload(browser: Any, site: Path) -> None:
+    with visit(browser, site / "index.html", within=site) as opened:
+        page = opened.page
+        changes = texts(page, "#what-changed-lately tbody tr")
+        newest = re.escape(f"{day(168)} gated_mlp time.median on cuda")
+        assert any(
+            re.match(rf"{newest} .* ▲ [45]\.\d+ % worse {commit_of(168)[:10]}$", row) for row in changes
+        )
+        days = [row.split(" ")[0] for row in changes]
+        assert days == sorted(days, reverse=True)
+        rows = texts(page, "#workloads tbody tr")
+        mlp = next(text for text in rows if text.startswith("gated_mlp time.median"))
+        assert re.search(r"3\.9\d ms ▲ [45]\.\d+ % worse regressed$", mlp)
+        assert "no value" in next(text for text in rows if text.startswith("failed"))
+        assert SHOWN_HOSTILE in page.locator("main").inner_text()
+        page.get_by_role("link", name=UNICODE).first.click()
+        assert texts(page, "h1") == [UNICODE]
+        page.get_by_role("link", name="All workloads").click()
+        assert page.url.endswith("/index.html")
+
+
+def test_a_workload_has_its_series_and_its_runs(browser: Any, site: Path) -> None:
+    with visit(browser, site / page_name("gated_mlp"), within=site) as opened:
+        page = opened.page
+        assert page.locator("svg.chart").count() == 9
+        (first,) = texts(page, "#time-median-on-cuda")
+        assert "a new segment begins: another machine" in first
+        assert re.search(rf"▲ {day(168)}: .* worse .*commit {commit_of(168)[:12]}", first)
+        page.locator("#runs summary").click()
+        rows = texts(page, "#runs tbody tr")
+        assert len(rows) == 100
+        assert re.match(rf"{day(179)} \d\d:\d\d regressed {commit_of(179)[:10]} abcdef012345", rows[0])
+        assert any("not valid: the clock was throttled" in row for row in rows)
+        assert "Older runs: profkit history list" in page.locator("#runs").inner_text()
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "failed", "one night"])
+def test_any_workload_has_a_page(name: str, browser: Any, site: Path) -> None:
+    with visit(browser, site / page_name(name), within=site) as opened:
+        assert opened.page.locator("main b", has_text=re.compile("^bold$")).count() == 0
+        assert opened.page.evaluate("window.hurt") is None
+        for width in (320, 1400):
+            opened.page.set_viewport_size({"width": width, "height": 800})
+            assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_an_empty_history_says_how_to_fill_it(tmp_path: Path) -> None:
+    text = (write(tmp_path / "empty", HistorySummary()) / "index.html").read_text()
+    assert "No run is stored yet: " in text
+    assert "profkit history add reports/*/" in text
+
+
+def test_a_run_is_linked_where_its_report_lies(summary: HistorySummary, tmp_path: Path) -> None:
+    run = tmp_path / "reports" / "20261027 a%b?-gated"
+    run.mkdir(parents=True)
+    (run / "report.html").write_text("<title>the run</title>")
+    ours = [e for e in summary.entries if e.workload == "gated_mlp"]
+    paths = {ours[-1].id: str(run), ours[-2].id: str(tmp_path / "gone")}
+    entries = tuple(replace(e, path=paths.get(e.id)) for e in summary.entries)
+    folder = write(tmp_path / "pages", replace(summary, entries=entries))
+    text = (folder / page_name("gated_mlp")).read_text()
+    (href,) = re.findall(r'href="([^"]+)">report</a>', text)
+    assert (folder / unquote(href)).resolve() == run / "report.html"
+
+
+# ---------------------------------------------------------------- written
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def is_usable(folder: Path) -> bool:
+    """Whether every workload of the overview has its page."""
+    wanted = re.findall(r'href="\./(workload-[^"#]+)', (folder / "index.html").read_text())
+    return all((folder / name).is_file() for name in wanted)
+
+
+def without_attention(summary: HistorySummary) -> HistorySummary:
+    return replace(
+        summary,
+        series=tuple(s for s in summary.series if s.trend.series.key.workload != "attention forward"),
+        entries=tuple(e for e in summary.entries if e.workload != "attention forward"),
+    )
+
+
+def test_a_site_is_replaced_and_what_is_not_ours_stays(summary: HistorySummary, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "CNAME").write_text("example.org")  # a checkout for publishing counts as empty
+    folder = write(tmp_path / "site", summary)
+    (folder / "Notes of mine.txt").write_text("mine")
+    assert list(folder.glob("workload-attention*"))
+    before = files_of(folder)
+    write(folder, summary)
+    assert files_of(folder) == before
+    write(folder, without_attention(summary))
+    assert not list(folder.glob("workload-attention*"))
+    assert (folder / "CNAME").read_text() == "example.org"
+    assert (folder / "Notes of mine.txt").read_text() == "mine"
+    assert is_usable(folder)
+
+
+def test_what_stops_the_writing_leaves_pages_that_can_be_used(
+    summary: HistorySummary, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "site", summary)
+    before = (folder / "index.html").read_bytes()
+    made = prepare_folder(folder)
+
+    def cut() -> Iterator[tuple[str, str]]:
+        yield from list(site_files(without_attention(summary), made, "another"))[:3]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_site(made, cut())
+    assert is_usable(folder)
+    assert (folder / "index.html").read_bytes() == before
+    assert not list(folder.rglob("*.tmp"))
+
+
+def test_a_folder_with_other_files_is_refused_and_nothing_in_it_changes(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    (tmp_path / MARKER).write_text("something else")
+    before = files_of(tmp_path)
+    with pytest.raises(UsageError, match=r"holds other files, and no site: .*thesis\.tex") as refused:
+        prepare_folder(tmp_path)
+    assert refused.value.fix == "--to a new folder, or an empty one"
+    assert files_of(tmp_path) == before
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for target in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError, match="is not a folder"):
+            prepare_folder(target)
+
+
+def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(
+    summary: HistorySummary, tmp_path: Path
+) -> None:
+    folder, other = write(tmp_path / "site", summary), tmp_path / "secret"
+    other.write_text("not yours")
+    mark = (folder / MARKER).read_bytes()
+    for name in ("index.html", page_name("gated_mlp"), MARKER):
+        (folder / name).unlink()
+        (folder / name).symlink_to(other)
+    with pytest.raises(UsageError):  # a marker that is a link marks nothing
+        write(folder, summary)
+    (folder / MARKER).unlink()
+    (folder / MARKER).write_bytes(mark)
+    write(folder, summary)
+    assert other.read_text() == "not yours"
+    assert not (folder / "index.html").is_symlink()
+
+
+def test_under_sudo_the_pages_are_the_callers(
+    summary: HistorySummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed: list[Path] = []
+    monkeypatch.setattr("profkit.reporting.site.chown_to_sudo_user", lambda *paths: handed.extend(paths))
+    site = write(tmp_path / "a" / "b" / "site", summary)
+    assert handed == [site, site.parent, site.parent.parent, site]
+
+
+def test_a_folder_that_is_exchanged_for_a_link_is_not_written_into(
+    summary: HistorySummary, tmp_path: Path
+) -> None:
+    folder, other = write(tmp_path / "site", summary), tmp_path / "other"
+    other.mkdir()
+    made = prepare_folder(folder)
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(other)
+    with pytest.raises(MachineError, match="a link has taken its place"):
+        write_site(made, site_files(summary, made))
+    assert files_of(other) == {}
+    safe_folder._made.pop(str(made))
+
+
+def test_a_link_that_the_user_names_is_where_the_site_is(summary: HistorySummary, tmp_path: Path) -> None:
+    (tmp_path / "published").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "published")
+    write(tmp_path / "link", summary)
+    assert is_usable(tmp_path / "published")
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_each_workload_has_a_page_of_its_own_whatever_it_is_called() -> None:
+    names = ["a", "A", "a b", "a-b", "../../etc/passwd", "", "-", "é", "x" * 300, "x" * 301, "a/b", "\udcff"]
+    made = list(map(page_name, names))
+    assert len({name.lower() for name in made}) == len(names)
+    assert all(re.fullmatch(r"workload-[a-z0-9_][a-z0-9_-]{0,70}\.html", name) for name in made)
+    assert made[0] == "workload-a.html"
