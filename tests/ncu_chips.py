@@ -17,7 +17,7 @@ from typing import Any
 
 from profkit.analysis.metrics import formula_table
 from profkit.core.tables import load_yaml
-from profkit.profilers.ncu.sets import metric_alternatives, set_names
+from profkit.profilers.ncu.sets import _load_sets, metric_alternatives
 
 TABLE = Path(__file__).resolve().parent.parent / "profkit" / "profilers" / "ncu" / "chips.yaml"
 # NVIDIA's compute capability of each chip ("CUDA GPUs" on developer.nvidia.com; 11.0 is 10.1 before CUDA 13).
@@ -193,7 +193,7 @@ def capability(chip: str) -> str | None:
 
 def base_names() -> list[str]:
     """The hardware and instruction counters that sets or formulas name, without their suffixes."""
-    wanted = {name for one in set_names() for entry in metric_alternatives(one) for name in entry}
+    wanted = {name for one in _load_sets() for entry in metric_alternatives(one) for name in entry}
     wanted |= {n for ways in formula_table("ncu").formulas.values() for way in ways for n in way.names}
     bases = {name.partition(".")[0] for name in wanted if "." in name}
     return sorted(
@@ -214,7 +214,7 @@ def text(library: Library, version: str) -> str:
     chips = {name: Chip(library, name) for name in library.chips()}
     lines = [HEAD.format(library=version) + "chips:"]
     for name, chip in sorted(chips.items()):
-        passes = ", ".join(f"{one}: {chip.passes(resolved(chip, one))}" for one in set_names())
+        passes = ", ".join(f"{one}: {chip.passes(resolved(chip, one))}" for one in _load_sets())
         told = capability(name)
         lines.append(
             f"  {name}: {{{f'capability: {chr(34)}{told}{chr(34)}, ' if told else ''}passes: {{{passes}}}}}"

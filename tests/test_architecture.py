@@ -54,8 +54,8 @@ LATE = ("profkit.core.process_tree",)
 STANDARD_ONLY = ("runtime/region/", "runtime/passes/host/")  # what is loaded into somebody's program
 # In a tool's folder these start the tool, and those need to know where it is; all other files read, or build command
 # lines out of what they are given.
-RUNNERS = {"programs.py", "find.py", "probe.py", "export.py", "checks.py"}
-CALLERS = RUNNERS | {"record.py", "region_trial.py"}
+RUNNERS = {"programs.py", "find.py", "probe.py", "export.py"}
+CALLERS = RUNNERS | {"record.py"}
 
 
 def package_of(parts: tuple[str, ...]) -> str:
@@ -272,7 +272,7 @@ def test_a_reader_needs_no_tool() -> None:
     found = [
         f"{place(path)}:{line} imports {name}"
         for path in FILES
-        if place(path).startswith("profilers/") and path.name not in CALLERS | {"profiler.py"}
+        if place(path).startswith("profilers/") and path.name not in CALLERS
         for line, name in imports_of(path)
         if name.startswith("profkit.profilers.") and {f"{part}.py" for part in name.split(".")} & CALLERS
     ]

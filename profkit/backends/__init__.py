@@ -35,7 +35,7 @@ from profkit.core.types import (
     Verdict,
     Workload,
 )
-from profkit.profilers.registry import find_profiler
+from profkit.profilers.registry import PROFILERS
 
 if TYPE_CHECKING:
     from profkit.backends.passes import BackendRun
@@ -113,7 +113,7 @@ def profiler_group(name: str) -> CheckGroup:
     """The checks of a profiler, loaded when they are run."""
 
     def run() -> Iterable[Check]:
-        profiler = find_profiler(name)
+        profiler = PROFILERS.get(name)
         return profiler.checks() if profiler is not None else ()
 
     return CheckGroup(name, run)

@@ -27,8 +27,8 @@ from profkit.core.types import (
     Switch,
     Workload,
 )
-from profkit.profilers.cprofile.read import read_cprofile, read_pass_notes
-from profkit.profilers.stacks.read import read_stacks
+from profkit.profilers.cprofile import read_cprofile, read_pass_notes
+from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import HostKind, host_command, sampling_environment
 from profkit.runtime.passes.read import read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION

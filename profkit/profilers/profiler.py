@@ -1,7 +1,4 @@
-"""What profkit asks of a profiler, as types: one object per tool, listed in `registry.py`.
-
-An object is cheap to load: its readers, its recipe and its checks are imported when they are called.
-"""
+"""What profkit asks of a profiler, as types: one object per tool, listed in `registry.py`."""
 
 from __future__ import annotations
 
@@ -9,37 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Machine, Report, Step
-
-
-class Profiler(Protocol):
-    """One tool that records: which reports of it can be read, how it is called, and what its errors mean.
-
-    What a tool cannot do is None: `recorder` where `profkit record` does not start it, `explain` where it is no program
-    of its own that could print an error.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name in documents (`Step.tool`, `Report.tool`) and on the command line."""
-
-    @property
-    def formats(self) -> tuple[Format, ...]:
-        """Its reports. A file is compared with them in this order."""
-
-    @property
-    def recorder(self) -> Recorder | None:
-        """How `profkit record` makes one report."""
-
-    @property
-    def explain(self) -> Callable[[str, int], Fault | None] | None:
-        """What a printed text and an exit code mean; the function returns None for what it does not know."""
-
-    def checks(self) -> Iterable[Check]:
-        """What the doctor says of this tool, after trying it; empty for a tool that needs no check."""
 
 
 @dataclass(frozen=True)
@@ -107,19 +77,35 @@ class Recorder:
     """How a tool records one report.
 
     `step` raises MachineError where the tool cannot do it here. `collect` brings what the step left to the report's
-    path and returns remarks; None where the step writes it there itself. `rescue` does so after a Ctrl-C, and returns
-    where it is. `check_target` raises UsageError for a path that must not be replaced; None where a report is a file.
-    `picks_kernel`: it can count one kernel alone. `follows_region`: a marked region changes what is recorded.
-    `uses_gpu`: it records a GPU, which nobody else should use meanwhile.
+    path and returns remarks; None where the step writes it there itself. `check_target` raises UsageError for a path
+    that must not be replaced; None where a report is a file. `picks_kernel`: it can count one kernel alone.
+    `follows_region`: a marked region changes what is recorded. `uses_gpu`: it records a GPU, which nobody else should
+    use meanwhile.
     """
 
     step: Callable[[RecordRequest], Step]
     collect: Callable[[RecordRequest], tuple[str, ...]] | None = None
-    rescue: Callable[[RecordRequest], Path | None] | None = None
     check_target: Callable[[Path], None] | None = None
     picks_kernel: bool = False
     follows_region: bool = True
     uses_gpu: bool = False
+
+
+@dataclass(frozen=True)
+class Profiler:
+    """One tool that records: which reports of it can be read, how it is called, and what its errors mean.
+
+    `name` stands in documents (`Step.tool`, `Report.tool`) and on the command line. A file is compared with `formats`
+    in their order. `recorder`: how `profkit record` makes one report; None where it does not start it. `explain`: what
+    a printed text and an exit code mean, None for what it does not know; absent where it is no program of its own.
+    `checks`: what the doctor says of it, after trying it.
+    """
+
+    name: str
+    formats: tuple[Format, ...]
+    recorder: Recorder | None = None
+    explain: Callable[[str, int], Fault | None] | None = None
+    checks: Callable[[], Iterable[Check]] = tuple
 
 
 def lazy_function(name: str) -> Callable[..., Any]:

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import Fault, UsageError
-from profkit.hardware import system
-from profkit.hardware.system import superuser_command
 
 
 @dataclass(frozen=True)
@@ -46,55 +44,6 @@ def try_command(
     except UsageError as error:
         return CommandTrial(False, error.message, error.message, 127)
     return CommandTrial(outcome.ok, outcome.output_tail, outcome.ending(), outcome.returncode)
-
-
-# Family -> (installer, its packages by tool). `{release}` is the running kernel's.
-_FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
-    "ubuntu": (
-        "apt-get install -y",
-        {"perf": "linux-tools-common linux-tools-generic linux-tools-{release}", "valgrind": "valgrind"},
-    ),
-    "debian": ("apt-get install -y", {"perf": "linux-perf", "valgrind": "valgrind"}),
-    "fedora": ("dnf install -y", {"perf": "perf", "valgrind": "valgrind"}),
-    "rhel": ("dnf install -y", {"perf": "perf", "valgrind": "valgrind"}),
-    "arch": ("pacman -S --noconfirm", {"perf": "perf", "valgrind": "valgrind"}),
-    "suse": ("zypper install -y", {"perf": "perf", "valgrind": "valgrind"}),
-    "alpine": ("apk add", {"perf": "perf", "valgrind": "valgrind"}),
-}
-_RELATED_FAMILIES = {
-    "opensuse": "suse",
-    "sles": "suse",
-    "centos": "rhel",
-    "amzn": "fedora",
-    "linuxmint": "ubuntu",
-}
-
-
-def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = None) -> str:
-    """What to type to install `tool` (`perf`, `valgrind`); a general sentence where the system is unknown.
-
-    `superuser` None asks the process.
-    """
-    family = distribution_family(root)
-    if family is None:
-        return f"install {tool} with this system's package manager"
-    installer, packages = _FAMILIES[family]
-    release = system.read_text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
-    line = f"{installer} {packages[tool].format(release=release)}"
-    before = ("apt-get update",) if family in ("ubuntu", "debian") else ()  # a fresh image has no lists
-    return superuser_command(*before, line, superuser=superuser)
-
-
-def distribution_family(root: Path = Path("/")) -> str | None:
-    """The family of this distribution, None where it is unknown."""
-    release = system.parse_fields(system.read_text(root, "etc/os-release"), "=")
-    names = [release.get("ID", ""), *release.get("ID_LIKE", "").strip("\"'").split()]
-    for name in names:
-        plain = name.strip("\"'").lower().split("-")[0]
-        known = _RELATED_FAMILIES.get(plain, plain)
-        if known in _FAMILIES:
-            return known
-    return None
 
 
 # setup.sh puts what it fetched without root into the environment's own folder; `.venv/bin/profkit` then finds it

@@ -12,13 +12,13 @@ from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadE
 from profkit.core.files.safe_folder import caller_of_sudo, chown_to_sudo_user, is_shared, move_into
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress
-from profkit.core.signals import defer_interrupts, raise_on_signals
+from profkit.core.signals import raise_on_signals
 from profkit.core.status import read_status
 from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import RecordedKind, Recorder, RecordRequest
-from profkit.profilers.registry import all_profilers, explain_fault, find_profiler
+from profkit.profilers.registry import PROFILERS, explain_fault
 from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, run_step
 from profkit.profiling.workload import describe_workload, input_file, seems_marked
 from profkit.runtime.passes.command import python_version
@@ -53,7 +53,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     workload = describe_workload(options.command, stdin=options.stdin)
     recorder = find_recorder(tool)
     if options.kernel is not None and not recorder.picks_kernel:
-        able = (p.name for p in all_profilers() if p.recorder is not None and p.recorder.picks_kernel)
+        able = (p.name for p in PROFILERS.values() if p.recorder is not None and p.recorder.picks_kernel)
         raise UsageError(
             f"{tool} cannot pick one kernel", f"leave --kernel out, or --tool {' or '.join(able)}"
         )
@@ -81,14 +81,14 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
             kernel=options.kernel,
             timeout=options.timeout,
         )
-        recorded = _record(request, recorder, progress, stdin, report)
+        recorded = _record(request, recorder, progress, stdin)
         if recorder.follows_region and recorded.workload_ok:
             marked = entered_region([recorded.step])  # until now it was a guess
             if marked != request.marked:
                 progress.note("it marks a region: once more" if marked else "it marks no region: once more")
                 request.report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
                 request = replace(request, marked=marked, scratch=Path(folder, "2"))
-                recorded = _record(request, recorder, progress, stdin, report)
+                recorded = _record(request, recorder, progress, stdin)
         try:
             for remark in recorder.collect(request) if recorder.collect is not None else ():
                 progress.note(remark)
@@ -103,9 +103,9 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
 
 def find_recorder(tool: str) -> Recorder:
     """How `profkit record --tool` records. Raises UsageError for a tool that it does not record with."""
-    profiler = find_profiler(tool)
+    profiler = PROFILERS.get(tool)
     if profiler is None or profiler.recorder is None:
-        names = ", ".join(profiler.name for profiler in all_profilers() if profiler.recorder is not None)
+        names = ", ".join(profiler.name for profiler in PROFILERS.values() if profiler.recorder is not None)
         raise UsageError(f"profkit does not record with {tool!r}; it does with {names}", "--tool NAME")
     return profiler.recorder
 
@@ -131,9 +131,7 @@ def _bring(written: Path, report: Path) -> None:
         ) from error
 
 
-def _record(
-    request: RecordRequest, recorder: Recorder, progress: Progress, stdin: str | None, asked: Path
-) -> StepOutcome:
+def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdin: str | None) -> StepOutcome:
     (request.scratch / "logs").mkdir(parents=True)
     step = recorder.step(request)
     settings = RunSettings(
@@ -148,20 +146,7 @@ def _record(
         return run_step(step, settings)
     except KeyboardInterrupt:
         progress.end("interrupted")
-        raise Interrupted(_save_partial_report(request, recorder, asked)) from None
-
-
-def _save_partial_report(request: RecordRequest, recorder: Recorder, asked: Path) -> str:
-    """After a Ctrl-C: bring what the tool has finished to where it was asked for, and say what there is."""
-    if recorder.rescue is None:
-        return "interrupted; the report may be incomplete"
-    with defer_interrupts():
-        rescued = recorder.rescue(request)
-        if rescued is None:
-            return "interrupted; there is no report"
-        _bring(rescued, asked.with_name(rescued.name))
-        left = asked.with_name(rescued.name)
-    return f"interrupted; what was recorded until then is in {left}"
+        raise Interrupted("interrupted; the report may be incomplete") from None
 
 
 def _may_follow(link: Path) -> bool:

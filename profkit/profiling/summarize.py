@@ -17,7 +17,7 @@ from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
-from profkit.profilers.registry import explain_fault, find_profiler, recognise_format
+from profkit.profilers.registry import PROFILERS, explain_fault, recognise_format
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 
 CONVERSION_SECONDS = 600.0
@@ -166,7 +166,7 @@ def _not_exported(only: str, by_hand: str, printed: str) -> MachineError:
 def report_as_run(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
     backend = backend_of_report(report)
-    profiler = find_profiler(report.tool)
+    profiler = PROFILERS.get(report.tool)
     forms = [form for form in profiler.formats if form.name == report.format] if profiler is not None else []
     facts_are_conditions = backend.has_device or any(form.facts_are_conditions for form in forms)
     known = report.counters and has_formulas(report.tool)

@@ -21,9 +21,8 @@ from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.nsys.probe import reader_checks
 from profkit.profilers.perf import probe as perf
 from profkit.profilers.programs import CommandTrial, ToolAbility
-from profkit.profilers.region_trial import RegionTrial
 from profkit.profilers.valgrind import probe as valgrind
-from profkit.profilers.xctrace import checks as xctrace
+from profkit.profilers.xctrace import find as xctrace
 from profkit.profiling import doctor
 from tests.conftest import ROOT
 
@@ -79,9 +78,7 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: perf.judge_perf(
         perf.PerfAbility("/perf", "6", True, census=(Counter("cycles", 1.0, "measured"),))
     ),
-    lambda: perf.perf_region("perf"),
     lambda: valgrind.judge_valgrind(valgrind.ValgrindAbility(*ABLE)),
-    lambda: valgrind.valgrind_region("valgrind"),
     lambda: checks.judge_cuda((GPU,), NcuAbility(*ABLE), ToolAbility(*ABLE)),
     checks.holder_checks,
     lambda: checks.device_missing(Fault("no GPU")),
@@ -93,7 +90,6 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: checks.switch_checks({}),
     lambda: checks.mps_checks() if sys.platform != "darwin" else judge_rows(checks._MPS, "elsewhere"),
     lambda: xctrace.judge_xctrace(xctrace.XctraceAbility(*ABLE)),
-    lambda: xctrace.recording_check("/nowhere/xctrace"),
     doctor.storage_checks,
     doctor.machine_checks,
     doctor.python_checks,
@@ -129,8 +125,6 @@ def test_every_row_of_every_table_has_its_facts(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(doctor, "_PACKAGES", ())
     monkeypatch.setattr(checks, "running_holders", lambda _: ("ncu",))
     monkeypatch.setattr(checks, "torch_checks", tuple)
-    for probe in (perf, valgrind):
-        monkeypatch.setattr(probe, "try_region", lambda *_: RegionTrial(1.0, 1.0))
     for judge in JUDGES:
         assert list(judge())
     written = {(path, part) for path in ROOT.glob("profkit/*/**/checks.yaml") for part in load_yaml(path)}

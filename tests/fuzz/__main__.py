@@ -1,8 +1,7 @@
 """Tries the readers with damaged and made-up files: `python -m tests.fuzz --seconds 600 [--target NAME] [--seed N]`.
 
-With atheris (`pip install -e '.[fuzz]'`) inputs that reach new code are kept and changed further: `--guided`. Every
-input that fails is made smaller and lies in tests/fuzz/corpus/TARGET afterwards, where the tests read it again.
-Ends with 1 where one failed.
+Every input that fails lies in tests/fuzz/corpus/TARGET afterwards, where the tests read it again. Ends with 1 where
+one failed.
 """
 
 from __future__ import annotations
@@ -10,15 +9,145 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import io
 import os
+import random
+import resource
+import signal
 import sys
+import tempfile
 import time
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
-from tests.fuzz import guided
+from tests.fuzz import mutate
+from tests.fuzz.targets import SHOW, TARGETS, Target
 
 CORPUS = Path(__file__).parent / "corpus"
+SECONDS_PER_MB = 10.0
+LEAST_SECONDS = 5.0  # for small inputs: the machine may be slow
+KILL_AFTER = 3.0  # times what is allowed, for what does not return to Python
+MEMORY_TIMES = 4  # times the input
+LEAST_MEMORY = 96 << 20  # bytes; modules that are loaded meanwhile, and what shows a small file
+PACKAGE = f"{os.sep}profkit{os.sep}"
+
+
+class TooSlow(BaseException):
+    """An input took longer than it may; no reader catches it."""
+
+
+def seconds_for(size: int) -> float:
+    """How long an input of so many bytes may take."""
+    return max(LEAST_SECONDS, SECONDS_PER_MB * size / 1e6)
+
+
+@contextlib.contextmanager
+def bounded(data: bytes) -> Iterator[None]:
+    """Within it more processor time or memory than the input may take raises TooSlow or MemoryError.
+
+    What waits and does not compute is ended from outside, by `run_child`.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TooSlow(f"more than {seconds_for(len(data)):.0f} s for {len(data)} bytes")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + LEAST_MEMORY + MEMORY_TIMES * len(data), limits[1]))
+    signal.setitimer(signal.ITIMER_PROF, seconds_for(len(data)))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        signal.signal(signal.SIGPROF, before)
+
+
+def failure_of(
+    target: Target, data: bytes, folder: Path, depth: int | None = None
+) -> tuple[bool, str | None]:
+    """Whether the input was read, and what went wrong: the kind of exception and the place in the package."""
+    try:
+        with bounded(data):
+            return target.try_input(data, folder, depth), None
+    except (Exception, TooSlow) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        places = [f"{f.filename.rpartition(PACKAGE)[2]}:{f.lineno}" for f in frames if PACKAGE in f.filename]
+        ours = [place for place in places if not place.startswith("tests")]
+        place = "somewhere" if isinstance(error, TooSlow) else (ours or ["?"])[-1]
+        return False, f"{type(error).__name__} at {place}"
+
+
+def run_child(target: Target, seconds: float, seed: int) -> tuple[int, dict[str, bytes]]:
+    """Try inputs in a process of its own, again where one ends or holds it: how many, and by its place each failure."""
+    inputs, failures, end = 0, dict[str, bytes](), time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        current = folder / "current"
+        for attempt in range(1000):
+            if time.monotonic() >= end:
+                break
+            child = os.fork()
+            if child == 0:
+                _be_child(target, end, f"{target.name} {seed} {attempt}", folder)
+            status = _wait(child, current)
+            inputs += len((folder / "tried").read_bytes()) if (folder / "tried").exists() else 0
+            (folder / "tried").unlink(missing_ok=True)
+            if status != 0 and current.exists():
+                failures.setdefault(f"the process ended with status {status}", current.read_bytes())
+        for failed in folder.glob("failure*.txt"):
+            failures[failed.read_text()] = failed.with_suffix("").read_bytes()
+    return inputs, failures
+
+
+def _be_child(target: Target, end: float, seed: str, folder: Path) -> None:
+    code = 1
+    try:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        work = folder / "work"
+        work.mkdir(exist_ok=True)
+        os.environ["TMPDIR"] = str(work)
+        tempfile.tempdir = None
+        seeds = tuple(target.seeds())
+        for data in seeds:  # loads what readers import, before memory is counted
+            for depth in range(SHOW + 1):
+                with contextlib.suppress(Exception):
+                    target.try_input(data, work, depth)
+        by, pool = random.Random(seed), list(seeds)
+        with (folder / "tried").open("wb", buffering=0) as tried:
+            while time.monotonic() < end:
+                data = mutate.several(
+                    target.mutate, by.choice(seeds if by.random() < 0.5 else pool), by, seeds
+                )
+                (folder / "current").write_bytes(data)
+                was_read, failure = failure_of(target, data, work)
+                tried.write(b".")
+                if failure is not None:
+                    path = folder / f"failure-{hashlib.sha256(failure.encode()).hexdigest()[:16]}"
+                    path.write_bytes(data)
+                    path.with_name(path.name + ".txt").write_text(failure)
+                elif was_read and len(data) <= 4 * max(map(len, seeds)) + 1000:  # or they grow without end
+                    pool = [*pool[-mutate.POOL :], data]
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _wait(child: int, current: Path) -> int:
+    """The status of the process; it is killed where one input holds it."""
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status
+        time.sleep(0.05)
+        with contextlib.suppress(FileNotFoundError):
+            state = current.stat()
+            if time.time() - state.st_mtime > KILL_AFTER * seconds_for(state.st_size):
+                os.kill(child, signal.SIGKILL)
 
 
 def main() -> int:
@@ -27,64 +156,29 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=600.0, help="for all targets together (default: 600)"
     )
-    parser.add_argument("--target", action="append", metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument(
+        "--target", action="append", choices=list(TARGETS), help="only this one; may be repeated"
+    )
     parser.add_argument("--seed", type=int, help="what the changes are drawn with (default: the time)")
     parser.add_argument("--corpus", type=Path, default=CORPUS, help="where inputs that failed are kept")
-    parser.add_argument(
-        "--guided",
-        choices=("auto", "yes", "no"),
-        default="auto",
-        help="keep inputs that reach new code and change them further (default: where atheris is installed)",
-    )
-    parser.add_argument("--pool", type=Path, help="where these lie for the next call (default: nowhere)")
     options = parser.parse_args()
-    is_guided = options.guided == "yes" or (options.guided == "auto" and guided.is_possible())
-    if is_guided:
-        try:
-            guided.watch_readers()
-        except ImportError as error:
-            parser.error(f"--guided yes: {error}; pip install -e '.[fuzz]', or --guided no")
-    with contextlib.redirect_stderr(io.StringIO()):  # atheris names each module
-        from tests.fuzz.targets import TARGETS  # after that: it imports readers
-        from tests.fuzz.watch import run_child, shrink
-
-    if unknown := [name for name in options.target or () if name not in TARGETS]:
-        parser.error(f"--target: there is no {unknown[0]!r}, only {', '.join(TARGETS)}")
     seed = options.seed if options.seed is not None else int(time.time())
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # each thread of NumPy's asks for memory that no input needs
+    # each thread of NumPy's asks for memory that no input needs
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     names = options.target or list(TARGETS)
-    print(f"seed {seed}, {'guided by what is reached' if is_guided else 'not guided'}", flush=True)
-    inputs, failures, start = 0, 0, time.monotonic()
+    print(f"seed {seed}", flush=True)
+    failed, start = 0, time.monotonic()
     for number, name in enumerate(names):
         left = options.seconds - (time.monotonic() - start)
-        with guided.pool_at(options.pool, name) if is_guided else contextlib.nullcontext() as pool:
-            done = run_child(TARGETS[name], left / (len(names) - number), seed, pool)
-        inputs += done.inputs
-        failures += len(done.failures)
-        print(
-            f"{name:15} {done.inputs:8} inputs, {done.read:8} read, {done.inputs / max(done.seconds, 1e-9):6.0f}/s, "
-            f"{len(done.failures)} failed",
-            flush=True,
-        )
-        for failure, data in done.failures.items():
-            path = _keep(options.corpus / name, data)  # first: what is tried here may end this process
-            with contextlib.redirect_stderr(io.StringIO()):
-                smaller = shrink(TARGETS[name], data, failure)
-            if smaller != data:
-                path.unlink()
-                path = _keep(options.corpus / name, smaller)
-            print(f"    {failure}: {path} ({len(smaller)} bytes)", flush=True)
-    print(f"{inputs} inputs in {time.monotonic() - start:.0f} s, {failures} failed")
-    return 1 if failures else 0
-
-
-def _keep(folder: Path, data: bytes) -> Path:
-    path = folder / hashlib.sha256(data).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
+        inputs, failures = run_child(TARGETS[name], left / (len(names) - number), seed)
+        failed += len(failures)
+        print(f"{name:15} {inputs:8} inputs, {len(failures)} failed", flush=True)
+        for failure, data in failures.items():
+            path = options.corpus / name / hashlib.sha256(data).hexdigest()[:16]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            print(f"    {failure}: {path} ({len(data)} bytes)", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ from profkit.core.types import RunDocument
 from profkit.kernels.evaluation.document import evaluation_json
 from profkit.kernels.generation_document import generation_text
 from tests import documents, evaluation_documents, gpu_documents, small_reports, sweep_documents
-from tests.fuzz.folders import pack
+from tests.fuzz.mutate import pack
 from tests.generation.documents import generation
 from tests.generation.documents import operation as attempts_of
-from tests.journals import open_generation, store_evaluation, store_generation, store_sweep
+from tests.journals import store_sweep
 
 DATA = Path(__file__).parents[1] / "data"
 LARGEST = 130_000  # bytes of a recording; larger ones take too long for what more they would find
@@ -53,14 +53,6 @@ STAT_JSON = (
     b'"pcnt-running" : 75.12, "metric-value" : "2.025", "metric-unit" : "GHz"}\n'
     b'{"counter-value" : "<not counted>", "unit" : "", "event" : "branch-misses:u", "event-runtime" : 0}\n'
 )
-CACHEGRIND = (
-    b"desc: I1 cache:         32768 B, 64 B, 8-way associative\n"
-    b"desc: D1 cache:         49152 B, 64 B, 12-way associative\n"
-    b"desc: LL cache:         8388608 B, 64 B, 16-way associative\n"
-    b"cmd: ./kernels\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw\nfl=kernels.c\nfn=add\n"
-    b"10 100 1 1 50 25 25 25 3 3\n11 20 0 0 0 0 0 0 0 0\nfi=kernels.h\n3 5\nfe=kernels.c\n"
-    b"fl=???\nfn=main\n0 7 1 1 2 0 0 1 0 0\nsummary: 132 2 2 52 25 25 26 3 3\n"
-)
 NIGHTLY = b"""version: 1
 output: nights
 workloads:
@@ -75,13 +67,6 @@ workloads:
   - {name: b, command: x 'y z'}
 pairs: {rounds: 5}
 """
-TARGETS = b"""targets:
-  ipc: ">= 1.5"
-  made.up: {metric: ipc, at_least: 0.5, says: "it waits"}
-workloads:
-  a:
-    ipc: off
-"""
 TRACE = b"""Operator: aten.embedding.default
 cnt: 5, ((T([100, 16], f32), T([4, 8], i64)), {})
 cnt: 1, ((T([100, 16], f32), T([4, 8], i64), 3, False), {'scale': -1.5e-3, 'x': inf})
@@ -92,26 +77,7 @@ cnt: 1, ((T([8], c64, [1]), None, True, 1 + 2j), {'dtype': torch.float16, 'devic
 Operator: aten.cat.default
 cnt: 7, (([T([], bf16), T([0], b8)], ('a', -nan)), {'memory_format': torch.channels_last})
 """
-KERNELS = b"""import torch
-from profkit.evaluation import kernel, overload as named
-from .other import x, y as z
-try:
-    import triton
-except ImportError:
-    triton = None
-
-@kernel("relu.default", dtypes=["float32"])
-def relu(x: torch.Tensor, *, out=None, **more) -> torch.Tensor:
-    return x.clamp(min=0)
-
-if triton is not None:
-    @kernel(f"{x}.default")
-    def add__Tensor_kernel_impl(a, b, /, alpha=1, *rest): return a + alpha * b
-class Model:
-    mul_kernel_impl = lambda self, a=[1, {}]: a
-sub_kernel_impl = kernel("sub.Tensor")(relu)
-"""
-CALLGRIND, LIBRARY, SYMBOL = "callgrind.out", "lib.so", "_Z1kPf"
+CALLGRIND, LIBRARY = "callgrind.out", "lib.so"
 
 
 def recordings(*patterns: str) -> tuple[bytes, ...]:
@@ -245,39 +211,6 @@ def stack_files() -> tuple[bytes, ...]:
     return b"".join(lines[:3]), b"".join(lines[:12]), whole
 
 
-def attempts() -> tuple[bytes, ...]:
-    """The folder of a generation with its journal: two operations, two sessions."""
-    from profkit.core.types import GenerationLimits
-    from profkit.generation import request as journals
-    from profkit.kernels.evaluation.request import JudgeSettings
-
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        request = journals.GenerationRequest(
-            JudgeSettings(), folder, "triton", limits=GenerationLimits(), command=("generate",)
-        )
-        model = journals.AskedModel("openai", "m")
-        made = {"relu.default": attempts_of("relu.default").attempts}
-        whole = store_generation(request, model, made, {"relu.default": "relu", "mm": "mm"}).read_bytes()
-        journal = open_generation(request, model)
-        journals.note_session(journal, request.limits)
-        journals.note_stop(journal, "mm", "failed", "no")
-        journal.close()
-        twice = (folder / journals.FILE).read_bytes()
-    return pack({journals.FILE: whole}), pack({journals.FILE: twice})
-
-
-def cases() -> tuple[bytes, ...]:
-    """The folder of an evaluation with its journal."""
-    from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
-
-    results = evaluation_documents.every_status().results
-    with tempfile.TemporaryDirectory() as name:
-        request = EvaluationRequest(JudgeSettings(), Path(name), "aten", command=("evaluate",), gpus=("0",))
-        path = store_evaluation(request, results)
-        return (pack({path.name: path.read_bytes()}),)
-
-
 def nightly_files() -> tuple[bytes, ...]:
     """Configurations of nights: a short one, the one that is shown as an example, and with all of it in use."""
     from profkit.regression.nightly.config import EXAMPLE
@@ -285,84 +218,6 @@ def nightly_files() -> tuple[bytes, ...]:
     example = EXAMPLE.read_bytes()
     whole = re.sub(rb"(?m)^( *)# (?=(?!targets)[\w.-]+:|- \{)", rb"\1", example)
     return NIGHTLY, example, whole
-
-
-def states() -> tuple[bytes, ...]:
-    """The folder of two nights with how far each came."""
-    from profkit.core.codec import to_plain_data
-    from profkit.core.types import Fact, NightPairs
-    from profkit.regression.nightly.session import (
-        STATE_FILE,
-        STATE_SCHEMA,
-        NightState,
-        WorkloadState,
-    )
-    from tests.paired_documents import compared
-
-    done = {
-        "a": WorkloadState("done", entry="1", run="runs/a", log="runs/a/profkit.log", seconds=3.5),
-        "b": WorkloadState("machine", "the disk is full", "df -h"),
-    }
-    slower = compared()
-    paired = {
-        "a": NightPairs("0f1e", changes=slower.changes, pairing=slower.pairing, notes=(Fact("n"),)),
-        "b": NightPairs(code="failed", message="w", fix="f"),
-    }
-    begun = NightState("n1", "2026-01-01T00:00:00+00:00", "1a2b", 5.0, done, paired)
-    body = json_text({"schema": STATE_SCHEMA, **to_plain_data(begun)}).encode()  # type: ignore[dict-item]
-    return (pack({f"n1/{STATE_FILE}": body, f"n2/{STATE_FILE}": body}),)
-
-
-def bisections() -> tuple[bytes, ...]:
-    """The folder of a bisection at its end, and that of one on its way."""
-    from profkit.core.codec import to_plain_data
-    from profkit.core.types import (
-        RUN,
-        BisectDocument,
-        BisectOptions,
-        BisectPart,
-        BisectSearch,
-        BisectStep,
-        Fact,
-        SkippedCommit,
-    )
-    from profkit.regression.bisect.state import FILE_NAME, SCHEMA
-
-    row = tuple(digit * 40 for digit in "0123")
-    pairs = ((1.0, 1.2), (1.01, 1.2), (1.0, 1.19), (1.0, 1.21))
-    ends = BisectStep("ends", row[0], row[3], pairs, "different", 1.2, 1.1, 1.3, 9.0)
-    direct = BisectStep("confirm", row[1], row[3], pairs, "different", 1.2, 1.1, 1.3, 9.0, 0.97)
-    part = BisectPart("one", row[1], row[2:], 0.97, 1.2, 1.1, 1.3, "different", ("a.py +1 -2",))
-    whole = BisectSearch(
-        row[0],
-        row[1:],
-        None,
-        RUN,
-        (ends, direct),
-        (SkippedCommit(row[2], "why", "fix"),),
-        "found",
-        (part,),
-        {row[3]: 0.97},
-    )
-    begun = BisectSearch(row[0], row[1:], steps=(ends,))
-    options = BisectOptions(60.0, 0.02, 1.0, None, 1, 0.95)
-    documents = [
-        BisectDocument(
-            "",
-            ("python", "a b.py"),
-            "make",
-            ".",
-            "v1",
-            "main",
-            options,
-            (search,),
-            {row[3]: "subject"},
-            (Fact.of("text", text="note"),),
-        )
-        for search in (whole, begun)
-    ]
-    texts = [json_text({"schema": SCHEMA, **to_plain_data(one)}) for one in documents]  # type: ignore[dict-item]
-    return tuple(pack({FILE_NAME: text.encode()}) for text in texts)
 
 
 def traces() -> tuple[bytes, ...]:
@@ -376,15 +231,6 @@ def series() -> tuple[bytes, ...]:
         b"1.5\n1.6\n1.4\nnan\n1.5e0\n",
         b"# nightly\nseconds\n0.5\n\n-\n0.25\n",
     )
-
-
-def perf_recordings() -> tuple[bytes, ...]:
-    """Recordings of perf by the layout of its header, in both byte orders, ended and not, and one of a pipe."""
-    from tests.profilers.perf.test_record_data import recording
-
-    whole = recording()
-    pipe = whole[:8] + (16).to_bytes(8, "little") + whole[104:]
-    return whole, recording(">"), recording(finished=False), pipe
 
 
 def objects() -> tuple[bytes, ...]:
@@ -407,13 +253,6 @@ def objects() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def cubins() -> tuple[bytes, ...]:
-    """A kernel's code with and without lines."""
-    from tests.profilers.ncu.test_cubin import cubin
-
-    return cubin(), cubin(lines=False), cubin(debug=True)
-
-
 def cprofiles() -> tuple[bytes, ...]:
     """What cProfile writes."""
     import cProfile
@@ -429,9 +268,5 @@ def exports() -> tuple[bytes, ...]:
     """Folders of tables that xctrace exported."""
     tables = {path.name: path.read_bytes() for path in sorted((DATA / "xctrace" / "m1").glob("*.xml"))}
     small = {name: body for name, body in tables.items() if len(body) < 20_000}
-    processor = {
-        name: body
-        for name, body in tables.items()
-        if name in ("toc.xml", "time-profile.xml", "time-sample.xml")
-    }
+    processor = {name: tables[name] for name in ("toc.xml", "time-profile.xml")}
     return pack(processor), pack(small)

@@ -6,11 +6,12 @@ import gzip
 import shutil
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError
-from tests.fuzz import folders, mutate, seeds
+from tests.fuzz import mutate, seeds
 
 # Of so many inputs one is judged too, and of so many one is shown in all forms and scrubbed.
 JUDGED, SHOWN = 8, 128
@@ -33,7 +34,11 @@ class Target:
         path = folder / self.file
         if self.is_folder:
             shutil.rmtree(path, ignore_errors=True)
-            folders.write(data, path)
+            path.mkdir()
+            for name, body in mutate.unpack(data).items():
+                with suppress(OSError):  # a file where another one has its folder
+                    (path / name).parent.mkdir(exist_ok=True)
+                    (path / name).write_bytes(body)
         else:
             path.write_bytes(data)
         if depth is None:
@@ -89,27 +94,6 @@ def read_generation(path: Path, depth: int) -> None:
             pass
 
 
-def read_attempts(path: Path, depth: int) -> None:
-    """As `generate --resume`, and its document."""
-    from profkit.execution.journal import open_journal
-    from profkit.generation import request as journals
-
-    journals.read_generation(path)
-    if depth > READ:
-        open_journal(path, journals.FORMAT, {}).close()
-
-
-def read_cases(path: Path, depth: int) -> None:
-    """As `evaluate --resume` begins, and its document."""
-    from profkit.execution.journal import open_journal
-    from profkit.kernels.evaluation import request as journals
-
-    journals.read_request(path)
-    journals.read_document(path)
-    if depth > READ:
-        open_journal(path, journals.FORMAT, {}).close()
-
-
 def read_sweep(path: Path, depth: int) -> None:
     """As `profkit report` of a sweep."""
     from profkit.kernels.sweep.request import read_sweep as read
@@ -147,43 +131,6 @@ def read_night(path: Path, depth: int) -> None:
     read_config(path)
 
 
-def read_state(path: Path, depth: int) -> None:
-    """As `nightly` of a night that was begun, which goes on with what it read."""
-    from profkit.regression.nightly import session
-
-    for folder in sorted(path.iterdir()):
-        state = session.read_state(folder)
-        if state is not None:
-            session.write_state(folder, state)
-            session.read_state(folder)
-
-
-def read_bisection(path: Path, depth: int) -> None:
-    """As `bisect --resume` reads its folder, works out the next step, and shows it at its end."""
-    from math import log
-
-    from profkit.regression.bisect.measure import observed
-    from profkit.regression.bisect.search import Move, Rules, is_enough, next_move
-    from profkit.regression.bisect.state import read_state
-    from profkit.reporting import terminal
-    from profkit.reporting.html.page import render as page
-    from profkit.reporting.views.bisect import view
-
-    document = read_state(path)
-    rules = Rules(document.options.certainty, log(1 + document.options.floor))
-    for search in document.searches:
-        places = {commit: place for place, commit in enumerate((search.good, *search.commits))}
-        steps = [(step.pairs, places[step.earlier], places[step.later]) for step in search.steps]
-        seen = [observed(pairs, steps[0][0], earlier, later) for pairs, earlier, later in steps]
-        skipped = frozenset(places[one.commit] for one in search.skipped)
-        if seen:
-            next_move(len(search.commits), skipped, seen, rules)
-            last = Move(seen[-1].earlier, seen[-1].later)
-            is_enough(last, len(search.commits), skipped, seen, rules)
-    terminal.render(view(document, "folder"))
-    page(view(document, "folder"))
-
-
 def read_traces(path: Path, depth: int) -> None:
     """The calls of a trace that `evaluate` takes, and now and then the same compressed."""
     from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_trace
@@ -200,23 +147,6 @@ def read_traces(path: Path, depth: int) -> None:
         read(path)
 
 
-def read_kernel_file(path: Path, depth: int) -> None:
-    """What is read of a file with kernels before it is run in a process of its own."""
-    from profkit.kernels.evaluation.sources.text import LoadError, read_text
-
-    try:
-        read_text(path).implementations()
-    except LoadError as error:  # which its caller shows
-        raise ProfkitError(str(error), None) from error
-
-
-def read_perf_data(path: Path, depth: int) -> None:
-    """What profkit itself reads of a perf.data; the rest is left to perf."""
-    from profkit.profilers.perf.perf_data import recorded_pids
-
-    recorded_pids(path)
-
-
 def read_object(path: Path, depth: int) -> None:
     """A callgrind report, and the object file that it names."""
     from profkit.profilers.valgrind.instructions import instruction_mix
@@ -230,29 +160,11 @@ def read_object(path: Path, depth: int) -> None:
         mix.counters()
 
 
-def read_cubin(path: Path, depth: int) -> None:
-    """The machine code inside a report of ncu."""
-    from profkit.profilers.ncu.cubin import INSTRUCTION_BYTES, read_kernel_code
-
-    code = read_kernel_code(path.read_bytes(), seeds.SYMBOL)
-    for offset in range(0, min(len(code.code), 4096) if code is not None else 0, INSTRUCTION_BYTES):
-        assert code is not None
-        code.instruction(offset)
-        code.line(offset)
-
-
 def read_series(path: Path, depth: int) -> None:
     """As `detect FILE`."""
     from profkit.regression.trends import read_series_file
 
     read_series_file(path)
-
-
-def read_targets(path: Path, depth: int) -> None:
-    """As `--targets FILE`."""
-    from profkit.analysis.targets.load import load_targets
-
-    load_targets(None, path, "a")
 
 
 def _report(name: str, made: Callable[[], Sequence[bytes]], mutator: mutate.Mutator, file: str) -> Target:
@@ -269,21 +181,13 @@ TARGETS = {
         _report("run", seeds.runs, mutate.mutate_json, "run.json"),
         Target("run-folder", seeds.run_folders, mutate.mutate_folder, read_report, "run", True),
         Target("evaluation", seeds.evaluations, mutate.mutate_folder, read_report, "evaluation", True),
-        Target("cases", seeds.cases, mutate.mutate_folder, read_cases, "evaluation", True),
         Target("generation", seeds.generations, mutate.mutate_folder, read_generation, "generation", True),
-        Target("attempts", seeds.attempts, mutate.mutate_folder, read_attempts, "generation", True),
         Target("sweep", seeds.sweeps, mutate.mutate_folder, read_sweep, "sweep", True),
         Target("history", seeds.histories, mutate.mutate_sqlite, read_history, "history.sqlite"),
         Target("nightly", seeds.nightly_files, mutate.mutate_text, read_night, "nightly.yaml"),
-        Target("night-state", seeds.states, mutate.mutate_folder, read_state, "nights", True),
-        Target("bisection", seeds.bisections, mutate.mutate_folder, read_bisection, "bisection", True),
         Target("traces", seeds.traces, mutate.mutate_packed_text, read_traces, "mine.txt"),
-        Target("kernel-file", lambda: (seeds.KERNELS,), mutate.mutate_text, read_kernel_file, "kernels.py"),
         Target("series", seeds.series, mutate.mutate_text, read_series, "series.csv"),
-        Target("targets", lambda: (seeds.TARGETS,), mutate.mutate_text, read_targets, "targets.yaml"),
-        Target("perf-data", seeds.perf_recordings, mutate.mutate_bytes, read_perf_data, "perf.data"),
         Target("object", seeds.objects, mutate.mutate_folder, read_object, "objects", True),
-        Target("cubin", seeds.cubins, mutate.mutate_bytes, read_cubin, "kernel.cubin"),
         _report("nsys", seeds.nsys_files, mutate.mutate_sqlite, "r.sqlite"),
         _report("nsys-stats", _recorded("cuda/nsys/stats/*.csv"), mutate.mutate_text, "r.csv"),
         _report("ncu", seeds.ncu_files, mutate.mutate_bytes, "r.ncu-rep"),
@@ -293,10 +197,7 @@ TARGETS = {
         _report("perf-stat-text", lambda: (seeds.STAT_TEXT,), mutate.mutate_text, "r.txt"),
         _report("perf-stat-json", lambda: (seeds.STAT_JSON,), mutate.mutate_json, "r.json"),
         _report("callgrind", _recorded("valgrind/*.callgrind"), mutate.mutate_text, "r.out"),
-        _report("cachegrind", lambda: (seeds.CACHEGRIND,), mutate.mutate_text, "r.out"),
         Target("xctrace", seeds.exports, mutate.mutate_folder, read_report, "exports", True),
-        _report("xctrace-table", _recorded("xctrace/m1/metal-*.xml"), mutate.mutate_text, "r.xml"),
-        _report("xctrace-toc", _recorded("xctrace/m1/toc.xml"), mutate.mutate_text, "r.xml"),
         _report("torch", seeds.torch_traces, mutate.mutate_packed, "r.json.gz"),
         _report("cprofile", seeds.cprofiles, mutate.mutate_bytes, "r.prof"),
         _report("stacks", seeds.stack_files, mutate.mutate_json, "r.jsonl"),

@@ -12,7 +12,7 @@ import pytest
 from profkit.cli.record import record
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.profiler import Format
-from profkit.profilers.registry import PROFILERS, all_formats, all_profilers, recognise_format
+from profkit.profilers.registry import PROFILERS, all_formats, recognise_format
 
 
 @pytest.mark.parametrize("candidate", tuple(all_formats()), ids=lambda candidate: candidate.name)
@@ -28,14 +28,14 @@ def test_every_format_in_the_list_has_a_sniffer_and_a_reader(candidate: Format, 
 
 @pytest.mark.parametrize("name", PROFILERS)
 def test_every_profiler_is_loaded_by_its_name_and_its_formats_are_its_own(name: str) -> None:
-    profiler = PROFILERS[name]()
+    profiler = PROFILERS[name]
     assert profiler.name == name
     assert {form.tool for form in profiler.formats} == {name}
 
 
 def test_the_help_of_record_names_every_profiler_that_records() -> None:
     options = signature(record).parameters["tool"].annotation
-    for profiler in all_profilers():
+    for profiler in PROFILERS.values():
         assert (profiler.name in str(options)) is (profiler.recorder is not None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -31,21 +31,21 @@ def read_ticks(path: Path) -> Report:
     return Report("ticks", "ticks", "1.2", {"command": command}, counters)
 
 
-class Ticks:
-    name = "ticks"
-    formats = (Format(name, name, "ticks", lambda head: head.startswith(b"TICKS "), read_ticks),)
+def step(request: RecordRequest) -> Step:
+    return Step("record", ("./ticks", str(request.report), *request.command), tool="ticks")
 
-    def __init__(self) -> None:
-        self.recorder = Recorder(self.step, follows_region=False)
 
-    def step(self, request: RecordRequest) -> Step:
-        return Step("record", ("./ticks", str(request.report), *request.command), tool=self.name)
+def explain(text: str, _: int) -> Fault | None:
+    return Fault("it may not count", "ask for permission") if "no permission" in text else None
 
-    def explain(self, text: str, _: int) -> Fault | None:
-        return Fault("it may not count", "ask for permission") if "no permission" in text else None
 
-    def checks(self) -> Iterable[Check]:
-        yield Check("ticks", "ok", "counts words")
+TICK_PROFILER = Profiler(
+    "ticks",
+    (Format("ticks", "ticks", "ticks", lambda head: head.startswith(b"TICKS "), read_ticks),),
+    Recorder(step, follows_region=False),
+    explain,
+    lambda: (Check("ticks", "ok", "counts words"),),
+)
 
 
 class TicksPass(Pass):
@@ -74,8 +74,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.chdir(tmp_path)
     Path("ticks").write_text(TICKS)
     Path("ticks").chmod(0o755)
-    load: Callable[[], Profiler] = Ticks  # where mypy compares it with the Protocol
-    monkeypatch.setitem(PROFILERS, "ticks", load)
+    monkeypatch.setitem(PROFILERS, "ticks", TICK_PROFILER)
     for slow in ("perf", "valgrind"):
         monkeypatch.delitem(PROFILERS, slow)
     for slow in ("hardware.conditions.noise", "profiling.doctor.python", "backends.checks.peaks"):

@@ -30,8 +30,7 @@ from profkit.core.types import (
     Switch,
 )
 from profkit.profilers.perf.command import STAT_ENV, events_of, stat_argv
-from profkit.profilers.perf.counter_groups import merge_groups, plan_groups
-from profkit.profilers.perf.events import table_for
+from profkit.profilers.perf.events import merge_groups, plan_groups, table_for
 from profkit.profilers.perf.probe import PerfAbility, find_refused_events, has_nmi_watchdog
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv

@@ -17,8 +17,15 @@ from profkit.backends.cpu.simulation import Simulation
 from profkit.backends.passes import BackendRun, Pass, head_of, leave_stacks
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.types import PassName, PassPlan, PassResult, Workload
-from profkit.profilers.perf.command import FREQUENCY, inject_argv, python_frames, record_argv, script_argv
-from profkit.profilers.perf.perf_data import recorded_pids, remove_leftovers
+from profkit.profilers.perf.command import (
+    FREQUENCY,
+    inject_argv,
+    python_frames,
+    record_argv,
+    recorded_pids,
+    remove_leftovers,
+    script_argv,
+)
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.valgrind.probe import probe_valgrind

@@ -22,7 +22,7 @@ from profkit.backends.cpu.counting import (
 from profkit.backends.instruments import START_SECONDS, InstrumentsPass, comparable_facts, is_of_region
 from profkit.backends.passes import BackendRun, Pass, leave_stacks
 from profkit.core.types import Counter, PassName, PassPlan, PassResult
-from profkit.profilers.perf.counter_groups import check_drift, merge_groups
+from profkit.profilers.perf.events import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS, TIME_PROFILER
 from profkit.profilers.xctrace.cpu import GUIDED
 from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace

@@ -43,7 +43,7 @@ from profkit.profilers.xctrace.command import (
     explain_fault,
 )
 from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
-from profkit.profilers.xctrace.metal.counters import COUNTERS
+from profkit.profilers.xctrace.metal_tables import COUNTERS
 from profkit.profilers.xctrace.report import wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT
 

@@ -93,6 +93,31 @@ def read_float64(data: Buffer, at: int) -> float:
     return float(struct.unpack_from("<d", data, at)[0])
 
 
+class Message:
+    """A message's fields by number: of each the last whole number, and where all its other payloads lie.
+
+    Raises MalformedMessage.
+    """
+
+    def __init__(self, data: Buffer, at: int, end: int) -> None:
+        self.data = data
+        self.numbers: dict[int, int] = {}
+        self.spans: dict[int, list[tuple[int, int]]] = {}
+        for number, wire, a, b in read_fields(data, at, end):
+            if wire == VARINT:
+                self.numbers[number] = a
+            else:
+                self.spans.setdefault(number, []).append((a, b))
+
+    def text(self, number: int) -> str:
+        """The last string in this field, "" where there is none."""
+        return read_text(self.data, *self.spans[number][-1]) if number in self.spans else ""
+
+    def parts(self, number: int) -> Iterator[Message]:
+        """The messages in this field."""
+        return (Message(self.data, a, b) for a, b in self.spans.get(number, ()))
+
+
 MAGIC = b"NVR\0"
 NEWEST = 7  # FileHeader.Version: that of all reports from 2020.3 to 2025.3
 PartKind = Literal["file-header", "block-header", "source", "kernel", "range", "cmdlist", "graph"]

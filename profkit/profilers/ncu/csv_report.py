@@ -28,8 +28,7 @@ from profkit.profilers.ncu.launches import (
     is_wanted,
     kernel_of,
 )
-from profkit.profilers.ncu.report import report_of
-from profkit.profilers.ncu.session import ReportSession
+from profkit.profilers.ncu.report import ReportSession, report_of
 
 
 @lru_cache(maxsize=1)
@@ -57,8 +56,6 @@ _NANOSECONDS = {
 }
 _PREFIXED = re.compile(r"([KkMGTP]?)(?:byte|hz|Hz)")
 _NAN = {"nan", "-nan", "nan(ind)", "-nan(ind)"}
-_SPACES = str.maketrans("", "", "\u202f\u00a0' ")  # what other locales put between thousands
-_FRACTION = re.compile(r"-?(?:\d{1,3}(?:[.,]\d{3})*|\d+)([.,])(\d+)")
 
 
 @lru_cache(maxsize=512)
@@ -73,37 +70,17 @@ def unit_factor(unit: str) -> float:
     return factor * 1e9 / _NANOSECONDS[under] if under in _NANOSECONDS else factor
 
 
-def parse_number(cell: str, decimal: str = ".") -> float | None:
+def _parse_number(cell: str) -> float | None:
     """The number in a cell, or None where it is text. NaN and infinity are numbers here: the tool said them."""
     stripped = cell.strip()
     if stripped.lower() in _NAN:
         return float("nan")
-    if decimal == ",":
-        stripped = stripped.replace(".", "").replace(",", ".")
-    else:
-        stripped = stripped.replace(",", "")
     if "_" in stripped:  # Python's own digit separator, which no tool prints
         return None
     try:
-        return float(stripped.translate(_SPACES))
+        return float(stripped.replace(",", ""))
     except ValueError:
         return None
-
-
-def decimal_sign(cells: Iterable[str]) -> str | None:
-    """Which sign parts the fraction, where a cell tells: one before other than three digits, or behind the other sign.
-
-    ncu prints by the user's locale, so 1.179,22 and 1,179.22 are both its own; 1.179 alone tells nothing.
-    """
-    for cell in cells:
-        matched = _FRACTION.fullmatch(cell.strip())
-        if matched is None:
-            continue
-        sign, digits = matched[1], matched[2]
-        before = cell.strip()[: matched.start(1)]
-        if (len(digits) != 3 and sign not in before) or ("," if sign == "." else ".") in before:
-            return sign
-    return None
 
 
 # Columns that say which launch a row is of. Their names have stayed over the versions, their number has not.
@@ -180,7 +157,6 @@ class _RawPage:
         self.names = names
         self.of = [(at, name) for at, name in enumerate(names) if name in _OF]
         self.metrics = [(at, name, 1.0) for at, name in enumerate(names) if name not in _NO_METRIC]
-        self.decimal: str | None = None
 
     def fits(self, cells: Sequence[str]) -> bool:
         return len(cells) == len(self.names)
@@ -190,11 +166,10 @@ class _RawPage:
             self.metrics = [(at, name, unit_factor(cells[at])) for at, name, _ in self.metrics]
             self.log.scaled |= any(cells[at].startswith(_SCALES) for at, _, _ in self.metrics)
             return
-        self.decimal = self.decimal or decimal_sign(cells[at] for at, _, _ in self.metrics)
         row = LaunchRow({name: cells[at] for at, name in self.of})
         for at, name, factor in self.metrics:
             if cells[at]:  # empty: this launch has no such metric, or instances alone
-                row.values[name] = _value(cells[at], factor, self.decimal)
+                row.values[name] = _value(cells[at], factor)
         yield row
 
     def end(self) -> Iterator[LaunchRow]:
@@ -210,8 +185,6 @@ class _DetailsPage:
         self.of = [(at, name) for at, name in enumerate(names) if name in _OF]
         self.least = 1 + max(self.at.get(name, 0) for name in (_LABEL, _UNIT, _VALUE))
         self.row: LaunchRow | None = None
-        self.raw: list[tuple[str, str, str]] = []
-        self.decimal: str | None = None
 
     def fits(self, cells: Sequence[str]) -> bool:
         return len(cells) >= self.least
@@ -222,25 +195,18 @@ class _DetailsPage:
             yield from self.end()
             self.row = LaunchRow(of)
         label, unit = cells[self.at[_LABEL]], cells[self.at.get(_UNIT, 0)] if _UNIT in self.at else ""
-        if label:  # a rule's row has none
-            self.raw.append((label, unit, cells[self.at.get(_VALUE, 0)]))
+        if label and (cell := cells[self.at.get(_VALUE, 0)]):  # a rule's row has none
+            self.log.scaled |= unit.startswith(_SCALES)
+            self.row.values.setdefault(metric_of(label, unit), _value(cell, unit_factor(unit)))
 
     def end(self) -> Iterator[LaunchRow]:
-        if self.row is None:
-            return
-        self.decimal = self.decimal or decimal_sign(value for _, _, value in self.raw)
-        for label, unit, cell in self.raw:
-            self.log.scaled |= unit.startswith(_SCALES)
-            if cell:
-                self.row.values.setdefault(
-                    metric_of(label, unit), _value(cell, unit_factor(unit), self.decimal)
-                )
-        yield self.row
-        self.row, self.raw = None, []
+        if self.row is not None:
+            yield self.row
+            self.row = None
 
 
-def _value(cell: str, factor: float, decimal: str | None) -> Value:
-    value = parse_number(cell, decimal or ".")
+def _value(cell: str, factor: float) -> Value:
+    value = _parse_number(cell)
     return cell if value is None else value if factor == 1.0 else value * factor
 
 
@@ -251,6 +217,13 @@ _UNLOCKED = "Running with unmodified GPU clocks"
 _PROFILED = re.compile(r'==PROF== Profiling ".*" - (\d+).*?(\d+) pass')
 _CONNECTED = re.compile(r"==PROF== Connected to process (\d+) \((.*)\)")
 _KINDS: Mapping[str, tuple[ResultKind, str]] = {"range": ("range", "range"), "graph": ("graph", "CUDA graph")}
+
+
+def looks_like_ncu_csv(head: bytes) -> bool:
+    """Whether in `head`, the beginning of a file, a table of `ncu --csv` begins, with whatever before it."""
+    if b"Process ID" not in head or b"Kernel Name" not in head:
+        return False
+    return any(line.replace(b'"', b"").startswith(b"ID,Process ID,") for line in head.splitlines())
 
 
 def read_ncu_csv(path: Path) -> Report:

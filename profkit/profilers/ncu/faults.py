@@ -18,7 +18,6 @@ from profkit.hardware import system
 from profkit.hardware.machine import container_kind
 from profkit.profilers.faults import KnownFault, first_known, load_faults
 from profkit.profilers.ncu.command import function_name
-from profkit.profilers.ncu.sets import other_name
 
 _SYS_ADMIN = 21  # bit of CAP_SYS_ADMIN in a mask of capabilities (linux/capability.h)
 RESTRICTED = "the driver lets only administrators read the GPU's performance counters"
@@ -72,7 +71,6 @@ _SHOWN, _LONGEST = 12, 80  # kernel names, and characters of one
 _PERMISSION = re.compile(
     r"ERR_NVGPUCTRPERM|does not have permission to (?:access|profile)|INSUFFICIENT_PRIVILEGES", re.IGNORECASE
 )
-_UNKNOWN = re.compile(r"Failed to find metric (?:regex:\^)?([\w.]+)")
 _NOTHING = re.compile(r"No kernels were profiled")
 _AVAILABLE = re.compile(r"Available Kernels:\s*\n((?:\s*\d+\.\s+[^\n]+\n?)+)")
 _ERROR = re.compile(
@@ -91,9 +89,7 @@ def explain(text: str, returncode: int) -> Fault | None:
     if _PERMISSION.search(text):
         return Fault(RESTRICTED, open_counters())
     if (fault := first_known(known_faults(), text)) is not None:
-        unknown = _UNKNOWN.search(text)
-        elsewhere = other_name(unknown[1]) if unknown is not None else None
-        return fault if elsewhere is None else Fault(f"{fault.reason}; it is {elsewhere}", fault.fix)
+        return fault
     if (error := _ERROR.search(text)) is not None:
         return Fault(f"it says: {error[1].strip()[:300]}")
     if _NOTHING.search(text):

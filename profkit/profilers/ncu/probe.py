@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.core.errors import Fault
+from profkit.core.errors import Fault, MachineError
 from profkit.core.tables import judge_rows
-from profkit.core.types import Check, Gpu
+from profkit.core.types import Check, Directive, Gpu, Step, Switch
 from profkit.hardware.gpu import driver_fault, read_gpus
-from profkit.profilers.ncu.command import version_numbers
+from profkit.profilers.faults import collect_file
+from profkit.profilers.ncu.command import SUFFIX, ncu_argv, version_numbers
 from profkit.profilers.ncu.faults import counters_fault, explain
+from profkit.profilers.ncu.sets import counter_set
+from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.programs import ToolAbility, ask_version, find_tool, missing_fault
 
 # Where NVIDIA's packages and the CUDA toolkit put it; sudo's PATH holds none of these.
@@ -100,3 +103,39 @@ def ncu_checks() -> Iterator[Check]:
 def judge_ncu(ncu: NcuAbility) -> Iterator[Check]:
     """What the probe's answers mean: is ncu here, and may this user count."""
     return judge_rows(Path(__file__).with_name("checks.yaml"), "ncu", ncu)
+
+
+def recording_step(request: RecordRequest) -> Step:
+    """The step after which `collect_report` makes the report. Raises MachineError where ncu cannot do it here.
+
+    With `request.kernel`: only kernels whose name contains it (or which `regex:...` finds), and all counters that
+    explain them. Without: every kernel, with the counters that find its bottleneck.
+    """
+    ncu = probe_ncu()
+    if not ncu.works:
+        raise MachineError(ncu.reason or "ncu does not work here", ncu.fix)
+    chip = ncu.chips[0] if ncu.chips else None
+    names = ("standard",) if request.kernel is None else ("standard", "explain")
+    sets = [counter_set(name, chip, ncu.version) for name in names]
+    argv = ncu_argv(
+        request.command,
+        _scratch_report(request),
+        metrics=tuple(dict.fromkeys(metric for one in sets for metric in one.metrics)),
+        sections=tuple(dict.fromkeys(section for one in sets for section in one.sections)),
+        only=request.kernel,
+        marked=request.marked,
+        ncu=str(ncu.path),
+        version=ncu.version,
+    )
+    switch = Switch("cuda") if request.marked else None
+    directive = Directive("counters", str(request.scratch / "region"), switch=switch, iterations=1)
+    return Step("record", argv, directive=directive, tool="ncu", signals_as_codes=True)
+
+
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
+    """Copy what ncu left to the report. Raises MachineError with ncu's own reason where there is nothing."""
+    return collect_file(request, _scratch_report(request), "ncu", explain)
+
+
+def _scratch_report(request: RecordRequest) -> Path:
+    return request.scratch / f"record{SUFFIX}"

@@ -7,6 +7,7 @@ the results one by one. The file is mapped, not loaded, and what was read is giv
 from __future__ import annotations
 
 import mmap
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,11 +27,10 @@ from profkit.profilers.ncu.blocks import (
     read_blocks,
     read_records,
 )
-from profkit.profilers.ncu.details import find_code, is_per_instruction, read_kernel_details
+from profkit.profilers.ncu.instructions import find_code, is_per_instruction, read_kernel_details
 from profkit.profilers.ncu.launches import IDENTITY, LaunchResult, is_wanted
-from profkit.profilers.ncu.report import report_of
+from profkit.profilers.ncu.report import ReportSession, read_header, report_of
 from profkit.profilers.ncu.results import WantedMetrics, read_result
-from profkit.profilers.ncu.session import ReportSession, read_header
 
 FORMAT = "ncu-rep"
 _GIVE_BACK = 4 << 20  # bytes read after which the pages are given back
@@ -45,28 +45,9 @@ def read_ncu_rep(path: Path) -> Report:
     A file that was cut off is read as far as its blocks are whole, with a warning. Raises UnreadableReport where
     nothing is, and for what is damaged or no report of Nsight Compute.
     """
-    try:
-        with _open_report(path) as file:
-            report = report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
-            return file.with_details(report)
-    except UnreadableReport as fault:
-        newer = _newer_layout(path)
-        if newer is None:
-            raise
-        raise UnreadableReport(
-            f"{fault.message}; its layout is version {newer}, and the newest known here is {NEWEST}",
-            "install a newer profkit, or export it with its own ncu: ncu --import FILE --csv --page raw > FILE.csv",
-        ) from fault
-
-
-def _newer_layout(path: Path) -> int | None:
-    """The version of the file's layout, where it is newer than what is known here."""
-    try:
-        with open_regular(path) as file:
-            version = layout_version(file.read(256))
-    except (OSError, ValueError):
-        return None
-    return version if version is not None and version > NEWEST else None
+    with _open_report(path) as file:
+        report = report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
+        return file.with_details(report)
 
 
 def read_launches(path: Path, is_wanted: Callable[[str], bool] = lambda _: True) -> tuple[LaunchResult, ...]:
@@ -186,3 +167,12 @@ def _open_report(path: Path) -> Iterator[_OpenReport]:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def refuse_packed(path: Path) -> Report:
+    """Python before 3.14 has no Zstandard."""
+    plain = shlex.quote(f"{path.stem}.ncu-rep")
+    raise UnreadableReport(
+        f"{path} is compressed (Zstandard; an .ncu-repz, if it is a report)",
+        f"zstd -d {shlex.quote(str(path))} -o {plain}, then read that",
+    )

@@ -1,4 +1,8 @@
-"""A report out of launches and a session: counters, times, devices, and facts that decide what may be compared."""
+"""A report out of launches and a session: counters, times, devices, and facts that decide what may be compared.
+
+The session lies scattered over the block headers of an .ncu-rep. Host name, addresses, folders and the environment are
+in there as well, and are not read.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,139 @@ from datetime import datetime, timezone
 
 from profkit.core.status import without_wrapper
 from profkit.core.types import Counter, Gpu, GpuTrace, Report
-from profkit.profilers.ncu.launches import PASSES, LaunchGroup, LaunchResult, finite_number, group_launches
-from profkit.profilers.ncu.session import ReportSession, session_gpus
-from profkit.profilers.ncu.sets import lacking_metrics
+from profkit.profilers.ncu.blocks import Buffer, Message, ReportBlock, read_text
+from profkit.profilers.ncu.launches import (
+    PASSES,
+    LaunchGroup,
+    LaunchResult,
+    Value,
+    finite_number,
+    group_launches,
+)
+from profkit.profilers.ncu.results import metric_value
+from profkit.profilers.ncu.sets import chip_name, lacking_metrics
+
+# BlockHeader (ProfilerReport.proto).
+_SESSION, _STRINGS, _PROCESS = 3, 4, 6
+# ReportSessionDetails.
+_CREATED, _DEVICE, _VERSION, _EXECUTABLE, _SETTINGS, _COMMAND = 2, 6, 8, 9, 10, 11
+# ProfilerSettings: field number -> the fact it tells.
+_SETTING_NAMES = {7: "sections", 8: "clock control", 11: "replay", 15: "tensor core boost"}
+_OTHER_OPTIONS, _OTHER_METRICS = 6, 2
+
+_TOOL, _DRIVER, _CUDA = "Nsight Compute Target", "Display Driver Version", "CUDA Version"
+
+
+@dataclass
+class ReportSession:
+    """All pieces together, as they are met. What the file does not hold stays empty."""
+
+    versions: dict[str, str] = field(default_factory=dict)
+    devices: dict[int, tuple[str, dict[str, Value]]] = field(default_factory=dict)
+    command: str | None = None  # of the profiler, whole
+    executable: str | None = None
+    arguments: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    created: int | None = None  # seconds since 1970
+    processes: dict[int, str | None] = field(default_factory=dict)
+
+    @property
+    def version(self) -> str | None:
+        """The profiler's version, `2025.3.1`, without its build."""
+        text = self.versions.get(_TOOL) or next(
+            (v for name, v in self.versions.items() if "Nsight Compute" in name), None
+        )
+        return ".".join(text.split()[0].split(".")[:3]) if text and text.split() else None
+
+    @property
+    def driver(self) -> str | None:
+        """The display driver's version, where the session names it."""
+        return self.versions.get(_DRIVER) or None
+
+    @property
+    def cuda(self) -> str | None:
+        """The driver's CUDA version, `13.0`."""
+        return self.versions.get(_CUDA) or None
+
+
+def read_header(data: Buffer, block: ReportBlock, session: ReportSession) -> tuple[str, ...]:
+    """The strings of the header of `block`; what it says is added to `session`. Raises MalformedMessage."""
+    part = block.header
+    header = Message(data, part.offset, part.offset + part.size)
+    for details in header.parts(_SESSION):
+        _read_session(details, session)
+    for process in header.parts(_PROCESS):
+        if 1 in process.numbers:
+            name = process.text(3).replace("\\", "/").rpartition("/")[2] or None
+            session.processes.setdefault(process.numbers[1], name)
+    tables = header.parts(_STRINGS)
+    return tuple(read_text(data, a, b) for table in tables for a, b in table.spans.get(1, ()))
+
+
+def session_gpus(session: ReportSession, driver: str | None) -> tuple[Gpu, ...]:
+    """The devices, by index. Sizes in bytes, bandwidth in bytes per second, clock in Hz."""
+    return tuple(
+        gpu_of(name, index, attributes, driver)
+        for index, (name, attributes) in sorted(session.devices.items())
+    )
+
+
+def gpu_of(name: str, index: int, attributes: Mapping[str, Value], driver: str | None) -> Gpu:
+    """A device out of its attributes, named without `device__attribute_`."""
+
+    def number(*names: str) -> int | None:
+        values = (finite_number(attributes.get(name)) for name in names)
+        return next((int(value) for value in values if value is not None), None)
+
+    major, minor = number("compute_capability_major"), number("compute_capability_minor")
+    clock = number("max_gpu_frequency_khz", "clock_rate")
+    shown = attributes.get("display_name")
+    return Gpu(
+        name=name or (shown if isinstance(shown, str) else "") or f"GPU {index}",
+        index=index,
+        capability=None if major is None else f"{major}.{minor or 0}",
+        chip=chip_name(number("chip")),
+        multiprocessors=number("multiprocessor_count"),
+        memory_bytes=number("total_memory"),
+        l2_bytes=number("l2_cache_size"),
+        bandwidth=_bandwidth(
+            number("max_mem_frequency_khz", "memory_clock_rate"),
+            number("global_memory_bus_width", "fb_bus_width"),
+        ),
+        driver=driver,
+        max_clock=None if clock is None else clock * 1e3,
+    )
+
+
+def _bandwidth(khz: int | None, bits: int | None) -> float | None:
+    """Peak DRAM bandwidth: two transfers per memory clock over the whole bus (CUDA C++ Best Practices, 8.2.1)."""
+    return 2.0 * khz * 1e3 * bits / 8 if khz and bits else None
+
+
+def _read_session(details: Message, session: ReportSession) -> None:
+    if _CREATED in details.numbers and session.created is None:
+        session.created = details.numbers[_CREATED]
+    for device in details.parts(_DEVICE):
+        attributes = {
+            row.text(1).removeprefix("device__attribute_"): metric_value(row.data, *row.spans[2][-1])
+            for row in device.parts(3)
+            if 2 in row.spans
+        }
+        session.devices.setdefault(device.numbers.get(1, 0), (device.text(2), attributes))
+    for version in details.parts(_VERSION):
+        session.versions[version.text(1)] = version.text(2)
+    for program in details.parts(_EXECUTABLE):
+        session.executable = program.text(1) or session.executable
+        session.arguments = program.text(3) or session.arguments
+    for settings in details.parts(_SETTINGS):
+        session.settings |= {
+            fact: text for number, fact in _SETTING_NAMES.items() if (text := settings.text(number))
+        }
+        for options in settings.parts(_OTHER_OPTIONS):
+            if metrics := options.text(_OTHER_METRICS):
+                session.settings["metrics"] = metrics
+    session.command = details.text(_COMMAND).strip() or session.command
+
 
 # Options of ncu that take no value (ncu --help, 2022.4 to 2025.3): what follows one of them may be the workload.
 _BARE = {

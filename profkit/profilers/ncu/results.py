@@ -16,6 +16,7 @@ from profkit.profilers.ncu.blocks import (
     VARINT,
     Buffer,
     MalformedMessage,
+    Message,
     ReportMessage,
     read_fields,
     read_float32,
@@ -43,108 +44,40 @@ def open_ranges(data: Buffer, at: int, end: int, thread: int | None) -> tuple[Nv
 
     Where push/pop ranges count for the whole process, or the thread has none, all threads. Raises MalformedMessage.
     """
-    domains: dict[int, tuple[str, dict[int, str]]] = {}
-    threads: list[tuple[int | None, list[tuple[int, int]]]] = []
-    started: list[tuple[int, int]] = []
-    default: int | None = None
-    scope = 0
-    for number, wire, a, b in read_fields(data, at, end):
-        if wire == VARINT:
-            default = a if number == _DEFAULT_DOMAIN else default
-            scope = a if number == _RANGE_SCOPE else scope
-        elif number == _DOMAINS:
-            id_, name, strings = _domain(data, a, b)
-            domains[id_] = (name, strings)
-        elif number == _THREADS:
-            threads.append(_thread(data, a, b))
-        elif number == _START_END:
-            started.append((a, b))
-    own = [stacks for tid, stacks in threads if tid == thread]
-    if scope == _PROCESS_SCOPE or not own:
-        own = [stacks for _, stacks in threads]
-    spans = [span for stacks in own for span in stacks] + started
+    state = Message(data, at, end)
+    names: dict[int, str] = {}
+    strings: dict[int, dict[int, str]] = {}  # of a domain what its handles mean
+    for domain in state.parts(_DOMAINS):
+        number = domain.numbers.get(1, 0)
+        names[number] = domain.text(2)
+        strings[number] = {one.numbers.get(1, 0): one.text(2) for one in domain.parts(3)}
+    threads = list(state.parts(_THREADS))
+    own = [one for one in threads if one.numbers.get(1) == thread]
+    if state.numbers.get(_RANGE_SCOPE) == _PROCESS_SCOPE or not own:
+        own = threads
+    stacks = [*(stack for one in own for stack in one.parts(2)), *state.parts(_START_END)]
     ranges: dict[NvtxRange, None] = {}
-    for a, b in spans:
-        ranges |= dict.fromkeys(_ranges(data, a, b, domains, default))
+    for stack in stacks:  # NvtxPushPopDomain and NvtxStartEndDomain alike: 1 Id, 3 the ranges in order
+        number = stack.numbers.get(1, -1)
+        domain_name = None if number == state.numbers.get(_DEFAULT_DOMAIN) else names.get(number) or None
+        texts = (_range_name(one, strings.get(number, {})) for one in stack.parts(3))
+        ranges |= dict.fromkeys(NvtxRange(text, domain_name) for text in texts if text)
     return tuple(ranges)
 
 
-def _domain(data: Buffer, at: int, end: int) -> tuple[int, str, dict[int, str]]:
-    """NvtxDomainInfo: id, name, registered strings by handle."""
-    id_, name = 0, ""
-    strings: dict[int, str] = {}
-    for number, wire, a, b in read_fields(data, at, end):
-        if number == 1 and wire == VARINT:
-            id_ = a
-        elif number == 2 and wire == LENGTH:
-            name = read_text(data, a, b)
-        elif number == 3 and wire == LENGTH:
-            handle, value = _id_and_text(data, a, b)
-            strings[handle] = value
-    return id_, name, strings
-
-
-def _thread(data: Buffer, at: int, end: int) -> tuple[int | None, list[tuple[int, int]]]:
-    tid: int | None = None
-    stacks = []
-    for number, wire, a, b in read_fields(data, at, end):
-        if number == 1 and wire == VARINT:
-            tid = a
-        elif number == 2 and wire == LENGTH:
-            stacks.append((a, b))
-    return tid, stacks
-
-
-def _ranges(
-    data: Buffer, at: int, end: int, domains: dict[int, tuple[str, dict[int, str]]], default: int | None
-) -> list[NvtxRange]:
-    """NvtxPushPopDomain and NvtxStartEndDomain alike: 1 Id, 3 the ranges in order."""
-    domain: int | None = None
-    spans = []
-    for number, wire, a, b in read_fields(data, at, end):
-        if number == 1 and wire == VARINT:
-            domain = a
-        elif number == 3 and wire == LENGTH:
-            spans.append((a, b))
-    name, strings = domains.get(-1 if domain is None else domain, ("", {}))
-    shown = None if domain == default or not name else name
-    return [NvtxRange(text, shown) for a, b in spans if (text := _range_name(data, a, b, strings))]
-
-
-def _range_name(data: Buffer, at: int, end: int, strings: dict[int, str]) -> str:
+def _range_name(one: Message, strings: Mapping[int, str]) -> str:
     """Its Name, else its attributes' message, else the registered string that the message's handle means.
 
     In NvtxPushPopRange the name is field 1 and the attributes 2; in NvtxStartEndRange 2 and 3, after an id.
     """
-    name, attributes = "", None
-    started = False
-    for number, wire, a, b in read_fields(data, at, end):
-        if number == 1 and wire == VARINT:
-            started = True
-        elif wire == LENGTH and number == (2 if started else 1):
-            name = read_text(data, a, b)
-        elif wire == LENGTH and number == (3 if started else 2):
-            attributes = (a, b)
-    if name or attributes is None:
+    first = 2 if 1 in one.numbers else 1
+    if name := one.text(first):
         return name
-    for number, wire, a, b in read_fields(data, *attributes):
-        if number == 5 and wire == LENGTH:  # NvtxMessage: 2 message, 3 handle
-            for inner, inner_wire, c, d in read_fields(data, a, b):
-                if inner == 2 and inner_wire == LENGTH and d > c:
-                    return read_text(data, c, d)
-                if inner == 3 and inner_wire == VARINT and c in strings:
-                    return strings[c]
+    for attributes in one.parts(first + 1):
+        for message in attributes.parts(5):  # NvtxMessage: 2 message, 3 handle
+            if text := message.text(2) or strings.get(message.numbers.get(3, -1), ""):
+                return text
     return ""
-
-
-def _id_and_text(data: Buffer, at: int, end: int) -> tuple[int, str]:
-    id_, text = 0, ""
-    for number, wire, a, b in read_fields(data, at, end):
-        if number == 1 and wire == VARINT:
-            id_ = a
-        elif number == 2 and wire == LENGTH:
-            text = read_text(data, a, b)
-    return id_, text
 
 
 _NAME_ID_TAG = 0x08
@@ -345,7 +278,7 @@ def _read_launch(
         lock_done=lock_done,
         driver=_driver(data, rest.get(numbers.driver)),
         sections=tuple(
-            _first_string(data, a, b)
+            Message(data, a, b).text(1)  # ProfilerSection.Identifier
             for number, wire, a, b in others
             if number == numbers.sections and wire == LENGTH
         ),
@@ -357,16 +290,14 @@ def _read_triple(data: Buffer, span: tuple[int, int] | None) -> tuple[int, ...]:
     """Uint64x3 as (x, y, z); nothing where it is absent."""
     if span is None:
         return ()
-    sides = {number: a for number, wire, a, _ in read_fields(data, *span) if wire == VARINT}
+    sides = Message(data, *span).numbers
     return (sides.get(1, 0), sides.get(2, 0), sides.get(3, 0))
 
 
 def _read_clock_lock(data: Buffer, span: tuple[int, int] | None) -> tuple[bool | None, bool | None]:
     """ProfilerClockStatusMessage: whether a lock was requested, and executed."""
-    if span is None:
-        return None, None
-    flags = {number: bool(a) for number, wire, a, _ in read_fields(data, *span) if wire == VARINT}
-    return flags.get(1), flags.get(2)
+    flags = {} if span is None else Message(data, *span).numbers
+    return tuple(None if flags.get(n) is None else bool(flags[n]) for n in (1, 2))  # type: ignore[return-value]
 
 
 def _driver(data: Buffer, span: tuple[int, int] | None) -> str | None:
@@ -375,11 +306,3 @@ def _driver(data: Buffer, span: tuple[int, int] | None) -> str | None:
         return None
     version = finite_number(read_float32(data, span[0]))
     return f"{version:.3f}".rstrip("0").rstrip(".") if version else None
-
-
-def _first_string(data: Buffer, at: int, end: int) -> str:
-    """ProfilerSection.Identifier, which is its first field."""
-    for number, wire, a, b in read_fields(data, at, end):
-        if number == 1 and wire == LENGTH:
-            return read_text(data, a, b)
-    return ""

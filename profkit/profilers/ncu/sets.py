@@ -27,15 +27,6 @@ def chip_name(number: int | None) -> str | None:
     return None if number is None else _chip_numbers().get(number)
 
 
-# Names that newer chips gave to what others call differently: the older one, the newer one.
-_RENAMED = (
-    ("dram__bytes_read", "dram__bytes_op_read"),
-    ("dram__bytes_write", "dram__bytes_op_write"),
-    ("dram__sectors_read", "dram__sectors_op_read"),
-    ("dram__sectors_write", "dram__sectors_op_write"),
-    ("sm__inst_executed_pipe_fp16", "sm__inst_executed_pipe_fma_type_fp16"),
-    ("sm__ops_path_tensor_src_fp16_dst_fp32", "sm__ops_path_tensor_src_fp16"),
-)
 # What no chip of a personal computer or server lacks, and one with its memory on the system's chip does.
 _DISCRETE = "dram__"
 
@@ -90,35 +81,6 @@ def planned_passes(chip: str | None, name: str) -> int | None:
     return chip_table().passes.get(chip, {}).get(name) if chip is not None else None
 
 
-def why_lacking(chip: str | None, metric: str) -> str | None:
-    """Why `chip` has no `metric`, and what it is called there; None where it has it, or the chip is not known."""
-    base, _, suffix = metric.partition(".")
-    if chip is None or has_metric(chip, metric):
-        return None
-    for names in _RENAMED:
-        renamed = next(
-            (name for name in names if base in names and name != base and has_metric(chip, name)), None
-        )
-        if renamed is not None:
-            return f"{chip} has no {metric}; it is {f'{renamed}.{suffix}' if suffix else renamed} there"
-    if metric.startswith(_DISCRETE):
-        return f"{chip} has no {metric}: its memory is the system's"
-    return f"{chip} has no {metric}"
-
-
-def other_name(metric: str) -> str | None:
-    """What another chip calls `metric`, with the chips that do; None where all that have it call it so."""
-    base = metric.partition(".")[0]
-    for names in _RENAMED:
-        for other in names:
-            chips = sorted(
-                chip for chip in chip_table().passes if has_metric(chip, other) and not has_metric(chip, base)
-            )
-            if base in names and other != base and chips:
-                return f"{other} on {', '.join(chips)}"
-    return None
-
-
 def lacking_metrics(chip: str | None, collected: Collection[str]) -> dict[str, str]:
     """Metrics that the readings of every kernel rest on, where `chip` has none that would do, each with the reason.
 
@@ -134,7 +96,8 @@ def lacking_metrics(chip: str | None, collected: Collection[str]) -> dict[str, s
             continue
         gaps = [next((n for n in way.names if not has_metric(known, n)), None) for way in ways]
         if gaps and gaps[0] is not None and None not in gaps:
-            reasons[gaps[0]] = why_lacking(known, gaps[0]) or ""
+            system = ": its memory is the system's" if gaps[0].startswith(_DISCRETE) else ""
+            reasons[gaps[0]] = f"{known} has no {gaps[0]}{system}"
     return reasons
 
 
@@ -154,11 +117,6 @@ class CounterSet:
     replays: int | None
     note: str
     sections: tuple[str, ...] = ()
-
-
-def set_names() -> tuple[str, ...]:
-    """The sets, cheapest first."""
-    return tuple(_load_sets())
 
 
 @lru_cache(maxsize=64)

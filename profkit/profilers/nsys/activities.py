@@ -5,6 +5,7 @@ A launch configuration travels in four numbers, since SQLite hands over a row of
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -201,10 +202,6 @@ _STREAM = 0x7FFFFFFF  # the bits of a number of a stream
 _UNKNOWN_MEMORY = 7
 
 
-class NonNumericColumn(Exception):
-    """A column of numbers holds something else; it has to be asked for with care."""
-
-
 @dataclass
 class DeviceActivities:
     """Reads what the devices did. `odd` counts rows whose times make no sense; they are left out."""
@@ -212,8 +209,6 @@ class DeviceActivities:
     database: Database
     tables: Tables
     sort: bool = False  # let SQLite sort: slower, and it writes temporary files
-    # let SQLite make a number of whatever a column holds, which costs a third of the time
-    careful: bool = False
     odd: int = 0
     graphs: int = 0  # CUDA graphs that were traced as a whole
     kernels: int = 0
@@ -225,7 +220,7 @@ class DeviceActivities:
         self._configurations = ConfigurationTable(self.database, self.tables)
 
     def blocks(self) -> Iterator[Columns]:
-        """All of it, in the order of the starts. Raises UnorderedTable, NonNumericColumn."""
+        """All of it, in the order of the starts. Raises UnorderedTable."""
         import numpy as np
 
         sides = (self.database.number(COPIES, side, _UNKNOWN_MEMORY) for side in ("srcKind", "dstKind"))
@@ -240,7 +235,7 @@ class DeviceActivities:
             yield block
 
     def calls(self) -> Iterator[Columns]:
-        """The host's calls into CUDA, in the order of their starts. Raises UnorderedTable, NonNumericColumn."""
+        """The host's calls into CUDA, in the order of their starts. Raises UnorderedTable."""
         yield from check_order(map(self._sane, self._call_blocks()))
 
     def _call_blocks(self) -> Iterator[Columns]:
@@ -295,10 +290,8 @@ class DeviceActivities:
         )
 
     def _number(self, table: str, column: str, default: int = 0) -> str:
-        """A column as a number: as it stands, which nsys' own files can be trusted with, or with care."""
-        if self.careful or column not in self.database.columns(table):
-            return self.database.number(table, column, default)
-        return f'"{column}"'
+        """A column as it stands: to have SQLite make a number of it costs a third of the time."""
+        return f'"{column}"' if column in self.database.columns(table) else str(default)
 
     def _stream(self, table: str) -> str:
         return self._number(table, "streamId")
@@ -355,7 +348,7 @@ class DeviceActivities:
             try:
                 yield np.array(rows, dtype=np.int64)
             except (TypeError, ValueError, OverflowError):
-                raise NonNumericColumn from None
+                raise sqlite3.DatabaseError("its columns hold no numbers") from None
 
     def _blank(self, rows: Any, kind: int) -> Columns:
         import numpy as np

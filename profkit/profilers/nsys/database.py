@@ -1,16 +1,25 @@
-"""An nsys SQLite file, opened so that nothing in it can run, change or wait: anybody may have written it."""
+"""An nsys SQLite file, opened so that nothing in it can run, change or wait: anybody may have written it.
+
+And what it says of the session: devices, versions, the command, and what went wrong while recording.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from profkit.core.errors import UnreadableReport
+from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import check_regular
 from profkit.core.files.sqlite import connect, plain_tables
+from profkit.core.status import without_wrapper
+from profkit.core.types import Gpu
+from profkit.profilers.nsys.command import NOT_IMPORTED, explain
 
 
 def call_name(name: str) -> str:
@@ -114,3 +123,159 @@ def _fix(error: Exception) -> str | None:
     if any(word in str(error) for word in ("malformed", "corrupt", "not a database", "disk I/O")):
         return "export it again: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep"
     return None
+
+
+_MOST_ROWS = 10_000
+_ERROR = 3  # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
+_CAPTURED = "Profiling started due to cudaProfilerStart"
+
+
+def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
+    """The devices that were used; all where that is not known. Empty where the export tells none."""
+    table = "TARGET_INFO_GPU"
+    if table not in database.tables:
+        return ()
+    number = database.number
+    query = (
+        f"SELECT {number(table, 'id')}, {database.text(table, 'name')}, {number(table, 'computeMajor', -1)}, "
+        f"{number(table, 'computeMinor', -1)}, {database.text(table, 'chipName')}, {number(table, 'smCount')}, "
+        f"{number(table, 'totalMemory')}, {number(table, 'l2CacheSize')}, {number(table, 'memoryBandwidth')}, "
+        f"{number(table, 'clockRate')}, {number(table, 'cuDevice', -1)} FROM {table} LIMIT 1024"
+    )
+    environment = _environment(database)
+    mig = _mig(environment.get("GpuInfo"))
+    gpus = {}
+    for row in database.rows(query):
+        index, name, major, minor, chip, multiprocessors, memory, l2, bandwidth, clock, cuda = row
+        index = cuda if cuda >= 0 else index
+        gpus[index] = Gpu(
+            name if isinstance(name, str) and name else "GPU",
+            index,
+            f"{major}.{minor}" if major >= 0 and minor >= 0 else None,
+            chip if isinstance(chip, str) and chip else None,
+            multiprocessors or None,
+            memory or None,
+            l2 or None,
+            float(bandwidth) if bandwidth > 0 else None,
+            _driver(environment),
+            float(clock) if clock > 0 else None,
+            mig.get(row[0]),
+        )
+    chosen = [gpus[index] for index in sorted(gpus) if index in used]
+    return tuple(chosen or gpus.values())
+
+
+def read_version(database: Database) -> str | None:
+    """The nsys that wrote the export; None in exports of before 2021, which do not say."""
+    return _export(database).get("EXPORT_PRODUCT_VERSION")
+
+
+def read_facts(database: Database) -> dict[str, str]:
+    """What decides whether two traces may be compared, as far as it is told. Nothing of the environment."""
+    export, capture = _export(database), _pairs(database, "META_DATA_CAPTURE")
+    environment = _environment(database)
+    facts: dict[str, str] = {}
+    if (command := _command(capture)) is not None:
+        facts["command"] = command
+    if driver := _driver(environment):
+        facts["driver"] = driver
+    if (cuda := environment.get("CudaDriverVersion", "")).isdigit():
+        facts["CUDA"] = f"{int(cuda) // 1000}.{int(cuda) % 1000 // 10}"
+    if schema := export.get("EXPORT_SCHEMA_VERSION"):
+        facts["schema"] = schema
+    if mode := next((v for k, v in capture.items() if k.endswith("CUDA_GRAPH_TRACE_OPTIONS:MODE")), None):
+        facts["CUDA graphs"] = f"traced as {'wholes' if mode == 'Graph' else 'nodes'}"
+    return facts
+
+
+def _export(database: Database) -> dict[str, str]:
+    """Of the export itself; before schema 3.2 (nsys 2023.2) the table had its words the other way round."""
+    return _pairs(database, "META_DATA_EXPORT") or _pairs(database, "EXPORT_META_DATA")
+
+
+def _driver(environment: Mapping[str, str]) -> str | None:
+    """The driver's version as NVIDIA says it.
+
+    nsys may leave the points out: 51694 is 516.94, of Windows; 4952905 is 495.29.05, and 52510517 is 525.105.17.
+    """
+    version = environment.get("NvDriverVersion")
+    if version is not None and (parts := re.fullmatch(r"([3-9]\d\d)(\d\d\d?)??(\d\d)", version)):
+        return ".".join(part for part in parts.groups() if part)
+    return version or None
+
+
+def was_captured(database: Database) -> bool:
+    """Whether only what lies between cudaProfilerStart and Stop was recorded."""
+    return any(_CAPTURED in text for _, text in _diagnostics(database))
+
+
+def read_import_fault(database: Database) -> Fault | None:
+    """Why nsys lost what it had recorded while it made the report; None where it says nothing of the kind."""
+    faults = (explain(text, 0) for _, text in _diagnostics(database))
+    return next((fault for fault in faults if fault is not None and fault.code == NOT_IMPORTED), None)
+
+
+def read_complaints(database: Database) -> tuple[str, ...]:
+    """What nsys itself marked as an error, in words where they are known."""
+    texts = []
+    for severity, text in _diagnostics(database):
+        fault = explain(text, 0)
+        if severity == _ERROR or (fault is not None and fault.code == NOT_IMPORTED):
+            texts.append(
+                f"{fault.reason} (fix: {fault.fix})"
+                if fault and fault.fix
+                else fault.reason
+                if fault
+                else text
+            )
+    return tuple(f"nsys: {text[:500]}" for text in dict.fromkeys(texts))[:20]
+
+
+def _diagnostics(database: Database) -> list[tuple[int, str]]:
+    table = "DIAGNOSTIC_EVENT"
+    if not {"severity", "text"} <= database.columns(table):
+        return []
+    fields = f"{database.number(table, 'severity')}, {database.text(table, 'text')}"
+    query = f"SELECT {fields} FROM {table} LIMIT {_MOST_ROWS}"
+    return [
+        (severity, " ".join(text.split())) for severity, text in database.rows(query) if isinstance(text, str)
+    ]
+
+
+def _pairs(database: Database, table: str) -> dict[str, str]:
+    """A table of names and values; of a name that comes twice the first."""
+    if not {"name", "value"} <= database.columns(table):
+        return {}
+    query = f"SELECT {database.text(table, 'name')}, {database.text(table, 'value')} FROM {table} LIMIT {_MOST_ROWS}"
+    pairs: dict[str, str] = {}
+    for name, value in database.rows(query):
+        if isinstance(name, str) and isinstance(value, str):
+            pairs.setdefault(name, value)
+    return pairs
+
+
+def _environment(database: Database) -> dict[str, str]:
+    """The target's properties: versions, and a description of the devices. The variables in it are not looked at."""
+    return _pairs(database, "TARGET_INFO_SYSTEM_ENV")
+
+
+def _command(capture: Mapping[str, str]) -> str | None:
+    program = capture.get("PROCESS_0:COMMAND")
+    if program is None:
+        return None
+    prefix = "PROCESS_0:ARGUMENT_"
+    numbered = sorted(
+        (int(key.removeprefix(prefix)), value)
+        for key, value in capture.items()
+        if key.startswith(prefix) and key.removeprefix(prefix).isdigit()
+    )
+    return shlex.join(without_wrapper([program, *(value for _, value in numbered)]))
+
+
+def _mig(text: str | None) -> dict[int, bool]:
+    """By device whether it is cut into instances, from the description that nsys keeps as JSON."""
+    try:
+        described = json.loads(text or "{}")["Gpus"]
+        return {int(gpu["Id"]): bool(gpu["MigEnabled"]) for gpu in described if "MigEnabled" in gpu}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return {}

@@ -9,11 +9,14 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.core.errors import Fault
+from profkit.core.errors import Fault, MachineError
 from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.status import status_wrapper
 from profkit.core.tables import judge_rows
-from profkit.core.types import Check
-from profkit.profilers.nsys.command import SUFFIX, explain, nsys_argv
+from profkit.core.types import Check, Directive, Step, Switch
+from profkit.profilers.faults import collect_file
+from profkit.profilers.nsys.command import SUFFIX, explain, export_argv, nsys_argv
+from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.programs import ToolAbility, ask_tool, ask_version, find_tool, missing_fault
 
 # Where NVIDIA's packages put it. The one inside Nsight Compute comes last: it lacks libraries it needs for a report.
@@ -78,3 +81,47 @@ def judge_nsys(nsys: ToolAbility) -> Iterator[Check]:
 def reader_checks() -> Iterator[Check]:
     """One line where there is an nsys on a machine without a device: it makes its reports readable."""
     return judge_rows(_TABLE, "reader", {"path": find_nsys()})
+
+
+SECONDS = 1.0  # of region, where the workload uses profkit.benchmark
+
+
+def recording_step(request: RecordRequest) -> Step:
+    """The step after which `collect_report` makes the report. Raises MachineError where nsys cannot do it here."""
+    nsys = probe_nsys()
+    if not nsys.works:
+        raise MachineError(nsys.reason or "nsys does not work here", nsys.fix)
+    status = str(request.scratch / "status")
+    return Step(
+        "record",
+        nsys_argv(
+            status_wrapper(request.command, status),
+            _scratch_report(request),
+            marked=request.marked,
+            nsys=str(nsys.path),
+        ),
+        directive=Directive(
+            "trace",
+            str(request.scratch / "region"),
+            switch=Switch("cuda") if request.marked else None,
+            seconds=SECONDS,
+        ),
+        tool="nsys",
+        workload_status=status,
+    )
+
+
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
+    """Copy what nsys left to the report. Raises MachineError with nsys' own reason where there is nothing."""
+    left = _scratch_report(request)
+    half = "Failed to import the .qdstrm" if left.with_suffix(".qdstrm").is_file() else ""
+    return collect_file(request, left, "nsys", explain, half)
+
+
+def _scratch_report(request: RecordRequest) -> Path:
+    return request.scratch / f"trace{SUFFIX}"
+
+
+def conversion_argv(report: Path, output: Path) -> tuple[str, ...]:
+    """The command that turns `report` into SQLite for `sqlite.read_sqlite`, to be run where nsys is."""
+    return export_argv(report, output, nsys=str(find_nsys() or "nsys"))

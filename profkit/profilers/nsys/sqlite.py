@@ -1,14 +1,10 @@
-"""Reads the SQLite export of an nsys report, of any schema: what the devices did, and what the host did for it.
-
-`read_sqlite` sums it up; `open_recording` gives what happened when, for a time line.
-"""
+"""Reads the SQLite export of an nsys report, of any schema: what the devices did, and what the host did for it."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from profkit.analysis.timeline.records import Columns, Range, Recording, Tables
@@ -22,12 +18,12 @@ from profkit.profilers.nsys.activities import (
     GRAPHS,
     KERNELS,
     DeviceActivities,
-    NonNumericColumn,
     UnorderedTable,
 )
 from profkit.profilers.nsys.command import GRAPH_FIX
-from profkit.profilers.nsys.database import Database, open_database
-from profkit.profilers.nsys.session import (
+from profkit.profilers.nsys.database import (
+    Database,
+    open_database,
     read_complaints,
     read_facts,
     read_gpus,
@@ -191,25 +187,21 @@ def _read_report(database: Database) -> Report:
 
 def _read_trace_with_retry(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
     """Read as nsys writes it; where the file is not so, once more with what that takes."""
-    sort = careful = False
-    while True:
-        try:
-            return _read_trace(database, sort=sort, careful=careful)
-        except UnorderedTable:
-            if sort:
-                raise sqlite3.DatabaseError("its rows change while they are read") from None
-            sort = True
-        except NonNumericColumn:
-            if careful:
-                raise sqlite3.DatabaseError("its columns hold no numbers") from None
-            careful = True
+    try:
+        return _read_trace(database)
+    except UnorderedTable:
+        pass
+    try:
+        return _read_trace(database, sort=True)
+    except UnorderedTable:
+        raise sqlite3.DatabaseError("its rows change while they are read") from None
 
 
 def _read_trace(
-    database: Database, *, sort: bool, careful: bool
+    database: Database, *, sort: bool = False
 ) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
     tables = Tables()
-    activities = DeviceActivities(database, tables, sort, careful)
+    activities = DeviceActivities(database, tables, sort)
     ranges, remark = read_ranges(database, activities.processes, activities.threads)
     used: set[int] = set()
 
@@ -264,45 +256,3 @@ def _explain_missing_kernels(kernels: int, graphs: int, launched: int) -> Iterat
             "no kernel was recorded: none was launched, or the workload was killed, or ended by os._exit, before nsys "
             "had what it had gathered"
         )
-
-
-@contextmanager
-def open_recording(path: Path) -> Iterator[Recording]:
-    """All activities, calls and ranges of the export at `path`, read while they are taken.
-
-    Raises UnreadableReport where the file is damaged, or not nsys'. Its rows are gone through once before, so that
-    nothing has been written yet when it turns out that they have to be sorted.
-    """
-    with open_database(path) as database:
-        check_export(path, database)
-        yield _read_recording(database, sort=not _is_in_order(database))
-
-
-def _is_in_order(database: Database) -> bool:
-    once = DeviceActivities(database, Tables(), careful=True)
-    try:
-        for _ in once.blocks():
-            pass
-        for _ in once.calls():
-            pass
-    except UnorderedTable:
-        return False
-    return True
-
-
-def _read_recording(database: Database, *, sort: bool) -> Recording:
-    tables = Tables()
-    try:
-        activities = DeviceActivities(database, tables, sort, careful=True)
-        ranges, _ = read_ranges(database, activities.processes, activities.threads)
-    except NonNumericColumn:
-        raise sqlite3.DatabaseError("its columns hold no numbers") from None
-    return Recording(
-        "nsys",
-        activities.blocks(),
-        activities.calls(),
-        tables,
-        ranges,
-        read_profiler(database),
-        was_captured(database),
-    )

@@ -12,20 +12,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.core.errors import Fault, UnreadableReport
+from profkit.core.errors import Fault, MachineError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.status import status_wrapper
 from profkit.core.tables import judge_rows
-from profkit.core.types import Check, Counter, Switch
+from profkit.core.types import Check, Counter, Directive, Machine, Step, Switch
 from profkit.hardware import system
 from profkit.hardware.system import superuser_command
 from profkit.profilers import programs
-from profkit.profilers.perf.command import NO_PMU_FIX, PARANOID_FIX, STAT_ENV, explain, record_argv, stat_argv
-from profkit.profilers.perf.events import CLOCK
+from profkit.profilers.perf.command import (
+    NO_PMU_FIX,
+    PARANOID_FIX,
+    STAT_ENV,
+    explain,
+    inject_argv,
+    python_frames,
+    record_argv,
+    script_argv,
+    stat_argv,
+)
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
-from profkit.profilers.programs import CommandTrial, ToolAbility, install_line, try_command
-from profkit.profilers.region_trial import try_region
+from profkit.profilers.profiler import RecordRequest
+from profkit.profilers.programs import CommandTrial, ToolAbility, try_command
 
 _TABLE = Path(__file__).with_name("checks.yaml")
 _VERSION = re.compile(r"perf version (\S+)")
@@ -158,15 +168,6 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
         for group in groups:
             counters, _ = _count_events(perf, folder, group)
             by_name = {(c.name, c.pmu): c for c in counters}
-            if (
-                not counters
-                and group[0] == CLOCK.code
-                and (clock := _count_alone(perf, folder, CLOCK.code)).value is None
-            ):
-                # not even the kernel's clock: it is not the events that are refused, and to try each tells no more
-                names = {event: split_name(event) for event in group}
-                refused |= {e: replace(clock, name=n.name, pmu=n.pmu) for e, n in names.items()}
-                continue
             for event in group:
                 one = split_name(event)
                 counter = by_name.get((one.name, one.pmu))
@@ -275,36 +276,10 @@ def perf_checks() -> Iterator[Check]:
         return
     ability = probe_perf()
     yield from judge_perf(ability)
-    if ability.path is not None and ability.software_ok:
-        yield from perf_region(ability.path)
-
-
-def perf_region(perf: str) -> Iterator[Check]:
-    """Switch `perf stat` on and off from inside a workload, through its control pipes."""
-    with TemporaryFolder() as name:
-        folder = Path(name)
-        control, ack, output = folder / "control", folder / "ack", folder / "counts"
-        for pipe in (control, ack):
-            os.mkfifo(pipe)
-        trial = try_region(
-            "perf",
-            folder,
-            Switch("perf-control", str(control), str(ack)),
-            (20_000, 400_000),
-            lambda workload: stat_argv(workload, output, [CLOCK.code], control=control, ack=ack, perf=perf),
-            STAT_ENV,
-            lambda: read_stat_csv(output),
-            explain,
-            CLOCK.code,  # the kernel's clock, so it is there without a PMU
-        )
-    wall = 1e3 * trial.seconds
-    return judge_rows(
-        _TABLE, "region", trial, {"path": perf, "wall": wall, "fits": trial.counted <= 2 * wall + 5}
-    )
 
 
 def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
-    """What the probe's answers mean, check by check. `root` is read for the distribution and the kernel."""
+    """What the probe's answers mean, check by check. `root` is read for the kernel."""
     fault, record = ability.fault or Fault(""), ability.record_fault or Fault("")
     level = "" if ability.paranoid is None else f" (kernel.perf_event_paranoid = {ability.paranoid})"
     more = {
@@ -314,7 +289,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
         "record_reason": record.reason,
         "record_fix": record.fix,
         # A wrapper without a perf for this kernel is cured by the same package as no perf at all.
-        "install": install_line("perf", root),
+        "install": INSTALL_FIX,
         "kernel": system.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
         "states": format_census(ability.census),
         "counting": ability.counting,
@@ -334,3 +309,77 @@ def format_census(census: tuple[Counter, ...]) -> str:
         by_state.setdefault(counter.state, []).append(counter.name)
     known = [state for state in _WORDS if state in by_state]
     return "; ".join(f"{_WORDS[state]}: {', '.join(by_state[state])}" for state in known)
+
+
+SECONDS = 2.0  # of region, where the workload uses profkit.benchmark
+
+
+def recording_step(request: RecordRequest) -> Step:
+    """The step that leaves `report`. Raises MachineError where perf cannot do it here."""
+    perf, scratch, report = probe_perf(), request.scratch, request.report.absolute()
+    samples = request.what != "counters"
+    if not (perf.record_ok if samples else perf.software_ok):
+        fault = perf.record_fault if samples else perf.fault
+        raise MachineError(fault.reason if fault else "perf does not work here", fault.fix if fault else None)
+    control, ack = (str(scratch / "control"), str(scratch / "ack")) if request.marked else (None, None)
+    status = str(scratch / "status")
+    wrapped = status_wrapper(request.command, status)
+    after: tuple[tuple[str, ...], ...] = ()
+    if samples:
+        frames = python_frames(request.python)
+        env = dict(frames.env)
+        argv = record_argv(
+            wrapped,
+            report,
+            event="cycles" if perf.hardware_ok else "cpu-clock",
+            call_graph=frames.call_graph,
+            control=control,
+            ack=ack,
+            perf=str(perf.path),
+        )
+        if frames.inject:
+            injected = scratch / "injected.data"
+            inject = inject_argv(report, injected, perf=str(perf.path))
+            after = (inject, ("mv", "-f", str(injected), str(report)))
+    else:
+        env = dict(STAT_ENV)
+        events = _planned_events(perf.hardware_ok, request.machine)
+        argv = stat_argv(wrapped, report, events, control=control, ack=ack, perf=str(perf.path))
+    return Step(
+        "record",
+        argv,
+        env=env,
+        directive=Directive(
+            "trace" if samples else "counters",
+            str(scratch / "region"),
+            switch=Switch("perf-control", control, ack) if request.marked else None,
+            seconds=SECONDS,
+        ),
+        fifos=tuple(path for path in (control, ack) if path is not None),
+        tool="perf",
+        workload_status=status,
+        after=after,
+    )
+
+
+def _planned_events(hardware_ok: bool, machine: Machine) -> tuple[str, ...]:
+    """All that this CPU's table has for one run; they may take turns, and the report then says so."""
+    from profkit.profilers.perf.events import SOFTWARE, plan_groups, table_for
+
+    software = tuple(event.code for event in SOFTWARE)
+    if not hardware_ok:
+        return ("task-clock", *software)
+    metrics = (
+        "branch.miss_rate",
+        "cache.l1.miss_rate",
+        "cache.l2.miss_rate",
+        "cache.l3.miss_rate",
+        "simd.utilization",
+    )
+    groups = plan_groups(table_for(machine), metrics)
+    return tuple(dict.fromkeys(event for group in groups for event in group))
+
+
+def conversion_argv(perf_data: Path, output: Path) -> tuple[str, ...]:
+    """The command that turns `perf_data` into text for `script.read_script`, to be run where perf is."""
+    return script_argv(perf_data, output, perf=str(find_perf().path or "perf"))

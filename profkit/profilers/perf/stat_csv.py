@@ -31,10 +31,6 @@ _STATES: dict[str, CounterState] = {
 }
 
 
-class DecimalComma(ValueError):
-    """The line was written under a locale with a decimal comma and the comma separates its columns too."""
-
-
 class RowParser:
     """Reads lines with one separator. Lines of one file look alike, so the last layout is tried first."""
 
@@ -45,10 +41,7 @@ class RowParser:
         self._prefix: tuple[str | None, str | None] = (None, None)
 
     def parse(self, line: str) -> StatRow | None:
-        """The row of `line`; None where it is a comment, a metric's continuation or no row at all.
-
-        Raises DecimalComma.
-        """
+        """The row of `line`; None where it is a comment, a metric's continuation or no row at all."""
         fields = line.split(self.separator)
         count = len(fields)
         layout = self._layouts.get(count)
@@ -60,8 +53,6 @@ class RowParser:
             return None
         places = self._layout(fields)
         if places is None:
-            if self.separator == "," and _has_decimal_comma(fields):
-                raise DecimalComma
             return None
         row = self._row(fields, *places)
         if row is not None:
@@ -164,20 +155,6 @@ def _parse_prefix(parts: list[str], separator: str) -> tuple[str | None, str | N
     return interval, (separator.join(parts).strip() or None)
 
 
-def _has_decimal_comma(fields: list[str]) -> bool:
-    """`40665932,64,00` for a run time of 40665932 ns and 64.00 %."""
-    for place in range(3, len(fields) - 2):
-        run, whole, decimals = fields[place : place + 3]
-        if (
-            len(run) > 3
-            and _WHOLE.match(run)
-            and re.fullmatch(r"\d{1,3}", whole)
-            and re.fullmatch(r"\d\d", decimals)
-        ):
-            return any(re.fullmatch(r"[a-zA-Z][\w\-./:=]*", field) for field in fields[1:place])
-    return False
-
-
 # perf's own longest line is an event with its metrics, some hundred bytes. What is longer is none of perf's.
 LONGEST_LINE = 64 * 1024
 _BLOCK = 64 * 1024  # decoded and split at once, which is five times faster than line by line
@@ -260,7 +237,7 @@ class StatReader:
             return UnreadableReport(f"{self.name} is empty: perf stat counted nothing, or was killed")
         if (fault := explain(text, 1)) is not None:
             return UnreadableReport(f"{self.name} holds an error and no counts: {fault.reason}", fault.fix)
-        return UnreadableReport(f"{self.name} holds no counts of perf stat")
+        return UnreadableReport(f"{self.name} holds no counts of perf stat", "record it with LC_ALL=C")
 
     def report(self) -> Report:
         """The Report. Raises UnreadableReport where nothing was counted in the file."""
@@ -282,64 +259,44 @@ class StatReader:
 CSV_FORMAT = "perf-stat-csv"
 # `-x` takes any text; these are the ones people use. Told by which of them makes most lines rows, so a comma
 # inside of a raw event does not matter.
-_SEPARATORS = ("|", ";", "\t", ",", ":", "#", "^", "~", "@", "!")
+_SEPARATORS = ("|", ";", "\t", ",", ":")
 
 
 def looks_like_stat_csv(head: bytes) -> bool:
     """Whether the beginning of a file is perf stat's CSV."""
-    try:
-        return _separator(head_lines(head)[:_HEAD_LINES]) is not None
-    except DecimalComma:
-        return True
+    return _separator(head_lines(head)[:_HEAD_LINES]) is not None
 
 
 def read_stat_csv(path: Path) -> Report:
     """Counters of the file at `path`, summed over intervals, CPUs and threads.
 
-    Raises UnreadableReport where there is no count in it, or where a decimal comma and a comma between
-    columns cannot be told apart.
+    Raises UnreadableReport where there is no count in it, as where a decimal comma and a comma between columns cannot
+    be told apart.
     """
     reader = StatReader(path, CSV_FORMAT)
-    try:
-        separator = _separator(reader.head)
-        if separator is None:
-            raise reader.explain_emptiness()
-        parser = RowParser(separator)
-        for line in iter_lines(path):
-            text = line.text
-            if not text or text[0] == "#":
-                reader.comment(text)
-            elif (row := parser.parse(text)) is not None:
-                reader.sums.add(row)
-            elif not line.whole:
-                reader.cut_off()
-            elif not text.startswith(separator):  # `,,,,,70.1,%  tma_backend_bound` continues the row above
-                reader.foreign += 1
-    except DecimalComma:
-        raise UnreadableReport(
-            f"{path.name}: written under a locale with a decimal comma, which cannot be told from the comma "
-            "between its columns",
-            "record it again with LC_ALL=C, or with -x '|'",
-        ) from None
+    separator = _separator(reader.head)
+    if separator is None:
+        raise reader.explain_emptiness()
+    parser = RowParser(separator)
+    for line in iter_lines(path):
+        text = line.text
+        if not text or text[0] == "#":
+            reader.comment(text)
+        elif (row := parser.parse(text)) is not None:
+            reader.sums.add(row)
+        elif not line.whole:
+            reader.cut_off()
+        elif not text.startswith(separator):  # `,,,,,70.1,%  tma_backend_bound` continues the row above
+            reader.foreign += 1
     return reader.report()
 
 
 def _separator(first: Iterable[str]) -> str | None:
     """The separator under which most lines are rows; None where there is none."""
     candidates = [text for text in first if text and not text.startswith("#")]
-    best, most = None, 0
-    comma: DecimalComma | None = None
-    for separator in _SEPARATORS:
-        parser = RowParser(separator)
-        rows = 0
-        for text in candidates:
-            try:
-                rows += parser.parse(text) is not None
-            except DecimalComma as error:
-                comma = error
-                break
-        if rows > most:
-            best, most = separator, rows
-    if best is None and comma is not None:
-        raise comma
-    return best
+    rows = {
+        separator: sum(RowParser(separator).parse(text) is not None for text in candidates)
+        for separator in _SEPARATORS
+    }
+    best = max(_SEPARATORS, key=lambda separator: rows[separator])
+    return best if rows[best] else None

@@ -1,1 +1,1 @@
-"""valgrind: callgrind's simulated caches and branches, cachegrind's files, and what its errors mean."""
+"""valgrind: callgrind's simulated caches and branches, and what its errors mean."""

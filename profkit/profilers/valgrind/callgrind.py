@@ -1,4 +1,4 @@
-"""Parses callgrind and cachegrind files: costs by function, calls, and executions by address."""
+"""Parses callgrind files: costs by function, calls, and executions by address."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def chunks_of_lines(path: Path) -> Iterator[list[bytes]]:
 
 
 def add_columns(sums: list[int], lines: list[bytes], skip: int) -> None:
-    """Add the columns of `lines` behind the first `skip` ones to `sums`. Columns left out at the end are
-    zeros, and so is a column of `.` (cachegrind).
+    """Add the columns of `lines` behind the first `skip` ones to `sums`. Columns left out at the end are zeros.
 
     Lines of the same width are split and summed together: several times faster than line by line.
     Raises ValueError for a column that is no number or is one too many.
@@ -54,7 +53,7 @@ def add_columns(sums: list[int], lines: list[bytes], skip: int) -> None:
     for width, group in by_width.items():
         tokens = b" ".join(group).split()
         step = width + 1
-        if len(tokens) != step * len(group) or b"." in tokens:  # double or trailing blanks
+        if len(tokens) != step * len(group):  # double or trailing blanks
             for line in group:
                 _add_one(sums, line.split(), skip)
         elif len(group) == 1:
@@ -70,8 +69,7 @@ def _add_one(sums: list[int], tokens: list[bytes], skip: int) -> None:
     if len(tokens) - skip > len(sums):
         raise ValueError(b" ".join(tokens).decode("utf-8", "replace"))
     for column in range(skip, len(tokens)):
-        if tokens[column] != b".":
-            sums[column - skip] += int(tokens[column])
+        sums[column - skip] += int(tokens[column])
 
 
 _LEVEL = re.compile(r"'\d+$")

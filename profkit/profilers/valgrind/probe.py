@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.core.errors import Fault, UnreadableReport
+from profkit.core.errors import Fault, MachineError, UnreadableReport
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.tables import judge_rows
-from profkit.core.types import Cache, Check, Report, Switch
-from profkit.hardware.machine import read_machine
-from profkit.hardware.processor import data_cache, instruction_cache
-from profkit.profilers.programs import ToolAbility, ask_tool, ask_version, find_tool, install_line
-from profkit.profilers.region_trial import try_region
+from profkit.core.types import Cache, Check, Directive, Report, Step, Switch
+from profkit.hardware.processor import data_cache, data_caches, instruction_cache
+from profkit.profilers.profiler import RecordRequest
+from profkit.profilers.programs import ToolAbility, ask_tool, ask_version, find_tool
 from profkit.profilers.valgrind.command import (
     INSTALL,
     callgrind_argv,
@@ -100,42 +99,7 @@ def _find_setarch() -> str | None:
 
 def valgrind_checks() -> Iterator[Check]:
     """Try valgrind, and tell what came of it; where it is absent there is one check that says so."""
-    ability = probe_valgrind()
-    yield from judge_valgrind(ability)
-    if ability.works:
-        yield from valgrind_region(str(ability.path))
-
-
-def valgrind_region(valgrind: str) -> Iterator[Check]:
-    """Switch callgrind on and off from inside a workload, by valgrind's client requests."""
-    rounds, machine = 2_000, read_machine()
-    first = data_cache(machine, 1) or _TINY
-    with TemporaryFolder() as name:
-        out = Path(name) / "callgrind"
-        trial = try_region(
-            "callgrind",
-            Path(name),
-            Switch("valgrind"),
-            (rounds, 60_000),
-            lambda workload: callgrind_argv(
-                workload,
-                out,
-                i1=instruction_cache(machine),
-                d1=first,
-                last=data_cache(machine, 2) or first,
-                region=True,
-                instructions=False,
-                valgrind=valgrind,
-            ),
-            single_thread_env(),
-            lambda: _read_outputs(out),
-            explain,
-            "Ir",
-        )
-    # CPython takes 30 (optimised) to 700 (built without optimisation) instructions for a round of the loop.
-    # The work around the region is 60 times as much, and the interpreter's start 10 million more.
-    fits = 20 * rounds <= trial.counted <= 2_000 * rounds
-    return judge_rows(_TABLE, "region", trial, {"path": valgrind, "rounds": rounds, "fits": fits})
+    return judge_valgrind(probe_valgrind())
 
 
 def _read_outputs(out: Path) -> Report:
@@ -145,6 +109,45 @@ def _read_outputs(out: Path) -> Report:
     return read_callgrind(*files)
 
 
-def judge_valgrind(ability: ValgrindAbility, root: Path = Path("/")) -> Iterator[Check]:
-    """What the probe's answers mean. `root` is read for the distribution."""
-    return judge_rows(_TABLE, "valgrind", ability, {"install": install_line("valgrind", root)})
+def judge_valgrind(ability: ValgrindAbility) -> Iterator[Check]:
+    """What the probe's answers mean."""
+    return judge_rows(_TABLE, "valgrind", ability, {"install": INSTALL})
+
+
+def recording_step(request: RecordRequest) -> Step:
+    """The step after which `collect_report` makes the report. Raises MachineError where valgrind cannot do it here."""
+    valgrind = probe_valgrind()
+    if not valgrind.works:
+        raise MachineError(valgrind.reason or "valgrind does not work here", valgrind.fix)
+    first, levels = data_cache(request.machine, 1), data_caches(request.machine)
+    if first is None or len(levels) < 2:
+        raise MachineError("this machine tells no cache geometry, and a guessed one says nothing about it")
+    argv = callgrind_argv(
+        request.command,
+        request.scratch / "callgrind",
+        i1=instruction_cache(request.machine),
+        d1=first,
+        last=levels[-1],
+        region=request.marked,
+        instructions=True,
+        valgrind=str(valgrind.path),
+        setarch=valgrind.setarch,
+    )
+    directive = Directive(
+        "counters",
+        str(request.scratch / "region"),
+        switch=Switch("valgrind") if request.marked else None,
+        iterations=1,
+    )
+    return Step("record", argv, env=single_thread_env(), directive=directive, tool="valgrind")
+
+
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
+    """Copy what the simulation left to the report: of several processes the file that is largest."""
+    files = sorted(callgrind_outputs(request.scratch / "callgrind"), key=lambda path: path.stat().st_size)
+    if not files:
+        raise MachineError("valgrind left no report: the workload ended before it could write one")
+    shutil.copyfile(files[-1], request.report)
+    if len(files) == 1:
+        return ()
+    return (f"the workload ran {len(files)} processes; the report is that of the largest",)

@@ -1,18 +1,17 @@
-"""Reports from callgrind and cachegrind files: counters of the run and its regions, and a profile by function."""
+"""Reports from callgrind files: counters of the run and its regions, a profile by function, and the costliest lines."""
 
 from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
-from profkit.profilers.valgrind.callgrind import CallgrindDump, CallgrindFunction, parse_dumps
-from profkit.profilers.valgrind.lines import COSTLIEST, read_line_costs
+from profkit.profilers.valgrind.callgrind import CallgrindDump, CallgrindFunction, parse_dumps, walk_costs
 
 Node = TypeVar("Node", bound=Hashable)
 HOTTEST = 300  # functions a profile keeps by its first event, and
@@ -121,7 +120,7 @@ def read_callgrind(path: Path, *more: Path) -> Report:
         of_file = parse_dumps(file)
         warnings += _check_totals(file, of_file)
         dumps += of_file
-    report = report_of(dumps, format="callgrind", callers=True, warnings=warnings)
+    report = _report_of(dumps, warnings)
     lines = read_line_costs((path, *more), _costliest(dumps), _event_names(dumps))
     return replace(report, profiles=(*report.profiles, lines)) if lines is not None else report
 
@@ -140,10 +139,8 @@ def _event_names(dumps: Sequence[CallgrindDump]) -> list[str]:
     return list(dict.fromkeys(event for dump in dumps for event in dump.events))
 
 
-def report_of(
-    dumps: list[CallgrindDump], *, format: str, callers: bool, warnings: Sequence[str] = ()
-) -> Report:
-    """One report of several dumps added up. `callers`: calls were recorded, so totals are known."""
+def _report_of(dumps: list[CallgrindDump], warnings: Sequence[str]) -> Report:
+    """One report of several dumps added up."""
     events = _event_names(dumps)
     own: dict[CallgrindFunction, list[int]] = {}
     calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] = {}
@@ -170,11 +167,11 @@ def report_of(
     version = re.search(r"\d+(\.\d+)+\S*", creator)
     return Report(
         tool=_writer_tool(creator, events),
-        format=format,
+        format="callgrind",
         version=version[0] if version else None,
         facts=_facts(dumps, events),
         counters=tuple(counters),
-        profiles=(_cost_profile(events, own, calls if callers else None, countable=not regions),),
+        profiles=(_cost_profile(events, own, calls, countable=not regions),),
         warnings=tuple(notes),
     )
 
@@ -263,22 +260,22 @@ def _facts(dumps: list[CallgrindDump], events: list[str]) -> dict[str, str]:
 def _cost_profile(
     events: list[str],
     own: dict[CallgrindFunction, list[int]],
-    calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] | None,
+    calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]],
     countable: bool,
 ) -> Profile:
     """By the first event. Callgrind counts calls also while it collects nothing: a region's are unknown."""
     total = sum(costs[0] for costs in own.values())
-    edges = {pair: costs[1] for pair, costs in (calls or {}).items() if 0 <= costs[1] < _WRAPPED}
+    edges = {pair: costs[1] for pair, costs in calls.items() if 0 <= costs[1] < _WRAPPED}
     inclusive = inclusive_costs({f: c[0] for f, c in own.items()}, edges, total)
     called: dict[CallgrindFunction, int] = {}
     if countable:
-        for (_, function), costs in (calls or {}).items():
+        for (_, function), costs in calls.items():
             called[function] = called.get(function, 0) + costs[0]
     hotspots = tuple(
         Hotspot(
             function=function.name,
             own=float(own[function][0]) if function in own else 0.0,
-            total=None if calls is None else float(inclusive[function]),
+            total=float(inclusive[function]),
             calls=count if (count := called.get(function)) is not None and count < _WRAPPED else None,
             file=_known_name(function.file),
             library=_known_name(function.library),
@@ -317,42 +314,6 @@ def _writer_tool(creator: str, events: list[str]) -> str:
     return creator.split()[0].partition("-")[0].lower()
 
 
-def looks_like_cachegrind(head: bytes) -> bool:
-    """Whether `head` begins a cachegrind file: descriptions, `cmd:`, `events:`, and no other header."""
-    if b"\0" in head[:4096]:
-        return False
-    keys: list[bytes] = []
-    for line in head.splitlines():
-        if line.startswith((b"fl=", b"fn=", b"summary:")):
-            break
-        if line.strip() and not line.startswith(b"#"):
-            if not line.startswith((b"desc:", b"cmd:", b"events:")):
-                return False
-            keys.append(line.partition(b":")[0])
-    return b"cmd" in keys and b"events" in keys
-
-
-def read_cachegrind(path: Path) -> Report:
-    """The report in the cachegrind file at `path`: counters of the run, and a profile by own cost.
-
-    Cachegrind knows no callers, so a function's total is unknown. Its `summary:` is right, other than
-    callgrind's, and tells whether the file is whole. Raises UnreadableReport where it is not.
-    """
-    dumps = parse_dumps(path)
-    last = dumps[-1]
-    if last.summary is None:
-        raise UnreadableReport(
-            f"{path} was cut short: it has no summary line",
-            "record it again, and let the program end by itself",
-        )
-    own = tuple(_own_sums(last)) if last.own else ()
-    if own != last.summary[: len(own)]:
-        raise UnreadableReport(
-            f"{path} contradicts itself: its lines add up to {own}, its summary says {last.summary}"
-        )
-    return report_of(dumps, format="cachegrind", callers=False)
-
-
 def read_callgrind_with_mix(path: Path) -> Report:
     """A callgrind file, with its instructions by kind where it has addresses and their object files are here."""
     from profkit.profilers.valgrind.instructions import instruction_mix
@@ -366,3 +327,64 @@ def read_callgrind_with_mix(path: Path) -> Report:
         counters=(*report.counters, *mix.whole.counters()),
         warnings=(*report.warnings, *mix.notes),
     )
+
+
+COSTLIEST = 3  # functions by each event whose lines are read, and
+MOST_LINES = 5  # lines by each event that are kept
+
+SourceLine = tuple[CallgrindFunction, str, int]  # function, file of the line, line
+
+
+def read_line_costs(
+    paths: Iterable[Path], functions: Collection[CallgrindFunction], events: Sequence[str]
+) -> Profile | None:
+    """The costliest lines of `functions`, over all `paths`; None where no file knows lines.
+
+    Raises UnreadableReport where a file breaks the grammar.
+    """
+    costs: dict[SourceLine, list[int]] = {}
+    for path in paths:
+        _add_costs(path, functions, events, costs)
+    if not costs:
+        return None
+    kept: dict[SourceLine, None] = {}
+    for column in range(len(events)):
+        best = sorted(costs, key=lambda place: costs[place][column], reverse=True)[:MOST_LINES]
+        kept |= dict.fromkeys(place for place in best if costs[place][column] > 0)
+    hotspots = tuple(
+        Hotspot(
+            function.name,
+            float(costs[function, file, line][0]),
+            file=file,
+            line=line,
+            library=function.library or None,
+            counters={
+                event: float(cost) for event, cost in zip(events, costs[function, file, line], strict=True)
+            },
+        )
+        for function, file, line in sorted(kept, key=lambda place: (-costs[place][0], place))
+    )
+    total = float(sum(sums[0] for sums in costs.values()))
+    return Profile(
+        "source lines of the costliest functions", "instructions", total, hotspots, "counted-lines"
+    )
+
+
+def _add_costs(
+    path: Path,
+    functions: Collection[CallgrindFunction],
+    events: Sequence[str],
+    costs: dict[SourceLine, list[int]],
+) -> None:
+    columns = {event: column for column, event in enumerate(events)}
+    for line in walk_costs(path, "line"):
+        if line.function not in functions or line.position <= 0 or line.file in ("", "???"):
+            continue
+        if unknown := [event for event in line.events if event not in columns]:
+            raise UnreadableReport(f"{path} has parts with other events: {', '.join(unknown)[:80]}")
+        sums = costs.setdefault((line.function, line.file, line.position), [0] * len(events))
+        try:
+            for event, cost in zip(line.events, line.costs, strict=False):
+                sums[columns[event]] += int(cost)
+        except ValueError as error:
+            raise UnreadableReport(f"{path} is no sound callgrind file: {error}") from error

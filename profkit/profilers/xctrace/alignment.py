@@ -31,8 +31,7 @@ from profkit.runtime.region.record import RegionRecord
 Window = tuple[int, int]  # begin and end in ns since the begin of the trace
 
 CLOCK_TABLE = "time-info"
-# The timebase by its two fields, and as Instruments shows it: a reader has one of them at least.
-CLOCK_COLUMNS = ("mabs-epoch", "timebase-info/*", "timebase-info")
+CLOCK_COLUMNS = ("mabs-epoch", "timebase-info")
 SIGNPOST_TABLE = "kdebug-signpost-interval"
 SIGNPOST_COLUMNS = ("start", "duration", "start-arg2")
 # A signpost is set within microseconds of its span; the thread may lose its core in between.
@@ -79,11 +78,10 @@ class Alignment:
 def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
     """The clock of a trace from the rows of `time-info`, each with the cells of CLOCK_COLUMNS. Raises NoClock.
 
-    Several rows are fine where they say the same. The timebase is two numbers, or a text ("125/3").
+    Several rows are fine where they say the same. The timebase is a text ("125/3").
     """
     anchors = set()
-    for epoch, fields, shown in rows:
-        timebase = fields or shown
+    for epoch, timebase in rows:
         if epoch is None or timebase is None:
             continue
         if type(epoch) is not int or not 0 <= epoch < LARGEST:
@@ -97,8 +95,7 @@ def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
 
 
 def _parse_timebase(cell: object) -> tuple[int, int]:
-    words = cell if isinstance(cell, tuple) else str(cell).split("/")
-    match = _TIMEBASE.fullmatch("/".join(str(word).strip() for word in words))
+    match = _TIMEBASE.fullmatch(str(cell))
     if match is None or 0 in (int(match[1]), int(match[2])):
         raise NoClock(f"its {CLOCK_TABLE} has {str(cell)[:40]!r} for the timebase")
     return int(match[1]), int(match[2])
@@ -182,39 +179,14 @@ def _worst_distance(windows: Sequence[Window], signposts: Sequence[Window]) -> i
     return worst
 
 
-# Signposts one by one, as Time Profiler and CPU Counters list them; columns as Apple's modeler of Points of Interest
-# reads them. No export with rows of it is known.
-RAW_SIGNPOST_TABLE = "kdebug-signpost"
-RAW_SIGNPOST_COLUMNS = ("time", "type", "type/@fmt", "name", "arg1", "arg2")
-_STARTS, _ENDS = ("start", "begin", "1"), ("end", "2")  # and the kernel's own numbers of them
-
-
-def pair_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
-    """The signposts of profkit's regions among rows with the cells of COLUMNS, in any order, each begin with its end.
-
-    An entry has a number, which both its signposts have; one of which only one is there is left out.
-    """
-    begins: dict[tuple[object, object], int] = {}
-    ends: dict[tuple[object, object], int] = {}
-    for time, kind, shown, name, entry, mark in rows:
-        if mark != MARK or not isinstance(time, int):
-            continue
-        words = {str(word).strip().lower() for word in (kind, shown) if word is not None}
-        side = begins if words & set(_STARTS) else ends if words & set(_ENDS) else None
-        if side is not None:
-            side[name, entry] = time
-    return tuple(sorted((begin, ends[key]) for key, begin in begins.items() if ends.get(key, -1) >= begin))
-
-
 @dataclass(frozen=True)
 class TraceRecording:
     """One run of a recording, as far as its exports tell it.
 
     `run` is its entry in the table of contents (None where there is none), `target` the process that was profiled,
     `alignment` the part of it that counts. `exported` are the schemas that were exported with a table, whether it has
-    rows or not; `left_out` those that were to be exported and could not be, with the reason,
-    and `broken` those whose export is damaged. `pids` are the processes of the workload that said so themselves: what
-    was launched may be a shell, and start them.
+    rows or not; `left_out` those that were to be exported and could not be, with the reason. `pids` are the processes
+    of the workload that said so themselves: what was launched may be a shell, and start them.
     """
 
     run: TraceRun | None = None
@@ -223,7 +195,6 @@ class TraceRecording:
     exported: frozenset[str] = frozenset()
     left_out: Mapping[str, str] = field(default_factory=dict)
     pids: frozenset[int] = frozenset()
-    broken: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def windows(self) -> tuple[Window, ...] | None:

@@ -5,25 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias, TypeVar
 from xml.etree.ElementTree import Element
 
 from profkit.core.errors import UnreadableReport
 
 EXPORT_AGAIN = "export it again from its .trace: xctrace export --input X.trace --xpath ... --output X.xml"
-
-
-class DamagedExport(UnreadableReport):
-    """An export that is cut off, or no well-formed XML: unlike for what is hostile, the others may be read without it.
-
-    `reason` is the message without the name of the file at `path`.
-    """
-
-    def __init__(self, message: str, fix: str | None = EXPORT_AGAIN, path: Path | None = None) -> None:
-        super().__init__(message if path is None else f"{path}: {message}", fix)
-        self.path = path
-        self.reason = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +40,7 @@ class StackFrame:
 
 @dataclass(frozen=True, slots=True)
 class Backtrace:
-    """A stack, innermost frame first, as xctrace writes it. A raw one (`kperf-bt`) has addresses for names."""
+    """A stack, innermost frame first, as xctrace writes it."""
 
     frames: tuple[StackFrame, ...]
 
@@ -83,7 +70,6 @@ PARTS = {
     "backtrace": ("frame",),
     "text-backtrace": ("frame",),
     "frame": ("binary",),
-    "kperf-bt": ("text-address", "text-addresses"),
 }
 
 _NOTHING = frozenset(("", "n/a", "nan", "-nan", "inf", "-inf", "+inf", "infinity", "-infinity", "(null)"))
@@ -152,7 +138,6 @@ class CellDecoder:
             "frame": self._frame,
             "backtrace": _backtrace,
             "text-backtrace": _backtrace,
-            "kperf-bt": self._raw_backtrace,
         }
 
     def value(self, element: Element) -> Value:
@@ -203,19 +188,10 @@ class CellDecoder:
         name = element.get("name") or element.get("addr") or "(unknown)"
         return self._shared(StackFrame(name, binary if isinstance(binary, str) else None))
 
-    def _raw_backtrace(self, _: Element, parts: Parts) -> Backtrace:
-        first, rest = _first_value(parts, "text-address"), _first_value(parts, LIST)
-        addresses = list(rest) if isinstance(rest, tuple) else []
-        if isinstance(first, int) and first not in addresses[:1]:
-            addresses.insert(0, first)
-        return Backtrace(
-            tuple(self._shared(StackFrame(hex(address))) for address in addresses if address > 0)
-        )
 
-
-def unknown_id(number: str, tag: str) -> DamagedExport:
+def unknown_id(number: str, tag: str) -> UnreadableReport:
     """The error of a reference to nothing."""
-    return DamagedExport(f"damaged: <{tag[:40]}> refers to id {number[:40]}, which was not said before")
+    return UnreadableReport(f"damaged: <{tag[:40]}> refers to id {number[:40]}, which was not said before")
 
 
 def _backtrace(_: Element, parts: Parts) -> Backtrace:

@@ -1,9 +1,9 @@
 """The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
 
-Samples are those of Time Profiler: `time-profile`, or raw `time-sample`, whose frames are addresses. CPU Counters
-leaves `MetricAggregationForThread`: for each thread, in stretches of some milliseconds, a row for each metric. It is
-known from what others read of it (Xcode 16 to 26, M1 to M4), so its columns are found by their types. Every stretch is
-there twice, exact (`is-precise`) and in steps of 10 ms, with the same sums; the exact ones count where there are any.
+Samples are those of Time Profiler, `time-profile`. CPU Counters leaves `MetricAggregationForThread`: for each thread,
+in stretches of some milliseconds, a row for each metric. It is known from what others read of it (Xcode 16 to 26, M1 to
+M4), so its columns are found by their types. Every stretch is there twice, exact (`is-precise`) and in steps of 10 ms,
+with the same sums; the exact ones count where there are any.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, is_same_process, process_label
 from profkit.profilers.xctrace.tables import ExportTable
 
-NAMED, RAW = "time-profile", "time-sample"
+SAMPLES = "time-profile"
 GUIDED = "MetricAggregationForThread"
 RUNNING = "Running"
+TITLE = "CPU time"
 SHARES = ("useful", "delivery", "processing", "discarded")
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
 ENOUGH_SAMPLES = 100
@@ -63,8 +64,7 @@ def library_of(binary: str | None) -> str | None:
 class SampledTable:
     """The samples of one table: those of the profiled process that lie in what counts, and what became of the others.
 
-    Samples of a running thread are work, those of any other state are time spent waiting and kept apart. Raw ones
-    have no weight, and each stands for itself.
+    Samples of a running thread are work, those of any other state are time spent waiting and kept apart.
     """
 
     def __init__(self, table: ExportTable, recording: TraceRecording, frames: FrameTable) -> None:
@@ -78,26 +78,16 @@ class SampledTable:
         self._weightless = self._without_stack = 0
         # Of a stack that comes again the table gives the same object: what is in the value keeps it alive.
         self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
-        self._unit = ("samples", "samples", 1.0) if table.schema == RAW else ("CPU time", "s", 1e9)
-        read = self._read_raw if table.schema == RAW else self._read_named
-        read(table)
+        self._read(table)
 
     @property
     def samples(self) -> int:
         """Samples of running threads."""
         return self._running.samples
 
-    def _read_named(self, table: ExportTable) -> None:
+    def _read(self, table: ExportTable) -> None:
         for time, thread, process, state, weight, stack in table.rows((*_OWNER, "weight", "stack")):
             self._add(time, thread, process, state, weight, stack)
-
-    def _read_raw(self, table: ExportTable) -> None:
-        """Samples as the kernel took them. Other states are of a stack shot taken of all threads, no sample of time."""
-        wanted = (*_OWNER, "cp-kernel-callstack", "cp-user-callstack")
-        for time, thread, process, state, *parts in table.rows(wanted):
-            if state is None or state == RUNNING:
-                frames = [frame for part in parts if isinstance(part, Backtrace) for frame in part.frames]
-                self._add(time, thread, process, state, 1, Backtrace(tuple(frames)) if frames else None)
 
     def _add(
         self, time: object, thread: object, process: object, state: object, weight: object, stack: object
@@ -144,20 +134,19 @@ class SampledTable:
 
     def stacks(self) -> tuple[Stacks, ...]:
         """The stacks of running threads, then those of waiting ones."""
-        both = ((self._running, self._unit), (self._waiting, ("waiting", "s", 1e9)))
-        return tuple(merger.stacks(*unit) for merger, unit in both if merger.samples)
+        both = ((self._running, TITLE), (self._waiting, "waiting"))
+        return tuple(merger.stacks(title, "s", 1e9) for merger, title in both if merger.samples)
 
     def profiles(self) -> tuple[Profile, ...]:
         """Tables by function and library, by thread and Python function where any; of waiting threads by function."""
-        title, unit, per = self._unit
         profiles: list[Profile] = []
         if self._running.samples:
-            profiles += self._running.profiles(title, unit, per)
+            profiles += self._running.profiles(TITLE, "s", 1e9)
             if len(self._threads) > 1:
-                profiles.append(_by_thread(self._threads, title, unit, per))
-            python = keep_python_frames(self._running.stacks(title, unit, per))
+                profiles.append(_by_thread(self._threads))
+            python = keep_python_frames(self._running.stacks(TITLE, "s", 1e9))
             if python is not None:
-                name = f"{title} by Python function"
+                name = f"{TITLE} by Python function"
                 profiles.append(replace(merge.by_function(python), title=name, kind="python-functions"))
         if self._waiting.samples:
             profiles.append(self._waiting.profiles("waiting", "s", 1e9)[0])
@@ -187,34 +176,27 @@ class SampledTable:
                 f"{schema}: too many distinct stacks; the inner frames of {share} % of the weight are not kept apart "
                 "in the stacks (the tables are exact)"
             )
-        if schema == RAW and samples:
-            yield "time-sample has addresses and no names of functions: export time-profile of the same document"
-        elif 0 < samples < ENOUGH_SAMPLES:
+        if 0 < samples < ENOUGH_SAMPLES:
             yield f"{schema}: only {plural(samples, 'sample')}, so shares are rough"
 
     def _note_others(self) -> Iterator[str]:
         ordered = sorted(self._others.items(), key=lambda named: (-named[1], named[0]))
         names = ", ".join(name for name, _ in ordered[:_SHOWN]) + (", ..." if len(ordered) > _SHOWN else "")
-        if self._target is not None and self._single:
-            yield (
-                f"{self.schema}: its samples are of {names}, and the table of contents names "
-                f"{process_label(self._target)}: they are counted, since the table is of one process"
-            )
-        elif self._target is not None:
+        if self._target is not None and not self._single:
             samples = plural(sum(self._others.values()), "sample")
             yield f"{self.schema}: not counted: {samples} of other processes ({names})"
-        elif len(ordered) > 1:
+        elif self._target is None and len(ordered) > 1:
             yield (
                 f"{self.schema}: samples of {len(ordered)} processes are counted together ({names}): which one was "
                 "profiled stands in the table of contents only (toc.xml, in the same folder)"
             )
 
 
-def _by_thread(weights: dict[str, float], title: str, unit: str, per: float) -> Profile:
+def _by_thread(weights: dict[str, float]) -> Profile:
     """The table by thread. A thread has no callers, so own and inclusive weight are the same."""
     rows = sorted(weights.items(), key=lambda row: (-row[1], row[0]))
-    spots = tuple(Hotspot(name, own=weight / per, total=weight / per) for name, weight in rows)
-    return Profile(f"{title} by thread", unit, sum(weights.values()) / per, spots, "threads")
+    spots = tuple(Hotspot(name, own=weight / 1e9, total=weight / 1e9) for name, weight in rows)
+    return Profile(f"{TITLE} by thread", "s", sum(weights.values()) / 1e9, spots, "threads")
 
 
 class GuidedTally:
@@ -265,7 +247,7 @@ class CpuTableReader:
     recording counts, only samples within it do.
     """
 
-    schemas = (NAMED, RAW, GUIDED)
+    schemas = (SAMPLES, GUIDED)
 
     def __init__(self, recording: TraceRecording) -> None:
         self._recording = recording
@@ -274,13 +256,10 @@ class CpuTableReader:
         self._guided = GuidedTally(recording)
 
     def read(self, table: ExportTable) -> None:
-        """Take all rows of one of the CPU's tables. Raises UnreadableReport as they do.
-
-        Raw samples are read for want of named ones only: they are the same, and hold nothing more.
-        """
+        """Take all rows of one of the CPU's tables. Raises UnreadableReport as they do."""
         if table.schema == GUIDED:
             self._guided.read(table)
-        elif table.schema != RAW or not any(known.samples for known in self._tables):
+        else:
             self._tables.append(SampledTable(table, self._recording, self._frames))
 
     def finish(self, report: Report) -> Report:
@@ -288,10 +267,7 @@ class CpuTableReader:
 
         Of several tables of one kind the one with most samples counts: they hold the same.
         """
-        selected: list[SampledTable] = []
-        for schema in (NAMED, RAW):
-            tables = [table for table in self._tables if table.schema == schema]
-            selected += [max(tables, key=lambda table: table.samples)] if tables else []
+        selected = [max(self._tables, key=lambda table: table.samples)] if self._tables else []
         warnings = [warning for table in selected for warning in table.warnings()]
         if self._frames.full:
             warnings.append("too many different functions: the later ones are not kept apart")

@@ -22,7 +22,7 @@ from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableRep
 from profkit.profilers.programs import last_line
 from profkit.profilers.xctrace.command import explain_fault, table_argv, toc_argv
 from profkit.profilers.xctrace.find import locate_xctrace
-from profkit.profilers.xctrace.folder import UNEXPORTED, UnexportedTable, write_unexported
+from profkit.profilers.xctrace.report import UNEXPORTED, UnexportedTable, write_unexported
 from profkit.profilers.xctrace.toc import TraceRun, exit_status, reached_time_limit, read_toc
 
 _OF_GPU = ("gpu-counter", "metal-gpu-counter")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault
+from profkit.core.tables import judge_rows
+from profkit.core.types import Check
 from profkit.profilers.programs import (
     ToolAbility,
     ask_tool,
     ask_version,
     last_line,
     missing_fault,
-    version_key,
 )
 from profkit.profilers.xctrace.command import explain_fault
 
@@ -26,25 +27,23 @@ INSTALL_FIX = (
     "install Xcode, open it once, then: sudo xcode-select -s /Applications/Xcode.app/Contents/Developer"
 )
 _ELSEWHERE = "record on a Mac, bring the folder of exported tables, then: profkit summarize FOLDER"
-_XCODES = ("Applications/Xcode*.app/Contents/Developer", "Users/*/Applications/Xcode*.app/Contents/Developer")
 _SECONDS = 60.0  # the first call of xcrun after an update of Xcode fills its caches
 
 
-def locate_xctrace(root: Path = Path("/")) -> Path | Fault:
+def locate_xctrace() -> Path | Fault:
     """The xctrace that PROFKIT_XCTRACE names where it is set, else the one that `xcrun --find` tells; or why none is.
 
-    `root` is where an Xcode is looked for that is here and not selected, so that the fix can name it. The answer is
-    kept for this process, as long as the environment says the same.
+    The answer is kept for this process, as long as the environment says the same.
     """
     named = os.environ.get(VARIABLE)
     if named:
         path = shutil.which(named)
         return Path(path) if path else missing_fault("xctrace", VARIABLE, INSTALL_FIX)
-    return _ask_xcrun(shutil.which("xcrun"), os.environ.get("DEVELOPER_DIR"), root)
+    return _ask_xcrun(shutil.which("xcrun"), os.environ.get("DEVELOPER_DIR"))
 
 
 @lru_cache(maxsize=8)
-def _ask_xcrun(xcrun: str | None, developer: str | None, root: Path) -> Path | Fault:  # noqa: ARG001 - xcrun reads DEVELOPER_DIR
+def _ask_xcrun(xcrun: str | None, developer: str | None) -> Path | Fault:  # noqa: ARG001 - xcrun reads DEVELOPER_DIR
     if xcrun is None:
         return Fault("xctrace is a part of Xcode and runs on macOS only: there is no xcrun here", _ELSEWHERE)
     returncode, text = ask_tool((xcrun, "--find", "xctrace"), _SECONDS)
@@ -54,19 +53,7 @@ def _ask_xcrun(xcrun: str | None, developer: str | None, root: Path) -> Path | F
     fault = explain_fault(text, returncode)
     reason = fault.reason if fault is not None else f"xcrun does not find xctrace: {path}"
     fix = fault.fix if fault is not None and fault.fix is not None else INSTALL_FIX
-    beside = _other_xcode(root)
-    if beside is not None and "xcode-select" in fix:
-        fix = f"sudo xcode-select -s {shlex.quote(str(beside))}"
     return Fault(reason, fix)
-
-
-def _other_xcode(root: Path) -> Path | None:
-    """The newest Xcode here that has xctrace, selected or not."""
-    for pattern in _XCODES:
-        for developer in sorted(root.glob(pattern), key=version_key, reverse=True):
-            if (developer / "usr" / "bin" / "xctrace").is_file():
-                return developer
-    return None
 
 
 _SECONDS_PROBE = 120.0  # the first call after an update of Xcode takes long
@@ -126,3 +113,23 @@ def parse_names(text: str) -> tuple[str, ...]:
     """The names in what `xctrace list` prints: one a line, below headings like `== Standard Templates ==`."""
     lines = (line.strip() for line in text.splitlines())
     return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("==")))
+
+
+# What the backends record with (Instruments 12 and later have them), and what is missing without it.
+TEMPLATES = {
+    "Metal System Trace": "what the GPU did, and when",
+    "Time Profiler": "where the CPU's time goes",
+    "CPU Counters": "cycles, instructions and cache misses",
+}
+
+
+def xctrace_checks() -> Iterator[Check]:
+    """What a recording by Instruments needs on this Mac."""
+    return judge_xctrace(probe_xctrace())
+
+
+def judge_xctrace(xctrace: XctraceAbility) -> Iterator[Check]:
+    """What it answered, check by check."""
+    missing = [f"{name} ({what})" for name, what in TEMPLATES.items() if name not in xctrace.templates]
+    listed = {"missing": ", ".join(missing), "all": ", ".join(TEMPLATES)}
+    return judge_rows(Path(__file__).with_name("checks.yaml"), "xctrace", xctrace, listed)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.formatting import plural
 from profkit.core.types import Directive, Step, Switch
 from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.xctrace.command import (
@@ -28,8 +27,7 @@ from profkit.profilers.xctrace.command import (
 )
 from profkit.profilers.xctrace.export import TOC, export_argv
 from profkit.profilers.xctrace.find import probe_xctrace
-from profkit.profilers.xctrace.folder import copy_notes, read_unexported
-from profkit.profilers.xctrace.report import wanted_schemas
+from profkit.profilers.xctrace.report import copy_notes, read_unexported, wanted_schemas
 from profkit.profilers.xctrace.toc import read_toc
 
 
@@ -90,37 +88,30 @@ def check_target(report: Path) -> None:
 def collect_report(request: RecordRequest) -> tuple[str, ...]:
     """Move what xctrace left to the report. Raises MachineError with xctrace's own reason where there is nothing.
 
-    Where tables were asked for and cannot be exported, or not all of them, the document is kept beside the report.
+    Where the tables cannot be exported, the document is kept beside the report.
     """
     scratch, report = request.scratch, request.report
     document, exports = scratch / _DOCUMENT, scratch / _EXPORTS
-    left = document if report.suffix == SUFFIX else exports
-    whole = is_finished(document) if left == document else _has_contents(exports)
-    if whole:
-        if left == exports:
-            copy_notes(scratch, exports)
-        missing = read_unexported(exports) if left == exports else ()
-        _move(left, report)
-        recording = find_finished_document(request) if missing else None
-        if recording is None:
-            return ()
-        many = plural(len(missing), "table")
-        return (
-            f"{many} not exported ({missing[0].schema}: {missing[0].reason}); the recording itself is {recording}",
-        )
+    if report.suffix == SUFFIX and is_finished(document):
+        _move(document, report)
+        return ()
+    if report.suffix != SUFFIX and _has_contents(exports):
+        copy_notes(scratch, exports)
+        missing = read_unexported(exports)
+        _move(exports, report)
+        return tuple(f"{table.schema} was not exported: {table.reason}" for table in missing)
     logs = [_read_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log")]
     fault = explain_fault("\n".join(logs), 0)
-    recording = find_finished_document(request)
-    beside = f"; what was recorded is in {recording}" if recording is not None else ""
+    beside, again = "", "record again for a shorter time"
+    kept = report.with_name(f"{report.name}{SUFFIX}")
+    if report.suffix != SUFFIX and is_finished(document) and not kept.exists():
+        _move(document, kept)
+        beside = f"; what was recorded is in {kept}"
+        again = f"profkit summarize {shlex.quote(str(kept))}   (exports it anew)"
     if fault is not None:
         raise MachineError(f"xctrace: {fault.reason}{beside}", fault.fix)
-    if recording is not None:
-        said = [line.removeprefix("error: ") for line in logs[0].splitlines() if line.startswith("error: ")]
-        why = f": {said[-1]}" if said else ""
-        again = f"profkit summarize {shlex.quote(str(recording))}   (exports it anew)"
-        raise MachineError(f"the tables were not exported{beside}{why}", again)
-    if document.exists():
-        raise MachineError("xctrace left a document that was not finished", "record again for a shorter time")
+    if beside or document.exists():
+        raise MachineError(f"xctrace left nothing that can be read{beside}", again)
     return ()
 
 
@@ -129,18 +120,6 @@ def _has_contents(exports: Path) -> bool:
         return (exports / TOC).is_file() and bool(read_toc(exports / TOC))
     except UnreadableReport:
         return False
-
-
-def find_finished_document(request: RecordRequest) -> Path | None:
-    """After a Ctrl-C: where the document lies that xctrace finished all the same; None where there is none."""
-    document, report = request.scratch / _DOCUMENT, request.report
-    if not is_finished(document):
-        return None
-    target = report if report.suffix == SUFFIX else report.with_name(f"{report.name}{SUFFIX}")
-    if target != report and target.exists():
-        return None
-    _move(document, target)
-    return target
 
 
 def _move(left: Path, report: Path) -> None:

@@ -1,26 +1,230 @@
-"""Exports of one recording (a table, a table of contents, or a folder of them) as one report."""
+"""Which exports belong together, told by their content, and what lies beside them in their folder."""
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import copy_regular, open_regular, read_bounded_text
 from profkit.core.formatting import plural
 from profkit.core.types import Report
+from profkit.profilers.files import read_head
 from profkit.profilers.xctrace import alignment
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
-from profkit.profilers.xctrace.cells import DamagedExport
-from profkit.profilers.xctrace.command import export_line
 from profkit.profilers.xctrace.cpu import CpuTableReader
-from profkit.profilers.xctrace.folder import RecordingExports, find_exports, read_notes, read_unexported
-from profkit.profilers.xctrace.metal.report import MetalTableReader
-from profkit.profilers.xctrace.toc import TraceRun
-from profkit.runtime.region.record import RegionRecord
+from profkit.profilers.xctrace.metal_report import MetalTableReader
+from profkit.profilers.xctrace.tables import ExportTable, read_tables
+from profkit.profilers.xctrace.toc import (
+    TraceRun,
+    head_of,
+    is_detail,
+    looks_like_table,
+    looks_like_toc,
+    read_toc,
+)
+from profkit.runtime.region.record import MOST_BYTES, RegionRecord, decode_record
+
+UNEXPORTED = "left-out.json"
+NOTE_FILES = "region.*.json"
+MOST_FILES = 10_000
+_NAMED = 5  # files in a sentence
+NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
+APART_FIX = "put the exports of each recording into a folder of its own"
+_CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and no table is beside it"
+_TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
+
+
+@dataclass(frozen=True)
+class UnexportedTable:
+    """A table that the document lists and that was not exported."""
+
+    schema: str
+    reason: str
+    fix: str | None = None
+
+
+def write_unexported(folder: Path, left_out: Sequence[UnexportedTable]) -> None:
+    """Note what an export into `folder` left out; nothing where all tables are there."""
+    if left_out:
+        text = json.dumps([asdict(table) for table in left_out], indent=1) + "\n"
+        (folder / UNEXPORTED).write_text(text, encoding="utf-8")
+
+
+def read_unexported(folder: Path) -> tuple[UnexportedTable, ...]:
+    """What an export into `folder` left out; nothing where there is no such note, or none that can be read."""
+    try:
+        content = json.loads(read_bounded_text(folder / UNEXPORTED))
+        return tuple(
+            UnexportedTable(
+                str(entry["schema"]), str(entry["reason"]), str(entry["fix"]) if entry.get("fix") else None
+            )
+            for entry in content
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return ()
+
+
+def copy_notes(scratch: Path, folder: Path) -> None:
+    """Put what the processes of a recording noted to its exports."""
+    for note in sorted(scratch.glob(NOTE_FILES)):
+        copy_regular(note, folder / note.name)
+
+
+def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
+    """Of each process that entered a region, what it noted. Raises UnreadableReport where a note is damaged."""
+    records = []
+    for path in sorted(folder.glob(NOTE_FILES)):
+        try:
+            record = decode_record(read_bounded_text(path, MOST_BYTES), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnreadableReport(f"{path} cannot be read: {error}") from error
+        if record.regions or record.benchmarks:
+            records.append(record)
+    return tuple(records)
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """One table in one file."""
+
+    path: Path
+    schema: str
+    run: int | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True)
+class RecordingExports:
+    """The exports of one recording. `run` is the run that is read (None: not known), the last of several."""
+
+    runs: tuple[TraceRun, ...]
+    entries: tuple[TableFile, ...]
+    run: int | None
+    notes: tuple[str, ...]
+    alone: bool = False  # one file, and not the folder of all of them
+
+    @property
+    def schemas(self) -> frozenset[str]:
+        """The tables of that run."""
+        return frozenset(entry.schema for entry in self.entries if entry.run in (None, self.run))
+
+    def tables(self, schemas: Sequence[str]) -> Iterator[ExportTable]:
+        """The tables of these schemas, in this order; of a file with several all that fit, when its turn comes."""
+        fitting = (entry for schema in schemas for entry in self.entries if entry.schema == schema)
+        for path in dict.fromkeys(entry.path for entry in fitting):
+            with closing(read_tables(path, self.runs)) as tables:
+                for table in tables:
+                    if table.schema in schemas and table.run in (None, self.run):
+                        yield table
+
+
+def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
+    """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read.
+
+    Of several runs of a recording the last counts that has one of the tables that are `wanted`.
+    """
+    try:
+        return _read_folder(path, wanted) if path.is_dir() else _read_file(path, wanted)
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _read_file(path: Path, wanted: Collection[str]) -> RecordingExports:
+    head = read_head(path)
+    if looks_like_toc(head):
+        runs = read_toc(path)
+        return RecordingExports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,), alone=True)
+    entries = [] if is_detail(head) else list(_list_tables(path))
+    if not entries:
+        raise UnreadableReport(
+            f"{path} is an export without a table: nothing in the recording matched what was asked for",
+            NOTHING_FIX,
+        )
+    return replace(_select_run((), entries, [_TABLE_ALONE], wanted), alone=True)
+
+
+def _read_folder(folder: Path, wanted: Collection[str]) -> RecordingExports:
+    names = sorted(entry for entry in folder.iterdir() if entry.is_file())
+    if len(names) > MOST_FILES:
+        raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
+    contents: list[Path] = []
+    entries: list[TableFile] = []
+    tableless: list[str] = []  # nothing matched what was asked for, or it is what a track lists
+    for file in names:
+        head = head_of(file)
+        if looks_like_toc(head):
+            contents.append(file)
+        elif looks_like_table(head):
+            tables = [] if is_detail(head) else list(_list_tables(file))
+            entries += tables
+            if not tables:
+                tableless.append(file.name)
+    if len(contents) > 1:
+        named = ", ".join(file.name for file in contents[:_NAMED])
+        raise UnreadableReport(f"{folder} has exports of {len(contents)} recordings: {named}", APART_FIX)
+    runs = tuple(run for file in contents for run in read_toc(file))
+    if not entries and not runs:
+        raise UnreadableReport(
+            f"{folder} has no table: nothing in the recording matched what was asked for", NOTHING_FIX
+        )
+    notes = [] if entries else [_CONTENTS_ALONE]
+    if tableless:
+        notes.append(f"{plural(len(tableless), 'export')} without a table: {', '.join(tableless[:_NAMED])}")
+    return _select_run(runs, entries, notes, wanted)
+
+
+def _select_run(
+    runs: tuple[TraceRun, ...], entries: list[TableFile], notes: list[str], wanted: Collection[str]
+) -> RecordingExports:
+    """One run, each of its tables once. Raises UnreadableReport where one is in two files."""
+    exported = {entry.run for entry in entries if entry.run is not None}
+    useful = {entry.run for entry in entries if entry.run is not None and entry.schema in wanted}
+    number = max(useful or exported, default=runs[-1].number if runs else None)
+    if len(exported) > 1:
+        listed = ", ".join(map(str, sorted(exported)))
+        notes.append(
+            f"of the runs {listed} of this recording, {number} is read: the last with tables for profkit"
+        )
+    first: dict[tuple[str, int | None, int | None], Path] = {}
+    for entry in entries:
+        before = first.setdefault((entry.schema, entry.run, entry.position), entry.path)
+        if before != entry.path:
+            raise UnreadableReport(
+                f"{before} and {entry.path.name} are both the table {entry.schema}: exports of several recordings",
+                APART_FIX,
+            )
+    return RecordingExports(runs, tuple(entries), number, tuple(notes))
+
+
+def _list_tables(path: Path) -> Iterator[TableFile]:
+    """The tables of one file; of most files the first is all, and no further look is taken."""
+    several = _has_several_nodes(path)
+    with closing(read_tables(path)) as tables:
+        for table in tables:
+            yield TableFile(path, table.schema, table.run, table.position)
+            if not several:
+                return
+
+
+def _has_several_nodes(path: Path) -> bool:
+    """Whether `<node` comes twice: one scan of the bytes, much faster than reading."""
+    nodes, tail = 0, b""
+    with open_regular(path) as file:
+        while chunk := file.read(1 << 22):
+            nodes += (tail + chunk).count(b"<node")
+            if nodes > 1:
+                return True
+            tail = chunk[-4:]
+    return False
+
 
 # What a region is found by: a clock, or signposts.
-REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, alignment.RAW_SIGNPOST_TABLE)
+REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE)
 _FACTS = (
     ("instruments-version", "Instruments"),
     ("template-name", "template"),
@@ -38,22 +242,12 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
     """The report that the exports at `path` are: one XML of `xctrace export`, or a folder with those of one recording.
 
     `records` (else what lies beside the tables) are what processes noted of the region that counts: only what lies in
-    it is counted, where the recording has the table `time-info` to find it by. A file of a folder that is cut off or
-    damaged is named and not read, where the numbers are not made of it. Raises UnreadableReport for what is empty, cut
-    off, damaged, hostile, of several recordings, or nothing of xctrace's.
+    it is counted, where the recording has the table `time-info` to find it by. Raises UnreadableReport for what is
+    empty, cut off, damaged, hostile, of several recordings, or nothing of xctrace's.
     """
     exports = find_exports(path, wanted_schemas())
     records = tuple(records) or (read_notes(path) if path.is_dir() else ())
-    while True:
-        try:
-            return _build_report(path, exports, records)
-        except DamagedExport as error:  # once more without it: some of its rows were taken already
-            exports = exports.without_file(error)
-
-
-def _build_report(path: Path, exports: RecordingExports, records: tuple[RegionRecord, ...]) -> Report:
-    number = exports.run
-    run = next((run for run in exports.runs if run.number == number), None)
+    run = next((run for run in exports.runs if run.number == exports.run), None)
     recording = TraceRecording(
         run,
         None if run is None else run.target,
@@ -61,7 +255,6 @@ def _build_report(path: Path, exports: RecordingExports, records: tuple[RegionRe
         exports.schemas,
         {table.schema: table.reason for table in read_unexported(path)} if path.is_dir() else {},
         frozenset(record.pid for record in records),
-        {table.schema: table.error.reason for table in exports.broken if table.error is not None},
     )
     version = run.summary.get("instruments-version") if run is not None else None
     report = Report("xctrace", "xctrace-export", version or None, _list_facts(run))
@@ -71,13 +264,8 @@ def _build_report(path: Path, exports: RecordingExports, records: tuple[RegionRe
         report = reader.finish(report)
     if exports.alone and report.metal is not None:
         report = replace(report, metal=replace(report.metal, alone=True))
-    damaged = (
-        f"{table.path.name} ({table.schema}) is damaged and not read: {table.error and table.error.reason}; "
-        f"again: {export_line(table.schema, number)}"
-        for table in exports.broken
-    )
     notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
-    return replace(report, warnings=(*damaged, *report.warnings, *notes))
+    return replace(report, warnings=(*report.warnings, *notes))
 
 
 def wanted_schemas() -> tuple[str, ...]:
@@ -101,9 +289,6 @@ def find_alignment(
             clock = error
     for table in exports.tables((alignment.SIGNPOST_TABLE,)):
         signposts += alignment.read_signposts(table.rows(alignment.SIGNPOST_COLUMNS))
-    if not signposts:
-        for table in exports.tables((alignment.RAW_SIGNPOST_TABLE,)):
-            signposts += alignment.pair_signposts(table.rows(alignment.RAW_SIGNPOST_COLUMNS))
     return alignment.align_regions(records, clock, run.length if run is not None else None, sorted(signposts))
 
 

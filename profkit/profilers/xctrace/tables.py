@@ -20,7 +20,7 @@ from profkit.core.codec import without_collector
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.profilers.files import HEAD_BYTES
-from profkit.profilers.xctrace.cells import PARTS, CellDecoder, DamagedExport, Value, unknown_id
+from profkit.profilers.xctrace.cells import PARTS, CellDecoder, Value, unknown_id
 from profkit.profilers.xctrace.toc import TraceRun, check_prolog, damage_error, name_file
 
 CHUNK = (
@@ -33,7 +33,7 @@ _COLUMN = ("mnemonic", "name", "engineering-type")
 ROOT, ANY, SENTINEL = "trace-query-result", "any", "sentinel"
 _PLACE = re.compile(r"/run\[(?:@number=[\"'])?(\d{1,9})[\"']?\].*?/table\[(\d{1,9})\]")
 
-Row: TypeAlias = "tuple[Value | tuple[Value, ...], ...]"
+Row: TypeAlias = "tuple[Value, ...]"
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class ExportTable:
     def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
         """The rows as tuples, in the order of `wanted`; to be taken once, before the next table is asked for.
 
-        `wanted` are mnemonics. `label/@fmt` is the text that Instruments shows for the column `label`
-        ("1.25 GB/s"); `label/*` is the tuple of the values in it. A column that is not there, and a cell without
-        a value, are None. Numbers are whole where the column's type says so (times in ns, ids, sizes in bytes), float
-        for percent and decimals, text elsewhere; processes, threads and stacks are objects, equal ones the same.
-        Raises UnreadableReport where the export is cut off, damaged or hostile.
+        `wanted` are mnemonics. `label/@fmt` is the text that Instruments shows for the column `label` ("1.25 GB/s"). A
+        column that is not there, and a cell without a value, are None. Numbers are whole where the column's type says
+        so (times in ns, ids, sizes in bytes), float for percent and decimals, text elsewhere; processes, threads and
+        stacks are objects, equal ones the same. Raises UnreadableReport where the export is cut off, damaged or
+        hostile.
         """
         return self.open_rows(wanted)
 
@@ -101,7 +101,6 @@ class _Document:
         file.seek(0)
         self._file = file
         self._ended = False
-        self._rows = 0  # that were taken, or passed over
         self._pending = 0  # bytes since rows were taken
         self._builder = TreeBuilder()
         self._top = self._builder.start("document", {})  # what is parsed becomes a part of this
@@ -117,18 +116,12 @@ class _Document:
             else:
                 self._parser.feed(chunk)
         except ParseError as error:
-            raise damage_error(error, self._rows + self._rows_in_memory(), at_end=self._ended) from error
+            raise damage_error(error, at_end=self._ended) from error
         self._pending += len(chunk)
         if self._pending > MOST_PENDING:
             raise UnreadableReport(
                 f"not an export of xctrace: one piece of it is over {MOST_PENDING >> 20} MB"
             )
-
-    def _rows_in_memory(self) -> int:
-        """Whole rows that were parsed and not taken; the last one may be open."""
-        rows = [row for root in self._top for node in root for row in node if row.tag == "row"]
-        mark = self._builder.start("mark", {})
-        return len(rows) - (1 if rows and any(element is mark for element in rows[-1].iter()) else 0)
 
     def nodes(self) -> Iterator[Element]:
         """The nodes, each to be left before the next is asked for."""
@@ -174,7 +167,6 @@ class _Document:
             del node[: len(elements)]
             rows = [element for element in elements if element.tag == "row"]
             if rows:
-                self._rows += len(rows)
                 self._pending = 0
             if rows or whole:
                 return rows
@@ -184,7 +176,7 @@ class _Document:
 class _RowReader:
     """The rows of one node, and what its ids mean.
 
-    Of an element three things may be wanted: "" its value, "@fmt" what Instruments shows for it, "*" the values in it.
+    Of an element two things may be wanted: "" its value, "@fmt" what Instruments shows for it.
     """
 
     def __init__(
@@ -193,12 +185,11 @@ class _RowReader:
         self._path, self._document, self._node, self._columns = path, document, node, columns
         self._last = 0  # the last id that was said
         # by kind; without an id there is no value
-        self._values: dict[str, dict[str | None, object]] = {kind: {None: None} for kind in ("", "@fmt", "*")}
+        self._values: dict[str, dict[str | None, object]] = {kind: {None: None} for kind in ("", "@fmt")}
         decoder = CellDecoder(self._values[""])
         self._take: dict[str, Callable[[Element], object]] = {
             "": decoder.value,
             "@fmt": lambda element: element.get("fmt"),
-            "*": lambda element: tuple(map(decoder.part, element)),
         }
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
@@ -230,13 +221,11 @@ class _RowReader:
         return list(zip(*columns, strict=True))
 
     def _find_columns(self, wanted: Sequence[str]) -> list[tuple[int | None, str]]:
-        """For each wanted name the place of its column (None: there is none), and what of it: "", "@fmt" or "*"."""
+        """For each wanted name the place of its column (None: there is none), and what of it: "" or "@fmt"."""
         places = {column.mnemonic: n for n, column in reversed(list(enumerate(self._columns)))}
         asked = []
         for name in wanted:
-            mnemonic, kind = name, ""
-            if name.endswith(("/@fmt", "/*")):
-                mnemonic, _, kind = name.rpartition("/")
+            mnemonic, _, kind = name.partition("/")
             asked.append((places.get(mnemonic), kind))
         return asked
 
@@ -247,7 +236,7 @@ class _RowReader:
             if place is None:
                 continue
             tag = self._columns[place].type
-            for name in (tag, "") if tag == ANY or kind == "*" else (tag,):
+            for name in (tag, "") if tag == ANY else (tag,):
                 kinds.setdefault(name, set()).add(kind)
             for name in _parts_within(tag) if kind == "" else ():
                 kinds.setdefault(name, set()).add("")
@@ -270,12 +259,12 @@ class _RowReader:
             raise UnreadableReport(f"no table of xctrace has more than {MOST_VALUES:,} different values")
 
     def _check_order(self, numbers: Sequence[str]) -> None:
-        """Raise DamagedExport where an id does not follow upon those before it: it may mean something else."""
+        """Raise UnreadableReport where an id does not follow upon those before it: it may mean something else."""
         order = [int(number) if number.isdecimal() and len(number) < 19 else -1 for number in numbers]
         if not all(map(lt, (self._last, *order), order)):
             before = zip((self._last, *order), order, numbers, strict=False)
             number = next(number for last, this, number in before if last >= this)
-            raise DamagedExport(f"damaged: id {number[:40]} is said again, or out of order")
+            raise UnreadableReport(f"damaged: id {number[:40]} is said again, or out of order")
         self._last = order[-1] if order else self._last
 
     def _column(self, kind: str, cells: Sequence[Element]) -> Sequence[object]:

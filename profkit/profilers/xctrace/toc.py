@@ -1,7 +1,8 @@
-"""The table of contents of a recording, and what is refused of any XML that should be an export."""
+"""What a file or folder of xctrace's is told by, the table of contents of a recording, and what XML is refused."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.profilers.files import HEAD_BYTES
-from profkit.profilers.xctrace.cells import EXPORT_AGAIN, DamagedExport, Process
+from profkit.profilers.xctrace.cells import EXPORT_AGAIN, Process
 
 _CUT = frozenset((errors.XML_ERROR_NO_ELEMENTS, errors.XML_ERROR_UNCLOSED_TOKEN, errors.XML_ERROR_PARTIAL_CHAR,
                   errors.XML_ERROR_UNCLOSED_CDATA_SECTION))  # fmt: skip
@@ -25,8 +26,6 @@ def name_file(path: Path) -> Iterator[None]:
     """Puts the name of the file before what is wrong with it."""
     try:
         yield
-    except DamagedExport as error:
-        raise error if error.path else DamagedExport(error.reason, error.fix, path) from error
     except UnreadableReport as error:
         raise UnreadableReport(f"{path}: {error.message}", error.fix or EXPORT_AGAIN) from error
     except OSError as error:
@@ -56,13 +55,12 @@ def _refuse_doctype(*_: object) -> None:
     raise UnreadableReport("hostile or no export of xctrace: it has a DOCTYPE, which exports never have")
 
 
-def damage_error(error: ParseError, rows: int, *, at_end: bool) -> DamagedExport:
-    """What an error of the parser means, with how many rows were whole before it."""
-    whole = f"after {rows:,} whole row{'' if rows == 1 else 's'}"
+def damage_error(error: ParseError, *, at_end: bool) -> UnreadableReport:
+    """What an error of the parser means."""
     text = errors.messages.get(error.code, "not well-formed")
     if at_end and text in _CUT:
-        return DamagedExport(f"cut off {whole}: the export ends in its middle")
-    return DamagedExport(f"no well-formed XML at line {error.position[0]} {whole}: {text}")
+        return UnreadableReport("cut off: the export ends in its middle")
+    return UnreadableReport(f"no well-formed XML at line {error.position[0]}: {text}")
 
 
 MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand runs 10 MB
@@ -136,7 +134,7 @@ def read_toc(path: Path) -> tuple[TraceRun, ...]:
         try:
             root = fromstring(data)
         except ParseError as error:
-            raise damage_error(error, 0, at_end=True) from error
+            raise damage_error(error, at_end=True) from error
         return tuple(_parse_run(element, n) for n, element in enumerate(root.findall("run"), 1))
 
 
@@ -192,3 +190,58 @@ def exit_status(run: TraceRun) -> int | None:
     if not (status.isascii() and status.isdigit() and len(status) < 4) or int(status) > 255:
         return None
     return int(status)
+
+
+_ROOT = re.compile(r"<(trace-query-result|trace-toc)[\s/>]")
+_LEAD = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->|<!DOCTYPE)*<", re.DOTALL)
+_DETAIL = re.compile(rb"""<node xpath=["'][^<>]{0,400}/tracks\[""")
+_RUN = re.compile(r"Trace\d+\.run")
+_DOCUMENT = ("form.template", "corespace", "instrument_data", "open.creq", "shared_data")
+
+
+def looks_like_table(head: bytes) -> bool:
+    """True for the XML of `xctrace export --xpath`: tables, or none where nothing matched."""
+    return _root(head) == "trace-query-result"
+
+
+def looks_like_toc(head: bytes) -> bool:
+    """True for the XML of `xctrace export --toc`."""
+    return _root(head) == "trace-toc"
+
+
+def is_detail(head: bytes) -> bool:
+    """True for an export of what a track of Instruments lists (Leaks, Allocations): rows of attributes, no table."""
+    return _DETAIL.search(head[:8192]) is not None
+
+
+def is_document(path: Path) -> bool:
+    """True for a folder that is a document of Instruments (`.trace`), finished or not."""
+    try:
+        names = {entry.name for entry in path.iterdir()}
+    except OSError:
+        return False
+    return any(_RUN.fullmatch(name) for name in names) or sum(name in names for name in _DOCUMENT) >= 2
+
+
+def has_exports(path: Path) -> bool:
+    """True for a folder in which some file is an export of xctrace."""
+    try:
+        return any(_root(head_of(entry)) is not None for entry in path.iterdir() if entry.is_file())
+    except OSError:
+        return False
+
+
+def head_of(path: Path) -> bytes:
+    """The first 64 KiB; nothing where it cannot be read."""
+    try:
+        with open_regular(path) as file:
+            return file.read(HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+def _root(head: bytes) -> str | None:
+    """The root element that the text begins with, a document type or not: its reader says what is wrong with that."""
+    text = head[:8192].decode("utf-8-sig", "replace")
+    match = _ROOT.search(text) if _LEAD.match(text) is not None else None
+    return match[1] if match is not None else None

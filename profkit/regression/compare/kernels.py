@@ -23,7 +23,7 @@ from profkit.core.types import (
     RoleSign,
     RunDocument,
 )
-from profkit.profilers.registry import find_profiler
+from profkit.profilers.registry import PROFILERS
 
 _LONGEST = 20_000  # characters of a name that are looked at
 
@@ -155,7 +155,7 @@ def added_seconds(change: KernelChange) -> float:
 
 def counts_chosen_launches(trace: GpuTrace | None) -> bool:
     """Whether the tool counted the launches it was told to: their number and their sum say nothing of the program."""
-    profiler = find_profiler(trace.tool) if trace is not None else None
+    profiler = PROFILERS.get(trace.tool) if trace is not None else None
     return profiler is not None and profiler.recorder is not None and profiler.recorder.picks_kernel
 
 

@@ -1,4 +1,4 @@
-"""What `ncu --csv` prints, with log lines, scaled units, other locales, other versions' columns; and units by name."""
+"""What `ncu --csv` prints, with log lines, scaled units, other versions' columns; and units by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Counter, Report
-from profkit.profilers.ncu.csv_report import decimal_sign, read_ncu_csv, unit_factor
+from profkit.profilers.ncu.csv_report import read_ncu_csv, unit_factor
 from profkit.profilers.ncu.launches import unit_of
 from profkit.profilers.registry import recognise_format
 from tests.conftest import ROOT
@@ -83,46 +83,6 @@ def test_the_log_lines_tell_clocks_and_the_columns_the_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "cell", "nanoseconds"),
-    [
-        ("nsecond", "1,500", 1500.0),  # before 2024
-        ("ns", "1,500.50", 1500.5),
-        ("usecond", "1.50", 1500.0),
-        ("us", "1.50", 1500.0),
-        ("msecond", "1.50", 1.5e6),
-        ("second", "2", 2e9),
-        ("s", "2", 2e9),
-    ],
-)
-def test_times_of_every_version_are_nanoseconds(
-    tmp_path: Path, unit: str, cell: str, nanoseconds: float
-) -> None:
-    names = f'{RAW},"{TIME}"'
-    units = ",".join(['""'] * 11 + [f'"{unit}"'])
-    report = read(tmp_path, names, units, f'{OF.format(id=0)},"{cell}"')
-    assert values(report)[TIME] == nanoseconds
-
-
-@pytest.mark.parametrize(
-    ("cells", "expected"),
-    [
-        (("1.234.567,50", "12,5"), (1234567.5, 12.5)),
-        (("1,234,567.50", "12.5"), (1234567.5, 12.5)),
-        (("1234567", "12,25"), (1234567.0, 12.25)),
-        (("1\u202f234", "12,25"), (1234.0, 12.25)),
-        (("1,234", "5"), (1234.0, 5.0)),
-    ],
-)
-def test_numbers_of_any_locale_are_read(
-    tmp_path: Path, cells: tuple[str, str], expected: tuple[float, float]
-) -> None:
-    names = f'{RAW},"launch__grid_size","launch__waves_per_multiprocessor"'
-    report = read(tmp_path, names, ",".join(['""'] * 13), f'{OF.format(id=0)},"{cells[0]}","{cells[1]}"')
-    told = values(report)
-    assert (told["launch__grid_size"], told["launch__waves_per_multiprocessor"]) == expected
-
-
-@pytest.mark.parametrize(
     ("cell", "reason"), [("n/a", "n/a"), ("nan", "NaN"), ("-nan(ind)", "NaN"), ("inf", "infinite")]
 )
 def test_what_is_no_number_is_not_counted(tmp_path: Path, cell: str, reason: str) -> None:
@@ -180,18 +140,6 @@ def test_the_details_page_is_read_by_its_labels(tmp_path: Path) -> None:
     assert told["launch__registers_per_thread"] == 32
 
 
-def test_metrics_asked_for_by_name_are_rows_by_name_and_short_rows_are_whole(tmp_path: Path) -> None:
-    header = f'{LONG},"Rule Name","Rule Type","Rule Description","Estimated Speedup Type","Estimated Speedup"'
-    report = read(
-        tmp_path,
-        header,
-        f'{OF.format(id=0)},"Command line profiler metrics","{TIME}","nsecond","1,500",',
-        f'{OF.format(id=0)},"Command line profiler metrics","dram__bytes_read.sum","Kbyte","2.50",',
-    )
-    assert values(report)[TIME] == 1500.0
-    assert values(report)["dram__bytes_read.sum"] == 2500.0
-
-
 def test_columns_of_an_older_version_give_the_shape_by_launch_attributes(tmp_path: Path) -> None:
     old = '"ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream"'
     names = f'{old},"launch__grid_size","launch__block_size","{TIME}"'
@@ -209,7 +157,7 @@ def test_text_without_a_table_is_refused(tmp_path: Path) -> None:
         read_ncu_csv(path)
 
 
-@pytest.mark.parametrize("size", range(0, 10_000, 97))
+@pytest.mark.parametrize("size", range(0, 10_000, 499))
 def test_cut_at_any_offset_it_is_read_or_refused(tmp_path: Path, size: int) -> None:
     path = tmp_path / "cut.csv"
     path.write_bytes(BASE.read_bytes()[:size])
@@ -281,18 +229,3 @@ def test_a_metrics_unit_follows_from_its_name(name: str, unit: str) -> None:
 )
 def test_a_printed_unit_comes_back_to_its_base(printed: str, factor: float) -> None:
     assert unit_factor(printed) == factor
-
-
-@pytest.mark.parametrize(
-    ("cells", "sign"),
-    [
-        (["1.234", "12.5"], "."),
-        (["1.234", "12,5"], ","),
-        (["1,234,567.891"], "."),
-        (["1.234.567,891"], ","),
-        (["1,234"], None),
-        (["7", "text", ""], None),
-    ],
-)
-def test_the_decimal_sign_is_told_by_a_cell_that_can_mean_but_one(cells: list[str], sign: str | None) -> None:
-    assert decimal_sign(cells) == sign

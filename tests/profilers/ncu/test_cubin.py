@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from profkit.profilers.ncu.cubin import read_kernel_code
+from profkit.profilers.ncu.instructions import read_kernel_code
 
 LDG_128 = struct.pack("<QQ", 0x981, 6 << 9)
 FFMA = struct.pack("<QQ", 0x223, 4 << 9)

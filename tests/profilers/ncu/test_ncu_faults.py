@@ -46,11 +46,6 @@ NOTHING = "\n==WARNING== No kernels were profiled.\n"
             "newer Nsight Compute",
         ),
         (
-            "==ERROR== Failed to find metric dram__bytes_read.sum" + NOTHING,
-            "it is dram__bytes_op_read on GB202",
-            "newer Nsight Compute",
-        ),
-        (
             "==ERROR== Unable to access the following 8 metrics: nvlrx__bytes.avg, nvlrx__bytes.max, nvltx__bytes.sum."
             + NOTHING,
             "does not let ncu read nvlrx__bytes.avg",

@@ -12,7 +12,6 @@ from profkit.core.errors import Fault, MachineError
 from profkit.core.types import Gpu
 from profkit.hardware.machine import read_machine
 from profkit.profilers.ncu import probe
-from profkit.profilers.ncu import profiler as recipes
 from profkit.profilers.ncu.probe import NcuAbility, find_ncu, probe_ncu
 from profkit.profilers.profiler import RecordRequest
 from tests.conftest import ROOT
@@ -127,12 +126,6 @@ def program(path: Path) -> Path:
     return path
 
 
-def test_the_one_that_is_named_comes_first(monkeypatch, tmp_path):
-    named = program(tmp_path / "own" / "ncu")
-    monkeypatch.setenv("PROFKIT_NCU", str(named))
-    assert find_ncu() == named
-
-
 def test_off_the_path_the_newest_of_nvidias_places_is_found(monkeypatch, tmp_path):
     monkeypatch.delenv("PROFKIT_NCU", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
@@ -163,7 +156,7 @@ def request(tmp_path, **more):
 
 def step(monkeypatch, tmp_path, ability=ABLE, **more):
     monkeypatch.setattr("profkit.profilers.ncu.probe.probe_ncu", lambda: ability)
-    return recipes.recording_step(request(tmp_path, **more))
+    return probe.recording_step(request(tmp_path, **more))
 
 
 def test_every_kernel_is_counted_with_what_judges_it(monkeypatch, tmp_path):
@@ -190,7 +183,7 @@ def test_where_counters_are_closed_nothing_is_run(monkeypatch, tmp_path):
 
 def test_what_ncu_left_is_brought_under_the_name_that_was_asked_for(tmp_path):
     (tmp_path / "record.ncu-rep").write_bytes(b"NVR\0")
-    assert recipes.collect_report(request(tmp_path)) == ()
+    assert probe.collect_report(request(tmp_path)) == ()
     assert (tmp_path / "out.rep").read_bytes() == b"NVR\0"
 
 
@@ -198,5 +191,5 @@ def test_where_it_left_nothing_its_own_reason_is_told(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "record.log").write_text((TEXTS / "error.no-kernels.txt").read_text())
     with pytest.raises(MachineError, match="ncu saw chase, divergent") as told:
-        recipes.collect_report(request(tmp_path))
+        probe.collect_report(request(tmp_path))
     assert "--kernel" in told.value.fix

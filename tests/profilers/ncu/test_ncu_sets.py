@@ -12,7 +12,6 @@ from profkit.profilers.ncu.sets import (
     has_metric,
     lacking_metrics,
     planned_passes,
-    why_lacking,
 )
 
 CHIPS = sorted(chip_table().passes)
@@ -138,25 +137,6 @@ def test_one_thing_has_the_name_that_the_chip_gives_it(chip, asked, not_asked):
 )
 def test_a_chip_is_known_by_its_name_or_its_compute_capability(told, chip):
     assert find_chip(told) == chip
-
-
-@pytest.mark.parametrize(
-    ("chip", "metric", "why"),
-    [
-        (
-            "GB202",
-            "dram__bytes_read.sum",
-            "GB202 has no dram__bytes_read.sum; it is dram__bytes_op_read.sum there",
-        ),
-        ("GH100", "dram__bytes_op_write", "GH100 has no dram__bytes_op_write; it is dram__bytes_write there"),
-        ("GB20B", "dram__bytes.sum", "GB20B has no dram__bytes.sum: its memory is the system's"),
-        ("AD102", "nvlrx__bytes.sum", "AD102 has no nvlrx__bytes.sum"),
-        ("GH100", "dram__bytes.sum", None),
-        (None, "dram__bytes_read.sum", None),
-    ],
-)
-def test_a_name_that_a_chip_lacks_is_explained_with_the_one_it_has(chip, metric, why):
-    assert why_lacking(chip, metric) == why
 
 
 @pytest.mark.parametrize("chip", CHIPS)

@@ -92,14 +92,6 @@ def test_a_newer_layout_is_read_with_a_warning_as_far_as_it_is_known(tmp_path: P
     assert any("version 9" in warning for warning in report.warnings)
 
 
-def test_a_newer_layout_that_cannot_be_read_says_so_with_what_to_do(tmp_path: Path) -> None:
-    broken = w.report(version=9) + b"\x04\0\0\0\xff\xff\xff\xff"
-    fault = read_or_sentence(tmp_path / "newer.ncu-rep", broken)
-    assert isinstance(fault, UnreadableReport)
-    assert "version 9" in fault.message
-    assert "a newer profkit" in str(fault.fix)
-
-
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "nowhere", tmp_path):
         with pytest.raises(UnreadableReport, match=r"cannot be read"):

@@ -13,9 +13,13 @@ import pytest
 from profkit.core.errors import MachineError
 from profkit.hardware.machine import read_machine
 from profkit.profilers.nsys import probe as probe_module
-from profkit.profilers.nsys.command import explain, export_argv, nsys_argv
-from profkit.profilers.nsys.probe import find_nsys, probe_nsys
-from profkit.profilers.nsys.profiler import collect_report, conversion_argv, recording_step
+from profkit.profilers.nsys.command import explain, nsys_argv
+from profkit.profilers.nsys.probe import (
+    collect_report,
+    find_nsys,
+    probe_nsys,
+    recording_step,
+)
 from profkit.profilers.profiler import RecordRequest
 from profkit.profiling.run_steps import RunSettings, run_step
 from tests.conftest import ROOT
@@ -63,27 +67,6 @@ def test_a_marked_workload_is_traced_from_its_first_region_to_its_end() -> None:
     assert "--output=/runs/50%%/trace" in argv
 
 
-def test_an_unmarked_workload_is_traced_whole() -> None:
-    argv = nsys_argv(("x",), "out", marked=False)
-    assert not [option for option in argv if "capture-range" in option]
-
-
-def test_a_report_is_exported_to_the_database_that_is_read() -> None:
-    argv = export_argv("a.nsys-rep", "a.sqlite", nsys="nsys")
-    assert argv == (
-        "nsys",
-        "export",
-        "--type=sqlite",
-        "--force-overwrite=true",
-        "--output=a.sqlite",
-        "a.nsys-rep",
-    )
-
-
-def test_a_report_is_converted_by_the_nsys_that_is_here(stand_in: Path, bare: Path) -> None:
-    assert conversion_argv(Path("a.nsys-rep"), Path("b"))[0] == str(bare / "nsys")
-
-
 def test_the_newest_of_several_places_is_taken(
     tmp_path: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,17 +78,6 @@ def test_the_newest_of_several_places_is_taken(
     found = find_nsys(tmp_path)
     assert found is not None
     assert found.parts[-3] == "2025.10.1"
-
-
-def test_another_nsys_is_called_where_the_variable_says_so(
-    stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = tmp_path / "my nsys"
-    shutil.copy(STAND_IN, other)
-    monkeypatch.setenv("PROFKIT_NSYS", str(other))
-    assert find_nsys() == other
-    monkeypatch.setenv("PROFKIT_NSYS", "/nowhere/nsys")
-    assert find_nsys() is None
 
 
 def test_a_machine_without_nsys_says_how_to_install_it(bare: Path) -> None:

@@ -116,13 +116,12 @@ def test_a_program_without_cuda_is_a_trace_without_kernels() -> None:
 def test_the_tables_of_nsys_stats_agree_with_the_export_they_were_made_of(tmp_path: Path) -> None:
     export = trace_of(DATA / "hostbound.sqlite")
     text = tmp_path / "all.csv"
-    reports = ("cuda_gpu_kern_gb_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "nvtx_kern_sum",
-               "nvtx_gpu_proj_sum", "cuda_api_sum", "cuda_kern_exec_sum")  # fmt: skip
+    reports = ("cuda_gpu_kern_gb_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_api_sum")
     text.write_text("".join(f"\nProcessing [x.sqlite] with [/opt/reports/{name}.py]... \n"
                             + (DATA / "stats" / f"hostbound_{name}.csv").read_text() for name in reports))  # fmt: skip
     tables = trace_of(text)
-    assert [(k.kernel.name, k.kernel.id, k.launches, k.ranges) for k in tables.kernels] == [
-        (k.kernel.name, k.kernel.id, k.launches, k.ranges) for k in export.kernels
+    assert [(k.kernel.name, k.kernel.id, k.launches) for k in tables.kernels] == [
+        (k.kernel.name, k.kernel.id, k.launches) for k in export.kernels
     ]
     for table, exported in zip(tables.kernels, export.kernels, strict=True):
         assert table.total == pytest.approx(exported.total)
@@ -133,10 +132,6 @@ def test_the_tables_of_nsys_stats_agree_with_the_export_they_were_made_of(tmp_pa
     calls = {call.name: call.calls for call in tables.api}
     del calls["cuProfilerStart"]  # it is where the part that counts begins
     assert calls == {call.name: call.calls for call in export.api}
-    (table_range,), (exported_range,) = tables.ranges, export.ranges
-    assert table_range.kernels == exported_range.kernels
-    assert table_range.seconds == pytest.approx(exported_range.seconds)
-    assert table_range.gpu_seconds == pytest.approx(exported_range.gpu_seconds)
 
 
 def test_a_table_without_shapes_or_sizes_says_which_report_has_them() -> None:

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.status import status_wrapper
 from profkit.core.types import Kernel
 from profkit.profilers.nsys.sqlite import read_sqlite
 from profkit.profilers.registry import recognise_format
@@ -40,33 +39,6 @@ NS = 1e-9
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / 'a report\'s "name" <script>.sqlite'
-
-
-def test_the_command_is_what_was_typed_without_the_shell_around_it(file: Path) -> None:
-    words = status_wrapper(("profkit", "sweep", "--name", "a b"), "/tmp/x/status")
-    said = {"PROCESS_0:COMMAND": words[0]} | {f"PROCESS_0:ARGUMENT_{n}": w for n, w in enumerate(words[1:])}
-    meta = (("name", "value"), [{"name": name, "value": value} for name, value in said.items()])
-    report = read_sqlite(export(file, {**ordinary(), "META_DATA_CAPTURE": meta}, STRINGS))
-    assert report.facts["command"] == "profkit sweep --name 'a b'"
-
-
-@pytest.mark.parametrize(
-    ("told", "version"),
-    [
-        ("51694", "516.94"),
-        ("4952905", "495.29.05"),
-        ("52510517", "525.105.17"),
-        ("580.159.04", "580.159.04"),
-        ("9", "9"),
-        ("", None),
-    ],
-)
-def test_a_driver_whose_points_were_left_out_has_them_again(
-    file: Path, told: str, version: str | None
-) -> None:
-    environment = (("name", "value"), [{"name": "NvDriverVersion", "value": told}])
-    report = read_sqlite(export(file, {**ordinary(), "TARGET_INFO_SYSTEM_ENV": environment}, STRINGS))
-    assert report.facts.get("driver") == version
 
 
 @pytest.mark.parametrize("columns", [KERNEL, KERNEL_2019, KERNEL_325], ids=["3.24", "2019", "3.25"])
@@ -347,26 +319,6 @@ def test_a_locked_file_is_read_all_the_same(file: Path) -> None:
         trace = read_sqlite(file).trace
     finally:
         holder.close()
-    assert trace is not None
-    assert trace.launches == 3
-
-
-def test_what_still_stands_in_a_write_ahead_log_is_read(file: Path) -> None:
-    export(file, {}, STRINGS)
-    writer = sqlite3.connect(file)
-    writer.execute("PRAGMA journal_mode = WAL")
-    writer.execute("PRAGMA wal_autocheckpoint = 0")
-    columns, rows = ordinary()[K]
-    writer.execute(f"CREATE TABLE {K} ({', '.join(columns)})")
-    writer.executemany(
-        f"INSERT INTO {K} VALUES ({','.join('?' * len(columns))})",
-        [[r.get(c) for c in columns] for r in rows],
-    )
-    writer.commit()
-    try:
-        trace = read_sqlite(file).trace
-    finally:
-        writer.close()
     assert trace is not None
     assert trace.launches == 3
 

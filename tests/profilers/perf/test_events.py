@@ -6,8 +6,7 @@ import pytest
 
 from profkit.analysis.metrics import formula_table
 from profkit.core.types import Machine
-from profkit.profilers.perf.counter_groups import plan_groups
-from profkit.profilers.perf.events import all_tables, is_system_wide, table_for
+from profkit.profilers.perf.events import all_tables, is_system_wide, plan_groups, table_for
 from profkit.profilers.perf.stat_counters import split_name
 
 TABLES = all_tables()

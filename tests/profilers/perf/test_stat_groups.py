@@ -2,7 +2,7 @@ import pytest
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.core.types import Counter, Report
-from profkit.profilers.perf.counter_groups import check_drift, merge_groups
+from profkit.profilers.perf.events import check_drift, merge_groups
 
 
 def counted(name, value, share=1.0, pmu=None):

@@ -10,8 +10,13 @@ import pytest
 from profkit.core.process import run
 from profkit.core.status import read_status, status_wrapper
 from profkit.profilers.perf.command import STAT_ENV, stat_argv
-from profkit.profilers.perf.probe import find_perf, find_refused_events, probe_perf, read_paranoid
-from profkit.profilers.perf.profiler import conversion_argv
+from profkit.profilers.perf.probe import (
+    conversion_argv,
+    find_perf,
+    find_refused_events,
+    probe_perf,
+    read_paranoid,
+)
 from profkit.profilers.perf.stat_csv import read_stat_csv
 
 # ------------------------------------------------------------ the command

@@ -11,7 +11,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, Profile, Report
 from profkit.profilers.registry import recognise_format
 from profkit.profilers.scrub import scrub_report
-from profkit.profilers.stacks.read import read_stacks
+from profkit.profilers.stacks import read_stacks
 from tests.conftest import ROOT
 
 RECORDED = ROOT / "tests" / "data" / "stacks" / "pool.jsonl"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
 from profkit.profilers.xctrace.cells import Process
-from profkit.profilers.xctrace.metal.report import MetalTableReader
+from profkit.profilers.xctrace.metal_report import MetalTableReader
 from profkit.profilers.xctrace.tables import ExportTable
 from profkit.profilers.xctrace.toc import TraceRun
 

@@ -61,10 +61,3 @@ def test_a_table_alone_has_hot_spots_and_a_flame_graph(folder):
     texts = summary_texts(summarize_report(folder / "time-profile.xml"))
     trace = next(text for text in texts if text.concern == "trace")
     assert [table.title for table in trace.tables] == ["Functions by samples", "Libraries by samples"]
-
-
-@pytest.mark.skipif(not M1.is_dir(), reason="needs the recorded reports beside the project")
-def test_the_raw_samples_of_a_recording_are_as_many_as_the_named_ones():
-    raw = read_exports(M1 / "time-sample.xml").profiles[0]
-    assert (raw.unit, raw.total) == ("samples", 86)
-    assert read_exports(M1 / "time-profile.xml").profiles[0].total == pytest.approx(0.086)

@@ -35,7 +35,6 @@ def sample(time=0, weight=MS, calls=None, thread=MAIN, process=ME, state="Runnin
         "thread-state": state,
         "weight": weight,
         "stack": calls,
-        "cp-user-callstack": calls,
     }
 
 
@@ -87,7 +86,6 @@ def test_only_the_profiled_process_counts_and_the_rest_is_told():
 def test_a_table_of_one_process_counts_whatever_that_is_called():
     parts = read(table([sample(calls=HOT, thread=None, process=OTHER)], target_pid="SINGLE"))
     assert parts.profiles[0].total == 0.001
-    assert "the table of contents names python3.12 (812)" in parts.warnings[0]
 
 
 def test_without_a_target_all_count_and_the_reader_says_that_it_does_not_know_which_was_profiled():
@@ -158,14 +156,6 @@ def test_only_samples_within_the_region_count():
     assert "no sample of python3.12 (812) in the marked region" in "".join(
         read(table([sample(50), sample(51, thread=None, process=OTHER)]), windows=[(10, 20)]).warnings
     )
-
-
-def test_raw_samples_count_for_want_of_named_ones_only():
-    raw = table([sample(calls=stack("0x1"))], "time-sample")
-    assert read(raw).profiles[0].unit == "samples"
-    assert "export time-profile" in read(raw).warnings[0]
-    both = read(table([sample(calls=HOT)]), table([sample(calls=stack("0x1"))], "time-sample"))
-    assert {p.unit for p in both.profiles} == {"s"}
 
 
 def test_the_same_samples_twice_are_not_twice_the_time():

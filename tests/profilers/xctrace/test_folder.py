@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport
-from profkit.profilers.registry import recognise_format
-from profkit.profilers.xctrace.folder import find_exports
-from profkit.profilers.xctrace.profiler import TABLES
-from profkit.profilers.xctrace.report import read_exports, wanted_schemas
+from profkit.profilers.registry import XCTRACE_TABLES, recognise_format
+from profkit.profilers.xctrace.report import find_exports, read_exports, wanted_schemas
 from profkit.profilers.xctrace.toc import read_toc
 from profkit.profiling.summarize import summarize_report
 from tests.cli_runner import profkit
@@ -153,7 +151,7 @@ def test_an_export_of_nothing_and_what_a_track_lists_are_refused_with_the_way_on
 def test_a_cut_off_table_in_a_folder_is_named(folder: Path) -> None:
     whole = (folder / "b.txt").read_bytes()
     (folder / "b.txt").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UnreadableReport, match=r"b\.txt: cut off after \d whole rows?"):
+    with pytest.raises(UnreadableReport, match=r"b\.txt: cut off"):
         read_exports(folder)
 
 
@@ -180,7 +178,7 @@ def test_a_document_of_instruments_says_how_it_is_exported_where_no_xctrace_is(
 def test_the_page_on_macs_exports_the_same_tables_by_hand_as_an_error_does() -> None:
     page = (ROOT / "docs" / "mps.md").read_text()
     (shown,) = re.findall(r"for t in (.*?); do", page, re.DOTALL)
-    assert tuple(shown.replace("\\\n", " ").split()) == TABLES
+    assert tuple(shown.replace("\\\n", " ").split()) == XCTRACE_TABLES
 
 
 def test_what_the_page_on_macs_asks_for_keeps_the_regions_that_a_workload_marks() -> None:

@@ -287,7 +287,6 @@ def test_the_same_table_of_two_instruments_counts_once():
     report = read([(INTERVALS, TWO[INTERVALS]), (INTERVALS, TWO[INTERVALS][:2]), (STATES, TWO[STATES])])
     assert report.metal.process_busy == us(150)
     assert report.metal.channels[0].count == 2
-    assert any("2 tables" in one for one in report.warnings)
 
 
 PERFORMANCE = "gpu-performance-state-intervals"

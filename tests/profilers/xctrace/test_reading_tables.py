@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import time as clock
 from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,7 +20,6 @@ from tests.xctrace_tables import (
     Spec,
     duration,
     export,
-    grow,
     label,
     node,
     number,
@@ -89,10 +87,10 @@ def test_references_sentinels_and_what_is_first_said_in_another_cell(tmp_path: P
         [time(9), duration(5), OTHER, None],
     ]
     path = written(tmp_path, node("metal-gpu-intervals", GPU, rows))
-    assert read(path, "start", "process", "duration", "label", "gone", "duration/@fmt", "label/*") == [
-        (5, None, 1500, "by  host (17)", None, "1.50 µs", ("by ", Process("host", 17))),
-        (9, Process("host", 17), 1500, "by  host (17)", None, "1.50 µs", ("by ", Process("host", 17))),
-        (9, Process("Window (Server)", 420), 5, None, None, "0.01 µs", None),
+    assert read(path, "start", "process", "duration", "label", "gone", "duration/@fmt") == [
+        (5, None, 1500, "by  host (17)", None, "1.50 µs"),
+        (9, Process("host", 17), 1500, "by  host (17)", None, "1.50 µs"),
+        (9, Process("Window (Server)", 420), 5, None, None, "0.01 µs"),
     ]
     assert read(path, "process") == [(None,), (Process("host", 17),), (Process("Window (Server)", 420),)]
 
@@ -164,16 +162,6 @@ def test_names_are_given_back_as_they_were_meant(tmp_path: Path) -> None:
     assert [row[0] for row in read(path, "name")] == names
 
 
-@pytest.mark.parametrize("hidden", ["<!-- %s -->", "<![CDATA[%s]]>", "<?x %s?>"])
-def test_rows_in_comments_are_none(hidden: str, tmp_path: Path) -> None:
-    path = written(tmp_path, node("t", (("start", "start-time"),), [[time(n)] for n in range(40)]))
-    whole = path.read_text()
-    row = '<row><start-time id="990" fmt="x">990</start-time></row>\n'
-    for at in (whole.index("<row>"), whole.rindex("<row>"), whole.rindex("</node>")):
-        path.write_text(whole[:at] + hidden % (row * 30) + whole[at:])
-        assert read(path, "start") == [(n,) for n in range(40)]
-
-
 # ---------------------------------------------------------------- several tables
 
 
@@ -221,15 +209,6 @@ def test_recorded_tables_are_read_as_a_plain_parser_reads_them(fixtures: Path) -
             assert shown == [tuple(fmt for _, fmt in row) for row in read_plainly(path)]
             count += len(shown)
     assert count == 8252
-
-
-def test_a_grown_table_has_the_recorded_rows_again_and_again(fixtures: Path, tmp_path: Path) -> None:
-    source = fixtures / "xctrace" / "m1-metal-system-trace" / "metal-gpu-state-intervals.xml"
-    rows = grow(source, tmp_path / "grown.xml", 1_500_000)
-    wanted = ("duration", "state", "label", "gpu")
-    recorded, grown = read(source, *wanted), read(tmp_path / "grown.xml", *wanted)
-    assert len(grown) == rows >= 3 * len(recorded)
-    assert grown == recorded * (rows // len(recorded))
 
 
 def _random_cell(chance: random.Random, tag: str) -> Spec | None:
@@ -332,16 +311,10 @@ def test_references_to_what_was_not_said_are_refused(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- cut off, damaged, hostile
 
 
-@pytest.mark.parametrize("chunk", [1 << 14, 300])
-def test_a_file_cut_off_at_any_byte_says_so_and_how_many_rows_were_whole(
-    chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tables, "CHUNK", chunk)
+def test_a_file_cut_off_at_any_byte_says_so(tmp_path: Path, small_pieces: None) -> None:
     path, end = tmp_path / "x.xml", WHOLE.rindex(b">")
-    for cut in range(40, end, 1 if chunk == 300 else 7):
-        whole = WHOLE[:cut].count(b"</row>")
-        rows = f"{whole} whole row{'' if whole == 1 else 's'}"
-        assert refused(path, WHOLE[:cut]) == f": cut off after {rows}: the export ends in its middle"
+    for cut in range(40, end, 7):
+        assert refused(path, WHOLE[:cut]) == ": cut off: the export ends in its middle"
     path.write_bytes(WHOLE[: end + 1])
     assert len(read(path, "start")) == 12
 
@@ -361,13 +334,6 @@ def test_a_document_type_is_refused_in_any_encoding(doctype: bytes, encoding: st
     assert "DOCTYPE" in refused(tmp_path / "x.xml", data)
 
 
-@pytest.mark.parametrize("place", [b"<row>", b"</row>", b"</node>", b"</trace-query-result>"])
-def test_a_document_type_far_into_the_file_is_refused_too(place: bytes, tmp_path: Path) -> None:
-    at = WHOLE.rindex(place)
-    for bad in (BOMB, b"&b;"):
-        assert "no well-formed XML" in refused(tmp_path / "x.xml", WHOLE[:at] + bad + WHOLE[at:])
-
-
 def test_elements_in_one_another_without_end_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.xml"
     one = export(node("t", (("process", "process"),), [[HOST]]))
@@ -377,12 +343,6 @@ def test_elements_in_one_another_without_end_are_refused(tmp_path: Path) -> None
     refused(path, b"<trace-query-result>" * 200_000)
     refused(path, b"<trace-query-result><node>" + b"<a>" * 200_000)
     refused(path, WHOLE.replace(b"<row>", b"<row>" * 100_000, 1))
-
-
-def test_columns_without_end_are_refused(tmp_path: Path) -> None:
-    column = b"<col><mnemonic>a</mnemonic><engineering-type>uint32</engineering-type></col>"
-    content = WHOLE.replace(b"</schema>", column * 5000 + b"</schema>")
-    assert "4096 columns" in refused(tmp_path / "x.xml", content)
 
 
 def test_a_row_or_a_value_without_end_is_refused_before_it_is_held(
@@ -399,8 +359,7 @@ def test_a_row_or_a_value_without_end_is_refused_before_it_is_held(
 def test_what_is_no_xml_is_refused_with_its_line(bad: bytes, tmp_path: Path) -> None:
     at = WHOLE.rindex(b"</duration>")
     said = refused(tmp_path / "x.xml", WHOLE[:at] + bad + WHOLE[at:])
-    rows = WHOLE[:at].count(b"</row>")
-    assert re.match(rf": no well-formed XML at line \d+ after {rows} whole rows: ", said)
+    assert re.match(r": no well-formed XML at line \d+: ", said)
 
 
 def test_a_row_of_another_width_is_refused(tmp_path: Path) -> None:
@@ -447,16 +406,3 @@ def test_a_table_of_contents_that_is_hostile_or_cut_off_is_refused(
         read_toc(path)
     assert caught.value.fix
     assert str(path) in caught.value.message
-
-
-def test_what_is_hostile_is_refused_soon(tmp_path: Path) -> None:
-    path, begin = tmp_path / "x.xml", WHOLE[: WHOLE.index(b"<row>")]
-    begun = clock.process_time()
-    first = b'<row><start-time id="1" fmt="0">0</start-time><process id="2" fmt="a (1)"/><sentinel/></row>'
-    unknown = b'<row><start-time ref="%d"/><process ref="%d"/><sentinel/></row>'
-    refused(path, begin + first + b"".join(unknown % (n, n) for n in range(5, 20_000)))
-    refused(path, begin + b"<row>" + b"<start-time " * 50_000)
-    almost = Spec("formatted-label", parts=tuple(text("string", f"{n}") for n in range(3000)))
-    path.write_bytes(export(node("t", (("a", "formatted-label"), ("b", "uint32")), [[almost, time(1)]] * 3)))
-    assert len(read(path, "a")) == 3
-    assert clock.process_time() - begun < 5

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import Fault
 from profkit.profilers.xctrace import find
 from profkit.profilers.xctrace.command import (
     absolute_command,
@@ -54,20 +53,6 @@ def test_xctrace_is_the_one_that_xcrun_names_and_never_the_stub(
     (stub / "xctrace").chmod(0o755)
     monkeypatch.setenv("PATH", f"{stub}{os.pathsep}{STAND_INS}{os.pathsep}{os.environ['PATH']}")
     assert find.locate_xctrace() == XCTRACE
-
-
-def test_an_xcode_that_is_here_and_not_selected_is_named_in_the_fix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("Xcode-16.app", "Xcode-27.app"):
-        folder = tmp_path / "Applications" / name / "Contents" / "Developer" / "usr" / "bin"
-        folder.mkdir(parents=True)
-        (folder / "xctrace").touch()
-    monkeypatch.setenv("PATH", f"{STAND_INS}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("XCRUN_REFUSES", "tools")
-    fault = find.locate_xctrace(tmp_path)
-    assert isinstance(fault, Fault)
-    assert str(fault.fix).endswith("Applications/Xcode-27.app/Contents/Developer")
 
 
 def test_what_xctrace_lists_is_what_can_be_recorded_with(

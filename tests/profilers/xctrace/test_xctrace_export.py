@@ -9,8 +9,7 @@ import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.profilers.xctrace.export import export_document
-from profkit.profilers.xctrace.folder import read_unexported
-from profkit.profilers.xctrace.report import read_exports
+from profkit.profilers.xctrace.report import read_exports, read_unexported
 from profkit.profiling.scrub import scrub
 from tests.conftest import ROOT
 from tests.xctrace_stand_in import XCTRACE, Instruments, instruments

@@ -10,10 +10,9 @@ import pytest
 from profkit.core.types import Check, Counter, CounterState
 from profkit.profilers.perf import probe as perf_find
 from profkit.profilers.perf.command import NO_PMU_FIX
-from profkit.profilers.perf.probe import PerfAbility, judge_perf, perf_checks, perf_region
-from profkit.profilers.programs import install_line
+from profkit.profilers.perf.probe import PerfAbility, judge_perf, perf_checks
 from profkit.profilers.valgrind import probe as valgrind_find
-from profkit.profilers.valgrind.probe import probe_valgrind, valgrind_checks, valgrind_region
+from profkit.profilers.valgrind.probe import probe_valgrind, valgrind_checks
 
 Fake = Callable[[dict[str, str]], Path]
 
@@ -152,80 +151,3 @@ def test_no_counter_at_all_means_simulation(tmp_path: Path) -> None:
     assert (check.state, check.fix) == ("missing", NO_PMU_FIX)
     assert "simulated" in check.detail
     assert found["perf record"].state == "ok"
-
-
-# ---------------------------------------------------------------- the real ones
-
-
-# ------------------------------------------------------------ test_packages
-
-SYSTEMS = {
-    "debian": "ID=debian\nVERSION_ID=12",
-    "ubuntu": 'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="24.04"',
-    "mint": 'ID=linuxmint\nID_LIKE="ubuntu debian"',
-    "rocky": 'ID="rocky"\nID_LIKE="rhel centos fedora"',
-    "manjaro": "ID=manjaro\nID_LIKE=arch",
-    "leap": 'ID="opensuse-leap"\nID_LIKE="suse opensuse"',
-    "alpine": "ID=alpine",
-    "none": "",
-}
-
-
-def _root(tmp_path: Path, system: str) -> Path:
-    for path, content in (
-        ("etc/os-release", SYSTEMS[system]),
-        ("proc/sys/kernel/osrelease", "6.8.0-45-generic"),
-    ):
-        (tmp_path / path).parent.mkdir(parents=True)
-        (tmp_path / path).write_text(content + "\n")
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("system", "line"),
-    [
-        ("debian", "apt-get update && apt-get install -y linux-perf"),
-        (
-            "ubuntu",
-            "apt-get update && "
-            "apt-get install -y linux-tools-common linux-tools-generic linux-tools-6.8.0-45-generic",
-        ),
-        ("rocky", "dnf install -y perf"),
-        ("manjaro", "pacman -S --noconfirm perf"),
-        ("leap", "zypper install -y perf"),
-        ("alpine", "apk add perf"),
-        ("none", "install perf with this system's package manager"),
-    ],
-)
-def test_the_line_that_installs_perf_is_the_distributions(tmp_path: Path, system: str, line: str) -> None:
-    assert install_line("perf", _root(tmp_path, system), superuser=True) == line
-
-
-# ------------------------------------------------------------ test_region_trial
-
-
-@pytest.mark.perf
-def test_a_region_switches_perf_on_this_machine() -> None:
-    [check] = perf_region("perf")
-    assert (check.state, check.fix) == ("ok", None), check.detail
-
-
-@pytest.mark.valgrind
-def test_a_region_switches_callgrind_on_this_machine() -> None:
-    [check] = valgrind_region("valgrind")
-    assert (check.state, check.fix) == ("ok", None), check.detail
-
-
-@pytest.mark.parametrize(
-    ("script", "word"),
-    [
-        ("echo 'something odd' >&2; exit 7", "something odd"),
-        ("exit 0", "counts are not there"),
-        ("kill -9 $$", "SIGKILL"),
-    ],
-)
-def test_a_tool_that_fails_is_told_with_its_own_words(fake_tools: Fake, script: str, word: str) -> None:
-    folder = fake_tools({"tool": script})
-    for check in (*perf_region(str(folder / "tool")), *valgrind_region(str(folder / "tool"))):
-        assert check.state == "refused"
-        assert word in check.detail

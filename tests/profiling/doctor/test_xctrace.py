@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import platform
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from profkit.core.types import Check
-from profkit.profilers.xctrace.checks import judge_xctrace, recording_check
-from profkit.profilers.xctrace.find import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility, judge_xctrace, xctrace_checks
+from tests.mac_stand_in import programs
 
 DEVELOPER = "/Applications/Xcode.app/Contents/Developer"
 ABLE = XctraceAbility(
@@ -44,32 +43,19 @@ def test_an_xctrace_that_does_not_answer_is_refused_with_its_reason() -> None:
     assert "templates" not in found
 
 
-# ------------------------------------------------------------ test_xctrace_trial
-
-XCTRACE = str(Path(__file__).resolve().parents[2] / "stand_ins" / "xctrace" / "xctrace")
-
-
-@pytest.mark.parametrize(
-    ("scenario", "state", "says"),
-    [
-        ({}, "ok", "samples of half a second of Python"),
-        ({"rows": "empty"}, "limited", "no sample is in its tables"),
-        ({"save_fails": "Document Missing Template Error"}, "refused", "was not finished"),
-        (
-            {"refuse": {"verb": "record", "text": "Failed to attach to target process", "status": 1}},
-            "refused",
-            "get-task-allow",
-        ),
-    ],
-)
-def test_a_recording_is_tried(
-    scenario: dict[str, Any], state: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "scenario.json").write_text(json.dumps(scenario))
-    monkeypatch.setattr(
-        "profkit.profilers.xctrace.checks._BUSY", "pass"
-    )  # the tables were recorded elsewhere
-    monkeypatch.setenv("XCTRACE_SCENARIO", str(tmp_path / "scenario.json"))
-    [check] = recording_check(XCTRACE)
-    assert (check.name, check.state) == ("xctrace recording", state), check.detail
-    assert says in check.detail
+def test_all_of_it_on_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    xctrace = tmp_path / "xctrace"
+    listed = "== Standard Templates ==\nMetal System Trace\nTime Profiler\nCPU Counters\n"
+    xctrace.write_text(
+        '#!/bin/sh\ncase "$*" in\nversion) echo "xctrace version 16.0 (17F42)";;\n'
+        f'"list templates") printf "{listed}";;\nesac\n'
+    )
+    xctrace.chmod(0o755)
+    answers: dict[str, str | int] = {
+        "xcrun --find xctrace": f"{xctrace}\n",
+    }
+    monkeypatch.setenv("PATH", str(programs(tmp_path / "bin", answers)))
+    monkeypatch.delenv("PROFKIT_XCTRACE", raising=False)
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    found = {check.name: check.state for check in xctrace_checks()}
+    assert (found["xctrace"], found["templates"]) == ("ok", "ok")

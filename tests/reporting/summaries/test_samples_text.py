@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.core.types import CodeLine, Hotspot, Profile
-from profkit.profilers.stacks.read import read_stacks
+from profkit.profilers.stacks import read_stacks
 from tests.conftest import ROOT
 from tests.documents import reading
 from tests.reporting.shown import concern_text

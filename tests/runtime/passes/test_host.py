@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.cprofile.read import read_cprofile, read_pass_notes
+from profkit.profilers.cprofile import read_cprofile, read_pass_notes
 from profkit.runtime.passes.command import HOST_PROGRAM
 from profkit.runtime.passes.read import Allocations, find_steady_lines, read_tracemalloc
 

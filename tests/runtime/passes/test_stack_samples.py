@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Hotspot, Profile, Report
-from profkit.profilers.stacks.read import read_stacks
+from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from profkit.analysis.metrics.derive import DRIFT_LIMIT
+from profkit.analysis.metrics.formula import Formula
+from profkit.analysis.metrics.formulas import FormulaTable, formula_table
 from profkit.core.tables import load_yaml
-from profkit.core.types import Machine
+from profkit.core.types import Counter, Machine, Report, Scope
 
 
 @dataclass(frozen=True)
@@ -163,3 +167,181 @@ def _parse_event(
     elif pmu is not None and "/" not in code:
         code = f"{pmu}/{code}/"
     return PerfEvent(name, code, pmu, system_wide, int(written.get("counters", 1)))
+
+
+# Which the kernel lets a user count without rights: 0 is needed for what belongs to no process.
+SYSTEM_WIDE_PARANOID = 0
+_SHARED_COUNTERS = 4  # a memory controller's or a shared cache's PMU has four and more
+
+
+def plan_groups(
+    table: EventTable, metrics: Sequence[str], paranoid: int | None = None, *, watchdog: bool = False
+) -> tuple[tuple[str, ...], ...]:
+    """Groups of events for `metrics`, each for a run of its own, small enough not to multiplex.
+
+    The counters of one formula stay in one group where they fit. `paranoid` is the kernel's setting as it
+    holds for this user (PerfAbility.rights; None where unknown): above 0 nothing system-wide is planned. A
+    system-wide group has no anchors, since it counts every program, and no duration_time, since perf tells
+    the time of the whole process there, also when it was switched on for a region only. `watchdog`: the
+    kernel's NMI watchdog holds one of the counters. A metric that this CPU has no events for is left out.
+    """
+    formulas = formula_table("perf", table.chip)
+    wide_ok = paranoid is not None and paranoid <= SYSTEM_WIDE_PARANOID
+    per_kind = [
+        _pack_groups(_needed_events(cores, formulas, metrics), cores.programmable - watchdog)
+        for cores in table.cores
+    ]
+    groups: list[tuple[str, ...]] = []
+    for parts in zip_longest(*per_kind, fillvalue=()):
+        codes = [CLOCK.code]
+        for cores, part in zip(table.cores, parts, strict=True):
+            codes += [event.code for event in (*cores.anchors, *part)]
+        if not groups:
+            codes += [event.code for event in SOFTWARE]
+        groups.append(tuple(dict.fromkeys(codes)))
+    if not groups:  # nothing but anchors was asked for, or this CPU has no more
+        anchors = [event.code for cores in table.cores for event in cores.anchors]
+        groups.append((CLOCK.code, *anchors, *(event.code for event in SOFTWARE)))
+    if wide_ok:
+        wide = [_shared_events(table, formulas, name) for name in metrics]
+        for part in _pack_groups([events for events in wide if events], _SHARED_COUNTERS):
+            groups.append(tuple(event.code for event in part))
+    return tuple(groups)
+
+
+def _needed_events(
+    cores: CoreEvents, formulas: FormulaTable, metrics: Sequence[str]
+) -> list[tuple[PerfEvent, ...]]:
+    """For each metric the events of its best formula that this kind of core can count."""
+    anchors = {event.name for event in cores.anchors}
+    free = anchors | {CLOCK.name, *(event.name for event in SOFTWARE)}
+    needs: list[tuple[PerfEvent, ...]] = []
+    for metric in metrics:
+        for way in formulas.formulas.get(metric, ()):
+            names = [formulas.resolve(name) for name in way.names]
+            if all(name in free or name in cores.events for name in names):
+                needs.append(tuple(cores.events[name] for name in names if name not in free))
+                break
+    return [need for need in needs if need]
+
+
+def _shared_events(table: EventTable, formulas: FormulaTable, metric: str) -> tuple[PerfEvent, ...]:
+    """The system-wide events of `metric`, where only such can tell it."""
+    ways = formulas.formulas.get(metric, ())
+    for way in ways:
+        if any(_counted_in(cores, formulas, way) for cores in table.cores):
+            return ()
+        names = [formulas.resolve(name) for name in way.names if name != "duration_time"]
+        if names and all(name in table.shared for name in names):
+            return tuple(table.shared[name] for name in names)
+    return ()
+
+
+def _counted_in(cores: CoreEvents, formulas: FormulaTable, way: Formula) -> bool:
+    known = {*cores.events, *(event.name for event in cores.anchors), CLOCK.name}
+    return all(formulas.resolve(name) in known for name in way.names)
+
+
+def _pack_groups(needs: Sequence[Sequence[PerfEvent]], limit: int) -> list[tuple[PerfEvent, ...]]:
+    """Groups that take at most `limit` counters; a need that is larger than that is split."""
+    limit = max(limit, 1)
+    groups: list[dict[str, PerfEvent]] = []
+
+    def cost(events: Mapping[str, PerfEvent]) -> int:
+        return sum(event.counters for event in events.values())
+
+    for need in needs:
+        wanted = {event.name: event for event in need}
+        pieces = [wanted] if cost(wanted) <= limit else [{name: event} for name, event in wanted.items()]
+        for piece in pieces:
+            home = next((group for group in groups if cost({**group, **piece}) <= limit), None)
+            if home is None:
+                groups.append(dict(piece))
+            else:
+                home |= piece
+    return [tuple(group.values()) for group in groups]
+
+
+@dataclass(frozen=True)
+class AnchorDrift:
+    """How far the anchors of several groups lie apart: `spread` is (largest - smallest) / median, 0..1.
+
+    None where there are not two groups with a usable anchor to compare.
+    """
+
+    spread: float | None
+    anchor: str | None = None
+    warning: str | None = None
+
+    @property
+    def stable(self) -> bool:
+        """Whether the groups saw the same work, as far as is known."""
+        return self.spread is None or self.spread < DRIFT_LIMIT
+
+
+@dataclass(frozen=True)
+class MergedCounters:
+    """Several groups as one: each counter once, which were counted together, and how far the runs drifted."""
+
+    counters: tuple[Counter, ...]
+    groups: tuple[tuple[str, ...], ...]
+    drift: AnchorDrift
+    warnings: tuple[str, ...] = ()
+
+
+def check_drift(groups: Sequence[Sequence[Counter]]) -> AnchorDrift:
+    """Compare the anchors of `groups`: retired instructions, and where there are none, cycles.
+
+    Instructions do not depend on clock or caches, so they tell a different amount of work and nothing else.
+    On a hybrid part the PMUs' instructions are added up for this, since a run may spread differently.
+    """
+    for anchor in ("instructions", "cycles"):
+        totals = [total for group in groups if (total := _anchor_total(group, anchor)) is not None]
+        if len(totals) < 2:
+            continue
+        middle = sorted(totals)[len(totals) // 2]
+        spread = (max(totals) - min(totals)) / middle if middle else 0.0
+        warning = None
+        if spread >= DRIFT_LIMIT:
+            warning = (
+                f"unstable: {anchor} differ by {spread:.1%} between the runs of the counter groups (limit "
+                f"{DRIFT_LIMIT:.0%}), so ratios across groups are estimates"
+            )
+        return AnchorDrift(spread, anchor, warning)
+    return AnchorDrift(None)
+
+
+def _anchor_total(group: Sequence[Counter], anchor: str) -> float | None:
+    values = [c.value for c in group if c.name == anchor and c.value is not None]
+    return sum(values) if values else None
+
+
+def merge_groups(reports: Sequence[Report]) -> MergedCounters:
+    """The reports of all groups (and of repeated runs of one group) as one set of counters.
+
+    Of an event that was counted several times the middle count is kept, counts that were on a counter all the
+    time before multiplexed ones; so one disturbed run does not reach the result.
+    """
+    by_name: dict[tuple[str, str | None, Scope], list[Counter]] = {}
+    for report in reports:
+        for counter in report.counters:
+            by_name.setdefault((counter.name, counter.pmu, counter.scope), []).append(counter)
+    drift = check_drift([report.counters for report in reports])
+    warnings = [warning for report in reports for warning in report.warnings]
+    if drift.warning is not None:
+        warnings.append(drift.warning)
+    groups = dict.fromkeys(tuple(counter.name for counter in report.counters) for report in reports)
+    return MergedCounters(
+        counters=tuple(_median_counter(same) for same in by_name.values()),
+        groups=tuple(groups),
+        drift=drift,
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _median_counter(same: Sequence[Counter]) -> Counter:
+    for state in ("measured", "multiplexed"):
+        usable = sorted((c for c in same if c.state == state), key=lambda c: c.value or 0.0)
+        if usable:
+            return usable[(len(usable) - 1) // 2]
+    return same[0]

@@ -194,7 +194,7 @@ def _ceiling_table(document: RunDocument) -> DataTable | None:
 
 # ---------------------------------------------------------------- hottest functions
 
-# callgrind's and cachegrind's own names, and those of FLOPs counted from instructions.
+# callgrind's own names, and those of FLOPs counted from instructions.
 _LAST_READ, _LAST_PLAIN = ("D3mr", "D3mw"), ("DLmr", "DLmw")
 
 

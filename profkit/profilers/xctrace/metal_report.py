@@ -6,35 +6,54 @@ What a recording does not give is listed with the reason and the way to get it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
 
-from profkit.analysis.timeline.spans import Spans, longest_span, slice_shares, slice_states, spans_of, union
-from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gpu, GpuTrace, MetalAbsent, MetalCounter, MetalOverTime, MetalTrace, Report
-from profkit.profilers.xctrace.alignment import TraceRecording
-from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
-from profkit.profilers.xctrace.metal.counters import COUNTERS, CounterSamples
-from profkit.profilers.xctrace.metal.part import CountedPart, part_that_counts
-from profkit.profilers.xctrace.metal.sums import (
-    NamedWork,
-    channel_sums,
-    encoder_sums,
-    processes_in,
-    shader_sums,
-    state_times,
-    states_in,
+from profkit.analysis.timeline.spans import (
+    Spans,
+    longest_span,
+    overlap_lengths,
+    slice_shares,
+    slice_states,
+    spans_of,
+    union,
 )
-from profkit.profilers.xctrace.metal.tables import (
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.types import (
+    Gpu,
+    GpuTrace,
+    Kernel,
+    KernelTime,
+    MetalAbsent,
+    MetalCounter,
+    MetalOverTime,
+    MetalProcess,
+    MetalState,
+    MetalTrace,
+    MetalWork,
+    Report,
+)
+from profkit.profilers.xctrace.alignment import TraceRecording
+from profkit.profilers.xctrace.cells import process_label
+from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
+from profkit.profilers.xctrace.metal_part import CountedPart, look_up, part_that_counts
+from profkit.profilers.xctrace.metal_tables import (
     COMPLETED,
+    COUNTERS,
     ENCODERS,
     INTERVALS,
     LAYOUTS,
+    NO_ID,
     PERFORMANCE,
     SHADERS,
     STATES,
     THERMAL,
+    CounterSamples,
+    MetalTable,
     MetalTables,
+    encoder_name,
 )
 from profkit.profilers.xctrace.tables import ExportTable
 
@@ -46,10 +65,8 @@ NO_SET = ("(null)", "", "None")
 _TEMPLATE = f"xctrace record --template '{METAL}' ..."
 # By themselves: beside the instruments of a template they often give no rows.
 _WITH_COUNTERS = (
-    f"record the counters by themselves: xctrace record --instrument '{GPU_COUNTERS}' --launch -- COMMAND"
-)
-_BY_HAND = (
-    "choose a counter set in Instruments (Metal Application, GPU), and save that as a template to record with"
+    f"record the counters by themselves: xctrace record --instrument '{GPU_COUNTERS}' --launch -- COMMAND; or choose "
+    "a counter set in Instruments (Metal Application, GPU), and save that as a template to record with"
 )
 _WITH_TIMELINE = (
     "an Apple GPU of M3 or later, recorded with a template in which Metal Application has Shader Timeline switched on"
@@ -63,6 +80,8 @@ _FIXES = {
     COMPLETED: _LAUNCH,
     PERFORMANCE: _TEMPLATE,
     THERMAL: _TEMPLATE,
+    SHADERS: _WITH_TIMELINE,
+    COUNTERS: _WITH_COUNTERS,
 }
 # Of the process' time on the GPU; in recordings of an M1 both tables agree to 1 in 100 at worst.
 _UNTOLD = 0.01
@@ -136,6 +155,8 @@ def _metal_trace(
     queue = buffers.queue(window)
     counters = samples.counters(counted, working)
     shaders = shader_sums(tables, part)
+    work = part.own_work
+    channels = sum_by_name(tables[INTERVALS].names["channel"].all, work["channel"], work, counted)
     clocks = state_times(tables[PERFORMANCE], part.gpu)
     chosen = run.setting("Counter Set") if run is not None else None
     induced = run.setting("Induced GPU Performance State") if run is not None else None
@@ -146,7 +167,7 @@ def _metal_trace(
         others=_to_seconds(by_others & counted) if knows_process and by_others is not None else None,
         longest_gap=longest_span(idle) / 1e9 if window.total else None,
         processes=processes_in(tables, part),
-        channels=tuple(named.work("channel") for named in channel_sums(tables, part)),
+        channels=tuple(named.work("channel") for named in channels),
         encoders=tuple(named.work("encoder") for named in encoders),
         shaders=tuple(named.work("shader") for named in shaders),
         command_buffers=buffers.times(counted),
@@ -159,7 +180,11 @@ def _metal_trace(
         thermal=states_in(state_times(tables[THERMAL], "Current"), counted, None),
         induced=None if induced == _DEFAULT else induced,
         counters=() if _is_useless(counters) else counters,
-        absent=tuple(_list_absences(recording, tables.rows, counters, shaders=bool(shaders))),
+        absent=tuple(
+            _list_absences(
+                recording, tables.rows, {SHADERS: bool(shaders), COUNTERS: not _is_useless(counters)}
+            )
+        ),
         marked=recording.windows is not None,
         entries=recording.alignment.entries,
         window=_to_seconds(window) or None,
@@ -213,64 +238,40 @@ def _to_seconds(spans: Spans) -> float:
 
 
 def _is_useless(counters: tuple[MetalCounter, ...]) -> bool:
-    """Whether there is nothing among them but the counter that always is there, and 0."""
-    return bool(counters) and all(counter.name == USELESS and counter.most == 0 for counter in counters)
+    """Whether there is nothing among them, or only the counter that always is there, and 0."""
+    return all(counter.name == USELESS and counter.most == 0 for counter in counters)
 
 
 def _list_absences(
-    recording: TraceRecording, rows: Mapping[str, int], counters: tuple[MetalCounter, ...], *, shaders: bool
+    recording: TraceRecording, rows: Mapping[str, int], told: Mapping[str, bool]
 ) -> Iterator[MetalAbsent]:
-    """What is not there. `rows` by schema (0: a table without rows; not there: no table); `shaders`: some were told."""
+    """What is not there. `rows` by schema (0: a table without rows; not there: no table); `told`: what came of some."""
     for schema, fix in _FIXES.items():
-        if not rows.get(schema):
+        if not told.get(schema, rows.get(schema)):
             yield _explain_absence(recording, rows, schema, fix)
-    if not shaders:
-        absent = _explain_absence(recording, rows, SHADERS, _WITH_TIMELINE)
-        if recording.run is not None and recording.run.setting("Shader Timeline") == "Disabled":
-            why = "it was recorded with Shader Timeline: Disabled, so no shader was timed"
-            absent = MetalAbsent(SHADERS, why, _WITH_TIMELINE)
-        yield absent
-    if not counters or _is_useless(counters):
-        yield _explain_counters(recording, rows, counters)
 
 
 def _explain_absence(
     recording: TraceRecording, rows: Mapping[str, int], schema: str, fix: str
 ) -> MetalAbsent:
     run = recording.run
+    chosen = run.setting("Counter Set") if run is not None else None
     again = export_line(schema, None if run is None else run.number)
+    if schema == COUNTERS and chosen is not None and chosen in NO_SET:
+        return MetalAbsent(schema, f"it was recorded with Counter Set: {chosen}", fix, "no-counter-set")
+    if schema == SHADERS and run is not None and run.setting("Shader Timeline") == "Disabled":
+        return MetalAbsent(
+            schema, "it was recorded with Shader Timeline: Disabled, so no shader was timed", fix
+        )
     if schema in recording.left_out:
         return MetalAbsent(schema, f"the table could not be exported: {recording.left_out[schema]}", again)
-    if schema in recording.broken and schema not in rows:
-        return MetalAbsent(schema, f"the table is damaged: {recording.broken[schema]}", again)
     if rows.get(schema):
         return MetalAbsent(schema, "none of its rows lies in the part that counts")
     if schema in rows:
         return MetalAbsent(schema, "the table has no rows", fix, "no-rows")
     if run is None or run.has(schema):
         return MetalAbsent(schema, "the table was not exported", again)
-    template = run.summary.get("template-name")
-    with_what = f" (template {template})" if template else ""
-    return MetalAbsent(schema, f"the recording has no such table{with_what}", _TEMPLATE)
-
-
-def _explain_counters(
-    recording: TraceRecording, rows: Mapping[str, int], counters: tuple[MetalCounter, ...]
-) -> MetalAbsent:
-    chosen = recording.run.setting("Counter Set") if recording.run is not None else None
-    if counters:
-        with_what = f" (Counter Set: {chosen})" if chosen is not None else ""
-        reason = f"its only counter is {USELESS}, 0 throughout: no counter set was recorded{with_what}"
-        return MetalAbsent(COUNTERS, reason, _BY_HAND)
-    if chosen is not None and chosen in NO_SET:
-        reason = f"it was recorded with Counter Set: {chosen}"
-        return MetalAbsent(COUNTERS, reason, f"{_WITH_COUNTERS}; or {_BY_HAND}", "no-counter-set")
-    if chosen is not None and rows.get(COUNTERS) == 0 and COUNTERS not in recording.left_out:
-        reason = (
-            f"Counter Set: {chosen} was asked for and nothing counted: chips that do not know it ignore it"
-        )
-        return MetalAbsent(COUNTERS, reason, _BY_HAND)
-    return _explain_absence(recording, rows, COUNTERS, _WITH_COUNTERS)
+    return MetalAbsent(schema, "the recording has no such table", fix if schema == COUNTERS else _TEMPLATE)
 
 
 def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[str]:
@@ -294,5 +295,184 @@ def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: Met
     skipped += tables.skipped
     if skipped:
         yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
-    if tables.repeated > 1:
-        yield f"there are {tables.repeated} tables with the same rows: the longest counts"
+
+
+MOST_NAMES = 512  # names of one kind that are kept apart in a result
+REST = "[more]"
+NO_LABEL = "(no label)"
+
+
+@dataclass(frozen=True)
+class NamedWork:
+    """All work of one name. Times in ns; `busy` is the union, `each` one value per instance."""
+
+    name: str
+    busy: int
+    each: Any
+
+    @property
+    def total(self) -> int:
+        """What may have run side by side, added up."""
+        return int(self.each.sum())
+
+    def work(self, kind: Literal["encoder", "shader", "channel"]) -> MetalWork:
+        """The same as the model has it."""
+        import numpy as np
+
+        return MetalWork(
+            self.name,
+            kind,
+            len(self.each),
+            self.total / 1e9,
+            self.busy / 1e9,
+            float(np.median(self.each)) / 1e9,
+            int(self.each.max()) / 1e9,
+        )
+
+    def kernel(self) -> KernelTime:
+        """The same as other tools' traces have kernels."""
+        work = self.work("encoder")
+        least = int(self.each.min()) / 1e9
+        return KernelTime(
+            Kernel(self.name, (), ()),
+            work.count,
+            work.seconds,
+            work.median or 0.0,
+            least,
+            work.longest or 0.0,
+        )
+
+
+def sum_by_name(
+    names: Sequence[str], which: Any, work: Mapping[str, Any], part: Spans, *, by_encoder: bool = False
+) -> tuple[NamedWork, ...]:
+    """Work by name, largest first: `which` is the number of each interval's name.
+
+    `by_encoder`: intervals of one name and one encoder are one (several pieces, or a vertex and a fragment part).
+    """
+    import numpy as np
+
+    inside = overlap_lengths(work["start"], work["end"], part)
+    counted = inside > 0
+    which, start, end, inside = which[counted], work["start"][counted], work["end"][counted], inside[counted]
+    if not len(which):
+        return ()
+    names, which = _fold_names(names, which, inside)
+    instance = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
+    if by_encoder:
+        encoder = work["encoder"][counted]
+        instance = np.where(encoder == NO_ID, instance, encoder)
+    order = np.argsort(which, kind="stable")
+    cuts = np.flatnonzero(np.r_[True, np.diff(which[order]) != 0, True])
+    sums = []
+    for first, last in pairwise(cuts.tolist()):
+        rows = order[first:last]
+        _, of = np.unique(instance[rows], return_inverse=True)
+        each = np.bincount(of, inside[rows]).astype(np.int64)
+        busy = (union(start[rows], end[rows]) & part).total
+        sums.append(NamedWork(names[int(which[rows[0]])], busy, each))
+    return tuple(sorted(sums, key=lambda named: (-named.total, named.name)))
+
+
+def _fold_names(names: Sequence[str], which: Any, inside: Any) -> tuple[Sequence[str], Any]:
+    """Names as they are; of more than anybody reads the largest, and the rest as one."""
+    import numpy as np
+
+    spent = np.bincount(which, inside, len(names))
+    if np.count_nonzero(spent) <= MOST_NAMES:
+        return names, which
+    largest_first = np.argsort(-spent, kind="stable")
+    rank = np.argsort(largest_first)
+    largest = [names[number] for number in largest_first[: MOST_NAMES - 1]]
+    return [*largest, REST], np.minimum(rank[which], MOST_NAMES - 1)
+
+
+def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWork, ...], float | None]:
+    """The target's work by encoder, and the seconds of the window in which nothing but copies ran (None: no copies).
+
+    The label is that in the list of encoders, joined by `encoder-id`; else the one that the interval itself shows
+    ("command buffer:encoder"); else the channel.
+    """
+    import numpy as np
+
+    work, names, encoders = part.own_work, tables[INTERVALS].names, tables[ENCODERS]
+    listed = encoders.names["label"].all
+    shown = [encoder_name(*_split_label(label)) for label in names["label"].all]
+    channels = [f"{channel} {NO_LABEL}".strip() for channel in names["channel"].all]
+    has_listed = np.array([bool(label) for label in listed] or [False])
+    has_shown = np.array([bool(label) for label in shown] or [False])
+    known = encoders["encoder"] != NO_ID
+    number = look_up(work["encoder"], encoders["encoder"][known], encoders["label"][known])
+    which = np.where(
+        (number >= 0) & has_listed[np.maximum(number, 0)],
+        number,
+        np.where(
+            has_shown[work["label"]],
+            len(listed) + work["label"],
+            len(listed) + len(shown) + work["channel"],
+        ),
+    )
+    table: dict[str, int] = {}
+    place = np.array([table.setdefault(name, len(table)) for name in (*listed, *shown, *channels)] or [0])
+    which = place[which]
+    copies = np.isin(which, [number for name, number in table.items() if "Blit" in name.split()])
+    copying = None
+    if copies.any():
+        rest = union(work["start"][~copies], work["end"][~copies])
+        copying = ((part.busy - rest) & part.window).total / 1e9
+    return sum_by_name(list(table), which, work, part.counted, by_encoder=True), copying
+
+
+def _split_label(shown: str) -> tuple[str, str]:
+    """`Command Buffer 0:Compute Command 0` as label of the command buffer and of the encoder."""
+    buffer, colon, label = shown.partition(":")
+    return (buffer.strip(), label.strip()) if colon else ("", shown)
+
+
+def shader_sums(tables: MetalTables, part: CountedPart) -> tuple[NamedWork, ...]:
+    """The target's shaders, largest first."""
+    table = tables[SHADERS]
+    own = table.where("process", part.target.processes)
+    work = {name: column[own] for name, column in table.arrays().items()}
+    return sum_by_name(table.names["name"].all, work["name"], work, part.counted)
+
+
+def processes_in(tables: MetalTables, part: CountedPart) -> tuple[MetalProcess, ...]:
+    """What each process had on the GPU in the part that counts, busiest first."""
+    processes = _list_processes(tables, part)
+    return tuple(sorted(processes, key=lambda process: (-process.busy, process.name, process.pid or 0)))
+
+
+def _list_processes(tables: MetalTables, part: CountedPart) -> Iterator[MetalProcess]:
+    work = part.work
+    for number, process in enumerate(tables[INTERVALS].names["process"].all):
+        rows = work["process"] == number
+        start, end = work["start"][rows], work["end"][rows]
+        count = int((overlap_lengths(start, end, part.counted) > 0).sum())
+        target = process in part.target.processes
+        if count or target:
+            busy = (union(start, end) & part.counted).total
+            name = process_label(process) if process is None else process.name
+            yield MetalProcess(name, None if process is None else process.pid, busy / 1e9, count, target)
+
+
+def state_times(table: MetalTable, track: str | None) -> dict[str, Spans]:
+    """When each state held; of several tracks on that one, where it is there."""
+    tracks = table.names["track"].all
+    chosen = table.where("track", (track,) if track in tracks else tracks)
+    return {
+        name: table.times(chosen & (table["state"] == number))
+        for number, name in enumerate(table.names["state"].all)
+        if name
+    }
+
+
+def states_in(times: Mapping[str, Spans], part: Spans, busy: Spans | None) -> tuple[MetalState, ...]:
+    """How long each state held in the part that counts, longest first; `busy`: when the process had the GPU."""
+    states = [
+        MetalState(
+            name, (spans & part).total / 1e9, None if busy is None else (spans & part & busy).total / 1e9
+        )
+        for name, spans in times.items()
+    ]
+    return tuple(sorted((state for state in states if state.seconds > 0), key=lambda s: (-s.seconds, s.name)))

@@ -15,7 +15,7 @@ from profkit.analysis.timeline.spans import Depth, Spans, depth, empty_spans, sp
 from profkit.core.types import Spread
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.cells import Process, is_same_process, process_label
-from profkit.profilers.xctrace.metal.tables import (
+from profkit.profilers.xctrace.metal_tables import (
     ACTIVE,
     COMPLETED,
     ENCODERS,

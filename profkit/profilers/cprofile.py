@@ -25,7 +25,7 @@ class NotPlainData(ValueError):
 
 
 def read_marshal(data: bytes) -> object:
-    """The one value that `data` holds: None, bool, int, float, str, bytes, tuple, list and dict.
+    """The one value that `data` holds: int, float, str, tuple and dict, all that a pstats file has.
 
     Keys of dicts are plain values or tuples of plain values. Raises NotPlainData for anything else, also
     where the data ends early or goes on after the value.
@@ -59,9 +59,7 @@ class _Reader:
         code = self._data[self.at]
         self.at += 1
         kind = code & ~_FLAG_REF
-        if (
-            kind in b"([<{)"
-        ):  # may hold a reference to itself, so it gets its number before its parts are read
+        if kind in b"({)":  # may hold a reference to itself, so it gets its number before its parts are read
             return self._container(kind, depth, code & _FLAG_REF)
         value = self._scalar(kind)
         if code & _FLAG_REF and kind != ord("r"):
@@ -78,9 +76,7 @@ class _Reader:
         else:
             count = self._byte() if kind == ord(")") else self._length()
             items = [self.value(depth - 1) for _ in range(self._at_most(count))]
-            if kind == ord("<"):
-                raise NotPlainData("it holds a set")
-            container = items if kind == ord("[") else tuple(items)
+            container = tuple(items)
         if numbered:
             self._refs[place] = container
         return container
@@ -90,7 +86,7 @@ class _Reader:
         while (key := self._next(depth)) is not _Missing:
             # Nothing deeper than this is hashed: tuples that refer to tuples could take for ever.
             for part in key if isinstance(key, tuple) else (key,):
-                if isinstance(part, tuple | list | dict):
+                if isinstance(part, tuple | dict):
                     raise NotPlainData("a key is no plain value")
             table[key] = self.value(depth)
         return table
@@ -113,28 +109,11 @@ class _Reader:
                 return self._take(self._length()).decode("latin-1")
             case "u" | "t":
                 return self._take(self._length()).decode("utf-8", "replace")
-            case "s":
-                return self._take(self._length())
             case "0":
                 return _Missing
-            case "N":
-                return None
-            case "T" | "F":
-                return kind == ord("T")
-            case "I":
-                return self._unpack("<q", 8)
-            case "f":
-                return self._text_float()
             case "l":
                 return self._long()
         raise NotPlainData(f"it holds a value of type {chr(kind)!r}")
-
-    def _text_float(self) -> float:
-        text = self._take(self._byte())
-        try:
-            return float(text)
-        except ValueError:
-            raise NotPlainData("a number is no number") from None
 
     def _long(self) -> int:
         """Digits of 15 bits, the sign in their count. Numbers of a profile fit into 64 bits."""

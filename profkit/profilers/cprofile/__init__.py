@@ -1,1 +1,0 @@
-"""Python's own profilers: the file that `cProfile` and `pstats` write."""

@@ -1,1 +1,0 @@
-"""Python stacks that profkit samples itself, in every process of a workload."""

@@ -1,1 +1,0 @@
-"""PyTorch's own profiler (Kineto): reads the Chrome traces it exports."""

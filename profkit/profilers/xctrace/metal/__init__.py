@@ -1,1 +1,0 @@
-"""The GPU's side of a recording: Metal System Trace and GPU counters."""
