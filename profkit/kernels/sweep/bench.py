@@ -34,7 +34,6 @@ from profkit.kernels.operations.check import (
 from profkit.kernels.operations.definitions import Call, Draw, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call, run_file
 from profkit.kernels.sweep.device import call_memory, describe_device, free_memory, measure_ceilings, wait_for
-from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.runtime.passes.device_timing import EventTimingError
 
@@ -86,9 +85,8 @@ class Bench:
         """For each implementation its name when it begins, with None, and then its result. Raises DeviceError."""
         begin = perf_counter()
         try:
-            if (why := self._memory_refusal(point)) is not None:
-                yield from ((name, CaseResult(point, name, "too large", why)) for name in implementations)
-                return
+            if self.device.type == "cpu":
+                limit_memory(free_memory(self.device), self._share)
             problem = make_problem(point, self.device)
             expected = reference_result(problem)
             second = RepeatedCheck(problem, expected)
@@ -225,14 +223,6 @@ class Bench:
 
     def _wait(self) -> None:
         wait_for(self.device)
-
-    def _memory_refusal(self, point: GridPoint) -> str | None:
-        """Why the point does not fit. On the CPU what it may take is limited, too: an estimate may be wrong."""
-        free = free_memory(self.device)
-        if self.device.type == "cpu":
-            limit_memory(free, self._share)
-            free = None if free is None else int(free * self._share)
-        return too_large(point, free)
 
     def _recover(self, error: BaseException) -> None:
         """Go on after an error, or raise DeviceError where the device does not answer any more."""

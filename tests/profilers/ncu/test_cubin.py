@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import struct
 
-import pytest
-
 from profkit.profilers.ncu.instructions import read_kernel_code
 
 LDG_128 = struct.pack("<QQ", 0x981, 6 << 9)
@@ -72,22 +70,14 @@ def test_an_instruction_has_the_line_of_the_row_at_or_before_it() -> None:
     ]
 
 
-def test_without_line_information_no_line_is_made_up() -> None:
+def test_without_line_information_no_line_is_made_up_and_a_debug_build_is_told_from_one_with_it() -> None:
     code = read_kernel_code(cubin(lines=False), "_Z1kPf")
     assert code is not None
-    assert code.lines == ()
-    assert code.line(0) is None
-
-
-@pytest.mark.parametrize("debug", [True, False])
-def test_a_debug_build_is_told_from_one_with_line_information(debug: bool) -> None:
-    code = read_kernel_code(cubin(debug=debug), "_Z1kPf")
+    assert (code.lines, code.line(0), code.debug) == ((), None, False)
+    code = read_kernel_code(cubin(debug=True), "_Z1kPf")
     assert code is not None
-    assert code.debug is debug
-
-
-def test_another_kernel_is_not_in_it() -> None:
-    assert read_kernel_code(cubin(), "_Z1kPd") is None
+    assert code.debug
+    assert read_kernel_code(cubin(), "_Z1kPd") is None  # another kernel is not in it
 
 
 def test_damage_makes_no_error() -> None:

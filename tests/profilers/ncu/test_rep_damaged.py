@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
@@ -53,9 +52,8 @@ def test_cut_at_any_offset_it_is_read_as_far_as_it_is_whole_or_refused_with_what
         if isinstance(outcome, UnreadableReport):
             assert any(word in outcome.message for word in ("empty", "cut off", "no report"))
             continue
-        if (
-            not outcome.counters
-        ):  # cut where a block ends, before the first result: as if nothing had been profiled
+        # cut where a block ends, before the first result: as if nothing had been profiled
+        if not outcome.counters:
             assert any("no results" in warning for warning in outcome.warnings)
             continue
         read += 1
@@ -124,24 +122,13 @@ def test_a_length_that_lies_costs_no_memory(tmp_path: Path, kind: str) -> None:
     assert peak < 4e6
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    changes=st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=12),
-    cut=st.none() | st.integers(0, len(WHOLE)),
-)
-def test_damaged_anywhere_it_is_read_or_refused_and_nothing_else(
-    tmp_path: Path, changes: list[tuple[int, int]], cut: int | None
-) -> None:
-    content = bytearray(WHOLE)
-    for at, byte in changes:
-        content[at] = byte
-    read_or_sentence(tmp_path / "damaged.ncu-rep", bytes(content[:cut]))
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(noise=st.binary(max_size=400))
-def test_noise_behind_the_magic_is_refused_or_read_and_nothing_else(tmp_path: Path, noise: bytes) -> None:
-    read_or_sentence(tmp_path / "noise.ncu-rep", w.report(w.block(details=noise)) + noise)
+def test_damaged_anywhere_it_is_read_or_refused_and_nothing_else(tmp_path: Path) -> None:
+    by = random.Random(1)
+    for _ in range(400):
+        content = bytearray(WHOLE)
+        for _ in range(by.randrange(1, 12)):
+            content[by.randrange(len(WHOLE))] = by.randrange(256)
+        read_or_sentence(tmp_path / "damaged.ncu-rep", bytes(content[: by.randrange(2 * len(WHOLE))]))
 
 
 def test_a_compressed_report_is_refused_with_the_line_that_unpacks_it(tmp_path: Path) -> None:

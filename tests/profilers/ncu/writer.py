@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profkit.profilers.ncu.blocks import ReportMessage, read_blocks, read_file_header, read_records
-
 NAN = float("nan")
 
 
@@ -283,11 +281,3 @@ def simple(results: Iterable[Result], **of_session: str) -> bytes:
 def write(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path
-
-
-def parts(data: bytes) -> list[ReportMessage]:
-    """Every message of a file in order: the file header, then of each block its header and its records."""
-    found = [read_file_header(data)]
-    for block in read_blocks(data):
-        found += [block.header, *read_records(data, block)]
-    return found

@@ -22,65 +22,40 @@ ALL_METRICS = [
 by_name = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
 
-def machine(vendor, family, model, cpu="x"):
-    return Machine(
-        system="Linux",
-        release="6.8",
-        architecture="x86_64",
-        cpu=cpu,
-        vendor=vendor,
-        family=family,
-        model=model,
-        stepping=0,
-        cores=8,
-        caches=(),
-        memory_bytes=0,
-        virtual=None,
-        governor=None,
-        max_mhz=None,
-        python="3.11",
-    )
+def machine(vendor, family, model):
+    unknown = dict.fromkeys(("virtual", "governor", "max_mhz"))
+    chip = {"cpu": "x", "vendor": vendor, "family": family, "model": model, "stepping": 0, "cores": 8}
+    system = {"system": "Linux", "release": "6.8", "architecture": "x86_64", "python": "3.11"}
+    return Machine(**system, **chip, **unknown, caches=(), memory_bytes=0)
 
 
-@pytest.mark.parametrize(
-    ("vendor", "family", "model", "name"),
-    [
-        ("GenuineIntel", 6, 0x55, "intel-skylake"),  # Skylake-SP, Cascade Lake
-        ("GenuineIntel", 6, 0x9E, "intel-skylake"),  # Kaby and Coffee Lake
-        ("GenuineIntel", 6, 0x6A, "intel-server"),  # Ice Lake-SP
-        ("GenuineIntel", 6, 0x8F, "intel-server"),  # Sapphire Rapids
-        ("GenuineIntel", 6, 0xCF, "intel-server"),  # Emerald Rapids
-        ("GenuineIntel", 6, 0x97, "intel-hybrid"),  # Alder Lake
-        ("GenuineIntel", 6, 0xB7, "intel-hybrid"),  # Raptor Lake
-        ("GenuineIntel", 6, 0x3F, "intel-haswell"),
-        ("GenuineIntel", 6, 0x4F, "intel-haswell"),  # Broadwell-EP
-        ("AuthenticAMD", 23, 0x31, "amd-zen2"),  # Rome
-        ("AuthenticAMD", 23, 0x71, "amd-zen2"),  # Matisse
-        ("AuthenticAMD", 25, 0x01, "amd-zen3"),  # Milan
-        ("AuthenticAMD", 25, 0x21, "amd-zen3"),  # Vermeer
-        ("AuthenticAMD", 25, 0x50, "amd-zen3"),  # Cezanne
-        ("AuthenticAMD", 25, 0x11, "amd-zen4"),  # Genoa
-        ("AuthenticAMD", 25, 0x61, "amd-zen4"),  # Raphael
-        ("AuthenticAMD", 25, 0xA0, "amd-zen4"),  # Bergamo
-        ("AuthenticAMD", 26, 0x02, "amd-zen5"),  # Turin
-        ("AuthenticAMD", 26, 0x44, "amd-zen5"),  # Granite Ridge
-        ("ARM", 8, 0xD0C, "arm-neoverse"),  # Neoverse N1
-        ("ARM", 8, 0xD40, "arm-neoverse"),  # Neoverse V1
-        ("ARM", 8, 0xD4F, "arm-neoverse"),  # Neoverse V2
-        ("AuthenticAMD", 23, 0x01, "generic"),  # Zen 1
-        ("AuthenticAMD", 20, 0x02, "generic"),  # the E-series
-        ("GenuineIntel", 6, 0x2A, "generic"),  # Sandy Bridge
-        ("GenuineIntel", 15, 0x55, "generic"),
-        ("ARM", 8, 0xD08, "generic"),  # Cortex-A72
-        ("unknown", None, None, "generic"),
-        ("AuthenticAMD", 25, None, "generic"),
-    ],
-)
-def test_a_machine_finds_its_table(vendor, family, model, name):
-    assert table_for(machine(vendor, family, model)).name == name
+CHIPS = """
+intel-skylake GenuineIntel 6 0x55 0x9E
+intel-server GenuineIntel 6 0x6A 0x8F 0xCF
+intel-hybrid GenuineIntel 6 0x97 0xB7
+intel-haswell GenuineIntel 6 0x3F 0x4F
+amd-zen2 AuthenticAMD 23 0x31 0x71
+amd-zen3 AuthenticAMD 25 0x01 0x21 0x50
+amd-zen4 AuthenticAMD 25 0x11 0x61 0xA0
+amd-zen5 AuthenticAMD 26 0x02 0x44
+arm-neoverse ARM 8 0xD0C 0xD40 0xD4F
+generic AuthenticAMD 23 0x01
+generic AuthenticAMD 20 0x02
+generic GenuineIntel 6 0x2A
+generic GenuineIntel 15 0x55
+generic ARM 8 0xD08
+"""
 
 
-def test_there_is_a_table_for_every_family_and_the_fallback_is_last():
+@pytest.mark.parametrize("line", CHIPS.strip().splitlines())
+def test_a_machine_finds_its_table(line):
+    name, vendor, family, *models = line.split()
+    assert {table_for(machine(vendor, int(family), int(model, 16))).name for model in models} == {name}
+
+
+def test_a_machine_that_is_not_known_finds_the_fallback_which_is_last():
+    assert table_for(machine("unknown", None, None)).name == "generic"
+    assert table_for(machine("AuthenticAMD", 25, None)).name == "generic"
     assert [t.name for t in TABLES][-1] == "generic"
     assert {t.chip for t in TABLES} == {"intel", "amd", "arm", "generic"}
 

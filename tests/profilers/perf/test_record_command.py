@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.stacks.merge import PYTHON
+from profkit.core.errors import UnreadableReport
 from profkit.profilers.perf.command import (
     find_leftovers,
     inject_argv,
@@ -101,6 +103,50 @@ def test_only_files_of_the_recorded_processes_of_this_recording_are_cleaned_up(t
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {*others, "jitted-7-3.so", "jitted-7-4.so", "jitted-7-5.so"}
     assert remove_leftovers({7}, since, tmp_path / "absent") == 0
+
+
+def recording(*, finished: bool = True) -> bytes:
+    """A perf.data by the documented layout: two processes, a sample, and a feature behind them."""
+    records = b"".join(
+        struct.pack("<IHH", kind, 0, 8 + len(body)) + body
+        for kind, body in [
+            (3, struct.pack("<II8s", 41, 41, b"app")),  # COMM
+            (10, bytes(56)),  # MMAP2
+            (7, struct.pack("<IIIIQ", 42, 41, 42, 41, 0)),  # FORK
+            (9, bytes(4000)),  # SAMPLE
+        ]
+    )
+    # A feature that perf puts behind the records: the host's name, which nothing here may look at.
+    features = struct.pack("<QQ", 104 + len(records) + 16, 64) + b"secret-host".ljust(64, b"\0")
+    sizes = (104, 144, 0, 0, 104, len(records) if finished else 0, 0, 0)
+    head = b"PERFILE2" + struct.pack("<8Q4Q", *sizes, 1 << 3, 0, 0, 0)
+    return head + records + (features if finished else b"")
+
+
+def write(tmp_path: Path, data: bytes) -> Path:
+    path = tmp_path / "perf.data"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "pids"),
+    [
+        (recording(), {41, 42}),
+        (recording(finished=False), {41, 42}),  # perf was killed
+        (recording()[:104], set()),
+        (recording()[:125], {41}),
+        (recording()[:220], {41, 42}),
+    ],
+)
+def test_a_recording_names_its_processes_as_far_as_it_goes(tmp_path: Path, data: bytes, pids: set[int]):
+    assert recorded_pids(write(tmp_path, data)) == pids
+
+
+@pytest.mark.parametrize("data", [b"", recording()[:50], b"\x7fELF" + bytes(200)])
+def test_what_is_no_recording_is_refused_with_a_sentence(tmp_path: Path, data: bytes):
+    with pytest.raises(UnreadableReport, match=r"no perf\.data"):
+        recorded_pids(write(tmp_path, data))
 
 
 def run(argv: tuple[str, ...], **env: str) -> None:

@@ -30,21 +30,12 @@ def test_the_command_names_its_file_and_separator_and_keeps_the_workload_apart()
     assert STAT_ENV["LC_ALL"] == "C"
 
 
-def test_a_region_starts_switched_off_and_is_switched_through_two_pipes():
+def test_a_region_is_switched_through_two_pipes_and_system_wide_events_are_of_the_whole_machine():
     argv = stat_argv(("x",), "out", ("cycles",), control="/f/ctl", ack="/f/ack")
     assert argv[argv.index("-D") + 1] == "-1"
     assert argv[argv.index("--control") + 1] == "fifo:/f/ctl,/f/ack"
-
-
-def test_only_system_wide_events_are_counted_on_the_whole_machine():
-    assert "-a" not in stat_argv(("x",), "out", ("cycles",))
-    assert "-a" in stat_argv(("x",), "out", ("cycles",), system_wide=True)
+    assert "-a" not in argv
     assert "-a" in stat_argv(("x",), "out", ("uncore_imc/cas_count_read/",))
-
-
-def test_perf_never_chooses_the_events_itself():
-    with pytest.raises(ValueError):
-        stat_argv(("x",), "out", ())
 
 
 # ------------------------------------------------------------ how the workload ended
@@ -52,13 +43,7 @@ def test_perf_never_chooses_the_events_itself():
 
 @pytest.mark.parametrize(
     ("script", "status"),
-    [
-        ("exit 0", 0),
-        ("exit 7", 7),
-        ("kill -9 $$", -signal.SIGKILL),
-        ("kill -11 $$", -signal.SIGSEGV),
-        ("kill -15 $$", -signal.SIGTERM),
-    ],
+    [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill -11 $$", -11), ("/no/such", 127)],
 )
 def test_the_workloads_own_end_is_told_through_a_file(tmp_path, script, status):
     file = tmp_path / "my status"
@@ -71,13 +56,6 @@ def test_arguments_with_blanks_quotes_and_dollars_reach_the_workload_unchanged(t
     argv = status_wrapper(("sh", "-c", 'printf "%s|" "$@"', "sh", *words), tmp_path / "s")
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stdout == "|".join(words) + "|"
-
-
-def test_a_command_that_does_not_exist_says_127(tmp_path):
-    subprocess.run(
-        status_wrapper(("/no/such/command",), tmp_path / "s"), stderr=subprocess.DEVNULL, check=False
-    )
-    assert read_status(tmp_path / "s") == 127
 
 
 @pytest.mark.parametrize("content", [None, b"", b"x", b"-5", b"999", b"\xff\0", b"7" * 100])
@@ -98,26 +76,7 @@ def test_an_interrupt_reaches_the_workload_and_its_end_is_still_written(tmp_path
     assert read_status(tmp_path / "s") == 42
 
 
-@pytest.mark.perf
-def test_perf_hides_a_killed_workload_and_the_file_tells_it(tmp_path):
-    workload = status_wrapper(("sh", "-c", "kill -9 $$"), tmp_path / "s")
-    outcome = run(stat_argv(workload, tmp_path / "out", ("task-clock",)), env=STAT_ENV)
-    assert read_status(tmp_path / "s") == -signal.SIGKILL
-    assert outcome.returncode != -signal.SIGKILL
-
-
 # ------------------------------------------------------------ perf itself
-
-
-@pytest.mark.perf
-def test_what_perf_writes_is_what_the_reader_reads(tmp_path):
-    events = ("task-clock", "page-faults", "context-switches", "cycles")
-    run(stat_argv(("sh", "-c", "true"), tmp_path / "out", events), env=STAT_ENV)
-    report = read_stat_csv(tmp_path / "out")
-    assert tuple(c.name for c in report.counters) == events
-    assert report.counters[0].value > 0
-    assert report.counters[1].value > 10
-    assert report.facts["started-on"]
 
 
 @pytest.mark.perf
@@ -136,7 +95,7 @@ def test_perf_of_this_machine_is_read_with_any_option(tmp_path, options):
         "-o",
         str(out),
         "-e",
-        "task-clock,page-faults",
+        "task-clock,page-faults,cycles",
         "--",
         "sh",
         "-c",
@@ -147,6 +106,7 @@ def test_perf_of_this_machine_is_read_with_any_option(tmp_path, options):
         pytest.skip(f"perf refuses {options}: {outcome.output_tail[:80]}")
     reader = stat_text.read_stat_json if options == ("-j",) else read_stat_csv
     counters = {c.name: c for c in reader(out).counters}
+    assert set(counters) == {"task-clock", "page-faults", "cycles"}
     assert counters["task-clock"].value > 0
     assert counters["page-faults"].value > 10
 
@@ -210,15 +170,6 @@ def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active
     monkeypatch.setenv("PATH", "/nowhere")
     assert find_perf(tmp_path).path == beside
     assert conversion_argv(tmp_path / "in", tmp_path / "out")[4] == str(beside)
-
-
-def test_a_wrapper_without_any_perf_says_so_with_the_package(tmp_path, monkeypatch):
-    script(tmp_path / "bin/perf", WRAPPER)
-    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    found = find_perf(tmp_path)
-    assert found.path is None
-    assert "no perf for kernel 6.8.0-31" in found.reason
 
 
 def test_no_perf_at_all_says_so_with_the_package(tmp_path, monkeypatch):

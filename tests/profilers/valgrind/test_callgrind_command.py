@@ -14,7 +14,6 @@ from profkit.core.types import Cache
 from profkit.profilers.valgrind.command import (
     callgrind_argv,
     callgrind_outputs,
-    changed_geometries,
     single_thread_env,
 )
 from profkit.profilers.valgrind.probe import find_valgrind, probe_valgrind
@@ -30,10 +29,6 @@ CACHES: dict[str, Any] = {
 def argv(**options: Any) -> tuple[str, ...]:
     given = {"region": True, "instructions": False, **CACHES, **options}
     return callgrind_argv(["python", "a b.py"], Path("/run/x/l3"), **given)
-
-
-def test_the_workload_stands_last_and_unchanged() -> None:
-    assert argv()[-2:] == ("python", "a b.py")
 
 
 @pytest.mark.parametrize(
@@ -53,16 +48,6 @@ def test_options(options: dict[str, Any], present: str, absent: str) -> None:
     command = argv(**options)
     assert present in command
     assert absent not in command
-
-
-def test_a_percent_sign_in_the_path_is_not_valgrinds() -> None:
-    command = callgrind_argv(["true"], Path("/run/50%/x"), region=False, instructions=False, **CACHES)
-    assert "--callgrind-out-file=/run/50%%/x.%p" in command
-
-
-def test_changed_geometries_are_told() -> None:
-    assert changed_geometries(*CACHES.values()) != ()
-    assert changed_geometries(CACHES["d1"]) == ()
 
 
 def test_outputs_are_this_runs_files_in_order_of_pids(tmp_path: Path) -> None:
@@ -107,25 +92,6 @@ def test_a_machine_without_valgrind_says_how_to_get_it(monkeypatch: pytest.Monke
     assert not ability.works
     assert "not installed" in (ability.reason or "")
     assert "install valgrind" in (ability.fix or "")
-
-
-def test_a_valgrind_that_crashes_is_told_with_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = tmp_path / "valgrind"
-    fake.write_text(
-        '#!/bin/sh\n[ "$1" = --version ] && echo valgrind-3.99 && exit\n'
-        "echo \"valgrind: failed to start tool 'callgrind' for platform 'x'\" >&2; exit 1\n"
-    )
-    fake.chmod(0o755)
-    monkeypatch.setenv("PROFKIT_VALGRIND", str(fake))
-    probe_valgrind.cache_clear()
-    try:
-        ability = probe_valgrind()
-    finally:
-        probe_valgrind.cache_clear()
-    assert (ability.works, ability.version) == (False, "3.99")
-    assert "no callgrind" in (ability.reason or "")
 
 
 @pytest.mark.valgrind

@@ -141,12 +141,6 @@ def test_another_writers_events_keep_their_names(tmp_path: Path) -> None:
     assert function(report, "php::strlen").file == "php:internal"
 
 
-def test_functions_of_one_name_in_two_files_are_two(tmp_path: Path) -> None:
-    text = "events: ticks\nfl=a.py\nfn=<module>\n1 10\nfl=b.py\nfn=<module>\n1 20\n"
-    report = read_callgrind(written(tmp_path, text))
-    assert [(h.file, h.own) for h in report.profiles[0].hotspots] == [("b.py", 20.0), ("a.py", 10.0)]
-
-
 @pytest.mark.parametrize(
     ("what", "lines", "own"),
     [
@@ -164,17 +158,6 @@ def test_functions_of_one_name_in_two_files_are_two(tmp_path: Path) -> None:
 def test_own_costs(tmp_path: Path, what: str, lines: str, own: int) -> None:
     report = read_callgrind(written(tmp_path, f"events: Ir Dr\n\nfl=a.c\nfn=f\n{lines}"))
     assert function(report, "f").own == own
-
-
-def test_a_dump_with_other_events_is_added_by_name(tmp_path: Path) -> None:
-    text = "events: Ir Dr\nfn=f\n1 10 3\n\npart: 2\nevents: Dr Ir\nfn=f\n1 4 20\n"
-    assert counters(read_callgrind(written(tmp_path, text))) == {"Ir": 30.0, "Dr": 7.0}
-
-
-def test_several_processes_are_added_up(tmp_path: Path) -> None:
-    path = DATA / "kernels.l2.callgrind"
-    one, both = read_callgrind(path), read_callgrind(path, path)
-    assert counters(both)["Ir"] == 2 * (counters(one)["Ir"] or 0.0)
 
 
 def test_chunks_do_not_change_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,18 +99,6 @@ def test_an_impossible_count_is_refused(tmp_path: Path) -> None:
         instruction_mix(written(tmp_path, report("lib.so", "0x10 1 " + "9" * 400 + "\n")))
 
 
-def test_addresses_beyond_any_memory_are_undecoded(tmp_path: Path) -> None:
-    elf = write_elf(tmp_path / "lib.so", X86)
-    mix = instruction_mix(written(tmp_path, report(elf, f"-5 1 2\n0x1{'0' * 40} 1 3\n")))
-    assert mix is not None
-    assert mix.whole.undecoded == 5
-
-
-def test_broken_positions_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableReport, match="no sound callgrind file"):
-        read_executions(written(tmp_path, report("lib.so", "0xzz 1 5\n")))
-
-
 @pytest.mark.parametrize(
     ("what", "wrong"),
     [

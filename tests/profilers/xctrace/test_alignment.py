@@ -51,11 +51,6 @@ def test_a_timebase_that_is_none_is_refused(timebase: object) -> None:
         read_clock([(EPOCH, timebase)])
 
 
-def test_rows_that_differ_are_refused() -> None:
-    with pytest.raises(NoClock, match="begins the clock anew: 2 rows that differ"):
-        read_clock([(EPOCH, "125/3"), (EPOCH + 1, "125/3")])
-
-
 TIME_INFO = """<?xml version="1.0"?>
 <trace-query-result><node xpath='//trace-toc[1]/run[1]/data[1]/table[7]'><schema name="time-info">
 <col><mnemonic>mabs-epoch</mnemonic><name>Run Epoch</name><engineering-type>mach-absolute-time</engineering-type></col>
@@ -108,11 +103,6 @@ def test_a_region_of_another_recording_never_counts() -> None:
     assert "the nearest by 40.0 s: it is of another recording, or of another clock" in note
 
 
-def test_entries_that_were_not_kept_are_told() -> None:
-    (note,) = align_regions([record((5, 6), left_out=3)], CLOCK, LENGTH).notes
-    assert note == "3 later entries of the region are not in it: the times of 1 were kept"
-
-
 # ---------------------------------------------------------------- without a clock
 
 
@@ -122,11 +112,6 @@ def test_without_time_info_the_whole_trace_counts_and_says_why() -> None:
     assert found.notes == (
         "the whole trace counts, not the region alone: the trace does not tell its clock: it has no table time-info",
     )
-
-
-def test_a_program_without_a_region_is_no_fault() -> None:
-    assert align_regions([], CLOCK, LENGTH).notes == ()
-    assert align_regions([RegionRecord(7, "trace")], None, LENGTH).notes == ()
 
 
 # ---------------------------------------------------------------- signposts
@@ -149,10 +134,3 @@ def test_a_clock_that_contradicts_the_signposts_is_not_believed() -> None:
     found = align_regions([record((SECOND, 2 * SECOND))], CLOCK, LENGTH, ((3 * SECOND, 4 * SECOND),))
     assert (found.windows, found.source) == (((3 * SECOND, 4 * SECOND),), "signposts")
     assert "by the clock it lies 2.00 s from its signposts" in found.notes[0]
-
-
-def test_a_clock_that_agrees_with_the_signposts_decides() -> None:
-    found = align_regions(
-        [record((SECOND, 2 * SECOND))], CLOCK, LENGTH, ((SECOND + 9_000, 2 * SECOND - 4_000),)
-    )
-    assert (found.windows, found.source, found.notes) == (((SECOND, 2 * SECOND),), "clock", ())

@@ -101,23 +101,6 @@ def test_a_sample_without_a_stack_is_time_that_nobody_is_charged_with():
     assert "1 sample (50.0 %) without a stack" in parts.warnings[0]
 
 
-def test_a_function_without_a_name_is_unknown_whatever_its_address_is():
-    samples = [
-        sample(calls=stack(("0x10e403d74", "libx.dylib"))),
-        sample(calls=stack(("0x10e403d99", "libx.dylib"))),
-    ]
-    assert own(read(table(samples))) == {"[unknown]": 0.002}
-
-
-def test_recursion_is_counted_once_in_what_a_function_takes_with_its_callees():
-    deep = stack(*[("fib", "a.out")] * 900, ("main", "a.out"))
-    (functions, _) = read(table([sample(calls=deep)])).profiles
-    assert [(s.function, s.own, s.total) for s in functions.hotspots] == [
-        ("fib", 0.001, 0.001),
-        ("main", 0, 0.001),
-    ]
-
-
 def test_python_frames_and_the_kernel_are_told_apart():
     calls = stack(
         ("mach_msg_trap", "kernel.release.t8103"),
@@ -158,22 +141,11 @@ def test_only_samples_within_the_region_count():
     )
 
 
-def test_the_same_samples_twice_are_not_twice_the_time():
-    parts = read(table([sample(calls=HOT)] * 2), table([sample(calls=HOT)]))
-    assert parts.profiles[0].total == 0.002
-
-
 def test_a_table_without_rows_says_so():
     parts = read(table([]))
     assert parts.profiles == ()
     assert parts.counters == ()
     assert parts.warnings == ("time-profile: it holds no sample",)
-
-
-def test_a_sample_without_a_weight_is_not_invented():
-    parts = read(table([sample(calls=HOT, weight=None), sample(calls=HOT)]))
-    assert parts.profiles[0].total == 0.001
-    assert "1 sample without a weight" in parts.warnings[0]
 
 
 TYPES = ("start-time", "duration", "thread", "process", "uint64", "fixed-decimal", "string", "boolean")
@@ -211,25 +183,9 @@ def test_the_steps_count_for_want_of_the_exact_stretches_only():
     assert read_guided([guided_row("cycle", 300, precise=0)]) == {"cycle": 300}
 
 
-def test_another_process_does_not_count():
-    stranger = type(MAIN)("Main Thread", 3, OTHER)
-    assert read_guided([guided_row("cycle", 300), guided_row("cycle", 9000, thread=stranger)]) == {
-        "cycle": 300
-    }
-
-
 @pytest.mark.parametrize(
     ("windows", "cycles"),
     [([(0, 10 * MS)], 300), ([(5 * MS, 8 * MS)], 90), ([(2 * MS, 3 * MS), (9 * MS, 20 * MS)], 60)],
 )
 def test_of_a_stretch_that_lies_half_in_the_region_half_counts(windows, cycles):
     assert read_guided([guided_row("cycle", 300)], windows) == {"cycle": pytest.approx(cycles)}
-
-
-def test_what_is_no_row_of_a_metric_is_left_out():
-    assert (
-        read_guided(
-            [guided_row(None, 3), guided_row("cycle", None, None), guided_row("cycle", 5, start=None)]
-        )
-        == {}
-    )

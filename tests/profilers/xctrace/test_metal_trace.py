@@ -131,17 +131,6 @@ def test_a_gap_waits_for_the_host_until_something_is_committed():
     assert report.trace.launch_latency == us(50)
 
 
-def test_others_take_the_gpu_from_the_process_only_while_it_waits_for_it():
-    tables = {
-        INTERVALS: [work(100, 50, latency=10, cmdbuffer_id=1), work(300, 50, latency=50, cmdbuffer_id=2)],
-        STATES: [state(100, 50), state(200, 30), state(260, 20), state(300, 50)],
-    }
-    metal = read(tables).metal
-    assert metal.others == us(50)
-    assert metal.blocked == us(20)  # the second was committed at 250
-    assert metal.unsubmitted == us(100)
-
-
 def test_the_latency_tells_when_work_was_committed():
     rows = [work(100, 100, cmdbuffer_id=1, latency=30), work(150, 70, cmdbuffer_id=1, latency=80)]
     metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
@@ -186,17 +175,6 @@ def test_of_too_many_names_the_smallest_are_one_and_no_time_is_lost():
     assert len(many) == 512
     assert sum(one.seconds for one in many) == us(sum(1 + n % 7 for n in range(600)))
     assert max(many, key=lambda one: one.seconds).name == "[more]"
-
-
-def test_a_render_encoder_is_one_with_its_vertex_and_fragment_parts():
-    rows = [
-        work(0, 10, encoder_id=5, channel_name="Vertex"),
-        work(5, 20, encoder_id=5, channel_name="Fragment"),
-    ]
-    metal = read({INTERVALS: rows}).metal
-    (one,) = metal.encoders
-    assert (one.count, one.seconds, one.busy) == (1, us(30), us(25))
-    assert [(c.name, c.seconds) for c in metal.channels] == [("Fragment", us(20)), ("Vertex", us(10))]
 
 
 def test_copies_are_told_apart_where_they_are_called_so():
@@ -298,17 +276,3 @@ def test_a_region_that_was_not_found_is_told():
     assert read(tables, alignment=Alignment(notes=(note,))).metal.lost == note
     assert read(tables).metal.lost is None
     assert read(tables, windows=[(0, 5)]).metal.lost is None
-
-
-def test_what_began_outside_of_the_region_is_no_notice_in_it():
-    tables = {
-        INTERVALS: [work(100, 10, cmdbuffer_id=1), work(300, 10, cmdbuffer_id=2)],
-        COMPLETED: [completion(1, 150), completion(2, 330)],
-    }
-    told = read(tables, windows=[(250, 400)]).metal.notice
-    assert (told.count, told.median) == (1, us(20))
-
-
-def test_the_union_of_an_encoder_is_cut_as_its_sum_is():
-    (one,) = read({INTERVALS: [work(100, 100, encoder_id=3)]}, windows=[(150, 300)]).metal.encoders
-    assert (one.seconds, one.busy) == (us(50), us(50))

@@ -37,11 +37,8 @@ def test_the_program_comes_last_and_whole() -> None:
     assert argv[10:15] == ("--no-prompt", "--output", "o.trace", "--target-stdout", "-")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(60.0, "60s"), (0.0001, "1ms"), (2.5, "2500ms"), (3600, "3600s")]
-)
-def test_a_time_limit_is_never_0(seconds: float, text: str) -> None:
-    assert time_limit(seconds) == text
+def test_a_time_limit_is_never_0() -> None:
+    assert [time_limit(seconds) for seconds in (60.0, 0.0001, 2.5)] == ["60s", "1ms", "2500ms"]
 
 
 def test_xctrace_is_the_one_that_xcrun_names_and_never_the_stub(
@@ -95,32 +92,19 @@ def test_an_error_of_xctrace_is_told_in_words_with_its_fix(
     assert fix in str(fault.fix)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "Target app exited, ending recording...\nRecording completed. Saving output file..."]
-)
-def test_what_xctrace_says_when_all_went_well_is_no_fault(text: str) -> None:
-    assert explain_fault(text, 0) is None
+def test_what_xctrace_says_when_all_went_well_is_no_fault() -> None:
+    assert (
+        explain_fault("Target app exited, ending...\nRecording completed. Saving output file...", 0) is None
+    )
 
 
-@pytest.mark.parametrize(
-    ("process", "status"),
-    [
-        ({"return-exit-status": "0", "termination-reason": "exit(0)"}, 0),
-        ({"return-exit-status": "4", "termination-reason": "exit(4)"}, 4),
-        ({"return-exit-status": "9", "termination-reason": "SIGKILL"}, 137),
-        ({"return-exit-status": "11", "termination-reason": "SIGSEGV"}, 139),
-        ({"return-exit-status": "3"}, 3),
-        ({}, None),
-        ({"return-exit-status": "-1"}, None),
-        ({"return-exit-status": "99999"}, None),
-        ({"termination-reason": "exit()"}, None),
-        ({"termination-reason": "exit(5)"}, 5),
-    ],
-)
-def test_how_the_program_ended_stands_in_the_table_of_contents(
-    process: dict[str, str], status: int | None
-) -> None:
-    assert exit_status(TraceRun(1, process=process)) == status
+ENDS = """0|exit(0)|0 4|exit(4)|4 9|SIGKILL|137 11|SIGSEGV|139 3||3 || -1|| 99999|| |exit()| |exit(5)|5"""
+
+
+def test_how_the_program_ended_stands_in_the_table_of_contents() -> None:
+    for code, reason, status in (end.split("|") for end in ENDS.split(" ")):
+        process = {"return-exit-status": code, "termination-reason": reason}
+        assert exit_status(TraceRun(1, process=process)) == (int(status) if status else None), process
 
 
 def test_a_program_is_named_by_its_whole_path_and_links_stay(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, UsageError
 from profkit.profilers.xctrace.export import export_document
 from profkit.profilers.xctrace.report import read_exports, read_unexported
 from profkit.profiling.scrub import scrub
@@ -73,33 +73,11 @@ def test_a_table_that_is_too_much_is_left_out_with_its_reason(
     assert reason in left.reason
 
 
-def test_a_table_that_takes_too_long_is_left_out(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told(tmp_path, monkeypatch, large=GPU)
-    done = export_document(document, tmp_path / "out", (GPU,), seconds=0.0)  # at the first look
-    assert "had not exported it after" in done.left_out[0].reason
-
-
 def test_a_document_that_was_not_finished_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told(tmp_path, monkeypatch)
     (tmp_path / "a.trace" / "Trace1.run").mkdir(parents=True)
     with pytest.raises(MachineError, match="the document was not finished"):
         export_document(tmp_path / "a.trace", tmp_path / "out", (GPU,))
-
-
-def test_what_is_no_folder_is_no_document(tmp_path: Path) -> None:
-    (tmp_path / "a.trace").write_text("x")
-    with pytest.raises(UnreadableReport, match="not a folder"):
-        export_document(tmp_path / "a.trace", tmp_path / "out", (GPU,))
-
-
-def test_without_xctrace_a_document_says_what_brings_it(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PROFKIT_XCTRACE", "/absent")
-    with pytest.raises(MachineError, match="no program that can be started"):
-        export_document(document, tmp_path / "out", (GPU,))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '[{"schema": 1}]', '{"a": 1}', "[1, 2]", "null"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
+import time
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from profkit.analysis.stacks.merge import KERNEL, NO_STACK, PYTHON
+from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Profile, Report
 from profkit.profilers.perf.script import ScriptStream, looks_like_script, read_script
 
@@ -256,25 +259,17 @@ def test_lost_samples_are_said(tmp_path: Path):
     assert report.warnings == ("perf lost 12 samples while recording",)
 
 
-@pytest.mark.parametrize(
-    ("event", "user_only"),
-    [
-        ("cycles:u", True),
-        ("cycles:Pu", True),
-        ("cpu_core/cycles/u", True),
-        ("cycles:uk", False),
-        ("cycles:ppp", False),
-        ("cpu-clock", False),
-        ("cpu_core/cycles/", False),
-        ("sched:sched_switch", False),
-        ("instructions", False),
-    ],
+EVENTS = (
+    "cycles:u cycles:Pu cpu_core/cycles/u|cycles:uk cycles:ppp cpu-clock cpu_core/cycles/ sched:sched_switch"
 )
-def test_an_event_of_user_space_only_says_so(tmp_path: Path, event: str, user_only: bool):
-    report = read(tmp_path, f"app 1/1 1.000001: 1 {event}: \n\t  1f main (/bin/app)\n\n")
-    assert report.warnings == (
-        (f"{event}: user space only; what the kernel did is not in it",) if user_only else ()
-    )
+
+
+def test_an_event_of_user_space_only_says_so(tmp_path: Path):
+    for events, user_only in zip(EVENTS.split("|"), (True, False), strict=True):
+        for event in events.split():
+            report = read(tmp_path, f"app 1/1 1.000001: 1 {event}: \n\t  1f main (/bin/app)\n\n")
+            said = (f"{event}: user space only; what the kernel did is not in it",)
+            assert report.warnings == (said if user_only else ())
 
 
 def test_windows_line_ends_make_no_difference(tmp_path: Path):
@@ -296,3 +291,97 @@ def test_tiny_caches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("profkit.profilers.perf.script.MOST_LINES", 3)
     monkeypatch.setattr("profkit.profilers.perf.script.MOST_TEXT", 100)
     assert read_script(DATA / "script.inlined.txt") == whole
+
+
+TEXT = (DATA / "script.py313-jit.txt").read_bytes()
+SAMPLE = b"app 1 1.000000: 1 cycles: \n\t  1f main+0x3 (/bin/app)\n\t  2f _start+0x1 (/bin/app)\n\n"
+LINE = b"app 1 1.000000: 1 cycles: 1f main (/bin/app)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "says"),
+    [
+        (
+            SAMPLE * 3 + SAMPLE[:50],
+            3,
+            "in the middle of a line: it was cut short, and its last sample is left out",
+        ),
+        (SAMPLE * 3 + SAMPLE[:-1], 4, "may be cut short"),
+        (LINE * 3 + LINE[:30], 3, "cut short"),
+    ],
+)
+def test_a_text_that_is_cut_keeps_its_whole_samples_and_says_so(
+    tmp_path: Path, text: bytes, count: int, says: str
+):
+    report = read(tmp_path, text)
+    assert report.facts["samples"] == str(count)
+    assert says in report.warnings[0]
+
+
+@pytest.mark.parametrize("end", [*range(1, 700, 61), *range(700, len(TEXT), 2971)])
+def test_wherever_it_is_cut_it_is_read_or_refused(tmp_path: Path, end: int):
+    if b"\n\n" not in TEXT[:end]:
+        with contextlib.suppress(UnreadableReport):  # not one whole sample
+            read(tmp_path, TEXT[:end])
+        return
+    report = read(tmp_path, TEXT[:end])
+    assert int(report.facts["samples"]) <= TEXT.count(b" cpu-clock:", 0, end)
+    assert TEXT[:end].endswith(b")\n\n") or report.warnings
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "holds no sample"),
+        (b"hello world\n" * 100, "holds no sample"),
+        (b"PERFILE2" + bytes(200), "binary file"),
+        (SAMPLE + b"\0" * 10, "binary file"),
+        (bytes(range(1, 256)) * 40, "holds no sample"),
+        (b"# started on Fri Nov 20 2026\n\n1003,,cycles,100,100.00,,\n", "holds no sample"),
+        (b'{"linux-perf-json-version": 1, "samples": []}', "holds no sample"),
+        (b"app 1/1 1.000000: PERF_RECORD_LOST lost 12\n" * 3, r"lost all of them \(36\)"),
+        (
+            b"".join(b"app 1 1.000000: 1 event%d: \n\t 1f f (/bin/a)\n\n" % n for n in range(1100)),
+            "1000 events",
+        ),
+    ],
+)
+def test_what_is_no_perf_script_is_refused_with_a_sentence(tmp_path: Path, data: bytes, says: str):
+    with pytest.raises(UnreadableReport, match=says) as refusal:
+        read(tmp_path, data)
+    assert "script.txt" in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        b"Nov 20 12:00:01 host kernel: [ 12.3] usb: new device\n",
+        b"events: Ir Dr\nfl=(1) a.c\n",
+        b"main;work 12\nmain 3\n",
+        b"# Samples: 1K of event 'cycles'\n#\n# Overhead  Command\n 10.00% app\n",
+    ],
+)
+def test_other_texts_do_not_look_like_perf_script(foreign: bytes):
+    assert not looks_like_script(foreign)
+
+
+HOSTILE = {
+    "one endless line": b"a" * 3_000_000,
+    "a header without end": b"app 1 " * 300_000,
+    "digits without end": b"app " + b"1" * 2_000_000,
+    "a frame without end": b"app 1 1.000000: 1 cycles: \n\t 1f " + b"(" * 1_000_000 + b")\n\n",
+    "parentheses both ways": b"app 1 1.000000: 1 cycles: \n\t 1f " + b")(" * 200_000 + b")\n\n",
+    "a stack without end": b"app 1 1.000000: 1 cycles: \n" + b"\t 1f f (/bin/a)\n" * 300_000,
+    "spaces": b" " * 2_000_000 + b"\n",
+    "a new function each line": b"".join(
+        b"app 1 1.000000: 1 cycles: \n\t 1f f%d (/bin/a%d)\n\n" % (n, n) for n in range(20_000)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_text_costs_seconds_at_most(tmp_path: Path, kind: str):
+    start = time.process_time()
+    with contextlib.suppress(UnreadableReport):
+        read(tmp_path, HOSTILE[kind])
+    assert time.process_time() - start < 5

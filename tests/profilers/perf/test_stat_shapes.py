@@ -1,0 +1,364 @@
+"""Synthetic twins of the odd shapes of `perf stat`: CSV, JSON, and what it prints for people, of perf 4 to 7."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from profkit.core.errors import UnreadableReport
+from profkit.profilers.perf.stat_csv import looks_like_stat_csv, read_stat_csv
+from profkit.profilers.perf.stat_text import (
+    looks_like_stat_json,
+    looks_like_stat_text,
+    read_stat_json,
+    read_stat_text,
+)
+
+READERS = {"csv": read_stat_csv, "json": read_stat_json, "text": read_stat_text}
+LOOKS = {"csv": looks_like_stat_csv, "json": looks_like_stat_json, "text": looks_like_stat_text}
+TITLE = " Performance counter stats for 'x':\n\n"
+
+
+def read(tmp_path, text, kind="csv"):
+    path = tmp_path / "results.final"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return READERS[kind](path)
+
+
+def told(report):
+    """By name the value, or the state where there is none."""
+    return {
+        f"{c.pmu}/{c.name}" if c.pmu else c.name: c.value if c.value is not None else c.state
+        for c in report.counters
+    }
+
+
+PLAIN = """# started on Mon Jan  5 10:00:00 2026
+
+63.40,msec,task-clock,63400000,100.00,0.602,CPUs utilized
+80114687,,cycles,40665932,64.00,1.264,GHz
+<not supported>,,LLC-loads,0,100.00,,
+<not counted>,,branches,0,0.00,,
+0,,context-switches,63400000,100.00,0.000,/sec
+"""
+
+
+@pytest.mark.parametrize("separator", [",", "|", ";", "\t", ":"])
+@pytest.mark.parametrize(("begin", "end"), [("", "\n"), ("\ufeff", "\r\n")])
+def test_separator_and_line_ends_are_told_by_the_content(tmp_path, separator, begin, end):
+    header, _, rows = PLAIN.partition("\n\n")
+    text = begin + f"{header}\n\n{rows.replace(',', separator)}".replace("\n", end)
+    assert looks_like_stat_csv(text.encode())
+    values = {
+        "task-clock": 63.40,
+        "cycles": 80114687,
+        "LLC-loads": "not-supported",
+        "branches": "not-counted",
+    }
+    assert told(read(tmp_path, text)) == {**values, "context-switches": 0}
+
+
+# A raw event holds the separator; with -r the variance stands before the run time; then rows of cores, threads,
+# intervals, and the ends of older and newer versions.
+ROWS = """
+5,,cycles,100,100.00,, -> cycles=5
+5,,cycles:uk,100,100.00,, -> cycles=5
+5,,cycles:ppp,100,100.00,, -> cycles=5
+5,,cycles:k,100,100.00,, -> cycles:k=5
+5,,cpu/cycles/u,100,100.00,, -> cycles=5
+5,,sched:sched_switch,100,100.00,, -> sched:sched_switch=5
+5,,cpu_core/cycles/,100,100.00,, -> cpu_core/cycles=5
+5,,cpu_atom__l1_miss,100,100.00,, -> cpu_atom/l1_miss=5
+5,,armv8_pmuv3_0/br_mis_pred/,100,100.00,, -> armv8_pmuv3_0/br_mis_pred=5
+5.00,Joules,power/energy-pkg/,100,100.00,, -> energy-pkg=5
+5,,cstate_core/c6-residency/,100,100.00,, -> cstate_core/c6-residency/=5
+5.25,MiB,uncore_imc/cas_count_read/,100,100.00,, -> cas_count_read=5.25
+5,,cpu/event=0x29,umask=0x7,name=ls_dispatch.all/,100,100.00,, -> ls_dispatch.all=5
+5,,cpu/event=0x29,umask=0x7,name='ls_dispatch.all'/u,100,100.00,, -> ls_dispatch.all=5
+5,,l3/event=0x4,umask=0x1/,100,100.00,, -> l3/event=0x4,umask=0x1/=5
+5,,cpu/event=0x29,umask=0x7/,my.slice,100,33.18,, -> cpu/event=0x29,umask=0x7/=5
+5,,cycles,2.25%,100,100.00,0.0,GHz -> cycles=5
+5,,cycles,my.slice,2.25%,100,100.00,0.0,GHz -> cycles=5
+S0-D0-C1,2,5,,cycles,100,100.00,, -> cycles=5
+S0,8,5,,cycles,100,100.00,, -> cycles=5
+N1,8,5,,cycles,100,100.00,, -> cycles=5
+CPU3,5,,cycles,100,100.00,, -> cycles=5
+a,b-4711,5.00,msec,task-clock,100,100.00,, -> task-clock=5
+python3.11 -c x-4711,5,,cycles,100,100.00,, -> cycles=5
+     1.000100000,S0,8,5,,cycles,100,100.00,, -> cycles=5
+5,,cycles,100,100.00 -> cycles=5
+5,(null),cycles,100,100.00,,(null) -> cycles=5
+5,,cycles,100,100.00,nan,GHz -> cycles=5
+nan,,cycles,100,100.00,, -> cycles=not-counted
+0,,cycles,0,100.00,, -> cycles=not-counted
+63,40;msec;task-clock;63395472;64,00;0,602 -> task-clock=63.4
+"""
+LINES = """
+          63,40 msec task-clock    #    0,602 CPUs utilized -> task-clock=63.4
+          63.404040      task-clock (msec)         #    0.602 CPUs utilized -> task-clock=63.40404
+      1.234,56 msec task-clock -> task-clock=1234.56
+      1,234.56 msec task-clock -> task-clock=1234.56
+S0-D0-C0           2              32.95 msec task-clock    #    0.541 CPUs utilized -> task-clock=32.95
+CPU0                              32.95 msec task-clock -> task-clock=32.95
+     1.000100000              32.95 msec task-clock    #    0.541 CPUs utilized -> task-clock=32.95
+  python3-4711             32.95 msec task-clock -> task-clock=32.95
+        5      cpu_core/cycles/u -> cpu_core/cycles=5
+   80.114.687      cycles -> cycles=80114687
+   80'114'687      cycles -> cycles=80114687
+   80\u202f114\u202f687      cycles -> cycles=80114687
+"""
+OBJECT = (
+    '{"counter-value" : "5.000000", "unit" : "", "event" : "cycles", "event-runtime" : 100, "pcnt-running" : '
+)
+OBJECTS = (
+    OBJECT + '100.00, "metric-value" : "nan", "metric-unit" : "(null)"}',
+    OBJECT + "100.00, }",
+    OBJECT + "100,00}",  # a French locale
+    OBJECT.replace("100", '"100"') + '"100.00"}',
+    OBJECT.replace('"cycles"', '"cycles:u", "variance" : 2.25') + "100.00}",
+    OBJECT.replace('"5.000000"', "5.0") + "100.00}",
+    OBJECT.replace('"5.000000"', '"5,000000"') + "100.00}",
+    "[\n" + OBJECT + "100.00},\n]",
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "expected"),
+    [("csv", *line.split(" -> ")) for line in ROWS.strip("\n").splitlines()]
+    + [("text", *line.split(" -> ")) for line in LINES.strip("\n").splitlines()]
+    + [("json", line, "cycles=5") for line in OBJECTS],
+)
+def test_a_line_is_read_in_every_shape(tmp_path, kind, line, expected):
+    text = (TITLE if kind == "text" else "") + line + "\n"
+    assert LOOKS[kind](text.encode())
+    report = read(tmp_path, text, kind)
+    name, _, value = expected.rpartition("=")
+    assert told(report) == {name: float(value) if value[0].isdigit() else value}
+    assert report.warnings == ()
+
+
+NEVER_ZERO = """cycles instructions branches branch-misses cache-misses cache-references stalled-cycles-frontend
+    L1-dcache-loads L1-dcache-load-misses L1-icache-load-misses r4f2e duration_time ref-cycles cpu-cycles
+    branch-instructions cycles:u cpu_core/instructions/"""
+MAYBE_ZERO = """task-clock page-faults context-switches cpu-migrations system_time LLC-load-misses rounding-errors
+    fp_arith_inst_retired.scalar_single mem_load_retired.l3_miss"""
+
+
+@pytest.mark.parametrize("event", NEVER_ZERO.split())
+def test_zero_of_an_event_that_cannot_be_zero_is_a_dead_counter(tmp_path, event):
+    (counter,) = read(tmp_path, f"0,,{event},5000,65.00,,\n").counters
+    assert (counter.state, counter.value) == ("hard-zero", None)
+    assert "cannot be" in counter.reason
+
+
+@pytest.mark.parametrize("event", MAYBE_ZERO.split())
+def test_zero_of_an_event_that_may_be_zero_is_a_count(tmp_path, event):
+    (counter,) = read(tmp_path, f"0,,{event},5000,100.00,,\n").counters
+    assert (counter.state, counter.value) == ("measured", 0)
+
+
+def test_context_switches_counted_in_user_space_only_are_no_zero(tmp_path):
+    # without rights perf asks for `context-switches:u`, which never happen there, and prints 0
+    counters = read(tmp_path, "0,,context-switches:u,9,100.00,,\n0,,page-faults:u,9,100.00,,\n").counters
+    assert [(c.state, c.value) for c in counters] == [("not-counted", None), ("measured", 0)]
+
+
+NO_COUNT = """
+<not supported> 0 100.00 not-supported
+<not counted> 0 0.00 not-counted
+nan 5 100.00 not-counted
+0.000000 5 65.00 hard-zero
+0.000000 0 0.00 not-counted
+1e999 5 100.00 not-counted
+"""
+
+
+@pytest.mark.parametrize("printed", NO_COUNT.strip().splitlines())
+def test_what_is_no_count_has_its_state_and_no_value(tmp_path, printed):
+    value, runtime, percent, state = printed.rsplit(" ", 3)
+    line = f'{{"counter-value" : "{value}", "unit" : "", "event" : "cycles", "event-runtime" : {runtime}, '
+    (counter,) = read(tmp_path, f'{line}"pcnt-running" : {percent}}}\n', "json").counters
+    assert (counter.state, counter.value) == (state, None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "share"),
+    [
+        ("9.00,msec,task-clock,9000,100.00,,\n5,,cycles,8910,99.00,,\n", 0.99),
+        # 99.99 % is printed as 99.00
+        ("9.00,msec,task-clock,100000,100.00,,\n5,,cycles,99990,99.00,,\n", 0.9999),
+        ("9.00,msec,task-clock,100000,100.00,,\n5,,cycles,33500,33.00,,\n", 0.335),
+        # the run time does not agree with the percentage: enabled for another time than the clock
+        ("9.00,msec,task-clock,100000,100.00,,\n5,,cycles,10000,50.00,,\n", 0.50),
+        ("5,,cycles,10000,33.18,,\n", 0.3318),
+        ("5,,cycles,10000,100.00,,\n", 1.0),
+    ],
+)
+def test_the_share_of_a_multiplexed_event_is_as_fine_as_the_report_allows(tmp_path, rows, share):
+    counter = read(tmp_path, rows).counters[-1]
+    assert counter.share == pytest.approx(share, abs=1e-4)
+    assert counter.state == ("measured" if share == 1 else "multiplexed")
+
+
+SECOND = "     {0}.000000000,1.00,msec,task-clock,1000,100.00,,\n     {0}.000000000,{1}\n"
+JSON_ROW = '"counter-value" : "%d", "event" : "cycles", "event-runtime" : 9, "pcnt-running" : 50.00}\n'
+SUMMED = {
+    "two intervals": ("csv", "     1.000000000,10,,cycles,1000,100.00,,\n     2.000000000,30,,cycles,500,50.00,,\n",
+                      {"cycles": 40}, {"intervals": "2"}, None),
+    "no counter free": ("csv", SECOND.format(1, "8,,cycles,1000,100.00,,")
+                        + "".join(SECOND.format(n, "<not counted>,,cycles,0,0.00,,") for n in (2, 3, 4)),
+                        {"task-clock": 4, "cycles": 8}, {"intervals": "4"}, "no counter free for cycles"),
+    "CPUs": ("csv", "CPU0,5,,cycles,100,100.00,,\nCPU1,<not counted>,,cycles,0,0.00,,\nCPU2,7,,cycles,100,100.00,,\n",
+             {"cycles": 12}, {"aggregation": "cpu"}, None),
+    "controllers": ("csv", "".join(f"1.50,MiB,uncore_imc_{n}/cas_count_read/,100,100.00,,\n" for n in range(4)),
+                    {"cas_count_read": 6}, {}, None),
+    "kinds of core": ("csv", "5,,cpu_core/cycles/,1,100.00,,\n<not counted>,,cpu_atom/cycles/,0,0.00,,\n",
+                      {"cpu_core/cycles": 5, "cpu_atom/cycles": "not-counted"}, {}, None),
+    "an anchor of two groups":
+        ("csv", "100,,cycles,50,50.00,,\n7,,a,5,50.00,,\n110,,cycles,50,50.00,,\n8,,b,5,50.00,,\n",
+         {"cycles": 100, "a": 7, "b": 8}, {}, "counted more than once; the counts differ by 9.1%"),
+    "one cgroup": ("csv", "5,,cycles,a.slice,100,100.00,,\n", {"cycles": 5}, {"cgroup": "a.slice"}, None),
+    "user and all": ("csv", "9,,cycles,1,100.00,,\n5,,cycles:u,1,100.00,,\n", {"cycles": 9, "cycles:u": 5}, {}, None),
+    "metrics": ("csv", "5,,cycles,1,100.00,,\n,225849327050,100.00,,,,TopdownL1\n,,,,,70.1,%  tma_backend_bound\n",
+                {"cycles": 5}, {}, None),
+    "other output": ("csv", "hello, world\n5,,cycles,100,100.00,,\nloss: 0.25, 17, done\n", {"cycles": 5}, {},
+                     "passed over 2 lines that are not of perf stat"),
+    "cut off": ("csv", "5,,cycles,100,100.00,,\n9,,instruct", {"cycles": 5}, {}, "the last line is cut off"),
+    "whole without its newline": ("csv", "5,,cycles,100,100.00", {"cycles": 5}, {}, None),
+    "JSON of cores": ("json", '{"core" : "S0-D0-C0", ' + JSON_ROW % 5 + '{"core" : "S0-D0-C1", ' + JSON_ROW % 7,
+                      {"cycles": 12}, {"aggregation": "core"}, None),
+    "JSON of threads": ("json", '{"thread" : "a 3-17", ' + JSON_ROW % 5 + '{"thread" : "a 3-18", ' + JSON_ROW % 7,
+                        {"cycles": 12}, {"aggregation": "thread"}, None),
+    "JSON of intervals": ("json", '{"interval" : 1.000000001, ' + JSON_ROW % 5 + '{"interval" : 2.0, ' + JSON_ROW % 5,
+                          {"cycles": 10}, {"intervals": "2"}, None),
+    "JSON of metrics":
+        ("json", OBJECT + '100.00}\n{"event-runtime" : 2, "pcnt-running" : 100.00, "metricgroup" : "T"}\n'
+                        '{"metric-value" : "nan", "metric-unit" : "%  tma_backend_bound"}\n', {"cycles": 5}, {}, None),
+    "JSON of others, cut":
+        ("json", "hello\n" + OBJECT + '100.00}\n{"loss": 1}\n{"counter-value" : "5', {"cycles": 5}, {},
+                            "passed over 2 lines that are not of perf stat"),
+    "text of cores": ("text", TITLE + "S0-D0-C0      2     5      cycles\nS0-D0-C1      2     7      cycles\n",
+                      {"cycles": 12}, {}, None),
+    "text of intervals":
+        ("text", "#           time             counts unit events\n     1.000100000      5      cycles\n"
+         "     2.000200000                  7      cycles\n", {"cycles": 12}, {"intervals": "2"}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SUMMED)
+def test_lines_are_put_together(tmp_path, case):
+    kind, text, values, facts, warning = SUMMED[case]
+    report = read(tmp_path, text, kind)
+    assert told(report) == values
+    assert facts.items() <= dict(report.facts).items()
+    assert bool(report.warnings) == (warning is not None)
+    assert warning is None or any(warning in said for said in report.warnings)
+
+
+def test_several_cgroups_are_told_apart(tmp_path):
+    report = read(tmp_path, "5,,cycles,a.slice,100,100.00,,\n9,,cycles,a.slice/b,100,100.00,,\n")
+    assert [(c.scope.name, c.value) for c in report.counters] == [("a.slice", 5), ("a.slice/b", 9)]
+
+
+def test_the_table_for_people_is_read_out_of_a_log(tmp_path):
+    report = read(
+        tmp_path,
+        """
+epoch 1: 5 apples, loss 0.25
+
+ Performance counter stats for 'python train.py' (3 runs):
+
+             63.40 msec task-clock:u                     #    0.602 CPUs utilized            ( +-  2.34% )
+        80,114,687      cycles:u                         #    1.264 GHz              ( +-  0.12% )  (64.00%)
+                 0      stalled-cycles-frontend          #    0.00% frontend cycles idle     (70.12%)
+   <not supported>      LLC-loads
+     <not counted>      branches                                                             (0.00%)
+              1.50 Joules power/energy-pkg/
+                        #     70.1 %  tma_backend_bound
+
+         0.0105300 +- 0.0000450 seconds time elapsed  ( +-  0.43% )
+
+       0.001243000 seconds user
+       0.000000000 seconds sys
+
+5 pears after the end
+""",
+        "text",
+    )
+    clocks = {"duration_time": 10_530_000, "user_time": 1_243_000, "system_time": 0}
+    states = {"stalled-cycles-frontend": "hard-zero", "LLC-loads": "not-supported", "branches": "not-counted"}
+    assert told(report) == {
+        "task-clock": 63.40, "cycles": 80114687, **states, "energy-pkg": 1.5,
+        **{name: pytest.approx(value) for name, value in clocks.items()},
+    }  # fmt: skip
+    assert next(c.share for c in report.counters if c.name == "cycles") == 0.64
+
+
+REFUSED = {
+    "csv": [
+        ("", "is empty"), ("# started on Mon Jan\n\n", "holds no counts"), (b"\x7fELF\0\0\0", "binary"),
+        ("x" * 100_000, "longer than 64 KiB"), (",,,,,70.1,%  tma_backend_bound\n", "holds no counts"),
+        ("event syntax error: 'nosuch'\n   \\___ parser error\n", "this perf does not know the event nosuch"),
+        ("63,40,msec,task-clock,63395472,100,00,0,602,CPUs utilized\n", "holds no counts"),  # a decimal comma
+        ("\xff\xfe\xfd\n", "holds no counts"),
+        ("".join(f"5,,e{n},1,100.00,,\n" for n in range(50_002)), "different ev"),
+    ],
+    "json": [
+        ("", "is empty"), ("[]\n", "holds no counts"), ("[" * 50_000 + "\n", "holds no counts"),
+        ('{"a":' * 12_000 + "\n", "holds no counts"), ('{"event": 5, "counter-value": {}}\n', "holds no counts"),
+        ('{"linux-perf-json-version": 1, "samples": []}\n', "holds no counts"),
+        ('{"event": "cycles", "counter-value": 1, "event-runtime": -1, "pcnt-running": 50}\n', "holds no counts"),
+        ("Error:\nAccess to performance monitoring and observability operations is limited.\n", "does not let"),
+    ],
+    "text": [("", "is empty"), ("5 apples\n", "no counts"), (TITLE, "no counts"), (TITLE + "x" * 5000, "no counts")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"), [(k, *case) for k, cases in REFUSED.items() for case in cases]
+)
+def test_what_holds_no_counts_is_refused_in_a_sentence(tmp_path, kind, text, words):
+    with pytest.raises(UnreadableReport, match=words):
+        read(tmp_path, text, kind)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"version": 3}', '{"traceEvents": []}', "[1, 2]", "", "{", '{"counter": 5}']
+)
+def test_json_of_others_does_not_look_like_perfs(text):
+    assert not looks_like_stat_json(text.encode())
+
+
+def test_a_missing_file_and_a_folder_are_refused_in_a_sentence(tmp_path):
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(UnreadableReport, match="cannot be read"):
+            read_stat_csv(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "whole"), [("csv", PLAIN), ("json", OBJECT + "64.00, }\n" + OBJECT + "50.00}\n")]
+)
+def test_a_file_cut_off_at_any_byte_gives_no_value_that_the_whole_file_does_not_give(tmp_path, kind, whole):
+    values = {c.name: c.value for c in read(tmp_path, whole, kind).counters}
+    for end in range(len(whole) + 1):
+        try:
+            counters = read(tmp_path, whole[:end], kind).counters
+        except UnreadableReport:
+            continue
+        assert {c.name: c.value for c in counters}.items() <= values.items(), end
+
+
+def test_memory_does_not_grow_with_the_length_of_an_interval_file(tmp_path):
+    peaks = []
+    for seconds in (200, 2500, 10_000):  # the first for whatever is loaded once
+        text = "".join(
+            f"{s:6d}.000000001,5,,{e},1000,100.00,,\n" for s in range(seconds) for e in ("cycles", "x")
+        )
+        path = tmp_path / "long"
+        path.write_text(text)
+        tracemalloc.start()
+        assert read_stat_csv(path).facts["intervals"] == str(seconds)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < peaks[1] + 300_000, "the long file is at least 500,000 bytes longer"
