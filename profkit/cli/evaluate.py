@@ -197,12 +197,13 @@ def evaluate(
     from profkit.generation.keys import without_secrets
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
-        EvaluationOptions,
+        JudgeSettings,
         PairOptions,
         make_request,
         read_document,
         read_request,
         require_code,
+        split_list,
     )
     from profkit.kernels.evaluation.sources.source import make_source_request
     from profkit.runtime.passes.secrets import mask_command
@@ -258,13 +259,21 @@ def evaluate(
             to_ask = ModelOptions(provider, model, base_url, key_env, command)
             generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
             backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
-        options = taken(EvaluationOptions, typed, timing=PairOptions(budget, precision, floor))
-        source = make_source_request(backend, kernels, file, device)
+        own = typed["traces"]
+        settings = taken(
+            JudgeSettings,
+            typed,
+            suite_path=str(own.resolve()) if own else "",
+            source=make_source_request(backend, kernels, file, device),
+            operations=split_list(typed["ops"]),
+            timing=PairOptions(budget, precision, floor),
+        )
         request = make_request(
-            options,
-            source,
-            mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
-            make_folder=not plan,
+            settings,
+            None if plan else output,
+            gpus=gpus,
+            name=name,
+            command=mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
             elsewhere=where is not None,
         )
     if plan:

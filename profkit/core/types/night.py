@@ -142,8 +142,6 @@ class Night:
     seconds: float = 0.0
     commit: str | None = None
     workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
-    looked_at: int = 0
-    suspects: int = 0  # of `looked_at`: outside of their control limits tonight
     left_out: int = 0  # workloads of the file that were not asked for
     notes: tuple[str, ...] = ()  # what could not be stored or written
     exit_code: int = 0
