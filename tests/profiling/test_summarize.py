@@ -17,7 +17,7 @@ from profkit.profiling import summarize as examine
 from profkit.profiling.summarize import summarize_report
 from tests import gpu_documents as gpu
 from tests.conftest import ROOT
-from tests.profilers.ncu.test_nvidia_samples import sample
+from tests.profilers.ncu.test_rep_recorded import sample
 from tests.reporting.shown import run_text
 
 BASE = Report("some-tool", "some-format", "1.0", {"command": "python x.py", "clocks": "not locked"})
