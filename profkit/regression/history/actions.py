@@ -186,8 +186,9 @@ def export_table(history: History, target: Path, *, workload: str | None = None,
         with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
-            for count, row in enumerate(_rows(history, workload), 1):
+            for row in _rows(history, workload):
                 writer.writerow(map(_cell, row))
+                count += 1
     except OSError as error:
         raise MachineError(
             f"cannot write {target}: {error.strerror or error}", "--to FILE elsewhere"
