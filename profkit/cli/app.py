@@ -29,7 +29,7 @@ VERBS = {
     ),
     "report": (
         "report",
-        "Write what is known of runs or reports as HTML, Markdown, JSON, JUnit, or for a viewer of traces.",
+        "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit.",
     ),
     "nightly": (
         "regression.nightly",
