@@ -26,7 +26,7 @@ from profkit.core.types import (
     PairsCommand,
     WorkloadOutcome,
 )
-from profkit.core.types.night import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
+from profkit.core.types.history import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import judge_workload, past_of, with_causes

@@ -14,7 +14,7 @@ from profkit.core.types import (
     BisectState,
     BisectStep,
 )
-from profkit.core.types.bisect import CERTAINTY
+from profkit.core.types.comparison import CERTAINTY
 from profkit.reporting.view import (
     Block,
     Commands,

@@ -12,7 +12,7 @@ from profkit.core.types import (
     Uncounted,
     WorkloadOutcome,
 )
-from profkit.core.types.night import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
+from profkit.core.types.history import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
 from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.views.comparison.words import fact_text, size_text
