@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 import shutil
 import threading
@@ -10,21 +11,21 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import Any, cast
 
-from profkit.analysis.generation import best_attempt
+from profkit.analysis.generation import best_attempt, generation_scores, is_correct, kept_attempt
 from profkit.core import codec
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
-from profkit.core.types import Attempt, GenerationDocument, MeasuredCeilings
+from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, MeasuredCeilings, OperationAttempts
 from profkit.core.whole_files import write_whole
 from profkit.execution.journal import Journal
 from profkit.generation.choose_model import make_model
-from profkit.generation.field_files import field_files
 from profkit.generation.judging import Judge, Stopped
 from profkit.generation.keys import is_local, without_secrets
 from profkit.generation.loop import ANSWER, LoopTools, OperationLoop
@@ -50,9 +51,13 @@ from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import OperationDescription, encode_name
 from profkit.kernels.evaluation.sources.text import SUFFIX
 from profkit.kernels.generation_document import FILE, generation_text
+from profkit.reporting.views.kernels.cases import speedup_text
+from profkit.reporting.views.kernels.generation import STOPPED, asked_model, head_line
 from profkit.reporting.views.kernels.generation import resume_line as resume_text
 from profkit.runtime.passes.secrets import mask_command
 
+OVERALL_SUMMARY = "OVERALL_SUMMARY.txt"
+_UNLOADED: tuple[AttemptStatus, ...] = ("load-error", "no-code", "no-answer")
 WRITE_SECONDS = 5.0  # between two versions of the page while it goes on
 LOOK_SECONDS = 0.2
 
@@ -288,3 +293,99 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
     from profkit.reporting.report_files import write_generation_reports
 
     return write_generation_reports(folder, document)
+
+
+# ---------------------------------------------------------------- the files of the field
+
+
+def field_files(document: GenerationDocument) -> Mapping[str, str]:
+    """The text of each file, by its path below the generation's folder, as BackendBench's generation leaves them.
+
+    The kernels and their feedback lie there already. Keys are the field's; null where there is no number. profkit's own
+    are `kept` (which of several correct kernels an evaluation takes), `speedup_low`, `speedup_high` and `speedup_word`.
+    """
+    files = {}
+    for operation in document.operations:
+        name = operation.folder
+        files[f"{name}/{name}_kernel_gen_summary.json"] = _summary_rows(operation)
+        files[f"{name}/metadata.txt"] = _metadata(document, operation)
+    files[OVERALL_SUMMARY] = _overall_summary(document)
+    return files
+
+
+def _summary_rows(operation: OperationAttempts) -> str:
+    kept = kept_attempt(operation)
+    rows = [_summary_row(attempt, attempt is kept) for attempt in operation.attempts]
+    return json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
+
+
+def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:
+    speedup = attempt.speedup
+    return {
+        "attempt": attempt.number,
+        "kernel_file": PurePosixPath(attempt.file).name,
+        "compilation_error": attempt.reason or attempt.status if attempt.status in _UNLOADED else None,
+        "overall_speedup": speedup.median if speedup is not None else None,
+        "correctness_score": attempt.passed / attempt.tests if attempt.tests else 0.0,
+        "is_correct": is_correct(attempt),
+        "kept": kept,
+        **{f"speedup_{name}": getattr(speedup, name, None) for name in ("low", "high", "word")},
+    }
+
+
+def _kept_text(kept: Attempt | None) -> str:
+    if kept is None:
+        return "none is correct"
+    return f"attempt {kept.number}, {PurePosixPath(kept.file).name}, {_speed_text(kept)}"
+
+
+def _speed_text(attempt: Attempt) -> str:
+    if attempt.speedup is None:
+        return "not timed"
+    return f"{speedup_text(attempt.speedup)} as fast as PyTorch"
+
+
+def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str:
+    """Lines of `name: value`."""
+    kept = kept_attempt(operation)
+    facts = {
+        "operation": operation.operation,
+        "function": f"{operation.folder}_kernel_impl",
+        "suite": document.suite,
+        "dtype": document.dtype,
+        "language": document.language,
+        "device": document.device,
+        "model": asked_model(document),
+        "run": document.name,
+        "started": document.started,
+        **{f"version {name}": version for name, version in document.versions.items()},
+        "attempts": len(operation.attempts),
+        "kept": PurePosixPath(kept.file).name if kept is not None else "none",
+        "stopped": operation.stopped or "not yet",
+    }
+    return "".join(f"{name}: {value}\n" for name, value in facts.items() if value not in ("", None))
+
+
+def _overall_summary(document: GenerationDocument) -> str:
+    """The whole in some lines, and one for each operation."""
+    lines = [
+        f"Generation: {document.name}",
+        f"Model: {asked_model(document)}",
+        f"Suite: {document.suite}{', ' + document.dtype if document.dtype else ''}",
+        f"Device: {document.device}",
+        f"Started: {document.started}",
+        f"Complete: {'yes' if document.complete else 'no'}",
+        "",
+        f"{head_line(document, generation_scores(document))}.",
+        "",
+        "Operations:",
+    ]
+    width = max((len(operation.operation) for operation in document.operations), default=0)
+    for operation in document.operations:
+        kept = _kept_text(kept_attempt(operation))
+        lines.append(
+            f"  {operation.operation:<{width}}  {kept}; {plural(len(operation.attempts), 'attempt')}; "
+            f"{STOPPED[operation.stopped]}"
+        )
+    lines += ["", *(f"Note: {note}" for note in document.notes)]
+    return "\n".join(lines).rstrip() + "\n"
