@@ -123,7 +123,7 @@ def test_patience_ends_and_another_operation_may_be_answered(
         (failed(403, "no"), "does not allow it with the key of {}_API_KEY (403: no)", "export {}_API_KEY=...", True),
         (Reply(status=404), f"has no model {MODEL}", "--model NAME, or --base-url http://HOST:PORT", True),
         (Reply(status=404, message="Not Found"), "does not speak the dialect", "--model NAME", True),
-        (Reply(status=400, message="prompt is too long"), "answers with an error (400: prompt is too long", None, False),
+        (Reply(status=400, message="too long"), "answers with an error (400: too long", None, False),
         (Reply(status=307, headers={"location": "http://127.0.0.1:1/"}), "answers with an error (307", None, False),
         (Reply(page=True), "does not speak the dialect", "--base-url http://HOST:PORT", True),
     ],
