@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import EvaluationTest, Gpu, Machine, MeasuredCeilings
 from profkit.generation.model import Message
-from profkit.kernels.evaluation.sources.text import SUFFIX, FileText, LoadError, parse_text, with_imports
+from profkit.kernels.evaluation.sources.names import SUFFIX, FileText, LoadError, parse_text, with_imports
 
 SHOWN_TESTS = 12
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*)$")
