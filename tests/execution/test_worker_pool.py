@@ -14,7 +14,8 @@ import pytest
 from made_up_jobs import PLAIN, SLOW, outcomes, singles
 
 from profkit.core.errors import MachineError
-from profkit.execution import child, limits
+from profkit.execution import child
+from profkit.execution import worker as limits
 from profkit.execution.child import ChildProcess
 from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
