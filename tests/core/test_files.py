@@ -170,7 +170,6 @@ OTHERS = {
     "hardware/peaks.py",
     "hardware/processor.py",
     "hardware/system.py",
-    "kernels/evaluation/candidate/client.py",
     "kernels/operations/cuda/launch.py",
     "profilers/perf/probe.py",
     "profiling/workload.py",
@@ -187,8 +186,9 @@ def _reading_calls(file: Path) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        of_module = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "")
-        of_path = isinstance(node.func, ast.Attribute) and of_module not in ("system", "child")
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        of_module = owner is not None and (getattr(owner, "id", "") or getattr(owner, "attr", ""))
+        of_path = isinstance(node.func, ast.Attribute) and of_module not in ("system", "child", "_child")
         if name in ("read_text", "read_bytes") and of_path:
             yield f"{file.name}:{node.lineno}"
         if name == "open" and of_module not in ("os", "self", "gzip"):
