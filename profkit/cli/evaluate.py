@@ -9,46 +9,45 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.kernel_options import (
+from profkit.cli.options import (
     HOW,
+    PLACES,
     SUITES,
     BaseUrlOption,
     BudgetOption,
     CommandOption,
+    DepthOption,
     DetailsOption,
     DeviceOption,
     DtypeOption,
+    FormatOption,
     GpusOption,
     KeyEnvOption,
     MaxAttemptsOption,
     ModelOption,
     NameOption,
+    OnOption,
+    OnPythonOption,
     OpsOption,
+    OutputFormat,
     OutputOption,
     ProfileDepthOption,
     ProviderOption,
     QuietOption,
+    SendEnvOption,
+    SendOption,
     ThreadsOption,
     TimeoutOption,
     TracesOption,
     option,
-    taken,
-)
-from profkit.cli.options import (
-    PLACES,
-    FormatOption,
-    OnOption,
-    OnPythonOption,
-    OutputFormat,
-    SendEnvOption,
-    SendOption,
     places_of,
+    print_json,
     print_result,
     print_view,
+    taken,
     typed_beside_resume,
     typed_options,
 )
-from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
     from profkit.core.types import EvaluationDocument
@@ -87,12 +86,6 @@ what was done is kept.
 WHAT, ON = "Tests and kernels", "Resuming"
 CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
 WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("evaluate", epilog=EXAMPLES)(evaluate)
-    app.command("run", hidden=True)(evaluate)  # as the guide of BackendBench calls it
 
 
 def evaluate(
@@ -193,7 +186,7 @@ def evaluate(
     typed = {**locals(), "compiled": compile}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
-    from profkit.execution.places.parse import hide_prefixes
+    from profkit.execution.places.kinds import hide_prefixes
     from profkit.generation.keys import without_secrets
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
@@ -359,9 +352,7 @@ def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool)
 
     plan = plan_evaluation(request, progress_for(quiet=quiet))
     if format is OutputFormat.json:
-        import json
-
-        print_result(json.dumps(plan, allow_nan=False, indent=1))
+        print_json(plan)
     else:
         print_result(plan_text(plan))
 

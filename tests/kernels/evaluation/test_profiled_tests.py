@@ -26,8 +26,7 @@ from profkit.core.types import (
 )
 from profkit.evaluation import one_test
 from profkit.execution.places.files import Sending, workload_tree
-from profkit.execution.places.parse import parse_places
-from profkit.execution.places.place import ExecutionPlace
+from profkit.execution.places.kinds import ExecutionPlace, parse_places
 from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, read_document
 from profkit.kernels.evaluation.sources.source import SourceRequest
@@ -166,7 +165,7 @@ def test_a_test_that_was_judged_elsewhere_is_the_same_program_there_with_its_fil
         asked.append((wanted, tuple(place.title for place in places)))
         shutil.copytree(here, there)
         sent = workload_tree(wanted.command, sending.paths)
-        assert {"mine.py", "reports/e/tests.jsonl"} <= {file.name for file in sent.files}
+        assert {"mine.py", "reports/e/tests.jsonl"} <= sent.files.keys()
         return RUN, wanted.output / "run"
 
     monkeypatch.setattr(drill_down, "profile_elsewhere", profile)
