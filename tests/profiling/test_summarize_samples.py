@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.profilers.ncu.test_nvidia_samples import sample
 
 from profkit.profiling import summarize as examine
-from tests.profilers.ncu.test_nvidia_samples import sample
 from tests.reporting.shown import run_text
 
 TARGETS = ("occupancy", "memory-bandwidth", "bank-conflicts", "warp-efficiency", "coalescing")
