@@ -19,7 +19,6 @@ BASE, SCALED = DATA / "ncu.truths.raw.base-units.csv", DATA / "ncu.truths.raw.au
 TIME = "gpu__time_duration.sum"
 COLUMNS = "ID,Process ID,Process Name,Host Name,Kernel Name,Context,Stream,Block Size,Grid Size,Device,CC"
 RAW = ",".join(f'"{column}"' for column in COLUMNS.split(","))
-LONG = f'{RAW},"Section Name","Metric Name","Metric Unit","Metric Value"'
 OF = '"{id}","7","app","127.0.0.1","k(float*, int)","1","7","(256, 1, 1)","(132, 2, 1)","0","9.0"'
 
 
@@ -115,25 +114,11 @@ def test_a_table_cut_off_in_a_row_says_how_many_were_left_out(tmp_path: Path) ->
     assert report.warnings == ("1 rows are cut off or damaged and were left out",)
 
 
-def test_the_details_page_is_read_by_its_labels(tmp_path: Path) -> None:
-    row = OF.format(id=0)
-    report = read(
-        tmp_path,
-        LONG,
-        f'{row},"GPU Speed Of Light Throughput","Duration","usecond","1.50"',
-        f'{row},"GPU Speed Of Light Throughput","Memory Throughput","%","88.70"',
-        f'{row},"Memory Workload Analysis","Memory Throughput","Gbyte/second","607.25"',
-        f'{row},"Occupancy","Achieved Occupancy","%","95.64"',
-        f'{row},"Launch Statistics","Registers Per Thread","register/thread","32"',
-        f'{row},"Occupancy","","","","Rule","OPT","some advice, in words"',
-        f'{OF.format(id=1)},"Occupancy","Achieved Occupancy","%","91.64"',
-    )
-    told = values(report)
-    assert told[TIME] == 1500.0
-    assert told["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"] == 88.7
-    assert told["dram__bytes.sum.per_second"] == pytest.approx(607.25e9)
-    assert told["sm__warps_active.avg.pct_of_peak_sustained_active"] == pytest.approx(93.64)
-    assert told["launch__registers_per_thread"] == 32
+def test_the_details_page_is_refused_with_the_line_that_prints_the_other(tmp_path: Path) -> None:
+    long = f'{RAW},"Section Name","Metric Name","Metric Unit","Metric Value"'
+    with pytest.raises(UnreadableReport, match="details page") as caught:
+        read(tmp_path, long, f'{OF.format(id=0)},"Occupancy","Achieved Occupancy","%","95.64"')
+    assert "--page raw" in str(caught.value.fix)
 
 
 def test_columns_of_an_older_version_give_the_shape_by_launch_attributes(tmp_path: Path) -> None:
