@@ -227,10 +227,7 @@ def traces() -> tuple[bytes, ...]:
 
 def series() -> tuple[bytes, ...]:
     """Texts with one value a line."""
-    return (
-        b"1.5\n1.6\n1.4\nnan\n1.5e0\n",
-        b"# nightly\nseconds\n0.5\n\n-\n0.25\n",
-    )
+    return (b"1.5\n1.6\n1.4\nnan\n1.5e0\n", b"# nightly\nseconds\n0.5\n\n-\n0.25\n")
 
 
 def objects() -> tuple[bytes, ...]:

@@ -14,12 +14,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Profile, Report
-from profkit.profilers.cprofile import (
-    library_of,
-    looks_like_cprofile,
-    read_cprofile,
-    read_marshal,
-)
+from profkit.profilers.cprofile import library_of, looks_like_cprofile, read_cprofile, read_marshal
 
 WORK = """
 import json, decimal

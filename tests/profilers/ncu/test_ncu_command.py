@@ -160,11 +160,7 @@ def test_names_too_long_for_one_argument_are_matched_by_the_function_alone():
 @pytest.mark.parametrize(
     ("only", "taken", "left"),
     [
-        (
-            "silu_mul",
-            ["silu_mul", "void ns::silu_mul<(int)4>(float *)"],
-            ["silu(float *)"],
-        ),
+        ("silu_mul", ["silu_mul", "void ns::silu_mul<(int)4>(float *)"], ["silu(float *)"]),
         ("regex:^void", ["void f(int)"], ["f(int)"]),
         (
             "void transpose<(int)1>(const float *",

@@ -11,19 +11,11 @@ from typing import Any
 import pytest
 
 from profkit.core.types import Cache
-from profkit.profilers.valgrind.command import (
-    callgrind_argv,
-    callgrind_outputs,
-    single_thread_env,
-)
+from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs, single_thread_env
 from profkit.profilers.valgrind.probe import find_valgrind, probe_valgrind
 from profkit.profilers.valgrind.read import read_callgrind
 
-CACHES: dict[str, Any] = {
-    "i1": Cache(1, 32768, 8),
-    "d1": Cache(1, 49152, 12),
-    "last": Cache(3, 36 << 20, 12),
-}
+CACHES: dict[str, Any] = {"i1": Cache(1, 32768, 8), "d1": Cache(1, 49152, 12), "last": Cache(3, 36 << 20, 12)}
 
 
 def argv(**options: Any) -> tuple[str, ...]:

@@ -13,18 +13,7 @@ from profkit.profilers.xctrace import tables
 from profkit.profilers.xctrace.cells import Backtrace, CellDecoder, Process, StackFrame, Thread
 from profkit.profilers.xctrace.tables import read_tables
 from profkit.profilers.xctrace.toc import read_toc
-from tests.xctrace_tables import (
-    EMPTY,
-    Spec,
-    duration,
-    export,
-    label,
-    node,
-    number,
-    process,
-    text,
-    time,
-)
+from tests.xctrace_tables import EMPTY, Spec, duration, export, label, node, number, process, text, time
 
 HOST, OTHER = process("host", 17), process("Window (Server)", 420)
 SPAN = (("start", "start-time"), ("duration", "duration"))

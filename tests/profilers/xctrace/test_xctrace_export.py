@@ -58,8 +58,7 @@ def test_the_tables_that_are_there_are_exported_and_told_one_by_one(
 
 
 @pytest.mark.parametrize(
-    ("scenario", "reason"),
-    [({"large": GPU}, "larger than"), ({"crash": GPU}, "xctrace crashed")],
+    ("scenario", "reason"), [({"large": GPU}, "larger than"), ({"crash": GPU}, "xctrace crashed")]
 )
 def test_a_table_that_is_too_much_is_left_out_with_its_reason(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: dict[str, object], reason: str
