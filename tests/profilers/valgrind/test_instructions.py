@@ -19,7 +19,6 @@ DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
 #        vaddpd ymm0,ymm1,ymm2  vfmadd231ss xmm0,xmm1,xmm2  paddd xmm0,xmm1  ret
 X86 = bytes.fromhex("c5f558c2c4e271b9c2660ffec1c3")
 #        fmla v0.4s,v1.4s,v2.4s  fadd d0,d1,d2  ret
-ARM = bytes.fromhex("20cc224e2028621ec0035fd6")
 
 
 def report(library: Path | str, lines: str, positions: str = "instr line") -> str:
@@ -43,13 +42,6 @@ def test_operations_are_lanes_times_executions(tmp_path: Path) -> None:
     assert [(scope.name, scope.id) for scope, _ in mix.functions] == [("kernel", str(elf))]
     counters = {c.name: c.value for c in mix.functions[0][1].counters()}
     assert (counters["FLOP"], counters["FPinstr"], counters["SIMDfp"]) == (420, 110, 100)
-
-
-def test_arm_code_is_decoded_by_its_own_rules(tmp_path: Path) -> None:
-    elf = write_elf(tmp_path / "lib.so", ARM, "aarch64")
-    mix = instruction_mix(written(tmp_path, report(elf, f"{ADDRESS:#x} 1 10\n+4 1 3\n+4 1 1\n")))
-    assert mix is not None
-    assert mix.whole == InstructionCounts(executed=14, flop32=80, flop64=3, packed128=10, scalar=3)
 
 
 @pytest.mark.parametrize(
@@ -110,13 +102,3 @@ def test_an_impossible_count_is_refused(tmp_path: Path) -> None:
 def test_a_lying_elf_header_gives_nothing(tmp_path: Path, what: str, wrong: dict[str, int]) -> None:
     elf = read_elf(write_elf(tmp_path / "lib.so", X86, **wrong))
     assert elf is None or elf.read(ADDRESS, 4) == b""
-
-
-def test_the_running_interpreter_is_an_elf_file_with_its_machine() -> None:
-    import platform
-
-    elf = read_elf(Path(sys.executable).resolve())
-    if elf is None:
-        pytest.skip("this interpreter is no ELF file")
-    assert elf.architecture == platform.machine()
-    assert elf.read(elf.segments[0].address, 4) == b"\x7fELF"

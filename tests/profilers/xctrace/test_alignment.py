@@ -128,9 +128,3 @@ def test_signposts_decide_where_the_clock_does_not() -> None:
     assert found.notes[0].startswith(
         "the region is where its signposts are: the trace does not tell its clock"
     )
-
-
-def test_a_clock_that_contradicts_the_signposts_is_not_believed() -> None:
-    found = align_regions([record((SECOND, 2 * SECOND))], CLOCK, LENGTH, ((3 * SECOND, 4 * SECOND),))
-    assert (found.windows, found.source) == (((3 * SECOND, 4 * SECOND),), "signposts")
-    assert "by the clock it lies 2.00 s from its signposts" in found.notes[0]
