@@ -15,7 +15,7 @@ from profkit.analysis.timeline.records import Collected, Configuration, Range, T
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import Gpu, Hotspot, MemoryKind, Profile, Report
-from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked
+from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked, reading
 
 LONGEST_NAME = 65536
 MOST_RANGES = 1 << 20
@@ -231,18 +231,11 @@ def read_chrome_trace(path: Path) -> Report:
 
     Its "est. achieved occupancy %" is computed from the launch configuration and is not read: nobody measured it.
     """
-    try:
-        with open_regular(path) as raw:
-            packed = raw.read(2) == _GZIP
-            raw.seek(0)
-            reader = _Reader(_GzipReader(raw) if packed else raw)
-            reader.read()
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}", error.fix) from error
-    except ValueError as error:  # an embedded null byte in the name
-        raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
+    with reading(path), open_regular(path) as raw:
+        packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        reader = _Reader(_GzipReader(raw) if packed else raw)
+        reader.read()
     return reader.report()
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
 from profkit.core.types import Report
-from profkit.profilers.files import lines_of
+from profkit.profilers.files import lines_of, reading
 from profkit.profilers.ncu.launches import (
     DEVICE,
     PASSES,
@@ -173,16 +173,9 @@ def read_ncu_csv(path: Path) -> Report:
     """
     log = TableLog()
     session = ReportSession()
-    try:
-        with open_regular_text(path, encoding="utf-8", errors="replace", newline="") as file:
-            rows = read_rows(lines_of(file, path), log)
-            report = report_of(session, _read_launches(rows, log, session), FORMAT)
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}", error.fix) from error
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error
+    with reading(path), open_regular_text(path, encoding="utf-8", errors="replace", newline="") as file:
+        rows = read_rows(lines_of(file, path), log)
+        report = report_of(session, _read_launches(rows, log, session), FORMAT)
     if not log.tables:
         raise UnreadableReport(f"{path} has no table of `ncu --csv` in it: no line names the columns")
     warnings = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
 from profkit.core.types import ApiCall, GpuTrace, Kernel, KernelTime, Report, Transfer
-from profkit.profilers.files import lines_of
+from profkit.profilers.files import lines_of, reading
 from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
 
@@ -174,13 +174,8 @@ def _parse_triple(text: str | None) -> tuple[int, ...]:
 
 def read_stats(path: Path) -> Report:
     """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
-    try:
-        with open_regular_text(path, encoding="utf-8-sig", errors="replace") as file:
-            text = parse_tables(lines_of(file, path))
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # an embedded null byte in the name
-        raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
+    with reading(path), open_regular_text(path, encoding="utf-8-sig", errors="replace") as file:
+        text = parse_tables(lines_of(file, path))
     if not any(table.rows for table in text.tables):
         raise _empty_report_error(path, text)
     trace, warnings = _trace_of(text.tables)

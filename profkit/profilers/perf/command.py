@@ -16,6 +16,7 @@ from typing import Literal
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.profilers.faults import KnownFault, first_known, load_faults
+from profkit.profilers.files import reading
 from profkit.profilers.perf.events import is_system_wide
 
 Event = Literal["cycles", "cpu-clock"]  # cycles needs a PMU; cpu-clock is a timer and works in every VM
@@ -192,31 +193,28 @@ def recorded_pids(path: Path) -> frozenset[int]:
     what stands before its end.
     """
     pids = set()
-    try:
-        with open_regular(path) as file:
-            head = file.read(104)
-            if not head.startswith(_MAGIC) or len(head) < 104:
-                raise UnreadableReport(f"{path} is no perf.data, or is cut off within its header")
-            position, length = struct.unpack_from("<QQ", head, 40)
-            size = file.seek(0, os.SEEK_END)
-            # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the file.
-            end = min(position + length, size) if length else size
-            file.seek(min(position, size))
-            # Walked in large pieces: a record is 64 KiB at most, and a recording has millions of them.
-            piece, at = b"", 0
-            while position < end:
-                if at + 65536 > len(piece):
-                    piece, at = piece[at:] + file.read(1 << 22), 0
-                if at + 12 > len(piece):
-                    break
-                kind, _, length = _RECORD.unpack_from(piece, at)
-                if length < 8:
-                    break
-                if kind in (_COMM, _FORK):
-                    pids.add(struct.unpack_from("<I", piece, at + 8)[0])
-                at, position = at + length, position + length
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    with reading(path), open_regular(path) as file:
+        head = file.read(104)
+        if not head.startswith(_MAGIC) or len(head) < 104:
+            raise UnreadableReport(f"{path} is no perf.data, or is cut off within its header")
+        position, length = struct.unpack_from("<QQ", head, 40)
+        size = file.seek(0, os.SEEK_END)
+        # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the file.
+        end = min(position + length, size) if length else size
+        file.seek(min(position, size))
+        # Walked in large pieces: a record is 64 KiB at most, and a recording has millions of them.
+        piece, at = b"", 0
+        while position < end:
+            if at + 65536 > len(piece):
+                piece, at = piece[at:] + file.read(1 << 22), 0
+            if at + 12 > len(piece):
+                break
+            kind, _, length = _RECORD.unpack_from(piece, at)
+            if length < 8:
+                break
+            if kind in (_COMM, _FORK):
+                pids.add(struct.unpack_from("<I", piece, at + 8)[0])
+            at, position = at + length, position + length
     return frozenset(pids)
 
 

@@ -11,6 +11,7 @@ from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import Frame, Report
+from profkit.profilers.files import reading
 from profkit.profilers.perf.samples import MergedEvents, frame_of
 
 CHUNK = 1 << 20
@@ -379,15 +380,10 @@ def read_script(path: Path) -> Report:
     """
     reader = ScriptStream()
     events = MergedEvents(reader.table)
-    try:
-        with open_regular(path) as file:
-            for match, ids in reader.samples(file):
-                comm, period, event = match.group("comm", "period", "event")
-                events.add(event or b"", None if period is None else int(period), comm, ids)
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}") from error
+    with reading(path), open_regular(path) as file:
+        for match, ids in reader.samples(file):
+            comm, period, event = match.group("comm", "period", "event")
+            events.add(event or b"", None if period is None else int(period), comm, ids)
     if not events.samples:
         if reader.lost:
             raise UnreadableReport(
