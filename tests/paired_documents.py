@@ -13,14 +13,12 @@ from profkit.core.types import (
     ComparedWorkload,
     Comparison,
     Fact,
-    Look,
     Pairing,
     Scope,
     Side,
 )
 from profkit.regression.compare.outcome import outcome_of, worst_first
-from profkit.regression.paired.decide import MetricFloor, confirm
-from profkit.regression.paired.interleave import FLOOR, TIME
+from profkit.regression.paired.interleave import FLOOR, TIME, MetricFloor, confirm
 from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 
 
@@ -63,14 +61,6 @@ def compared(
     """Two versions, of which the second takes `by` longer."""
     values = times(by, noise, seed=seed)
     change = change_of(values, scope)
-    looks = []
-    for count in range(4, len(values) + 1):
-        one = confirm(values[:count], MetricFloor(TIME, FLOOR), "lower", "s", len(values), True).change
-        assert one is not None
-        assert one.ratio is not None
-        assert one.low is not None
-        assert one.high is not None
-        looks.append(Look(count, one.ratio, one.low, one.high))
     outcome, reason, fix = outcome_of((change,))
     started = "2026-11-20T13:37:20+00:00"
     return Comparison(
@@ -82,7 +72,7 @@ def compared(
         causes=causes,
         looked_at=1,
         fix=fix,
-        pairing=Pairing(len(values), 6.5, 60.0, tuple(looks), waited),
+        pairing=Pairing(len(values), 6.5, 60.0, waited),
         blamed=blamed,
     )
 

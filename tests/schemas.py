@@ -17,7 +17,7 @@ from profkit.backends import backend_names
 from profkit.core import types as model
 from profkit.core.run_folder import SCHEMA
 from profkit.regression.bisect import state
-from profkit.regression.nightly import night as nights
+from profkit.regression.nightly import workflow as nights
 
 # A number that is none (NaN) is written as null, so that a bad sample costs no run.
 _SCALARS: dict[Any, Any] = {

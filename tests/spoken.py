@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from profkit.core.types import BlamedLine, Cause, Change, Comparison, Fact, InsightChange
+from profkit.core.types import BlamedLine, Cause, Change, Comparison, Fact
 from profkit.reporting.views.comparison.words import change_text, fact_text, why_text
 
 
-def spoken(what: Comparison | Change | Cause | InsightChange | BlamedLine | Fact | None) -> str:
+def spoken(what: Comparison | Change | Cause | BlamedLine | Fact | None) -> str:
     """The sentence of one of them; nothing of None."""
     match what:
         case None:
@@ -15,8 +15,6 @@ def spoken(what: Comparison | Change | Cause | InsightChange | BlamedLine | Fact
             return change_text(what)
         case Cause():
             return fact_text(what.what)
-        case InsightChange():
-            return "; ".join(map(fact_text, what.why))
         case Comparison():
             return why_text(what)
         case Fact():

@@ -68,7 +68,6 @@ def of(*results: CaseResult, planned: int | None = None) -> SweepDocument:
         planned if planned is not None else len(results),
         True,
         100.0,
-        0.036,
     )
 
 

@@ -53,7 +53,7 @@ VERBS = {
         "Copy a report in text, or a run, without host, user, command line and paths.",
     ),
     "history": (
-        "regression.history_change",
+        "regression.history",
         "Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
     ),
 }

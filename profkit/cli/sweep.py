@@ -232,7 +232,7 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
 
 
 def _show_plan(request: SweepRequest, format: OutputFormat, places: Sequence[ExecutionPlace]) -> None:
-    from profkit.kernels.sweep.plan import plan_sweep, plan_text
+    from profkit.kernels.sweep.request import plan_sweep, plan_text
 
     plan = plan_sweep(request, places)
     if format is OutputFormat.json:

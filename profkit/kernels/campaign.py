@@ -241,6 +241,13 @@ def require_named(wanted: Sequence[Code], named: Sequence[Code], line: str, *, n
         )
 
 
+def format_duration(seconds: float) -> str:
+    """`40 s`, `3 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def code_options(codes: Sequence[Code]) -> str:
     """The words by which code is named, for a line to type."""
     return " ".join(

@@ -13,6 +13,8 @@ from pathlib import Path
 from profkit.core.files.regular import read_bounded
 from profkit.core.whole_files import replacing, user_cache
 
+LAYOUT = 2  # of a file: it is what was kept, and nothing more
+
 
 def cache_folder() -> Path | None:
     """Where it is kept; None where there is no home."""
@@ -21,7 +23,7 @@ def cache_folder() -> Path | None:
 
 def cache_key(*parts: str | Sequence[str]) -> str:
     """A name for all that decides what is kept: texts of sources, options, versions."""
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    return hashlib.sha256(repr((LAYOUT, parts)).encode()).hexdigest()
 
 
 def read_cached(name: str) -> bytes | None:

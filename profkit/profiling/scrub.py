@@ -21,8 +21,7 @@ from profkit.kernels.evaluation.document import (
     read_evaluation,
 )
 from profkit.kernels.sweep.request import FILE as JOURNAL
-from profkit.kernels.sweep.request import read_sweep
-from profkit.kernels.sweep.workers import LOG
+from profkit.kernels.sweep.request import LOG, read_sweep
 from profkit.profilers.redact import (
     FOLDER,
     HOST,

@@ -15,17 +15,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
-from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.run_folder import read_run
-from profkit.core.types import Depth, RunDocument
-from profkit.regression.nightly import config_values as values
-from profkit.runtime.passes.command import START_NOTHING
+from profkit.core.types import Depth, PassName, RunDocument
+from profkit.regression import options as values
 
 # `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
 _START = (
@@ -34,7 +32,6 @@ _START = (
 )
 _ROOT = str(Path(__file__).resolve().parents[2])
 END_SECONDS = 30.0  # what a child may take for its last words beyond the budget of its measurements
-PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
 _SAID = 2000  # characters of a child's fault that are shown
 # What the nightly's file calls the option that a fix names.
 _KEYS = {"--output": "output: FOLDER", "--timeout": "timeout: SECONDS"}
@@ -56,20 +53,20 @@ class ProfileRequest:
     """
 
     name: str
-    command: values.Command = ()
-    backend: Annotated[str, values.backend] = "auto"
+    command: values.Command
+    backend: str = "auto"
     depth: Depth = "gate"
-    passes: Annotated[tuple[str, ...] | None, values.pass_names] = None
-    targets: Annotated[Path | None, values.file] = None
+    passes: tuple[PassName, ...] | None = None
+    targets: values.Place | None = None
     env: values.Variables = field(default_factory=dict)
-    cwd: Annotated[Path, values.folder] = Path()
+    cwd: values.Place = Path()
     timeout: values.Seconds | None = None
     budget: values.Seconds = 600.0
     timing: values.Seconds | None = None  # of sampling in one process, as `profile --sampling` takes it
-    precision: Annotated[float, values.number(0.0001, 0.5, 0.01)] = 0.01
+    precision: Annotated[float, values.number(0.0001, 0.5)] = 0.01
     cold: bool = False
     limit: float | None = None  # seconds for its passes, as `profile --budget` takes it; no key of a file
-    on: Annotated[str | None, values.places] = None  # another place, as `profile --on` takes it
+    on: str | None = None  # another place, as `profile --on` takes it
     on_python: str | None = None
 
 
@@ -123,29 +120,6 @@ def profile_once(
     return ProfileResult(ending, reason, fix, folder, document, outcome.seconds)
 
 
-def plan_once(spec: ProfileRequest) -> tuple[dict[str, Any], ProfileResult | None]:
-    """The plan of its profile (`profkit.plan/1`) where it would run, and why there is none; runs nothing of it.
-
-    Its `env` is left out: PYTHONPATH, PATH and LD_PRELOAD would run code of whoever wrote the file.
-    """
-    with TemporaryFolder("plan") as folder:
-        log = Path(folder) / "plan.json"
-        options = [*_options(spec, Path(folder)), "--plan", "--format", "json"]
-        fault_file = Path(folder) / "profkit.fault"
-        argv = [sys.executable, "-c", _START, _ROOT, str(fault_file), *options, "--", *spec.command]
-        try:
-            outcome = process.run(argv, env={START_NOTHING: "1"}, cwd=spec.cwd, log=log, timeout=PLAN_SECONDS)
-            if not outcome.ok:
-                ending, reason, fix = _ending_of(outcome, PLAN_SECONDS, None, fault_file)
-                return {}, ProfileResult(ending, reason, fix)
-            document = json.loads(read_bounded_text(log))
-        except UsageError as fault:
-            return {}, ProfileResult("refused", fault.message, fault.fix)
-        except (OSError, ValueError) as error:
-            return {}, ProfileResult("profkit-failed", f"its plan cannot be read: {error}")
-    return (document if isinstance(document, dict) else {}), None
-
-
 def _list_or_create(into: Path) -> set[str]:
     try:
         make_parents(into)
@@ -178,6 +152,14 @@ def _new_run(into: Path, before: set[str]) -> Path | None:
     return None
 
 
+_BY_CODE: dict[int, tuple[Ending, str]] = {
+    WorkloadError.exit_code: ("workload-failed", "the workload failed"),
+    MachineError.exit_code: ("machine", "this machine cannot do it"),
+    UsageError.exit_code: ("refused", "profkit refused it"),
+    130: ("died", "it was interrupted from outside"),
+}
+
+
 def _ending_of(
     outcome: process.ProcessOutcome, limit: float, document: RunDocument | None, fault_file: Path
 ) -> tuple[Ending, str, str | None]:
@@ -186,10 +168,8 @@ def _ending_of(
     if document is not None and document.failure:  # the child's own record
         failure = document.failure.strip()
         message, fix = failure, fix if failure == message else None
-    message = message[:_SAID]
-    message = _FRAMES.sub(
-        "", message
-    )  # in one line of a report its last line says more; the log has it whole
+    # in one line of a report the last line of a traceback says more; the log has it whole
+    message = _FRAMES.sub("", message[:_SAID])
     if outcome.timed_out:
         return "out-of-time", f"it did not finish within its budget of {limit:.0f} s", "budget: SECONDS"
     if outcome.returncode < 0:
@@ -200,15 +180,9 @@ def _ending_of(
         if document.state != "complete":
             return "died", f"its run is {document.state}", None
         return "done", "", None
-    if outcome.returncode == WorkloadError.exit_code:
-        return "workload-failed", message or "the workload failed", fix
-    if outcome.returncode == MachineError.exit_code:
-        return "machine", message or "this machine cannot do it", fix
-    if outcome.returncode == UsageError.exit_code:
-        return "refused", message or "profkit refused it", fix
-    if outcome.returncode == 130:
-        return "died", "it was interrupted from outside", None
-    return "profkit-failed", message or f"profkit {process.describe_status(outcome.returncode)}", fix
+    otherwise: tuple[Ending, str] = "profkit-failed", f"profkit {process.describe_status(outcome.returncode)}"
+    ending, usual = _BY_CODE.get(outcome.returncode, otherwise)
+    return ending, message or usual, fix
 
 
 def _take_fault(file: Path) -> tuple[str, str | None]:

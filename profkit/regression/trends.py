@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from bisect import bisect_right
@@ -9,13 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from math import isfinite
 from pathlib import Path
 from statistics import median
 
 from profkit.core.codec import without_collector
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.files.regular import read_start
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import (
     AcceptedChange,
@@ -31,10 +31,11 @@ from profkit.core.types import (
 )
 from profkit.core.types.history import SUMMARY_DAYS
 from profkit.regression.change_points import SeriesFindings, examine_series
-from profkit.regression.detection import rule_for, segments_of
+from profkit.regression.detection.nights import segments_of
+from profkit.regression.detection.rules import rule_for
 from profkit.regression.history import History, HistoryFilter
+from profkit.regression.history.rows import iso_time, microseconds
 from profkit.regression.history.store import ALL
-from profkit.regression.times import iso_time, microseconds
 
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
 # are thousands; of an evaluation the speed-up over all tests.
@@ -42,12 +43,9 @@ DEFAULT_METRICS = ("time.geometric_mean", "time.median", "speedup.geometric_mean
 LEVEL_NIGHTS = 7  # whose median is a level: as many as a metric needs until it is decided
 _DAY = timedelta(days=1) // timedelta(microseconds=1)
 _EACH = 20  # series between two words on how far it is
-LARGEST = 64 << 20  # bytes
-MOST_VALUES = 100_000
+LARGEST = 2 << 20  # bytes: a hundred thousand values
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "+inf", "infinity"}
 EXPECTED = "give it one value a line: cut -d, -f2 TABLE.csv > FILE takes the second column of a table"
-# There is one way only to divide the digits: with more, a long line of them takes ages.
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def trends_of(
@@ -58,7 +56,7 @@ def trends_of(
     Each part may hold `*` and `?`. A metric that is left out is `time.median`, of a sweep `time.geometric_mean`, or all
     of them where a workload has no such. Raises UsageError where a pattern names nothing.
     """
-    known = history.series(chosen, samples=False)
+    known = history.series(chosen)
     matches: dict[tuple[SeriesKey, str], Series] = {}
     for pattern in patterns or ("*",):
         matching = _matching_series(known, pattern)
@@ -156,7 +154,7 @@ def summarize_history(
             since = iso_time(microseconds(entries[-1].started) - days * _DAY)
             chosen = HistoryFilter(since=since)
             entries = history.entries(chosen)
-        known = history.series(chosen, samples=False)
+        known = history.series(chosen)
         accepted = history.accepted()
         told.end(f"{len(entries)} runs, {len(known)} series")
         told.begin("look for changes", f"{len(known)} series")
@@ -205,11 +203,15 @@ def read_series_file(path: Path) -> tuple[str, dict[str, float | None]]:
     Blank lines and those that begin with # are passed over. Raises UnreadableReport where the file cannot be read, or a
     line is no number.
     """
-    lines = [
-        (number, line.strip())
-        for number, line in enumerate(_read_lines(path), 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
+    try:
+        text = read_bounded_text(path, LARGEST, encoding="utf-8-sig")
+    except OSError as error:
+        fix = f"ls -l {shlex.quote(str(path))}"
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}", fix) from error
+    except UnicodeDecodeError as error:
+        raise UnreadableReport(f"{path.name} is no text", EXPECTED) from error
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
     name = "value"
     if lines and re.match(r"[^\W\d_][\w .()/%-]*$", lines[0][1]) and lines[0][1].lower() not in MISSING:
         name = lines.pop(0)[1]
@@ -219,26 +221,13 @@ def read_series_file(path: Path) -> tuple[str, dict[str, float | None]]:
     return name, values
 
 
-def _read_lines(path: Path) -> list[str]:
-    try:
-        raw = read_start(path, LARGEST + 1)
-    except IsADirectoryError as error:
-        raise UnreadableReport(f"{path} is a folder, not a series", "name a file in it") from error
-    except OSError as error:
-        raise UnreadableReport(
-            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
-        ) from error
-    lines = re.split(r"\r\n|\n|\r", raw.decode("utf-8-sig", errors="replace"))
-    if len(raw) > LARGEST or len(lines) > MOST_VALUES:
-        raise UnreadableReport(
-            f"{path.name} is too much for one series: more than {LARGEST >> 20} MB or {MOST_VALUES:,} lines",
-            f"take its end: tail -n 100000 {shlex.quote(path.name)}",
-        )
-    return lines
-
-
 def _value(path: Path, number: int, line: str) -> float | None:
-    value = float(line) if _NUMBER.fullmatch(line) else None
-    if value is None and line.lower() not in MISSING:
+    if line.lower() in MISSING:
+        return None
+    try:
+        value = float(line) if "_" not in line else math.nan
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
         raise UnreadableReport(f"{path.name}, line {number}: {line[:40]!r} is no number", EXPECTED)
-    return value if value is not None and isfinite(value) else None
+    return value if math.isfinite(value) else None

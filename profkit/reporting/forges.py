@@ -18,7 +18,6 @@ from profkit.core.types import Verdict, VerdictWord
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Block, View, plain_text, walk
 
-Annotate: TypeAlias = Literal["auto", "always", "never"]
 CaseState: TypeAlias = Literal["passed", "failure", "error", "skipped", "unknown"]
 
 
@@ -148,7 +147,6 @@ def append_summary(path: Path, view: View) -> str | None:
     return None
 
 
-def annotations_in_step(view: View, asked: Annotate = "auto") -> str:
-    """The lines for GitHub's runner; with `auto` empty where it does not listen."""
-    listening = asked == "always" or (asked == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")
-    return annotation_lines(view) if listening else ""
+def annotations_in_step(view: View) -> str:
+    """The lines for GitHub's runner; empty where it does not listen."""
+    return annotation_lines(view) if os.environ.get("GITHUB_ACTIONS") == "true" else ""

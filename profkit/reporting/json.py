@@ -9,7 +9,6 @@ from profkit.core.run_folder import run_to_text
 from profkit.core.types import (
     AcceptedChange,
     BisectDocument,
-    BisectPlan,
     Check,
     ComparedSuite,
     Comparison,
@@ -40,11 +39,6 @@ def comparisons(suite: ComparedSuite) -> str:
 def bisection(document: BisectDocument) -> str:
     """Schema "profkit.bisect/1", the same that stands in bisect.json."""
     return _text("profkit.bisect/1", _fields(document))
-
-
-def bisection_plan(planned: BisectPlan) -> str:
-    """Schema "profkit.bisect-plan/1"."""
-    return _text("profkit.bisect-plan/1", _fields(planned))
 
 
 def plan(planned: Plan) -> str:

@@ -71,50 +71,6 @@ def test_a_refusal_ends_with_5_and_force_decides(runs: tuple[Path, Path, Path], 
     assert profkit("compare", runs[0], other, "--force", cwd=tmp_path).code == 1
 
 
-def test_a_field_that_may_differ_is_named_by_its_title_or_refused(
-    runs: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    document = run(0.1, seed=3)
-    assert document.machine is not None
-    other = saved(tmp_path, "other", replace(document, machine=replace(document.machine, cores=96)))
-    assert profkit("compare", runs[0], other, "--across", "usable cores", cwd=tmp_path).code == 1
-    wrong = profkit("compare", runs[0], other, "--across", "colour", cwd=tmp_path)
-    assert wrong.code == 2
-    assert "arguments" in wrong.err
-
-
-def test_floor_and_metric_are_taken_at_their_word(runs: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    base, _, slow = runs
-    assert profkit("compare", base, slow, "--floor", "30 %", cwd=tmp_path).code == 0
-    assert profkit("compare", base, slow, "--floor", "0.3", "--metric", "time.median", cwd=tmp_path).code == 0
-    for wrong in (["--floor", "120%"], ["--metric", "time.medan"]):
-        said = profkit("compare", base, slow, *wrong, cwd=tmp_path)
-        assert said.code == 2
-        assert "Traceback" not in said.err
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b'{"schema": "profkit.run/3"}',
-        b'{"schema": "profkit.run/9", "name": 1}',
-        b"\0" * 99,
-    ],
-)
-def test_what_is_no_run_is_refused_in_a_sentence(
-    content: bytes, runs: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    wrong = tmp_path / "wrong.json"
-    wrong.write_bytes(content)
-    arguments = (runs[0], wrong) if len(content) % 2 else (wrong, runs[0])
-    said = profkit("compare", *arguments, cwd=tmp_path)
-    assert said.code == 2
-    assert said.err.startswith("error: ")
-    assert "Traceback" not in said.err
-
-
 def test_recorded_reports_of_a_gpu_are_compared_among_their_own(tmp_path: Path) -> None:
     again = profkit("compare", NCU / "truths.full.ncu-rep", NCU / "truths.gate.ncu-rep", cwd=tmp_path)
     assert again.code == 0  # one program on one device, counted twice: nothing may be called different

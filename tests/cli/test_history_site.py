@@ -56,10 +56,3 @@ def test_a_folder_with_other_files_is_refused_with_the_fix(history: Path, tmp_pa
     assert "holds other files, and no site: thesis.tex" in said.err
     assert "--to a new folder, or an empty one" in said.err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_without_a_history_nothing_is_made(tmp_path: Path) -> None:
-    said = profkit("history", "site", "--to", "pages", cwd=tmp_path)
-    assert said.code == 2
-    assert not (tmp_path / "pages").exists()
-    assert "Traceback" not in said.err

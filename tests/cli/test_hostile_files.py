@@ -57,7 +57,7 @@ def test_a_runs_folder_with_such_a_file_is_reported_without_it(run: Path, kind: 
 @pytest.mark.parametrize(
     "words",
     [
-        ("nightly", "FILE", "--plan"),
+        ("nightly", "FILE"),
         ("check", "run", "--targets", "FILE"),
         ("evaluate", "FILE", "--plan"),
         ("evaluate", "--resume", "folder"),

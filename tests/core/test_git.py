@@ -10,10 +10,11 @@ import pytest
 from profkit.core.types import Workload
 from profkit.execution.places.files import _tracked_files
 from profkit.profiling.workload import read_revision
-from profkit.regression.paired.checkout import CheckoutSpec, checked_out
-from profkit.regression.paired.git import (
+from profkit.regression.paired.checkout import (
+    CheckoutSpec,
     blamed_commit,
     changed_files,
+    checked_out,
     diff_text,
     is_dirty,
     removing_commit,

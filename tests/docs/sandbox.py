@@ -19,7 +19,7 @@ from pathlib import Path
 from profkit.core.run_folder import write_run
 from profkit.core.types import RunDocument, SampleSet
 from profkit.regression.history import open_history
-from profkit.regression.history_actions import AddOptions, entry_at, with_workload
+from profkit.regression.history.actions import entry_at
 from tests import documents
 from tests.cli_runner import call_in_process
 from tests.conftest import ROOT
@@ -188,10 +188,9 @@ def _remember(work: Path) -> None:
     with open_history(work / "reports" / "history.sqlite") as history:
         for night in range(1, 10):
             write_run(work / "night", _run_of(night))
-            entry = entry_at(work / "night")
             for name in ("gated_mlp", "NAME", "WORKLOAD"):
-                history.add(with_workload(replace(entry, id=f"{name}{night}"), name))
-        history.add(replace(entry_at(work / "trace.sqlite", AddOptions("gated_mlp")), id="ENTRY"))
+                history.add(replace(entry_at(work / "night", name), id=f"{name}{night}"))
+        history.add(replace(entry_at(work / "trace.sqlite", "gated_mlp"), id="ENTRY"))
 
 
 def _slower(times: float) -> tuple[SampleSet, ...]:

@@ -65,7 +65,7 @@ workloads:
     timeout: 10 min
     budget: 1 h
   - {name: b, command: x 'y z'}
-pairs: {rounds: 5}
+pairs: {budget: 2 min}
 """
 TRACE = b"""Operator: aten.embedding.default
 cnt: 5, ((T([100, 16], f32), T([4, 8], i64)), {})
@@ -154,8 +154,8 @@ def sweeps() -> tuple[bytes, ...]:
 @functools.cache
 def histories() -> tuple[bytes, ...]:
     """A history with a few runs."""
+    from profkit.regression.history.actions import entry_at
     from profkit.regression.history.store import open_history
-    from profkit.regression.history_actions import entry_at
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "history.sqlite"

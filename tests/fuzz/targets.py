@@ -113,7 +113,6 @@ def read_history(path: Path, depth: int) -> None:
         with open_history(path, read_only=True) as history:
             entries = history.entries()
             history.series()
-            history.confirmed()
             history.accepted()
         if entries and depth > READ:
             with open_history(path) as history:
@@ -125,7 +124,7 @@ def read_history(path: Path, depth: int) -> None:
 
 
 def read_night(path: Path, depth: int) -> None:
-    """As `profkit nightly FILE --plan` begins."""
+    """As `profkit nightly FILE` begins."""
     from profkit.regression.nightly.config import read_config
 
     read_config(path)

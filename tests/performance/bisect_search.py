@@ -15,9 +15,8 @@ from functools import partial
 from itertools import product
 from math import exp, log
 
-from profkit.regression.bisect.measure import FEW, Pairs, observed
-from profkit.regression.bisect.search import Move, Rules, is_enough, next_move
-from profkit.regression.paired.decide import MetricFloor, confirm, rounds_of_looks
+from profkit.regression.bisect.search import FEW, Move, Pairs, Rules, is_enough, next_move, observed
+from profkit.regression.paired.interleave import MetricFloor, confirm, rounds_of_looks
 
 MOST = 40  # pairs of a test
 BUILD = 0.003  # standard deviation of what a build is faster or slower by chance

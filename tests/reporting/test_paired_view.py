@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import BlamedLine, Cause, ComparedWorkload, Scope
-from profkit.regression.paired.decide import ALPHA
+from profkit.regression.paired.interleave import ALPHA
 from profkit.reporting import markdown
 from profkit.reporting.html import page
 from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
@@ -49,7 +49,7 @@ def test_how_small_a_change_would_have_been_seen_is_told_with_the_floor() -> Non
     text = " ".join(as_text(found, color=False).split())
     assert change.word == "same"
     assert (
-        f"smaller than 2.0 %, and so small a change does not count (--floor). One of {100 * change.detectable:.1f} % or"
+        f"smaller than 2.0 %, which does not count (--floor); one of {100 * change.detectable:.1f} % would"
         in text
     )
     different = " ".join(as_text(compared(0.3, 0.001), color=False).split())

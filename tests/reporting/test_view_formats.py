@@ -120,7 +120,6 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
             "2 of 4 operations have a correct kernel",
             "✗ timeout; attempt 5 of 5; _softmax.default; 1 of 6; no answer for 30 s",
             "relu.default; 3 of 5; 1.64 x (1.59-1.69, FASTER); 68.3 %",
-            "3; 2 of 4; 50.0 %; 50.0 %; 25.0 %",
             "best of several measurements",
             "profkit generate --resume generated_kernels/spring",
         ),

@@ -96,7 +96,6 @@ def compare(
             min=5.0,
         ),
     ] = None,
-    seed: Annotated[int | None, _versions_option("--seed", "Of the random order.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Compare although the two are not alike.")] = False,
     across: Annotated[
@@ -139,7 +138,7 @@ def compare(
     show.prepare()
     share = parse_share(floor)
     if any(name is not None for name in (suite, base, head, a, b)):
-        pairs = pair_options(budget, share, sampling, timeout, seed)
+        pairs = _pair_options(budget, share, sampling, timeout)
         if suite is not None:
             from profkit.regression.paired.suite import SuiteRequest
 
@@ -211,14 +210,15 @@ def _prepared(setup: str | None) -> tuple[str, ...]:
     return ("sh", "-c", setup) if setup is not None else ()
 
 
-def pair_options(
-    budget: float, floor: float | None, sampling: float, timeout: float | None, seed: int | None
+def _pair_options(
+    budget: float, floor: float | None, sampling: float, timeout: float | None
 ) -> PairedOptions:
     """How two versions are run in turn."""
-    from profkit.regression.paired import FLOOR, PairedOptions, RunOptions
+    from profkit.regression.paired.interleave import FLOOR, PairedOptions
+    from profkit.regression.paired.one_run import RunOptions
 
     run = RunOptions(sampling=sampling, timeout=timeout)
-    return PairedOptions(budget, floor if floor is not None else FLOOR, seed=seed, run=run)
+    return PairedOptions(budget, floor if floor is not None else FLOOR, run=run)
 
 
 def _compare_versions(request: VersionsRequest, show: _Show) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`profkit history`: runs over time. The verbs that add runs and read them; `history_change` has the others."""
+"""`profkit history`: runs over time, added, read, changed, and written elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
 
 if TYPE_CHECKING:
-    from profkit.regression.history_actions import AddResult
+    from profkit.regression.history.actions import AddResult
 
 history = typer.Typer(
     name="history",
@@ -27,25 +27,19 @@ HistoryOption = Annotated[
     ),
 ]
 WorkloadOption = Annotated[str | None, typer.Option("--workload", "-w", help="Only of this workload.")]
-BackendOption = Annotated[str | None, typer.Option("--backend", help="Only of this backend.")]
-MachineOption = Annotated[
-    str | None, typer.Option("--machine", help="Only of this machine: its id, or the beginning of it.")
-]
 SinceOption = Annotated[
     str | None,
     typer.Option("--since", help="From when on: 2026-11-01, or a span: 30d, 12w, 1y.", metavar="WHEN"),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")]
-SeriesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="WORKLOAD, WORKLOAD:METRIC or WORKLOAD:METRIC:SCOPE, with * and ? (default: the time of all).",
-        metavar="[SERIES]...",
-    ),
-]
 EntryArgument = Annotated[
     str, typer.Argument(help="A run: its id, the beginning of it, or `last`.", metavar="ENTRY")
 ]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register `history` with its verbs."""
+    app.add_typer(history, name="history")
 
 
 @history.command(
@@ -62,7 +56,6 @@ def add(
         str | None,
         typer.Option("--commit", help="The git commit, where a file does not say it.", metavar="SHA"),
     ] = None,
-    night: Annotated[str | None, typer.Option("--night", help="The night that they belong to.")] = None,
     history: HistoryOption = None,
     format: FormatOption = OutputFormat.terminal,
     quiet: QuietOption = False,
@@ -70,16 +63,16 @@ def add(
     """Store runs and reports."""
     from profkit.cli import print_fault
     from profkit.regression.history import open_history
-    from profkit.regression.history_actions import AddOptions, add_paths
+    from profkit.regression.history.actions import add_paths
 
     def report(result: AddResult) -> None:
         if result.fault is not None:
             print_fault(result.fault)
         elif format is not OutputFormat.json and not quiet:
-            print_result(_line(result))
+            _say(_line(result))
 
     with open_history(history) as store:
-        results = add_paths(store, paths, AddOptions(workload, commit, night), report)
+        results = add_paths(store, paths, report, workload, commit)
         where = str(store.path)
     if format is OutputFormat.json:
         print_result(_added_document(results, where))
@@ -100,7 +93,6 @@ def _added_document(results: tuple[AddResult, ...], where: str) -> str:
             "source": result.entry.source,
             "started": result.entry.started,
             "values": len(result.entry.values),
-            "left_out": None,  # nothing is; the field is of the published document
         }
         for result in results
         if result.entry is not None
@@ -115,28 +107,19 @@ def _added_document(results: tuple[AddResult, ...], where: str) -> str:
 
 def _line(result: AddResult) -> str:
     from profkit.core.formatting import plural
-    from profkit.reporting.plain_text import without_control_characters
 
     assert result.entry is not None
     entry = result.entry
-    word = "added" if result.added else "known"
-    run = f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {format_minute(entry.started)}"
+    run = f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {_minute(entry.started)}"
     if not result.added:
-        return without_control_characters(f"{word}  {run}: was there already, nothing changed")
-    return without_control_characters(f"{word}  {run}: {plural(len(entry.values), 'value')}")
+        return f"known  {run}: was there already, nothing changed"
+    return f"added  {run}: {plural(len(entry.values), 'value')}"
 
 
 @history.command("list", epilog="Example:  profkit history list --workload gated_mlp --since 30d")
 def list_(
     workload: WorkloadOption = None,
-    backend: BackendOption = None,
-    machine: MachineOption = None,
     since: SinceOption = None,
-    outcome: Annotated[
-        str | None,
-        typer.Option("--outcome", help="Only runs of which this was decided: pass, regressed, ..."),
-    ] = None,
-    night: Annotated[str | None, typer.Option("--night", help="Only of this night.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many, the last ones.")] = 50,
     history: HistoryOption = None,
     format: FormatOption = OutputFormat.terminal,
@@ -146,18 +129,9 @@ def list_(
     from profkit.reporting import json
     from profkit.reporting.views.history import history_view
 
-    chosen = HistoryFilter(
-        workload=workload,
-        backend=backend,
-        machine=machine,
-        since=since_time(since),
-        outcome=outcome,
-        night=night,
-        limit=limit,
-    )
     with open_history(history, read_only=True) as store:
         total = len(store.entries())
-        found = store.entries(chosen)
+        found = store.entries(HistoryFilter(workload, since=_since(since), limit=limit))
         accepted, where = store.accepted(workload), str(store.path)
     if format is OutputFormat.json:
         print_result(json.history(found, accepted, where, total))
@@ -191,17 +165,18 @@ def show(
     "  profkit history trend --from series.csv --format json",
 )
 def trend(
-    series: SeriesArgument = None,
+    series: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="WORKLOAD, WORKLOAD:METRIC or WORKLOAD:METRIC:SCOPE, with * and ? (default: the time of all).",
+            metavar="[SERIES]...",
+        ),
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option("--from", help="A text file with a series, instead of the history.", metavar="FILE"),
     ] = None,
-    backend: BackendOption = None,
-    machine: MachineOption = None,
     since: SinceOption = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Only the last so many values of each.")
-    ] = None,
     history: HistoryOption = None,
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
@@ -223,9 +198,8 @@ def trend(
         else:
             print_view(trends_view([found]), format)
         return
-    chosen = HistoryFilter(backend=backend, machine=machine, since=since_time(since), limit=limit)
     with open_history(history, read_only=True) as store:
-        trends = trends_of(store, tuple(series or ()), chosen)
+        trends = trends_of(store, tuple(series or ()), HistoryFilter(since=_since(since)))
         where = str(store.path)
     if format is OutputFormat.json:
         print_result(json.trends(trends, where))
@@ -233,17 +207,187 @@ def trend(
         print_view(trends_view(trends), format)
 
 
-def format_minute(started: str) -> str:
+@history.command(
+    "accept", epilog='Example:  profkit history accept gated_mlp --because "the new driver, 2 % slower"'
+)
+def accept(
+    workload: Annotated[str, typer.Argument(help="The workload that changed.", metavar="WORKLOAD")],
+    because: Annotated[str, typer.Option("--because", help="Why it is the new normal.", metavar="WORDS")],
+    metric: Annotated[str | None, typer.Option("--metric", help="Only this metric (default: all).")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            help="The first run of the new normal: its id, or a time (default: the last).",
+            metavar="WHEN",
+        ),
+    ] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Who says so.", metavar="NAME")] = None,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Take a known change for the new normal: a new segment begins, without a regression."""
+    from profkit.regression.history import open_history
+    from profkit.regression.history.actions import accept_change
+
+    with open_history(history, make_new=False) as store:
+        change, new = accept_change(store, workload, because, metric, since, by)
+        where = str(store.path)
+    what = f"{change.workload} {change.metric}" if change.metric else change.workload
+    said = f"accepted  {what} since {change.since}"
+    if not new:
+        said = f"known  {what} was accepted since {change.since} already"
+    _tell("accept", where, {"accepted": change, "new": new}, said, format)
+
+
+@history.command("mark", epilog='Example:  profkit history mark last --because "another job ran beside it"')
+def mark(
+    entry: EntryArgument,
+    because: Annotated[
+        str | None, typer.Option("--because", help="Why its values decide nothing.", metavar="WORDS")
+    ] = None,
+    valid: Annotated[bool, typer.Option("--valid", help="Take such a mark away.")] = False,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Say of a run that its values are kept and shown, and decide nothing."""
+    from profkit.core.errors import UsageError
+    from profkit.regression.history import open_history
+
+    if valid == bool(because):
+        raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
+    with open_history(history, make_new=False) as store:
+        run = store.entry(entry)
+        store.mark(run.id, valid, because)
+        where = str(store.path)
+    said = f"marked  {run.id[:8]} of {run.workload}: {'valid' if valid else 'not valid'}"
+    _tell("mark", where, {"entry": run.id, "valid": valid, "reason": because}, said, format)
+
+
+@history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")
+def prune(
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", min=1, help="Keep the last so many runs of each workload and backend."),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", help="Only runs before this: a date, or 180d, 2y.", metavar="WHEN"),
+    ] = None,
+    workload: WorkloadOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
+    from profkit.core.formatting import plural
+    from profkit.regression.history import open_history
+    from profkit.regression.history.actions import entries_to_prune
+
+    with open_history(history, read_only=dry_run, make_new=False) as store:
+        chosen = entries_to_prune(store, keep, _since(older_than), workload)
+        pruned = 0 if dry_run else store.prune([entry.id for entry in chosen])
+        where, left = str(store.path), len(store.entries())
+    runs = [{"entry": run.id, "workload": run.workload, "started": run.started} for run in chosen]
+    word = "would go" if dry_run else "gone"
+    lines = [f"{word}  {run.id[:8]}  {run.workload} of {_minute(run.started)}" for run in chosen]
+    stay = left - (len(chosen) if dry_run else 0)
+    said = "\n".join([*lines, f"{plural(len(chosen), 'run')} {word}, {stay} stay in {where}"])
+    _tell("prune", where, {"dry_run": dry_run, "runs": runs, "taken": pruned, "left": left}, said, format)
+
+
+@history.command("export", epilog="Example:  profkit history export --to history.csv")
+def export(
+    to: Annotated[Path, typer.Option("--to", help="The table to write: .csv or .json.", metavar="FILE")],
+    workload: WorkloadOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+    quiet: QuietOption = False,
+) -> None:
+    """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
+    from profkit.cli.progress import progress_for
+    from profkit.core.formatting import plural
+    from profkit.regression.history import open_history
+    from profkit.regression.history.actions import export_table
+
+    progress = progress_for(quiet=quiet)
+    with open_history(history, read_only=True) as store:
+        progress.begin("export", str(to))  # a year of 400 metrics a night takes four seconds
+        count = export_table(store, to, workload=workload, force=force)
+        progress.end(plural(count, "row"))
+        where = str(store.path)
+    _tell("export", where, {"file": str(to), "rows": count}, f"{plural(count, 'row')} in {to}", format)
+
+
+@history.command(
+    "site",
+    epilog="Example:  profkit history site --to pages\n\n"
+    "Pages of all workloads: what changed lately, and the trends of each. They open as files, without a server;"
+    " --to a folder that a server publishes works too.",
+)
+def site(
+    to: Annotated[
+        Path, typer.Option("--to", help="The folder: new, empty, or with pages of before.", metavar="DIR")
+    ],
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, help="Only the last so many days before the newest run.")
+    ] = None,
+    title: Annotated[
+        str, typer.Option("--title", help="What the first page is called.")
+    ] = "Performance over time",
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+    quiet: QuietOption = False,
+) -> None:
+    """Write the history as static pages: an overview, and a page for each workload."""
+    from profkit.cli.progress import progress_for
+    from profkit.core.formatting import plural
+    from profkit.regression.history import open_history
+    from profkit.regression.trends import summarize_history
+    from profkit.reporting.site import prepare_folder, site_files, write_site
+
+    progress = progress_for(quiet=quiet)
+    with open_history(history, read_only=True) as store:
+        folder = prepare_folder(to)  # what cannot be written is said before the history is read
+        summary = summarize_history(store, days=days, progress=progress)
+        where = str(store.path)
+    progress.begin("write", str(to))
+    files, size_in_bytes = write_site(folder, site_files(summary, folder, title))
+    size = f"{plural(files, 'file')}, {size_in_bytes / 1e6:.1f} MB"
+    progress.end(size)
+    start = to / "index.html"
+    fields = {"file": str(start), "files": files, "bytes": size_in_bytes}
+    _tell("site", where, fields, "" if quiet else f"{size}: open {start}", format)
+
+
+def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: OutputFormat) -> None:
+    """What a verb did to the history at `where`: a document, or words."""
+    from profkit.reporting.json import history_change
+
+    if format is OutputFormat.json:
+        print_result(history_change(verb, where, fields))
+    elif said:
+        _say(said)
+
+
+def _say(text: str) -> None:
+    from profkit.reporting.plain_text import without_control_characters
+
+    print_result("\n".join(map(without_control_characters, text.split("\n"))))
+
+
+def _minute(started: str) -> str:
     """`2026-11-20 05:47` of an ISO 8601 time."""
     return started[:16].replace("T", " ")
 
 
-def since_time(text: str | None) -> str | None:
+def _since(text: str | None) -> str | None:
     """What `--since` means, as ISO 8601 in UTC. Raises UsageError."""
     if text is None:
         return None
     from datetime import datetime, timezone
 
-    from profkit.regression.times import iso_time, parse_since
+    from profkit.regression.history.rows import iso_time, parse_since
 
     return iso_time(parse_since(text, datetime.now(timezone.utc)))

@@ -21,8 +21,6 @@ Example:  profkit nightly nightly.yaml
 
 A file to begin with:  profkit nightly --example > nightly.yaml
 
-What it would do, and what that costs:  profkit nightly nightly.yaml --plan
-
 From cron; called again the same day it goes on where it was:  profkit nightly nightly.yaml --night "$(date +%F)"
 
 Exit codes: 0 all ran and nothing regressed; 1 something regressed, or a target failed; 2 the file cannot be read;
@@ -52,9 +50,6 @@ def nightly(
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 5 where it could not be decided.")] = False,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Print what would be done and what it may cost; run nothing.")
-    ] = False,
     example: Annotated[bool, typer.Option("--example", help="Print a commented file to begin with.")] = False,
     format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
@@ -74,38 +69,25 @@ def nightly(
     read = read_config(config)
     options = NightOptions(night, tuple(only or ()), strict)
     progress = progress_for(quiet=quiet)
-    if plan:
-        _plan(read, options, format)
-        return
     raise typer.Exit(_tonight(read, options, progress, format))
-
-
-def _plan(config: NightConfig, options: NightOptions, output: OutputFormat) -> None:
-    from profkit.regression.nightly.workflow import NIGHTS, choose_workloads, plan_night, plan_to_text
-    from profkit.reporting.views.plan import night_view
-
-    plan = plan_night(config, choose_workloads(config, options.only), config.output / NIGHTS)
-    if output is OutputFormat.json:
-        print_result(plan_to_text(plan))
-    else:
-        print_view(night_view(plan), output)
 
 
 def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
     from profkit.core.signals import defer_interrupts
-    from profkit.regression.nightly.night import annotations_of
     from profkit.regression.nightly.workflow import run_night
+    from profkit.reporting.forges import annotations_in_step
+    from profkit.reporting.views.night import view
 
     night, folder = run_night(config, options, progress)
     with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
         _print(night, folder, output)
-        sys.stderr.write(annotations_of(config.notify, night))
+        sys.stderr.write(annotations_in_step(view(night)))
     return night.exit_code
 
 
 def _print(night: Night, folder: Path, output: OutputFormat) -> None:
     if output is OutputFormat.json:
-        from profkit.regression.nightly.night import night_to_text
+        from profkit.regression.nightly.workflow import night_to_text
 
         print_result(night_to_text(night))
     else:

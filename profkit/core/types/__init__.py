@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from profkit.core.types.bisect import BisectDocument as BisectDocument
     from profkit.core.types.bisect import BisectOptions as BisectOptions
     from profkit.core.types.bisect import BisectPart as BisectPart
-    from profkit.core.types.bisect import BisectPlan as BisectPlan
     from profkit.core.types.bisect import BisectSearch as BisectSearch
     from profkit.core.types.bisect import BisectState as BisectState
     from profkit.core.types.bisect import BisectStep as BisectStep
@@ -31,13 +30,9 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import Feature as Feature
     from profkit.core.types.comparison import Fingerprint as Fingerprint
     from profkit.core.types.comparison import FunctionChange as FunctionChange
-    from profkit.core.types.comparison import InsightChange as InsightChange
-    from profkit.core.types.comparison import InsightWord as InsightWord
     from profkit.core.types.comparison import KernelChange as KernelChange
     from profkit.core.types.comparison import KernelChangeWord as KernelChangeWord
-    from profkit.core.types.comparison import Look as Look
     from profkit.core.types.comparison import Pairing as Pairing
-    from profkit.core.types.comparison import RoleSign as RoleSign
     from profkit.core.types.comparison import Sample as Sample
     from profkit.core.types.comparison import Side as Side
     from profkit.core.types.comparison import SuiteOutcome as SuiteOutcome
@@ -113,15 +108,11 @@ if TYPE_CHECKING:
     from profkit.core.types.metal import MetalWork as MetalWork
     from profkit.core.types.metal import Spread as Spread
     from profkit.core.types.night import DecisionStep as DecisionStep
-    from profkit.core.types.night import Incident as Incident
-    from profkit.core.types.night import IncidentMember as IncidentMember
     from profkit.core.types.night import MetricOutcome as MetricOutcome
     from profkit.core.types.night import Night as Night
     from profkit.core.types.night import NightPairs as NightPairs
-    from profkit.core.types.night import NightPlan as NightPlan
     from profkit.core.types.night import Outcome as Outcome
     from profkit.core.types.night import PairsCommand as PairsCommand
-    from profkit.core.types.night import PlannedWorkload as PlannedWorkload
     from profkit.core.types.night import Uncounted as Uncounted
     from profkit.core.types.night import WorkloadOutcome as WorkloadOutcome
     from profkit.core.types.plan import KernelPlan as KernelPlan
@@ -177,11 +168,11 @@ if TYPE_CHECKING:
     from profkit.core.types.sweep import SweepDocument as SweepDocument
 
 _NAMES = {
-    "bisect": "BisectDocument BisectOptions BisectPart BisectPlan BisectSearch BisectState BisectStep SkippedCommit",
+    "bisect": "BisectDocument BisectOptions BisectPart BisectSearch BisectState BisectStep SkippedCommit",
     "comparison": (
         "BlamedLine Cause Change ChangeWord ComparedEnding ComparedSuite ComparedWorkload Comparison "
-        "ComparisonOutcome Course Difference Fact Feature Fingerprint FunctionChange InsightChange InsightWord "
-        "KernelChange KernelChangeWord Look Pairing RoleSign Sample Side SuiteOutcome Tier"
+        "ComparisonOutcome Course Difference Fact Feature Fingerprint FunctionChange "
+        "KernelChange KernelChangeWord Pairing Sample Side SuiteOutcome Tier"
     ),
     "evaluation": "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus",
     "exchange": "Directive SampleSet Switch TritonWork Tuning",
@@ -200,10 +191,7 @@ _NAMES = {
     "insights": "Gain Insight Place TimeSplit",
     "machine": "Cache Check DeviceMoment Disturbance Machine Moment Peaks RunSpread",
     "metal": ("MetalAbsent MetalCounter MetalOverTime MetalProcess MetalState MetalTrace MetalWork Spread"),
-    "night": (
-        "DecisionStep Incident IncidentMember MetricOutcome Night NightPairs NightPlan Outcome PairsCommand "
-        "PlannedWorkload Uncounted WorkloadOutcome"
-    ),
+    "night": ("DecisionStep MetricOutcome Night NightPairs Outcome PairsCommand Uncounted WorkloadOutcome"),
     "plan": "KernelPlan PassPlan PassResult Plan Step",
     "readings": (
         "QUALITY_ORDER RUN BackendName Bound CheckState CodeLine Counter CounterState Depth Direction Frame Hotspot "

@@ -9,6 +9,7 @@ from typing import Literal
 from profkit.core.types.comparison import ChangeWord, Fact
 from profkit.core.types.readings import RUN, Scope
 
+CERTAINTY = 0.95  # the probability at which a search ends
 # `running`: not at its end, or ended before it; `found`: one commit, or one of several that cannot be told apart;
 # `several`: the change has parts in several commits; `same`, `ambiguous`: the two ends are, so nothing was searched;
 # `open`: the steps were spent before one commit was likely enough.
@@ -66,14 +67,10 @@ class BisectPart:
 
 @dataclass(frozen=True)
 class BisectSearch:
-    """One search: `commits` follow `good`, the oldest first; the last one is the bad end.
-
-    `inside`: the merge whose branch these commits are; None for the first search.
-    """
+    """The search: `commits` follow `good`, the oldest first; the last one is the bad end."""
 
     good: str
     commits: tuple[str, ...]
-    inside: str | None = None
     scope: Scope = RUN  # whose time was searched
     steps: tuple[BisectStep, ...] = ()
     skipped: tuple[SkippedCommit, ...] = ()
@@ -92,8 +89,6 @@ class BisectOptions:
     floor: float
     sampling: float
     timeout: float | None
-    seed: int | None
-    certainty: float
 
 
 @dataclass(frozen=True)
@@ -107,21 +102,6 @@ class BisectDocument:
     good: str  # as they were named
     bad: str
     options: BisectOptions
-    searches: tuple[BisectSearch, ...] = ()
+    search: BisectSearch
     subjects: Mapping[str, str] = field(default_factory=dict)  # first lines of messages, by hash
     notes: tuple[Fact, ...] = ()
-
-
-@dataclass(frozen=True)
-class BisectPlan:
-    """What a bisection would cost: steps of the search in the mean, and at most in nine of ten; seconds at most."""
-
-    good: str
-    bad: str
-    commits: int
-    merges: int
-    steps: float
-    steps_most: int
-    budget: float
-    seconds: float
-    seconds_most: float

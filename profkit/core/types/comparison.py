@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.insights import Insight
 from profkit.core.types.readings import RUN, Direction, Scope
 
 # How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
@@ -119,12 +118,6 @@ class Change:
 KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
 
 
-# Why a kernel of one run is another one of the other run: a similar name, the same operation of a framework, the same
-# grid and block, as many calls per iteration, the only own code without a counterpart, the only kernel of both runs of
-# one program.
-RoleSign = Literal["name", "operation", "shape", "calls", "alone", "only"]
-
-
 @dataclass(frozen=True)
 class KernelChange:
     """One kernel in both runs. Seconds are GPU time per iteration; None where the kernel is not in that run."""
@@ -137,10 +130,9 @@ class KernelChange:
     candidate_calls: float | None = None
     launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
     share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
-    # Where it has another name in the baseline and was paired by its role: that name, its grid and block, and why.
+    # Where it is the only kernel of both runs, and has another name in the baseline: that name, its grid and block.
     baseline_name: str | None = None
     baseline_launch: str | None = None
-    paired_by: tuple[RoleSign, ...] = ()
     noise: float | None = None  # seconds by which one trace differs from the next
     doubt: Fact | None = None  # what may have made the change
 
@@ -168,23 +160,6 @@ class Cause:
     evidence: tuple[Fact, ...] = ()  # registers per thread: 40, 64
 
 
-InsightWord = Literal["fixed", "new", "remains", "unknown"]
-
-
-@dataclass(frozen=True)
-class InsightChange:
-    """What became of one insight. `unknown`: one run lacks it, and did not measure enough to say that it is not there.
-
-    `why`: the values that it rested on, in both runs.
-    """
-
-    rule: str
-    word: InsightWord
-    why: tuple[Fact, ...] = ()
-    baseline: Insight | None = None
-    candidate: Insight | None = None
-
-
 @dataclass(frozen=True)
 class Side:
     """One of the two: what it was, where it came from."""
@@ -198,18 +173,8 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Look:
-    """How far it was after `pairs` pairs: the ratio of candidate over baseline, with its interval."""
-
-    pairs: int
-    ratio: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Pairing:
-    """How two versions were run in turn. `seconds` of the `budget` were used; of several times `looks` has the widest.
+    """How two versions were run in turn. `seconds` of the `budget` were used.
 
     `waited`: the share of the time in which the runs could go on and had no processor, which was taken out of every
     time; None where it could not be.
@@ -218,7 +183,6 @@ class Pairing:
     pairs: int
     seconds: float
     budget: float
-    looks: tuple[Look, ...] = ()
     waited: float | None = None
     failed: int = 0
 
@@ -257,7 +221,6 @@ class Comparison:
     looked_at: int = 0  # how many metrics were tested, which the adjustment is for
     notes: tuple[Fact, ...] = ()
     fix: Fact | None = None  # what would change a refusal, or decide what is open
-    insights: tuple[InsightChange, ...] = ()  # fixed, new, still there, in this order
     pairing: Pairing | None = None  # where both were run in turn, and not recorded apart
     blamed: tuple[BlamedLine, ...] = ()  # the likeliest first
 

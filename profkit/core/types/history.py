@@ -22,9 +22,8 @@ class SeriesKey:
 
 @dataclass(frozen=True)
 class Value:
-    """One metric of one run as it is stored: the centre, its interval, and raw samples, one tuple per process.
+    """One metric of one run as it is stored: the centre and its interval.
 
-    `taken` is how many samples there were where the store kept only some of them, evenly; None: `groups` are all.
     `doubt` says what contradicts it: it is shown, and decides nothing.
     """
 
@@ -35,8 +34,6 @@ class Value:
     quality: Quality
     low: float | None = None
     high: float | None = None
-    groups: tuple[tuple[float, ...], ...] = ()
-    taken: int | None = None
     doubt: str | None = None
 
 
@@ -78,7 +75,6 @@ class Point:
     low: float | None = None
     high: float | None = None
     commit: str | None = None
-    groups: tuple[tuple[float, ...], ...] = ()
     valid: bool = True  # False: throttled, interrupted, contradicted; kept, shown, and decides nothing
     reason: str | None = None  # why it is not valid
     night: str | None = None

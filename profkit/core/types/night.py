@@ -132,26 +132,6 @@ class WorkloadOutcome:
 
 
 @dataclass(frozen=True)
-class IncidentMember:
-    """A metric of a workload that changed, with its relative size where that is known."""
-
-    workload: str
-    metric: str
-    scope: Scope
-    size: float | None = None
-
-
-@dataclass(frozen=True)
-class Incident:
-    """Changes of one night that have one beginning as far as can be told: the same commit, or the same day."""
-
-    outcome: Outcome
-    members: tuple[IncidentMember, ...]
-    since: str | None = None
-    commit: str | None = None
-
-
-@dataclass(frozen=True)
 class Night:
     """One nightly, all of it."""
 
@@ -162,45 +142,9 @@ class Night:
     seconds: float = 0.0
     commit: str | None = None
     workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
-    incidents: tuple[Incident, ...] = ()
     looked_at: int = 0
     suspects: int = 0  # of `looked_at`: outside of their control limits tonight
     left_out: int = 0  # workloads of the file that were not asked for
     notes: tuple[str, ...] = ()  # what could not be stored or written
     exit_code: int = 0
     interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing
-
-
-@dataclass(frozen=True)
-class PlannedWorkload:
-    """What a night would do with one workload. Seconds: `usual` as it took before, `most` as it may take."""
-
-    name: str
-    command: tuple[str, ...]
-    cwd: str
-    backend: str
-    passes: tuple[str, ...]
-    gates: tuple[str, ...]
-    most: float
-    usual: float | None = None  # None: it never ran
-    runs: float | None = None  # what its passes are expected to cost, in plain runs of the workload
-    message: str | None = None  # why it could not be planned
-    fix: str | None = None
-    pairs: NightPairs | None = (
-        None  # the commit that it would run in turn with, or why it would not; None: never
-    )
-
-
-@dataclass(frozen=True)
-class NightPlan:
-    """What a night would do, and what it may cost in seconds: nothing was run."""
-
-    name: str
-    history: str
-    output: str
-    workloads: tuple[PlannedWorkload, ...]
-    confirm: float  # at most for each candidate regression
-    most: float
-    usual: float | None = None  # of the longest of the last nights, all included
-    pairs: float = 0.0  # at most for each workload beside the last good commit
-    counts: float = 0.0  # at most in all, for counts of base commits that are not known yet

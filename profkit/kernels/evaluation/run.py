@@ -37,7 +37,14 @@ from profkit.execution.journal import Journal
 from profkit.execution.places.place import words_of
 from profkit.execution.places.relay import OUT
 from profkit.execution.pool import WorkerPool
-from profkit.kernels.campaign import Campaign, Code, open_campaign, resume_line, update_outcome
+from profkit.kernels.campaign import (
+    Campaign,
+    Code,
+    format_duration,
+    open_campaign,
+    resume_line,
+    update_outcome,
+)
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.evaluation.request import (
     FORMAT,
@@ -53,7 +60,6 @@ from profkit.kernels.evaluation.request import (
     was_asked,
 )
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
-from profkit.kernels.sweep.plan import format_duration
 
 WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
 PLAN_SCHEMA = "profkit.evaluation-plan/1"

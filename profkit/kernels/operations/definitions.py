@@ -5,11 +5,12 @@ Layer norm, GELU, Swish, mean squared error, cross entropy.
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, log, sqrt
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from profkit.core.types import GridPoint
 
@@ -33,14 +34,28 @@ DTYPES = {
 }
 
 
-class Draw(Protocol):
-    """Draws inputs on the device of the sweep; the same ones for the same point."""
+class Draw:
+    """Draws inputs on a torch.device; the same ones for the same point."""
+
+    def __init__(self, point: GridPoint, device: Any) -> None:
+        import torch
+
+        self._device, self._dtype = device, getattr(torch, point.dtype)
+        self._random = torch.Generator(device=device)
+        self._random.manual_seed(zlib.crc32(point.name.encode()))
 
     def __call__(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
         """Normal numbers of this mean and standard deviation, in the point's dtype."""
+        import torch
+
+        tensor = torch.empty(shape, dtype=self._dtype, device=self._device)
+        return tensor.normal_(mean, scale, generator=self._random)
 
     def labels(self, count: int, classes: int) -> Tensor:
         """int64 numbers of [0, classes)."""
+        import torch
+
+        return torch.randint(0, classes, (count,), device=self._device, generator=self._random)
 
 
 class Operation(ABC):
@@ -54,6 +69,8 @@ class Operation(ABC):
     gradients: ClassVar[int]
     chunked: ClassVar[tuple[bool, ...]]
     scalar: ClassVar[bool] = False  # its value is one number, the mean over all of the batch
+    element_flops: ClassVar[tuple[int, int]]  # for each element of x, forward and backward
+    row_flops: ClassVar[tuple[int, int]] = (0, 0)
 
     @abstractmethod
     def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
@@ -63,9 +80,11 @@ class Operation(ABC):
     def apply(self, *inputs: Tensor) -> Tensor:
         """The operation by torch's own functions, in the dtype of the inputs. So eager runs it, and the reference."""
 
-    @abstractmethod
     def flops(self, point: GridPoint) -> float:
         """Floating-point operations of one call. exp, erf, division and square root count as one each."""
+        way = point.direction == "backward"
+        rows = point.batch * point.sequence
+        return float(self.element_flops[way] * point.elements + self.row_flops[way] * rows)
 
     @abstractmethod
     def elements(self, point: GridPoint) -> tuple[int, int]:
@@ -154,6 +173,7 @@ class LayerNorm(Operation):
     """
 
     name = "LayerNorm"
+    element_flops, row_flops = (7, 13), (4, 2)
     gradients = 3
     chunked = (True, False, False)
 
@@ -194,11 +214,6 @@ class LayerNorm(Operation):
     def kept_results(self, point: GridPoint) -> int:
         # torch keeps mean and 1 / sigma for the backward call: on the CPU in the dtype, on a GPU in float32
         return 1 if point.direction == "backward" else 0
-
-    def flops(self, point: GridPoint) -> float:
-        rows = point.batch * point.sequence
-        element, row = (7, 4) if point.direction == "forward" else (13, 2)
-        return float(element * rows * point.dimension + row * rows)
 
     def elements(self, point: GridPoint) -> tuple[int, int]:
         rows = point.batch * point.sequence
@@ -245,6 +260,7 @@ class Gelu(_Elementwise):
     """
 
     name = "GELU"
+    element_flops = (5, 11)
 
     def apply(self, *inputs: Tensor) -> Tensor:
         from torch.nn.functional import gelu
@@ -257,9 +273,6 @@ class Gelu(_Elementwise):
         del place, wanted
         return inputs[0].abs() if above is None else above.abs()
 
-    def flops(self, point: GridPoint) -> float:
-        return float((5 if point.direction == "forward" else 11) * point.elements)
-
 
 class Swish(_Elementwise):
     """x * sigmoid(x). FLOPs: negate, exp, + 1, division, product: 5.
@@ -268,6 +281,7 @@ class Swish(_Elementwise):
     """
 
     name = "Swish"
+    element_flops = (5, 9)
 
     def apply(self, *inputs: Tensor) -> Tensor:
         from torch.nn.functional import silu
@@ -283,9 +297,6 @@ class Swish(_Elementwise):
             return wanted.abs() * steep
         sigma = x.sigmoid()
         return above.abs() * sigma * (1 + x.abs() * (1 - sigma)) * steep
-
-    def flops(self, point: GridPoint) -> float:
-        return float((5 if point.direction == "forward" else 9) * point.elements)
 
 
 # One number has to show what was done with millions. So the first and the last of them (of cross entropy: rows) make a
@@ -326,6 +337,7 @@ class Mse(_Loss):
     """
 
     name = "MSE"
+    element_flops = (3, 2)
 
     def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
         shape = (point.batch, point.sequence, point.dimension)
@@ -342,12 +354,8 @@ class Mse(_Loss):
 
         return mse_loss(*inputs)
 
-    def flops(self, point: GridPoint) -> float:
-        return float((3 if point.direction == "forward" else 2) * point.elements)
-
     def elements(self, point: GridPoint) -> tuple[int, int]:
-        count = point.elements
-        return (2 * count + 1, 0) if point.direction == "forward" else (3 * count + 1, 0)
+        return (2 if point.direction == "forward" else 3) * point.elements + 1, 0
 
     def chain(self, point: GridPoint, place: int) -> int:
         del place
@@ -371,6 +379,7 @@ class CrossEntropy(_Loss):
     """
 
     name = "CrossEntropy"
+    element_flops = (4, 6)
 
     def inputs(self, point: GridPoint, draw: Draw) -> tuple[Tensor, ...]:
         x = draw(point.batch, point.sequence, point.dimension)
@@ -389,9 +398,6 @@ class CrossEntropy(_Loss):
 
         x, labels = inputs
         return cross_entropy(x.reshape(-1, x.shape[-1]), labels.reshape(-1))
-
-    def flops(self, point: GridPoint) -> float:
-        return float((4 if point.direction == "forward" else 6) * point.elements)
 
     def elements(self, point: GridPoint) -> tuple[int, int]:
         rows = point.batch * point.sequence

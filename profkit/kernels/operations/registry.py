@@ -37,8 +37,8 @@ _B = TypeVar("_B", bound=Builder)
 _OURS = {
     "PyTorch": ("profkit.kernels.operations.pytorch", "build_eager"),
     "torch.compile": ("profkit.kernels.operations.pytorch", "build_compiled"),
-    "Triton": ("profkit.kernels.operations.triton.calls", "build"),
-    "CUDA": ("profkit.kernels.operations.cuda.calls", "build"),
+    "Triton": ("profkit.kernels.operations.triton", "build"),
+    "CUDA": ("profkit.kernels.operations.cuda.launch", "build"),
 }
 LONGEST_NAME = 100  # characters
 _registered: dict[tuple[str, str], Builder] = {}

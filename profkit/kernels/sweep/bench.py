@@ -7,7 +7,6 @@ the case that was running. Imports torch, so only the worker's process imports t
 from __future__ import annotations
 
 import gc
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
@@ -32,10 +31,9 @@ from profkit.kernels.operations.check import (
     reference_result,
     result_tensors,
 )
-from profkit.kernels.operations.definitions import Call, Problem, Tensor
+from profkit.kernels.operations.definitions import Call, Draw, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call, run_file
 from profkit.kernels.sweep.device import call_memory, describe_device, free_memory, measure_ceilings, wait_for
-from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.runtime.passes.device_timing import EventTimingError
 
@@ -87,9 +85,8 @@ class Bench:
         """For each implementation its name when it begins, with None, and then its result. Raises DeviceError."""
         begin = perf_counter()
         try:
-            if (why := self._memory_refusal(point)) is not None:
-                yield from ((name, CaseResult(point, name, "too large", why)) for name in implementations)
-                return
+            if self.device.type == "cpu":
+                limit_memory(free_memory(self.device), self._share)
             problem = make_problem(point, self.device)
             expected = reference_result(problem)
             second = RepeatedCheck(problem, expected)
@@ -227,14 +224,6 @@ class Bench:
     def _wait(self) -> None:
         wait_for(self.device)
 
-    def _memory_refusal(self, point: GridPoint) -> str | None:
-        """Why the point does not fit. On the CPU what it may take is limited, too: an estimate may be wrong."""
-        free = free_memory(self.device)
-        if self.device.type == "cpu":
-            limit_memory(free, self._share)
-            free = None if free is None else int(free * self._share)
-        return too_large(point, free)
-
     def _recover(self, error: BaseException) -> None:
         """Go on after an error, or raise DeviceError where the device does not answer any more."""
         if self.device.type != "cuda":
@@ -273,26 +262,11 @@ def thin_out(seconds: Sequence[float]) -> tuple[float, ...]:
 
 def make_problem(point: GridPoint, device: torch.device) -> Problem:
     """The point's inputs on the device: the same numbers every time, whichever implementation asks."""
-    draw = _Draw(point, device)
+    draw = Draw(point, device)
     operation = OPERATIONS[point.operation]
     inputs = operation.inputs(point, draw)
     above = operation.upstream_gradient(point, draw, inputs) if point.direction == "backward" else None
     return Problem(point, operation, inputs, above)
-
-
-class _Draw:
-    def __init__(self, point: GridPoint, device: torch.device) -> None:
-        self._device = device
-        self.dtype = getattr(torch, point.dtype)
-        self._random = torch.Generator(device=device)
-        self._random.manual_seed(zlib.crc32(point.name.encode()))
-
-    def __call__(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
-        tensor = torch.empty(shape, dtype=self.dtype, device=self._device)
-        return tensor.normal_(mean, scale, generator=self._random)
-
-    def labels(self, count: int, classes: int) -> Tensor:
-        return torch.randint(0, classes, (count,), device=self._device, generator=self._random)
 
 
 def _is_memory(error: BaseException) -> bool:

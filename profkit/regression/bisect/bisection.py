@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import exp, log
+from datetime import datetime, timezone
+from math import ceil, exp, log, log2
 from pathlib import Path
 from typing import Literal
 
@@ -15,46 +16,95 @@ from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadE
 from profkit.core.progress import Progress
 from profkit.core.types import (
     BisectDocument,
+    BisectOptions,
     BisectPart,
     BisectSearch,
     BisectState,
     BisectStep,
     Change,
     Fact,
+    Scope,
     SkippedCommit,
 )
-from profkit.regression.bisect.measure import (
-    Measured,
-    NotTimed,
-    Pairs,
-    TooFewPairs,
-    change_of,
-    observed,
-    run_in_full,
-    run_until_enough,
-)
-from profkit.regression.bisect.row import changed_in, row_inside
 from profkit.regression.bisect.search import (
+    FEW,
     Found,
     Move,
     Observation,
+    Pairs,
     Rules,
     Stretch,
     is_enough,
     next_move,
+    observed,
     stretches,
 )
-from profkit.regression.bisect.state import held, write_state
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
-from profkit.regression.paired.first_runs import warm_up
-from profkit.regression.paired.git import subject_of
-from profkit.regression.paired.interleave import PairedOptions
-from profkit.regression.paired.one_run import RunOptions, loaded_files
-from profkit.regression.paired.version import Version, version_of
+from profkit.regression.bisect.state import (
+    changed_in,
+    commits_between,
+    make_state_folder,
+    parents_of,
+    write_state,
+)
+from profkit.regression.paired.checkout import (
+    CheckoutSpec,
+    NoCheckout,
+    git_line,
+    no_repository,
+    repository_of,
+    subject_of,
+)
+from profkit.regression.paired.interleave import (
+    LEAST_SECONDS,
+    TIME,
+    MetricFloor,
+    PairedOptions,
+    PairedResult,
+    PairedRuns,
+    change_text,
+    confirm,
+)
+from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
+from profkit.regression.paired.version import Version, named_commit, version_of
 
+OTHER_REGIONS = "it marks other regions than the commit it is compared with"
 SHORT = 10  # digits of a commit
 _SUBJECT = 200  # characters of a message's first line that are kept
 StepKind = Literal["ends", "search", "confirm"]
+
+
+def bisect(
+    good: str,
+    bad: str,
+    command: tuple[str, ...],
+    options: BisectOptions,
+    progress: Progress,
+    setup: str | None = None,
+    folder: Path | None = None,
+) -> tuple[BisectDocument, Path]:
+    """Search the commit after `good` and up to `bad` that changed the time of `command`, where it is called.
+
+    The document, and the folder in which it is left after each step. Raises UsageError, WorkloadError where an end does
+    not run, and Interrupted after a Ctrl-C.
+    """
+    cwd = Path.cwd().resolve()
+    root = repository_of(cwd)
+    if root is None:
+        raise no_repository(cwd)
+    first = named_commit(root, good)
+    commits = commits_between(root, first, named_commit(root, bad))
+    started, place = datetime.now(timezone.utc).isoformat(timespec="seconds"), str(cwd.relative_to(root))
+    search = BisectSearch(first, commits)
+    document = BisectDocument(started, command, setup, place, good, bad, options, search)
+    folder = make_state_folder(folder)
+    tests = log2(len(commits)) + 2  # the ends, one for each halving, and one that confirms
+    progress.note(f"{len(commits)} commits: about {ceil(tests)} tests of {options.budget:.0f} s at most")
+    return Bisection(document, root, cwd, folder, progress).run(), folder
+
+
+def exit_code(document: BisectDocument) -> int:
+    """0 where a commit was found, alone or with others; 5 where none was."""
+    return 0 if any(part.kind == "one" for part in document.search.parts) else 5
 
 
 @dataclass
@@ -66,130 +116,106 @@ class Bisection:
     cwd: Path
     folder: Path
     progress: Progress
-    good: Version | None = None  # of the present search, ready to run
+    good: Version | None = None  # the good end, ready to run
 
     def run(self) -> BisectDocument:
-        """Each search to its end: that of the row, then that inside of a merge which was found."""
-        with held(self.folder):
-            write_state(self.folder, self.document)
-            try:
-                while True:
-                    if self._search().state == "running":
-                        self._search_to_the_end()
-                    if not self._go_into_merge():
-                        return self.document
-            except (KeyboardInterrupt, Interrupted):
-                steps = sum(len(search.steps) for search in self.document.searches)
-                line = resume_line(self.document, self.folder)
-                raise Interrupted(
-                    f"interrupted; the steps so far ({steps}) are in {self.folder}", line
-                ) from None
-
-    # ------------------------------------------------------------ one search
-
-    def _search_to_the_end(self) -> None:
+        """The search to its end."""
+        write_state(self.folder, self.document)
         with contextlib.ExitStack() as stack:
-            self.good = None
-            if not self._search().steps:
+            try:
                 self._test_ends(stack)
-            while self._search().state == "running":
-                search = self._search()
-                move = next_move(len(search.commits), self._skipped(), self._seen(), self._rules())
-                if isinstance(move, Move):
-                    self._test(move, stack)
-                else:
-                    self._finish(move)
+                while self.search.state == "running":
+                    move = next_move(len(self.search.commits), self._skipped(), self._seen(), self._rules())
+                    if isinstance(move, Move):
+                        self._test(move, stack)
+                    else:
+                        self._finish(move)
+            except (KeyboardInterrupt, Interrupted):
+                told = f"interrupted; the steps so far ({len(self.search.steps)}) are in {self.folder}"
+                raise Interrupted(told, "the same again: what was built is kept") from None
+        return self.document
 
     def _test_ends(self, stack: contextlib.ExitStack) -> None:
         """GOOD against BAD in full: where they are not different there is nothing to search."""
-        search = self._search()
-        began, number = time.monotonic(), 0
-        self.progress.begin(
-            "both ends", f"{self._name(search.commits[-1])} against {self._name(search.good)}"
-        )
+        began, bad = time.monotonic(), self.search.commits[-1]
+        self.progress.begin("both ends", f"{self._name(bad)} against {self._name(self.search.good)}")
         try:
             first = self._good_version(stack)
-            with self._version(search.commits[-1], number) as second:
-                notes = warm_up(first, second, self._options(number), self._logs(number), self.progress)
-                found = run_in_full(first, second, self._options(number), self._logs(number), self.progress)
-        except (NoCheckout, NotTimed, WorkloadError, UsageError) as fault:
+            with self._version(bad, 0) as second:
+                notes = warm_up(first, second, self._options().run, self._logs(0), self.progress)
+                found = run_in_full(first, second, self._options(), self._logs(0), self.progress)
+        except ProfkitError:
             self.progress.end("failed")
-            if search.inside is None:
-                raise _as_usage(fault) from None
-            self.document = replace(
-                self.document, notes=(*self.document.notes, Fact.of("text", text=_reason_of(fault)[0]))
-            )
-            self._change(state="open")  # the merge itself is an answer
-            write_state(self.folder, self.document)
-            return
+            raise
         chosen = max(found, key=lambda one: _rank(one.change))
-        others = [one.change for one in found if one is not chosen and one.change.word == "different"]
         notes += [
-            Fact.of("also-different", name=change.scope.name or "", by=(change.ratio or 1.0) - 1)
-            for change in others
+            Fact.of("also-different", name=one.change.scope.name or "", by=(one.change.ratio or 1.0) - 1)
+            for one in found
+            if one is not chosen and one.change.word == "different"
         ]
         word = chosen.change.word
         state: BisectState = "running" if word == "different" else word
         self.document = replace(self.document, notes=(*self.document.notes, *notes))
         self._change(scope=chosen.change.scope, state=state)
-        self._add_step(Move(0, len(search.commits)), "ends", chosen, time.monotonic() - began)
-        self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {_percent(chosen.change)}")
+        self._add_step(Move(0, len(self.search.commits)), "ends", chosen, time.monotonic() - began)
+        self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {change_text(chosen.change)}")
 
     def _test(self, move: Move, stack: contextlib.ExitStack) -> None:
         """One step of the search, or the direct test of its answer; a commit that does not run is skipped."""
-        number = len(self._search().steps) + len(self._search().skipped)
-        began, later = time.monotonic(), self._commit(move.later)
-        against = self._name(later) + (" after its parent" if move.direct else "")
+        number = len(self.search.steps) + len(self.search.skipped)
+        began, broken = time.monotonic(), self._commit(move.later)
+        against = self._name(broken) + (" after its parent" if move.direct else "")
         self.progress.begin(
             f"{'confirm' if move.direct else 'step'} {number}", f"{against}; {self._likeliest()}"
         )
         good = self._good_version(stack) if move.earlier == 0 else None
-        broken = later
         try:
             with contextlib.ExitStack() as versions:
                 first = good
                 if first is None:
                     broken = self._commit(move.earlier)
                     first = versions.enter_context(self._version(broken, number))
-                    broken = later
-                second = versions.enter_context(self._version(later, number))
+                    broken = self._commit(move.later)
+                second = versions.enter_context(self._version(broken, number))
                 found = self._run_pair(move, first, second, number)
         except TooFewPairs:  # what is asked for cannot be had with any commit
             raise
-        except (NoCheckout, NotTimed, WorkloadError, UsageError) as fault:
+        except (UsageError, WorkloadError) as fault:
             self._skip(broken, fault, good, number)
             return
         self._add_step(move, "confirm" if move.direct else "search", found, time.monotonic() - began)
         self.progress.end(
-            f"{against}: {len(found.pairs)} pairs, {_percent(found.change)}; {self._likeliest()}"
+            f"{against}: {len(found.pairs)} pairs, {change_text(found.change)}; {self._likeliest()}"
         )
 
     def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Measured:
-        options, logs, scope = self._options(number), self._logs(number), self._search().scope
-        warm_up(first, second, options, logs, self.progress)
+        options, logs, scope = self._options(), self._logs(number), self.search.scope
+        warm_up(first, second, options.run, logs, self.progress)
         if move.direct:
             full = run_in_full(first, second, options, logs, self.progress)
-            found = next((one for one in full if one.change.scope == scope), None)
-            if found is None:
-                raise NotTimed
-            return found
-        seen, reference = self._seen(), self._search().steps[0].pairs
+            found = [one for one in full if one.change.scope == scope]
+            if not found:
+                raise UsageError(OTHER_REGIONS)
+            return found[0]
+        seen, reference = self._seen(), self.search.steps[0].pairs
 
         def enough(pairs: Pairs) -> bool:
             tests = [*seen, observed(pairs, reference, move.earlier, move.later)]
-            return is_enough(move, len(self._search().commits), self._skipped(), tests, self._rules())
+            return is_enough(move, len(self.search.commits), self._skipped(), tests, self._rules())
 
         return run_until_enough(first, second, options, scope, enough, logs, self.progress)
 
-    def _skip(self, commit: str, fault: Exception, good: Version | None, number: int) -> None:
+    def _skip(self, commit: str, fault: ProfkitError, good: Version | None, number: int) -> None:
         """Take note of a commit that cannot be tested. Raises the fault where it is the good end, which ran before."""
         if good is not None and isinstance(fault, WorkloadError):
-            loaded_files(good, self._options(number).run, self._logs(number) / "again", self.progress.tick)
-        if commit in (self._search().good, self._search().commits[-1]):
-            raise _as_usage(fault)
-        reason, fix = _reason_of(fault)
-        skipped = SkippedCommit(commit, reason, fix)
-        self._change(skipped=(*self._search().skipped, skipped))
+            loaded_files(good, self._options().run, self._logs(number) / "again", self.progress.tick)
+        if commit in (self.search.good, self.search.commits[-1]):
+            raise fault
+        lines = [line.strip() for line in fault.message.splitlines()] or [""]
+        reason, fix = " ".join(dict.fromkeys([lines[0], lines[-1]])), fault.fix
+        if fix is None and isinstance(fault, NoCheckout) and fault.log is not None:
+            fix = shlex.join(["cat", str(fault.log)])
+        self._change(skipped=(*self.search.skipped, SkippedCommit(commit, reason, fix)))
         self._name(commit)
         write_state(self.folder, self.document)
         self.progress.end(f"{commit[:SHORT]} is skipped: {reason}")
@@ -204,73 +230,72 @@ class Bisection:
             state = "found"
         elif not single and len(found) == 1:
             state = "open"
+        merges = [note for part in single if (note := self._of_merge(part)) is not None]
+        self.document = replace(self.document, notes=(*self.document.notes, *merges))
         self._change(state=state, parts=tuple(parts))
         write_state(self.folder, self.document)
 
     def _part(self, found: Found) -> BisectPart:
         before = self._commit(found.low)
-        commits = tuple(self._search().commits[found.low : found.high])
+        commits = tuple(self.search.commits[found.low : found.high])
         if found.rest:
             return BisectPart("rest", before, commits, found.probability, exp(found.size))
-        tests = [s for s in self._search().steps if (s.earlier, s.later) == (before, commits[-1])]
+        tests = [s for s in self.search.steps if (s.earlier, s.later) == (before, commits[-1])]
         pairs = tuple(pair for step in tests for pair in step.pairs)
         for commit in commits:
             self._name(commit)
         files = changed_in(self.root, before, commits[-1])
         part = BisectPart("one", before, commits, found.probability, exp(found.size), files=files)
-        change = change_of(pairs, self.document.options.floor, self._search().scope) if pairs else None
+        change = change_of(pairs, self.document.options.floor, self.search.scope) if pairs else None
         if change is None or change.ratio is None:
             return part
         return replace(part, ratio=change.ratio, low=change.low, high=change.high, word=change.word)
 
-    def _go_into_merge(self) -> bool:
-        """Begin a search of the commits that a merge brought in, where it is the answer."""
-        search = self._search()
-        if search.state != "found" or search.inside is not None:
-            return False
-        part = next(part for part in search.parts if part.kind == "one")
-        if len(part.commits) != 1:
-            return False
-        row = row_inside(self.root, part.commits[0], part.baseline)
-        if row is None:
-            return False
-        inside = BisectSearch(row.good, row.commits, inside=part.commits[0])
-        self.document = replace(self.document, searches=(*self.document.searches, inside))
-        write_state(self.folder, self.document)
-        return True
+    def _of_merge(self, part: BisectPart) -> Fact | None:
+        """Where the answer is a merge: the line that searches the commits which it brought in."""
+        others = [one for one in parents_of(self.root, part.commits[-1]) if one != part.baseline]
+        if len(part.commits) != 1 or len(others) != 1:
+            return None
+        base = git_line(self.root, "merge-base", part.baseline, others[0])
+        if base is None or base == others[0]:
+            return None
+        words = ["profkit", "bisect", base[:SHORT], others[0][:SHORT], "--", *self.document.command]
+        return Fact.of(
+            "text", text=f"{part.commits[0][:SHORT]} is a merge; its own commits: {shlex.join(words)}"
+        )
 
     # ------------------------------------------------------------ the present state
 
-    def _search(self) -> BisectSearch:
-        return self.document.searches[-1]
+    @property
+    def search(self) -> BisectSearch:
+        """How far it is."""
+        return self.document.search
 
     def _change(self, **fields: object) -> None:
-        changed = replace(self._search(), **fields)  # type: ignore[arg-type]
-        self.document = replace(self.document, searches=(*self.document.searches[:-1], changed))
+        changed = replace(self.search, **fields)  # type: ignore[arg-type]
+        self.document = replace(self.document, search=changed)
 
     def _place(self, commit: str) -> int:
-        search = self._search()
-        return 0 if commit == search.good else search.commits.index(commit) + 1
+        return 0 if commit == self.search.good else self.search.commits.index(commit) + 1
 
     def _commit(self, place: int) -> str:
-        search = self._search()
-        return search.good if place == 0 else search.commits[place - 1]
+        return self.search.good if place == 0 else self.search.commits[place - 1]
 
     def _rules(self) -> Rules:
-        return Rules(self.document.options.certainty, log(1 + self.document.options.floor))
+        return Rules(floor=log(1 + self.document.options.floor))
 
     def _seen(self) -> list[Observation]:
-        steps = self._search().steps
+        steps = self.search.steps
         return [
             observed(step.pairs, steps[0].pairs, self._place(step.earlier), self._place(step.later))
             for step in steps
         ]
 
     def _stretches(self) -> tuple[Stretch, ...]:
-        return stretches(len(self._search().commits), self._skipped(), self._seen(), self._rules())
+        return stretches(len(self.search.commits), self._skipped(), self._seen(), self._rules())
 
     def _skipped(self) -> frozenset[int]:
-        return frozenset(self._place(one.commit) for one in self._search().skipped)
+        return frozenset(self._place(one.commit) for one in self.search.skipped)
 
     def _add_step(self, move: Move, kind: StepKind, found: Measured, seconds: float) -> None:
         change = found.change
@@ -285,18 +310,18 @@ class Bisection:
             change.high or 0.0,
             seconds,
         )
-        self._change(steps=(*self._search().steps, step))
+        self._change(steps=(*self.search.steps, step))
         whole = self._stretches()
         if kind != "ends" and len(whole) == 1:
             step = replace(step, probability=whole[0].up_to(move.later))
         weights = [weight for stretch in whole for weight in stretch.weights]
-        likely = {c: w for c, w in zip(self._search().commits, weights, strict=True) if w >= 0.001}
-        self._change(steps=(*self._search().steps[:-1], step), probabilities=likely)
+        likely = {c: w for c, w in zip(self.search.commits, weights, strict=True) if w >= 0.001}
+        self._change(steps=(*self.search.steps[:-1], step), probabilities=likely)
         write_state(self.folder, self.document)
 
     def _likeliest(self) -> str:
         """The three likeliest commits with their probabilities."""
-        known = sorted(self._search().probabilities.items(), key=lambda item: -item[1])[:3]
+        known = sorted(self.search.probabilities.items(), key=lambda item: -item[1])[:3]
         shown = [
             f"{c[:SHORT]} {100 * p:.0f} %" if p < 0.99 else f"{c[:SHORT]} over 99 %"
             for c, p in known
@@ -314,27 +339,25 @@ class Bisection:
 
     def _good_version(self, stack: contextlib.ExitStack) -> Version:
         if self.good is None:
-            self.good = stack.enter_context(self._version(self._search().good, 0))
+            self.good = stack.enter_context(self._version(self.search.good, 0))
         return self.good
 
     @contextlib.contextmanager
     def _version(self, commit: str, number: int) -> Iterator[Version]:
-        setup = self.document.setup
+        setup, command = self.document.setup, self.document.command
         spec = CheckoutSpec(setup=("sh", "-c", setup) if setup is not None else ())
         log_folder = self._logs(number) / commit[:SHORT]
-        command = self.document.command
         with version_of(commit, command, self.cwd, spec, log_folder, self.progress.tick) as version:
             yield version
 
     def _logs(self, number: int) -> Path:
         """Where a step's logs and the last records of its runs lie, by a path that holds in any checkout."""
-        return self.folder.absolute() / "steps" / f"{len(self.document.searches)}-{number:03}"
+        return self.folder.absolute() / "steps" / f"{number:03}"
 
-    def _options(self, number: int) -> PairedOptions:
+    def _options(self) -> PairedOptions:
         options = self.document.options
-        seed = None if options.seed is None else options.seed + 1000 * number
         run = RunOptions(sampling=options.sampling, timeout=options.timeout)
-        return PairedOptions(options.budget, options.floor, seed=seed, run=run)
+        return PairedOptions(options.budget, options.floor, run=run)
 
 
 def _rank(change: Change) -> tuple[bool, bool, float]:
@@ -345,32 +368,81 @@ def _rank(change: Change) -> tuple[bool, bool, float]:
     return False, change.word == "ambiguous", size
 
 
-def resume_line(document: BisectDocument, folder: Path) -> str:
-    """What is typed to go on."""
-    words = ["profkit", "bisect", document.good, document.bad, "--resume", str(folder)]
-    words += ["--setup", document.setup] if document.setup is not None else []
-    return shlex.join([*words, "--", *document.command])
+# ---------------------------------------------------------------- one test
 
 
-def _reason_of(fault: Exception) -> tuple[str, str | None]:
-    """Why a commit cannot be tested, on one line, and what would fix that."""
-    if isinstance(fault, NoCheckout):
-        log = shlex.join(["cat", str(fault.log)]) if fault.log is not None else None
-        return fault.reason, fault.fix or log
-    if isinstance(fault, ProfkitError):
-        lines = [line.strip() for line in fault.message.splitlines()] or [""]
-        return " ".join(dict.fromkeys([lines[0], lines[-1]])), fault.fix
-    return "it marks other regions than the commit it is compared with", None
+class TooFewPairs(UsageError):
+    """The budget has no room for the pairs that a test needs."""
 
 
-def _as_usage(fault: Exception) -> ProfkitError:
-    """The fault of an end, without which nothing can be searched."""
-    return fault if isinstance(fault, ProfkitError) else UsageError(*_reason_of(fault))
+@dataclass(frozen=True)
+class Measured:
+    """The pairs of one time, and what they say of it."""
+
+    pairs: Pairs
+    change: Change
 
 
-def _percent(change: Change) -> str:
-    """The change with its interval: `+5.0 % [+4.1, +5.9]`."""
-    if change.ratio is None or change.low is None or change.high is None:
-        return "no ratio"
-    sizes = [100 * (value - 1) for value in (change.ratio, change.low, change.high)]
-    return f"{sizes[0]:+.1f} % [{sizes[1]:+.1f}, {sizes[2]:+.1f}]"
+def run_in_full(
+    first: Version, second: Version, options: PairedOptions, folder: Path, progress: Progress
+) -> tuple[Measured, ...]:
+    """The paired test of `compare --base`: each time that both have, as soon as all are decided. Raises UsageError."""
+    result = PairedRuns(first, second, options, folder, progress).run()
+    if result.interrupted:
+        raise KeyboardInterrupt
+    measured = tuple(Measured(_pairs_of(change), change) for change in result.changes if change.unit == "s")
+    _require_pairs(max((len(one.pairs) for one in measured), default=0), result, options)
+    return measured
+
+
+def run_until_enough(
+    first: Version,
+    second: Version,
+    options: PairedOptions,
+    scope: Scope,
+    is_enough: Callable[[Pairs], bool],
+    folder: Path,
+    progress: Progress,
+) -> Measured:
+    """Four pairs, and four more until it `is_enough` or the budget is spent. Raises UsageError."""
+
+    def pairs_of(runs: PairedRuns) -> Pairs:
+        return tuple((old, new) for new, old in runs.values(scope))
+
+    def is_clear(runs: PairedRuns) -> bool:
+        pairs = pairs_of(runs)
+        return not pairs or is_enough(pairs)
+
+    runs = PairedRuns(first, second, options, folder, progress)
+    result = runs.run(is_clear)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    pairs = pairs_of(runs)
+    _require_pairs(len(pairs), result, options)
+    return Measured(pairs, change_of(pairs, options.floor, scope))
+
+
+def _require_pairs(count: int, result: PairedResult, options: PairedOptions) -> None:
+    """Raise UsageError where there are too few pairs of one time, or none since it is not timed."""
+    made = result.pairing
+    if made.pairs < FEW:
+        raise TooFewPairs(
+            f"{made.pairs} pairs of runs fit into {options.budget:.0f} s; {FEW} are needed",
+            f"--budget {3 * FEW * made.seconds / max(1, made.pairs):.0f}",
+        )
+    if count < FEW:
+        raise UsageError(OTHER_REGIONS)
+
+
+def _pairs_of(change: Change) -> Pairs:
+    both = zip(change.baseline.groups, change.candidate.groups, strict=True)
+    return tuple((old[0], new[0]) for old, new in both)
+
+
+def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
+    """What the pairs say, as the paired test says it after its last one. At least four."""
+    rounds = [(new, old) for old, new in pairs]
+    metric = MetricFloor(TIME, floor, LEAST_SECONDS)
+    told = confirm(rounds, metric, "lower", "s", len(rounds), spent=True, scope=scope)
+    assert told.change is not None
+    return told.change

@@ -21,11 +21,15 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from math import ceil, exp, hypot, inf, lgamma, log, log2, pi, sqrt
 
+from profkit.core.types.bisect import CERTAINTY
+from profkit.regression.paired.interleave import trimmed_mean
+
 WRONG = 0.01  # of the tests say what is true of the other end
 WILD = 0.01  # of the tests say anything
 APART = 3.0  # standard errors by which two tests of one commit contradict each other
 NEITHER = 2.0  # standard errors by which a commit is neither like the one end nor like the other
 CLEAR = 20.0  # times as likely with the one end as with the other: then a test can stop
+FEW = 4  # pairs of a test, after which it is asked whether more of them are needed
 MOST_DIRECT = 3  # tests of one commit against the one before it
 MOST_AGAIN = 3  # tests of a commit that is neither like the one end nor like the other
 MOST_LEVEL = 6  # tests of a commit, where its level has to be known better
@@ -33,11 +37,14 @@ PART = 0.3  # of the change: an answer that leaves out more than this may not be
 PRECISE = 8  # standard errors that the change is large, so that half of it is told from all of it
 
 
+Pairs = tuple[tuple[float, ...], ...]  # seconds of the earlier and of the later commit
+
+
 @dataclass(frozen=True)
 class Rules:
-    """`certainty`: the probability at which a search ends; `floor`: the logarithm of the smallest ratio that counts."""
+    """`floor`: the logarithm of the smallest ratio that counts; `certainty`: the probability at which a search ends."""
 
-    certainty: float = 0.95
+    certainty: float = CERTAINTY
     floor: float = log(1.02)
 
 
@@ -333,3 +340,27 @@ def between_ends(stretch: Stretch, seen: Sequence[Observation], rules: Rules, le
             near = min(abs(level.value - end.value) for end in (stretch.before, stretch.after))
             distances.append((near / _spread(level.error, stretch, rules), -commit))
     return -max(distances)[1] if distances else None
+
+
+# ---------------------------------------------------------------- a test, from its pairs of runs
+
+
+def observed(pairs: Pairs, reference: Pairs, earlier: int, later: int) -> Observation:
+    """The trimmed mean of the logarithms of the ratios, with its error and how well that is known.
+
+    Few pairs can agree by chance: their variance is averaged with that of the first test's pairs, which count as at
+    most four further ones since the machine may be noisier by now (as Smyth, "Linear models and empirical Bayes
+    methods", Stat. Appl. Genet. Mol. Biol. 3, 2004, does with the variances of many small samples).
+    """
+    mean, error, freedom = _trimmed(pairs)
+    _, first_error, first_freedom = _trimmed(reference)
+    known = min(FEW, first_freedom)
+    expected = first_error**2 * len(reference) / len(pairs)
+    variance = (freedom * error**2 + known * expected) / (freedom + known)
+    return Observation(earlier, later, mean, sqrt(variance), freedom + known)
+
+
+def _trimmed(pairs: Pairs) -> tuple[float, float, float]:
+    """Without the largest ratios and the smallest: a quarter each, as soon as six are left."""
+    logs = [log(max(new, 1e-12) / max(old, 1e-12)) for old, new in pairs]
+    return trimmed_mean(logs, len(pairs) // 4 if len(pairs) > 8 else len(pairs) // 6)

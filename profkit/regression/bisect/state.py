@@ -1,30 +1,88 @@
-"""The file of a bisection: written whole after each step, so that a later call goes on where this one ended."""
+"""What a bisection rests on: the commits between two ends as a row, and its file, written whole after each step."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import json
 import os
 import re
-from collections.abc import Iterator
+import shlex
 from datetime import datetime, timezone
-from math import isfinite
 from pathlib import Path
 from typing import cast
 
-from profkit.core.codec import from_plain_data, json_text, to_plain_data
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.codec import json_text, to_plain_data
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder
-from profkit.core.types import BisectDocument, BisectSearch, Json
+from profkit.core.types import BisectDocument, Json
 from profkit.core.whole_files import write_whole
-from profkit.regression.bisect.measure import FEW
+from profkit.regression.paired.checkout import git_line
 
+MOST_COMMITS = 20_000  # what git prints of them is 2 MB
+MOST_FILES = 20  # of a commit that are named
 SCHEMA = "profkit.bisect/1"
 FILE_NAME = "bisect.json"
-_SIZE_LIMIT = 64 << 20  # bytes; 20,000 commits and a hundred steps are 3 MB
-_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def commits_between(root: Path, good: str, bad: str) -> tuple[str, ...]:
+    """The commits after `good` up to `bad`, both hashes, the oldest first, each the child of the one before it.
+
+    At a merge it goes on with the first parent that `good` leads to.
+
+    Raises UsageError where no way of parents leads from `bad` to `good`, or it is longer than 20,000 commits.
+    """
+    if good == bad:
+        raise UsageError(
+            f"GOOD and BAD are the same commit, {good[:12]}", "profkit bisect HEAD~20 HEAD -- ..."
+        )
+    if git_line(root, "merge-base", "--is-ancestor", good, bad) is None:
+        raise _unrelated(root, good, bad)
+    count = git_line(root, "rev-list", "--count", f"{good}..{bad}") or "0"
+    if int(count) > MOST_COMMITS:
+        raise UsageError(
+            f"{count} commits lie between them; {MOST_COMMITS} are the most", "a GOOD that is nearer"
+        )
+    listed = git_line(root, "rev-list", "--parents", "--ancestry-path", f"{good}..{bad}") or ""
+    rows = [line.split() for line in listed.splitlines()]
+    parents = {row[0]: row[1:] for row in rows if row}
+    commits = [bad]
+    while True:
+        before = next((p for p in parents.get(commits[-1], ()) if p == good or p in parents), None)
+        if before is None or before == good:
+            break
+        commits.append(before)
+    return tuple(reversed(commits))
+
+
+def parents_of(root: Path, commit: str) -> list[str]:
+    """The parents of a commit, of a merge those of both sides."""
+    return (git_line(root, "rev-parse", f"{commit}^@") or "").split()
+
+
+def changed_in(root: Path, before: str, commit: str) -> tuple[str, ...]:
+    """The files that a commit changed, with lines added and removed: `src/a.py +12 -3`; the first 20 of them."""
+    text = git_line(root, "diff", "--numstat", "--no-renames", "-z", before, commit, "--") or ""
+    found = [re.fullmatch(r"(\d+|-)\t(\d+|-)\t(.+)", entry, re.DOTALL) for entry in text.split("\0")]
+    names = [
+        f"{one[3]} (binary)" if one[1] == "-" else f"{one[3]} +{one[1]} -{one[2]}" for one in found if one
+    ]
+    return tuple(names[:MOST_FILES])
+
+
+def _unrelated(root: Path, good: str, bad: str) -> UsageError:
+    if git_line(root, "merge-base", "--is-ancestor", bad, good) is not None:
+        return UsageError(
+            f"BAD ({bad[:12]}) is older than GOOD ({good[:12]})",
+            f"the older one first: profkit bisect {bad[:12]} {good[:12]} -- ...",
+        )
+    if git_line(root, "rev-parse", "--is-shallow-repository") == "true":
+        return UsageError(
+            f"this clone is shallow: no way from {bad[:12]} to {good[:12]}", "git fetch --unshallow"
+        )
+    base = git_line(root, "merge-base", good, bad)
+    hint = f"where both were one: profkit bisect {base[:12]} {bad[:12]} -- ..." if base else "git log --graph"
+    return UsageError(f"{bad[:12]} does not come from {good[:12]}", hint)
+
+
+# ---------------------------------------------------------------- the file
 
 
 def make_state_folder(asked: Path | None) -> Path:
@@ -39,31 +97,12 @@ def make_state_folder(asked: Path | None) -> Path:
         chown_to_sudo_user(*made)
         make_folder(folder)
     except FileExistsError:
-        fix = f"--resume {folder}, or another --output"
-        raise UsageError(f"{folder} is there already", fix) from None
+        raise UsageError(f"{folder} is there already", "another --output") from None
     except OSError as error:
         raise MachineError(
             f"cannot write to {folder}: {error.strerror or error}", "--output FOLDER"
         ) from error
     return folder
-
-
-@contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Keep a second bisection out of the folder. Raises UsageError where one is at work there."""
-    try:
-        handle = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise MachineError(
-            f"cannot write to {folder}: {error.strerror or error}", f"ls -ld {folder}"
-        ) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise UsageError(f"another profkit is at work in {folder}", "wait for its end") from None
-    finally:
-        os.close(handle)
 
 
 def write_state(folder: Path, document: BisectDocument) -> None:
@@ -73,75 +112,5 @@ def write_state(folder: Path, document: BisectDocument) -> None:
         ensure_folder(folder)
         write_whole(folder / FILE_NAME, (text,), sync=True)
     except OSError as error:
-        fix = f"df -h {folder}; ls -ld {folder}"
+        fix = f"df -h {shlex.quote(str(folder))}; ls -ld {shlex.quote(str(folder))}"
         raise MachineError(f"cannot write {folder / FILE_NAME}: {error.strerror or error}", fix) from error
-
-
-def read_state(folder: Path) -> BisectDocument:
-    """The bisection in `folder`. Raises UnreadableReport for what is none."""
-    path = folder / FILE_NAME
-    try:
-        data = json.loads(read_bounded_text(path, _SIZE_LIMIT))
-        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise ValueError(f"it is not a {SCHEMA}")
-        document = from_plain_data(BisectDocument, data)
-        _check(document)
-    except OSError as error:
-        raise UnreadableReport(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError, UnreadableReport) as error:
-        reason = error.message if isinstance(error, UnreadableReport) else str(error)
-        raise UnreadableReport(f"cannot read {path}: {reason}") from error
-    return document
-
-
-def _check(document: BisectDocument) -> None:
-    """Raise ValueError for what no bisection leaves: it would be gone on with, and git asked about it."""
-    options = document.options
-    possible = 0.5 <= options.certainty < 1 and 0 <= options.floor < 1 and 1 <= options.budget < 1e6
-    if not possible or not 0 < options.sampling < 1e6 or (options.timeout or 1) <= 0:
-        raise ValueError("its options are outside of what is possible")
-    if not document.searches or not document.command:
-        raise ValueError("it has no commits, or no command")
-    for search in document.searches:
-        _check_search(search)
-
-
-def _check_search(search: BisectSearch) -> None:
-    row = (search.good, *search.commits)
-    if any(_HASH.fullmatch(commit) is None for commit in (*row, search.inside or search.good)):
-        raise ValueError("a commit in it is no hash")
-    parts, steps = search.parts, search.steps
-    named = {one.commit for one in search.skipped} | {
-        c for part in parts for c in (part.baseline, *part.commits)
-    }
-    named |= {c for step in steps for c in (step.earlier, step.later)}
-    places = {commit: place for place, commit in enumerate(row)}
-    if len(row) < 2 or len(places) < len(row) or named - places.keys():
-        raise ValueError("it names a commit that is not between its ends, or one twice")
-    pairs = [pair for step in steps for pair in step.pairs]
-    if any(len(step.pairs) < FEW for step in steps) or any(
-        len(p) != 2 or not all(1e-12 < v < 1e9 for v in p) for p in pairs
-    ):
-        raise ValueError("a step's pairs are not pairs of seconds")
-    spans = [places[step.later] - places[step.earlier] for step in steps]
-    kinds = [step.kind == "ends" for step in steps]
-    if (
-        any(span <= 0 for span in spans)
-        or any(kinds[1:])
-        or (steps and (not kinds[0] or spans[0] < len(row) - 1))
-    ):
-        raise ValueError("its steps are not those of a search")
-    ratios = [*(step.ratio for step in steps), *(part.ratio for part in parts)]
-    numbers = [
-        *(n for one in steps for n in (one.low, one.high, one.seconds)),
-        *search.probabilities.values(),
-    ]
-    if any(not 1e-6 < ratio < 1e6 for ratio in ratios) or not all(map(isfinite, numbers)):
-        raise ValueError("a number in it is none that is measured")
-    alone = search.state == "running" or (search.state == "open" and search.inside is not None)
-    if not alone and not steps:
-        raise ValueError("it ended without a step")
-    if any(not part.commits for part in parts) or (
-        search.state == "found" and sum(part.kind == "one" for part in parts) != 1
-    ):
-        raise ValueError("it ended without a commit")

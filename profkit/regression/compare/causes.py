@@ -7,24 +7,16 @@ tried in the order of RULES: what is outside of the program first, then what it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from math import log, prod
+from collections.abc import Callable, Iterator
+from math import prod
 
-from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
-from profkit.analysis.summaries.readings import traced_iterations
 from profkit.backends import kernel_word
-from profkit.core.types import Cause, Change, Fact, FunctionChange, KernelChange, RunDocument, Scope
+from profkit.core.types import Cause, Change, Fact, FunctionChange, RunDocument, Scope
 from profkit.regression.compare.evidence import Evidence, change_fact, moved
-from profkit.regression.compare.kernels import KernelPair, added_seconds, added_value, counts_chosen_launches
+from profkit.regression.compare.kernels import KernelPair, added_value
 from profkit.regression.compare.machine import find_machine_causes, find_performance_state
 
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
-SAME_TOTAL = 0.02  # the total is the same within this
-MOVED_SHARE = 0.02  # of the total: what moved at least
-ENCODER_SHARE = 0.1  # of what was added: less explains nothing
-CALLS_SHARE = 0.01  # of the GPU time
-CALLS_APART = 0.02  # calls per iteration, relative: the ends of a trace cut through an iteration
-TOLD_BY_WORK = 0.5  # of the logarithm of the time's ratio: so much of it the instructions tell
 MOST_OF_A_KIND = 5  # the largest: of a hundred kernels with one cause five are enough
 _NAMED = 3  # kernels or functions that evidence names
 # The metric, and whether more of it is the worse for a kernel.
@@ -51,17 +43,6 @@ def causes_of(evidence: Evidence) -> tuple[Cause, ...]:
 
 
 # ---------------------------------------------------------------- software, other kernels
-
-
-def _find_software(evidence: Evidence) -> Iterator[Cause]:
-    """Another torch, Triton, driver or Python, where anything is different: it may bring other kernels by itself."""
-    if not any(change.word == "different" for change in evidence.changes):
-        return
-    sides = fingerprint_of(evidence.baseline), fingerprint_of(evidence.candidate)
-    for found in fingerprint_differences(*sides):
-        if all_fields()[found.name].of == "software" and found.baseline and found.candidate:
-            names = {"field": found.name, "before": found.baseline, "after": found.candidate}
-            yield Cause("software", Fact("software", {}, names))
 
 
 def _find_other_kernels(evidence: Evidence) -> Iterator[Cause]:
@@ -120,136 +101,33 @@ def _find_shapes_and_occupancy(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _occupancy_cause(evidence: Evidence, pair: KernelPair, fall: Change) -> Cause:
-    risen = _risen_resources(evidence, pair, fall)
-    sure = len(risen) == 1 or bool(_block_limits(evidence, pair))
-    names = {f"risen{number}": line.names["title"] for number, line in enumerate(risen)}
+    """With what each block uses more of than before."""
+    scope, before, after = pair.baseline.scope, pair.baseline, pair.candidate
+    risen = []
+    for metric, unit, launched in (
+        ("launch.registers", "", (before.registers, after.registers)),
+        ("launch.shared", "B", (before.shared, after.shared)),
+        ("launch.threads", "", (prod(before.block), prod(after.block))),
+    ):
+        first, second = evidence.both(metric, scope) or launched
+        if first is not None and second is not None and second > first:
+            risen.append(moved(metric, first, second, unit))
     said = Fact.of(
-        "occupancy-because" if risen and sure else "occupancy-where" if risen else "occupancy",
+        "occupancy-because" if len(risen) == 1 else "occupancy-where" if risen else "occupancy",
         kernel=pair.candidate.name,
         metric=fall.metric,
         before=fall.baseline.value,
         after=fall.candidate.value,
-        **names,
+        **{f"risen{number}": line.names["title"] for number, line in enumerate(risen)},
     )
-    lines = [change_fact(fall), *risen]
-    achieved = evidence.both("occupancy.achieved", pair.baseline.scope)
-    if achieved is not None and fall.metric == "occupancy.theoretical":
-        lines.append(moved("occupancy.achieved", *achieved, "%"))
-    return Cause("occupancy", said, pair.candidate.scope, tuple(lines))
-
-
-def _risen_resources(evidence: Evidence, pair: KernelPair, fall: Change) -> list[Fact]:
-    """What each block uses more of than before.
-
-    Where the report says how many blocks each resource allows, only the resource that allows the fewest. Nothing where
-    the kernel could keep as many warps as before, and merely did not.
-    """
-    scope = pair.baseline.scope
-    if fall.metric != "occupancy.theoretical" and evidence.both("occupancy.theoretical", scope):
-        return []
-    limits = _block_limits(evidence, pair)
-    before, after = pair.baseline, pair.candidate
-    risen = []
-    for metric, unit, limit, launched in (
-        ("launch.registers", "", "registers", (before.registers, after.registers)),
-        ("launch.shared", "B", "shared", (before.shared, after.shared)),
-        ("launch.threads", "", "warps", (prod(before.block), prod(after.block))),
-    ):
-        first, second = evidence.both(metric, scope) or launched
-        allows_more = bool(limits) and limits.get(limit, float("inf")) > min(limits.values())
-        if first is not None and second is not None and second > first and not allows_more:
-            risen.append(moved(metric, first, second, unit))
-    return risen
-
-
-def _block_limits(evidence: Evidence, pair: KernelPair) -> dict[str, float]:
-    """How many blocks of the candidate fit on a multiprocessor by each resource, where the report says it."""
-    scope = pair.baseline.scope
-    names = ("registers", "shared", "warps", "blocks", "barriers")
-    limits = {name: evidence.after.get((f"occupancy.limit.{name}", scope)) for name in names}
-    return {name: limit for name, limit in limits.items() if limit is not None}
+    return Cause("occupancy", said, pair.candidate.scope, (change_fact(fall), *risen))
 
 
 # ---------------------------------------------------------------- which kernels, how often
 
 
-def _find_moved_work(evidence: Evidence) -> Iterator[Cause]:
-    """One kernel or function takes more, another as much less, and the whole is what it was."""
-    kernels = [(k.name, added_seconds(k)) for k in evidence.kernels if k.word not in ("same", "ambiguous")]
-    before = sum(k.baseline_seconds or 0.0 for k in evidence.kernels)
-    after = sum(k.candidate_seconds or 0.0 for k in evidence.kernels)
-    yield from _moved_cause(kernels, before, after, "s")
-    functions = [(f.name, added_value(f)) for f in evidence.functions if f.unit == "instructions"]
-    before, after = (
-        next((p.total for p in run.profiles if p.unit == "instructions"), 0.0)
-        for run in (evidence.baseline, evidence.candidate)
-    )
-    yield from _moved_cause(functions, before, after, "")
-
-
-def _moved_cause(
-    parts: Sequence[tuple[str, float]], before: float, after: float, unit: str
-) -> Iterator[Cause]:
-    if before <= 0 or abs(after / before - 1) > SAME_TOTAL:
-        return
-    up = sorted((part for part in parts if part[1] > 0), key=lambda part: -part[1])
-    down = sorted((part for part in parts if part[1] < 0), key=lambda part: part[1])
-    size = min(sum(size for _, size in up), -sum(size for _, size in down))
-    if size >= MOVED_SHARE * before:
-        numbers = {"share": size / before, "more_down": len(down) - 1, "more_up": len(up) - 1}
-        said = Fact("moved-time" if unit else "moved-work", numbers, {"down": down[0][0], "up": up[0][0]})
-        yield Cause("moved", said, evidence=tuple(_added(*part, unit) for part in (*up[:2], *down[:2])))
-
-
 def _added(name: str, size: float, unit: str = "") -> Fact:
     return Fact.of("added", name=name, size=size, unit=unit)
-
-
-def _find_slower_encoders(evidence: Evidence) -> Iterator[Cause]:
-    """The Metal encoders with most of the time that was added: their trace has no counters that would say why."""
-    added = sum(map(added_seconds, evidence.kernels))
-    if kernel_word(evidence.candidate.backend) != "encoder" or added <= 0:
-        return
-    slower = [k for k in evidence.kernels if k.word == "slower" and added_seconds(k) >= ENCODER_SHARE * added]
-    for encoder in sorted(slower, key=added_seconds, reverse=True)[:_NAMED]:
-        before, after = encoder.baseline_seconds or 0.0, encoder.candidate_seconds or 0.0
-        share = min(1.0, added_seconds(encoder) / added)
-        said = Fact.of("encoder", kernel=encoder.name, before=before, after=after, share=share)
-        yield Cause("encoder", said, _scope(encoder), (moved("seconds per iteration", before, after, "s"),))
-
-
-def _scope(kernel: KernelChange) -> Scope:
-    return Scope("kernel", kernel.name, kernel.launch or None)
-
-
-def _find_call_counts(evidence: Evidence) -> Iterator[Cause]:
-    """For each kernel that became slower or faster, and is launched another number of times in each iteration."""
-    if counts_chosen_launches(evidence.baseline.trace) or counts_chosen_launches(evidence.candidate.trace):
-        return
-    for k in evidence.kernels:
-        before, after = k.baseline_calls, k.candidate_calls
-        if k.word not in ("slower", "faster") or k.share < CALLS_SHARE or not before or not after:
-            continue
-        if abs(after / before - 1) > CALLS_APART:
-            said = Fact.of("called-more" if after > before else "called-less", kernel=k.name)
-            yield Cause("calls", said, _scope(k), (moved("calls", before, after),))
-
-
-def _find_launch_counts(evidence: Evidence) -> Iterator[Cause]:
-    """Where each iteration launches more kernels or fewer, or submits more command buffers to an Apple GPU."""
-    sizes = [(k.name, (k.candidate_calls or 0.0) - (k.baseline_calls or 0.0)) for k in evidence.kernels]
-    largest = sorted((part for part in sizes if abs(part[1]) > 0.1), key=lambda part: -abs(part[1]))[:_NAMED]
-    for metric, kind, things, parts in (
-        ("launch.count", "launches", _things(evidence), largest),
-        ("buffer.count", "buffers", "command buffers", []),
-    ):
-        for change in evidence.different(metric):
-            before, after = change.baseline.value, change.candidate.value
-            said = Fact.of(
-                kind, count=abs(after - before), things=things, how="more" if after > before else "fewer"
-            )
-            lines = (moved(metric, before, after), *(_added(*part) for part in parts))
-            yield Cause(kind, said, evidence=lines)
 
 
 def _find_idle_device(evidence: Evidence) -> Iterator[Cause]:
@@ -266,24 +144,6 @@ def _find_idle_device(evidence: Evidence) -> Iterator[Cause]:
     waits = starved is not None and starved > 0.5
     said = Fact.of("waits-for-host" if waits else "idle-device", things=_things(evidence))
     yield Cause("host", said, evidence=tuple(lines))
-
-
-def _find_transfers(evidence: Evidence) -> Iterator[Cause]:
-    """Where the bytes of an iteration's copies between host and device are different, by their kind."""
-    for change in evidence.different("transfer.bytes"):
-        before, after = _bytes_by_kind(evidence.baseline), _bytes_by_kind(evidence.candidate)
-        kinds = [
-            moved(kind, before.get(kind, 0.0), after.get(kind, 0.0), "B")
-            for kind in dict.fromkeys((*before, *after))
-            if before.get(kind) != after.get(kind)
-        ]
-        yield Cause("transfers", _more("transfers", change), evidence=(change_fact(change), *kinds))
-
-
-def _bytes_by_kind(document: RunDocument) -> dict[str, float]:
-    count = traced_iterations(document)
-    transfers = document.trace.transfers if document.trace is not None else ()
-    return {transfer.kind: transfer.bytes / count for transfer in transfers}
 
 
 def _more(code: str, change: Change, **names: str) -> Fact:
@@ -338,50 +198,21 @@ def _find_kernel_efficiency(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
-    """Where a miss rate of the CPU's caches or branches rose, and added instructions do not tell the time alone.
-
-    A rate is of the accesses that there are: where a loop was added, it is of other ones.
-    """
-    work, time = evidence.rose("instructions"), evidence.rose("time.median")
-    of_time = log(time.ratio) if time is not None and time.ratio else 0.0
-    if work is not None and work.ratio and log(work.ratio) >= TOLD_BY_WORK * of_time:
-        return
-    for metric in _MISSES:
+    """Where a miss rate of the caches or branches rose, and no work was added: a rate is of the accesses there are."""
+    for metric in _MISSES if evidence.rose("instructions") is None else ():
         change = evidence.rose(metric)
         if change is not None:
             yield Cause("misses", Fact(f"worse {metric}"), change.scope, (change_fact(change),))
 
 
-def _find_memory_growth(evidence: Evidence) -> Iterator[Cause]:
-    """Where a peak or a growth of the memory rose, and how much of it Python's objects hold; or the time of imports."""
-    process = evidence.rose("memory.rss_peak")
-    python = evidence.both("memory.python_peak", process.scope) if process is not None else None
-    if process is not None and python is not None:  # else nothing says whose it is
-        share = (python[1] - python[0]) / (process.candidate.value - process.baseline.value)
-        lines = (change_fact(process), moved("memory.python_peak", *python, "B"))
-        yield Cause("memory", Fact.of("more-memory", share=share), evidence=lines)
-    growth, imports = evidence.rose("memory.python_growth"), evidence.rose("time.import")
-    if growth is not None and growth.candidate.value > 0:
-        yield Cause("leak", Fact("leak"), evidence=(change_fact(growth),))
-    if imports is not None:  # that is start-up, not the work
-        yield Cause("imports", Fact("imports"), evidence=(change_fact(imports),))
-
-
 RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     find_machine_causes,
     find_performance_state,
-    _find_software,
     _find_other_kernels,
     _find_autotuning,
     _find_shapes_and_occupancy,
-    _find_moved_work,
-    _find_slower_encoders,
-    _find_call_counts,
-    _find_launch_counts,
     _find_idle_device,
-    _find_transfers,
     _find_work,
     _find_kernel_efficiency,
     _find_cache_misses,
-    _find_memory_growth,
 )

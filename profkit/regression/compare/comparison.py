@@ -20,7 +20,6 @@ from profkit.core.types import (
 )
 from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.evidence import Evidence
-from profkit.regression.compare.insights import insight_changes
 from profkit.regression.compare.kernels import (
     KernelPair,
     MatchedKernels,
@@ -31,7 +30,6 @@ from profkit.regression.compare.kernels import (
 from profkit.regression.compare.machine import without_machine_effects, without_state_effects
 from profkit.regression.compare.metrics import KERNEL_SHARE, MetricPair, decide_pairs, pairs_of, tested_count
 from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
-from profkit.regression.compare.roles import pair_by_role
 from profkit.regression.compare.sweeps import (
     MEAN_METRIC,
     SweepDecision,
@@ -92,7 +90,7 @@ def compare(
     barred_tools = {tool for difference in barred if not difference.metrics for tool in difference.tools}
     matched = MatchedKernels((), (), ())
     if not barred_tools & {document.trace.tool for document in (baseline, candidate) if document.trace}:
-        matched = pair_by_role(baseline, candidate, match_kernels(baseline, candidate))
+        matched = match_kernels(baseline, candidate)
     kernels: tuple[KernelChange, ...] = ()
     functions: tuple[FunctionChange, ...] = ()
     if not options.metrics:
@@ -125,7 +123,6 @@ def compare(
         looked_at=tested_count(changes),
         notes=tuple(_notes(baseline, candidate, decided, barred)),
         fix=found.fix,
-        insights=insight_changes(baseline, candidate, matched) if not options.metrics and not barred else (),
     )
 
 

@@ -1,14 +1,14 @@
 """Two evaluations: which tests became wrong, and which operations faster or slower against PyTorch.
 
-Tests are paired by id, those of different suites by operation and arguments. A test that passed and fails is a
-regression, without any statistics. Speed-ups are held against each other by operation and over all: each was measured
-in turns with PyTorch on its own machine, so what makes both slower is not in it.
+Tests are paired by id. A test that passed and fails is a regression, without any statistics. Speed-ups are held against
+each other by operation and over all: each was measured in turns with PyTorch on its own machine, so what makes both
+slower is not in it.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log
 
@@ -87,26 +87,12 @@ def _side(document: EvaluationDocument, path: str) -> Side:
 
 def _pairs(baseline: EvaluationDocument, candidate: EvaluationDocument) -> list[_Pair]:
     """Tests that were decided in both."""
-    by_id = {result.test.id for result in baseline.results} & {r.test.id for r in candidate.results}
-    sides = [_by_key(document, exact=bool(by_id)) for document in (baseline, candidate)]
+    after = {result.test.id: result for result in candidate.results}
     return [
-        _Pair(before, sides[1][key])
-        for key, before in sides[0].items()
-        if key in sides[1] and not {before.status, sides[1][key].status} & {*UNDECIDED}
+        _Pair(before, after[before.test.id])
+        for before in baseline.results
+        if before.test.id in after and not {before.status, after[before.test.id].status} & {*UNDECIDED}
     ]
-
-
-def _by_key(document: EvaluationDocument, *, exact: bool) -> Mapping[Hashable, TestResult]:
-    """By id, or by what it calls; tests of the same arguments are told apart by their number."""
-    if exact:
-        return {result.test.id: result for result in document.results}
-    counts: Counter[tuple[str, str]] = Counter()
-    found: dict[Hashable, TestResult] = {}
-    for result in document.results:
-        call = (result.test.operation, result.test.arguments)
-        found[call, counts[call]] = result
-        counts[call] += 1
-    return found
 
 
 def _by_operation(pairs: Sequence[_Pair]) -> Mapping[str, list[_Pair]]:
@@ -257,9 +243,6 @@ def _notes(
     if still:
         yield Fact.of("open-operations", count=still)
     yield Fact.of("tests-decided", count=len(pairs))
-    new = sum(result.status not in UNDECIDED for result in candidate.results) - len(pairs)
-    if new > 0:
-        yield Fact.of("new-tests", count=new)
     for side, document in (("baseline", baseline), ("candidate", candidate)):
         if not document.complete:
             yield Fact.of("interrupted", side=side)

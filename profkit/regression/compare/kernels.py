@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 
+from profkit.analysis.comparability.fingerprint import program_of
 from profkit.analysis.kernel_names import same_name
+from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference import Interval, decide
 from profkit.core.types import (
@@ -20,7 +22,6 @@ from profkit.core.types import (
     KernelChangeWord,
     KernelTime,
     Profile,
-    RoleSign,
     RunDocument,
 )
 from profkit.profilers.registry import PROFILERS
@@ -30,12 +31,12 @@ _LONGEST = 20_000  # characters of a name that are looked at
 
 @dataclass(frozen=True)
 class KernelPair:
-    """One kernel in both runs; `reshaped`: launched in another shape; `signs`: why it is one under two names."""
+    """One kernel in both runs; `reshaped`: launched in another shape; `renamed`: under another name."""
 
     before: KernelTime
     after: KernelTime
     reshaped: bool = False
-    signs: tuple[RoleSign, ...] = ()
+    renamed: bool = False
 
     @property
     def baseline(self) -> Kernel:
@@ -76,7 +77,20 @@ def match_kernels(baseline: RunDocument, candidate: RunDocument) -> MatchedKerne
         before, after = _match_by(before, after, partial(_shaped, name), pairs, reshaped=False)
     for name in names[1:]:
         before, after = _match_by(before, after, name, pairs, reshaped=True)
+    if not pairs and len(before) == len(after) == 1 and _is_rewritten(baseline, candidate):
+        shapes = [(one.kernel.grid, one.kernel.block) for one in (before[0], after[0])]
+        renamed = KernelPair(before[0], after[0], shapes[0] != shapes[1], renamed=True)
+        return MatchedKernels((renamed,), (), ())
     return MatchedKernels(tuple(pairs), tuple(before), tuple(after))
+
+
+def _is_rewritten(baseline: RunDocument, candidate: RunDocument) -> bool:
+    """Whether the only kernel of each run is one of the same program's own, however it is called now."""
+    programs = [program_of(document.workload) for document in (baseline, candidate)]
+    traces = [document.trace for document in (baseline, candidate) if document.trace is not None]
+    own = all(kernel_owner(trace.kernels[0].kernel.name) in OWN_CODE for trace in traces)
+    metal = baseline.metal is not None or candidate.metal is not None
+    return own and not metal and programs[0] is not None and programs[0] == programs[1]
 
 
 def _match_by(
@@ -196,7 +210,7 @@ def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor:
     word: KernelChangeWord = "slower" if second > first else "faster"
     if decision != "different":  # what lies between is within the noise of one trace each
         word = "same" if abs(change) <= limit else "ambiguous"
-    renamed = pair.baseline if pair.signs else None
+    renamed = pair.baseline if pair.renamed else None
     return KernelChange(
         pair.candidate.name,
         word,
@@ -207,7 +221,6 @@ def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor:
         max(before.share(pair.before), after.share(pair.after)),
         baseline_name=renamed.name if renamed is not None else None,
         baseline_launch=renamed.id if renamed is not None else None,
-        paired_by=pair.signs,
         noise=noise,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from profkit.core.types import Change, ComparisonOutcome, Fact, KernelChange
-from profkit.regression.compare.metrics import LONGER, rule_of
+from profkit.regression.compare.metrics import LONGER
 
 _SHARE = 0.02  # of the GPU time: kernels that take less decide nothing
 COLLAPSE = 0.1  # of the time before: an improvement as large as that is not believed
@@ -74,7 +74,7 @@ def outcome_of(
 
 
 def _open_outcome(changes: Sequence[Change], undecided: Sequence[Change]) -> Decided:
-    """Where a time is open: what was counted exactly, or the kernels' time, may say more."""
+    """Where a time is open: the kernels' time may say more."""
     kernels_rose = _worse_changes(changes, "time.gpu")
     times = [c for c in undecided if c.metric == "time.median" and c.ratio and c.ratio > 1 + c.floor]
     # Two instruments, in two passes, then saw the same work take longer: the samples, that cannot decide by themselves,
@@ -84,17 +84,7 @@ def _open_outcome(changes: Sequence[Change], undecided: Sequence[Change]) -> Dec
         time = f"{times[0].metric} of {times[0].scope.name}" if times[0].scope.name else times[0].metric
         why = _about("kernels-and-time", kernels_rose[0], same_direction=_size(times[0]))
         return Decided("regressed", replace(why, names={**why.names, "time": time}))
-    fix = undecided[0].fix or LONGER
-    counted = [c for c in _worse_changes(changes, "instructions") if c.role == "stands-in" and _is_exact(c)]
-    if counted:  # work, and no time, so it decides where it is asked to
-        return Decided(
-            "ambiguous", _about("open-but-more-work", undecided[0], work=_size(counted[0])), _or(fix)
-        )
-    return Decided("ambiguous", _about("open", undecided[0]), fix)
-
-
-def _or(fix: Fact) -> Fact:
-    return Fact.of("instructions-decide", other=fix.code, **fix.names)
+    return Decided("ambiguous", _about("open", undecided[0]), undecided[0].fix or LONGER)
 
 
 def worst_first(changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -141,11 +131,6 @@ def _primary(decisive: Sequence[Change]) -> list[Change]:
 
 def _worse_changes(changes: Sequence[Change], metric: str) -> list[Change]:
     return [c for c in changes if c.metric == metric and c.word == "different" and c.course == "worse"]
-
-
-def _is_exact(change: Change) -> bool:
-    rule = rule_of(change.metric, change.tool)
-    return rule is not None and rule.exact
 
 
 def _leading(changes: Sequence[Change]) -> Fact:

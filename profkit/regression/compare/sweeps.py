@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, log, sqrt
+from math import exp, hypot, inf, log, sqrt
 
 from profkit.analysis.ranking.ranking import FRAMEWORK
 from profkit.core.formatting import plural
@@ -31,8 +31,6 @@ GROUP_SIGMA = 0.01
 BESIDE_CONTROLS = 0.0075
 NOTABLE = 0.002
 LEAST_CONTROLS = 3  # groups of the framework: of fewer no median is taken
-# What that experience weighs beside what this pair of sweeps shows, in observations: as few as make a spread.
-PRIOR_WEIGHT = 4
 # A single case from one sweep to the next, likewise: 1.5 % is the median of 30 such spreads.
 CASE_SIGMA = 0.015
 LEAST_SPREAD = 0.003  # and never less: two steady chips of one kind differ by as much
@@ -123,15 +121,11 @@ def _group_changes(
 ) -> tuple[Change, ...]:
     device = all(pair.between < BETWEEN for group in groups.values() for pair in group)
     usual = GROUP_SIGMA if device else BETWEEN * sqrt(2)
-    shift = next((value for name, value in shifts.items() if name not in controls), 0.0)
     beside = usual * BESIDE_CONTROLS / GROUP_SIGMA if len(controls) >= LEAST_CONTROLS else usual
-    squares = sum((means[name] - shift) ** 2 for name in sorted(controls))
-    shown = sqrt((PRIOR_WEIGHT * beside**2 + squares) / (PRIOR_WEIGHT + len(controls)))
     # A control does not tell its own error.
     errors = {
-        name: sqrt(
-            (usual if name in controls else shown) ** 2
-            + _error_of_mean([spreads[p.scope] for p in group]) ** 2
+        name: hypot(
+            usual if name in controls else beside, _error_of_mean([spreads[pair.scope] for pair in group])
         )
         for name, group in groups.items()
     }
@@ -190,7 +184,7 @@ def _case_changes(
 ) -> tuple[Change, ...]:
     ratios = [
         (
-            _as_supporting(pair),
+            replace(pair, rule=replace(pair.rule, role="supports")),
             Ratio(exp(_log_ratio(pair) - shifts[name]), 0.0, spreads[pair.scope], TAILS, (), ()),
         )
         for name, group in groups.items()
@@ -201,19 +195,17 @@ def _case_changes(
 
 def _case_spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope, float]:
     """Of each case how far cases of about its time lie from the median of their own group, as a standard deviation."""
-    cases = sorted((pair for group in groups.values() for pair in group), key=lambda p: p.baseline.value)
-    if len(cases) < ENOUGH:
-        return {pair.scope: max(CASE_SIGMA, _error_of_samples(pair)) for pair in cases}
-    medians = {}
+    off: dict[Scope, float] = {}
     for group in groups.values():
-        centre = median([_log_ratio(pair_of_group) for pair_of_group in group])
-        medians.update({pair.scope: centre for pair in group})
-    off = [_log_ratio(pair) - medians[pair.scope] for pair in cases]
+        centre = median([_log_ratio(pair) for pair in group])
+        off |= {pair.scope: _log_ratio(pair) - centre for pair in group}
+    cases = sorted((pair for group in groups.values() for pair in group), key=lambda p: p.baseline.value)
     case_spreads = {}
     for place, pair in enumerate(cases):
-        first = max(0, min(place - NEAR_CASES, len(off) - 2 * NEAR_CASES - 1))
-        spread = mad_sigma(off[first : first + 2 * NEAR_CASES + 1])
-        case_spreads[pair.scope] = max(spread, LEAST_SPREAD, _error_of_samples(pair))
+        first = max(0, min(place - NEAR_CASES, len(cases) - 2 * NEAR_CASES - 1))
+        near = [off[other.scope] for other in cases[first : first + 2 * NEAR_CASES + 1]]
+        spread = max(mad_sigma(near), LEAST_SPREAD) if len(cases) >= ENOUGH else CASE_SIGMA
+        case_spreads[pair.scope] = max(spread, _error_of_samples(pair))
     return case_spreads
 
 
@@ -224,13 +216,6 @@ def _error_of_samples(pair: MetricPair) -> float:
         if side.low is not None and side.high is not None:
             squares += ((side.high - side.low) / 2 / 1.96 / side.value) ** 2
     return sqrt(squares)
-
-
-def _as_supporting(pair: MetricPair) -> MetricPair:
-    return replace(pair, rule=replace(pair.rule, role="supports"))
-
-
-# ---------------------------------------------------------------- both
 
 
 def _log_ratio(pair: MetricPair) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from operator import mul
@@ -22,10 +22,9 @@ from profkit.regression.detection.nights import (
     NightResult,
     direction,
     judge_nights,
+    segments_of,
 )
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.detection.segments import segments_of
-from profkit.regression.paired.decide import ConfirmWord
 
 DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
 SHOWN_NIGHTS = 120  # that are judged for a metric that does not gate: it needs no memory of last year
@@ -35,33 +34,22 @@ LEAST_NIGHTS = 12  # with which the detector begins to say something
 UNRELIABLE_CORRELATION = 0.5
 WANDERING = 0.75  # autocorrelation from which a series drifts without a cause
 DRIFT_SIGMAS = 3.0  # standard errors by which the recent median must be beyond the floor
-_JUDGED_CODES = ("same-night", "nights", "improved", "gone", "same")
-# Codes of nights outside of the limits on the bad side: these ask for a re-run in the same night.
-_CANDIDATE_CODES = ("suspect", "seen-before", "nights")
-
-
-def is_candidate(outcome: MetricOutcome) -> bool:
-    """Whether tonight asks for a re-run beside the last good commit: it is outside of its limits on the bad side."""
-    return outcome.code in _CANDIDATE_CODES
+_JUDGED_CODES = ("nights", "improved", "gone")
 
 
 def decide(
     series: Series,
     rule: NightRule,
     accepted: Sequence[AcceptedChange] = (),
-    confirmed: Mapping[str, ConfirmWord] | None = None,
 ) -> MetricOutcome:
-    """The outcome of the last point of the series, which is tonight's; `missing` where the series is empty.
-
-    `confirmed`: by the id of an entry the word of its re-run of this metric, tonight's too, where there was one.
-    """
+    """The outcome of the last point of the series, which is tonight's; `missing` where the series is empty."""
     better = direction(series, rule)
     if not series.points:
         return MetricOutcome(
             series.key.metric, "missing", "not-measured", unit=series.unit, better=better, gates=rule.gates
         )
     whole, series = series, series if rule.gates else replace(series, points=series.points[-SHOWN_NIGHTS:])
-    nights = judge_nights(series, rule, accepted, confirmed)
+    nights = judge_nights(series, rule, accepted)
     findings = SeriesFindings()
     if rule.gates and nights.past is not None and len(nights.past.nights) >= LEAST_NIGHTS:
         findings = examine_series([night.value for night in nights.past.nights])

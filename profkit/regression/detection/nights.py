@@ -6,16 +6,17 @@ for a verdict and are no part of it. A regression that was confirmed stands unti
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import isfinite, sqrt
 from typing import NamedTuple
 
 from profkit.core.statistics import mad_sigma, median
-from profkit.core.types import AcceptedChange, DecisionStep, Direction, Outcome, Point, Series
+from profkit.core.types import AcceptedChange, DecisionStep, Direction, Outcome, Point, Segment, Series
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.detection.segments import accepted_cuts
-from profkit.regression.paired.decide import ConfirmWord
+from profkit.regression.history.rows import microseconds
 
 WINDOW = 24  # nights that the control limits are made of
 LONG_WINDOW = 120  # nights that tell how often a level leaves them: four months
@@ -35,13 +36,10 @@ OUTCOMES: Mapping[str, Outcome] = {
     "collapse": "invalid",
     "new": "new",
     "held": "pass",
-    "seen-before": "pass",
-    "same": "pass",
     "returning": "pass",
     "perhaps-better": "pass",
     "moved": "pass",
     "suspect": "ambiguous",
-    "same-night": "regressed",
     "nights": "regressed",
     "change-point": "regressed",
     "drift": "regressed",
@@ -51,7 +49,7 @@ OUTCOMES: Mapping[str, Outcome] = {
 }  # by the code of a night
 
 
-class Night(NamedTuple):
+class NightValue(NamedTuple):
     """A value with its place in the series, and the share of its time that others had."""
 
     place: int
@@ -73,12 +71,12 @@ class Limits:
     far: tuple[float, float]
 
     def side(self, value: float) -> int:
-        """1 above the limits, -1 below, 0 within."""
-        return 1 if value > self.high else -1 if value < self.low else 0
-
-    def far_side(self, value: float) -> int:
-        """Likewise by the edges that are moved out."""
+        """1 above the limits, -1 below, 0 within; by the edges that are moved out."""
         return 1 if value > self.far[1] else -1 if value < self.far[0] else 0
+
+    def inner_side(self, value: float) -> int:
+        """Likewise by the edges that are not."""
+        return 1 if value > self.high else -1 if value < self.low else 0
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class NightResult:
         return OUTCOMES[self.code]
 
 
-def control_limits(level: Sequence[Night], rule: NightRule, *, following: bool = False) -> Limits:
+def control_limits(level: Sequence[NightValue], rule: NightRule, *, following: bool = False) -> Limits:
     """The median of the last 24 nights +- the larger of 4 MAD-sigma and the floor; `following` a night outside: 2.5.
 
     Without the nights that lost time to others, where seven are left. Wider by sqrt(1 + pi / 2 / n), as the centre is
@@ -134,19 +132,16 @@ class MachinePast:
 
     rule: NightRule
     bad: int
-    nights: list[Night] = field(default_factory=list)  # all of them, but for those that collapsed
-    level: list[Night] = field(default_factory=list)
-    streak: list[Night] = field(default_factory=list)
+    nights: list[NightValue] = field(default_factory=list)  # all of them, but for those that collapsed
+    level: list[NightValue] = field(default_factory=list)
+    streak: list[NightValue] = field(default_factory=list)
     side: int = 0
-    alike: int = 0  # nights of the streak that are no change by a re-run
     standing: NightResult | None = None  # the regression that nobody accepted and that is not gone
-    old: list[Night] = field(default_factory=list)  # the level before it
+    old: list[NightValue] = field(default_factory=list)  # the level before it
     last_good: int | None = None
 
-    def judge(
-        self, night: Night, word: ConfirmWord | None = None, *, with_limits: bool = False
-    ) -> NightResult:
-        """The result of a night, by the `word` of its re-run where there was one; `with_limits`: always with them."""
+    def judge(self, night: NightValue, *, with_limits: bool = False) -> NightResult:
+        """The result of a night; `with_limits`: always with them."""
         first_level = len(self.nights) < LEAST
         self.nights.append(night)
         if len(self.level) < LEAST:
@@ -159,24 +154,18 @@ class MachinePast:
         if self._has_collapsed(limits, night.value):
             self.nights.pop()
             return NightResult("collapse", "band", limits, last_good=self.last_good)
-        side = limits.far_side(night.value)
-        if not side and limits.side(night.value) == self.bad:
-            if word != "different":
-                result = self._judge_inside(night, limits)
-                return replace(result, code="seen-before") if result.code == "held" else result
-            side = self.bad
+        side = limits.side(night.value)
         if not side:
             return self._judge_inside(night, limits)
         if side != self.side:
             self._return_streak()
         self.side = side
         self.streak.append(night)
-        self.alike += word == "same"
-        return self._judge_worse(limits, word) if side == self.bad else self._judge_better(limits, word)
+        return self._judge_worse(limits) if side == self.bad else self._judge_better(limits)
 
     # ------------------------------------------------------------ the level
 
-    def _add(self, night: Night) -> None:
+    def _add(self, night: NightValue) -> None:
         centre = median([each.value for each in self.level[-WINDOW:]]) if self.level else night.value
         if len(self.level) < LEAST or self.bad * (night.value - centre) <= 0:
             self.last_good = (
@@ -187,17 +176,17 @@ class MachinePast:
     def _return_streak(self) -> None:
         """A streak that came to nothing: its nights are part of the level after all."""
         self.level += self.streak
-        self.streak, self.side, self.alike = [], 0, 0
+        self.streak, self.side = [], 0
 
-    def _new_level(self, back: Sequence[Night] = ()) -> None:
+    def _new_level(self, back: Sequence[NightValue] = ()) -> None:
         """The nights of the streak are the normal from here on; `back`: again, after these."""
         self.level, self.last_good = list(back), self.streak[-1].place
         self._return_streak()
 
-    def _judge_young(self, night: Night, first_level: bool) -> NightResult:
+    def _judge_young(self, night: NightValue, first_level: bool) -> NightResult:
         """A night at a level too young to be judged by: at most back where it was before a regression."""
         stands, limits = self.standing, self.standing.limits if self.standing is not None else None
-        if stands is None or limits is None or limits.side(night.value) == self.bad:
+        if stands is None or limits is None or limits.inner_side(night.value) == self.bad:
             short = LEAST - len(self.level)
             self._return_streak()
             self._add(night)
@@ -213,7 +202,7 @@ class MachinePast:
 
     # ------------------------------------------------------------ nights within the limits
 
-    def _judge_inside(self, night: Night, limits: Limits | None) -> NightResult:
+    def _judge_inside(self, night: NightValue, limits: Limits | None) -> NightResult:
         last_good = self.last_good
         self._return_streak()
         self._add(night)
@@ -239,49 +228,40 @@ class MachinePast:
 
     # ------------------------------------------------------------ nights outside
 
-    def _judge_worse(self, limits: Limits, word: ConfirmWord | None) -> NightResult:
-        nights = len(self.streak)
-        seen = NightResult("same", "same-night", limits, nights, self.streak[0].place, self.last_good)
-        if word == "same":
-            result = self._inside(limits) if self.standing is not None else seen
-            if self.alike >= self.rule.nights:
-                self._new_level()  # the code is the same and the level another: the machine's normal now
-            return result
-        calm = sum(
-            night.lost <= DISTURBED for night in self.streak
-        )  # a night that others disturbed confirms nothing
-        missing = self.rule.nights - calm + self.alike
-        if word != "different" and missing > 0:
-            if self.standing is not None:
-                return self._inside(limits)
-            return replace(seen, code="suspect", step="band", short=missing)
-        step: DecisionStep = "same-night" if word == "different" else "nights"
-        result = replace(seen, code=step, step=step, before=limits.centre)
+    def _judge_worse(self, limits: Limits) -> NightResult:
+        # a night that others disturbed confirms nothing
+        missing = self.rule.nights - sum(night.lost <= DISTURBED for night in self.streak)
+        if missing > 0 and self.standing is not None:
+            return self._inside(limits)
+        first, last_good = self.streak[0].place, self.last_good
+        seen = NightResult("suspect", "band", limits, len(self.streak), first, last_good, missing)
+        if missing > 0:
+            return seen
+        result = replace(seen, code="nights", step="nights", before=limits.centre, short=0)
         if self.standing is None:
             self.standing, self.old = result, self.level
         self._new_level()
         return result
 
-    def _judge_better(self, limits: Limits, word: ConfirmWord | None) -> NightResult:
+    def _judge_better(self, limits: Limits) -> NightResult:
         nights, stands = len(self.streak), self.standing
         seen = NightResult("returning", "band", limits, nights, self.streak[0].place, self.last_good)
-        near = stands is not None and stands.limits is not None
-        inside = near and stands.limits.side(self.streak[-1].value) != self.bad  # type: ignore[union-attr]
-        confirmed = word == "different" or (word != "same" and nights - self.alike >= self.rule.nights)
-        if confirmed or self.alike >= self.rule.nights:
-            self._new_level(self.old if confirmed and inside else ())
+        near = stands.limits if stands is not None else None
+        inside = near is not None and near.inner_side(self.streak[-1].value) != self.bad
+        confirmed = nights >= self.rule.nights
+        if confirmed:
+            self._new_level(self.old if inside else ())
         if stands is not None and not inside:
             return self._inside(limits)
         if not confirmed:
             return seen if inside else replace(seen, code="perhaps-better")
         self.standing = None
-        step: DecisionStep = "same-night" if word == "different" else "nights"
         first = stands.first if stands is not None else seen.first
-        return replace(seen, code="gone" if inside else "improved", step=step, first=first)
+        return replace(seen, code="gone" if inside else "improved", step="nights", first=first)
 
     def _has_collapsed(self, limits: Limits, value: float) -> bool:
         """An improvement to a small part of the past, or to nothing: the work was not done, rather than so fast."""
-        if limits.centre <= 0 or limits.side(value) != -self.bad:
+        if limits.centre <= 0 or limits.inner_side(value) != -self.bad:
             return False
         return value < COLLAPSE * limits.centre if self.bad > 0 else value * COLLAPSE > limits.centre
 
@@ -307,24 +287,15 @@ def direction(series: Series, rule: NightRule) -> Direction:
     return rule.better or series.better
 
 
-def judge_nights(
-    series: Series,
-    rule: NightRule,
-    accepted: Sequence[AcceptedChange] = (),
-    confirmed: Mapping[str, ConfirmWord] | None = None,
-) -> JudgedNights:
+def judge_nights(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] = ()) -> JudgedNights:
     """What each night was. Where no direction is good, more counts as worse, and the caller says "moved" instead."""
     pasts: dict[str, MachinePast] = {}
-    results = tuple(_judge_each(series, rule, accepted, confirmed or {}, pasts))
+    results = tuple(_judge_each(series, rule, accepted, pasts))
     return JudgedNights(results, pasts.get(series.points[-1].machine) if series.points else None)
 
 
 def _judge_each(
-    series: Series,
-    rule: NightRule,
-    accepted: Sequence[AcceptedChange],
-    words: Mapping[str, ConfirmWord],
-    pasts: dict[str, MachinePast],
+    series: Series, rule: NightRule, accepted: Sequence[AcceptedChange], pasts: dict[str, MachinePast]
 ) -> Iterator[NightResult]:
     bad = -1 if direction(series, rule) == "higher" else 1
     cuts = accepted_cuts(series, accepted)
@@ -336,12 +307,62 @@ def _judge_each(
             continue
         moved = point.machine not in pasts and any(len(past.nights) >= LEAST for past in pasts.values())
         past = pasts.setdefault(point.machine, MachinePast(rule, bad))
-        night, last = Night(index, point.value, point.lost), index == len(series.points) - 1
-        result = past.judge(night, words.get(point.entry), with_limits=last)
+        last = index == len(series.points) - 1
+        result = past.judge(NightValue(index, point.value, point.lost), with_limits=last)
         if moved:  # reported once, and not green: a runner that changes each night would never be judged
             result = NightResult("other-machine")
-        elif result.code in ("nights", "same-night") and any(
+        elif result.code == "nights" and any(
             other is not past and other.standing is not None for other in pasts.values()
         ):
             result = replace(result, code="standing")  # no news: it stands on another machine of the pool
         yield result
+
+
+# ---------------------------------------------------------------- the segments of a series
+
+
+def accepted_cuts(series: Series, accepted: Sequence[AcceptedChange]) -> dict[int, AcceptedChange]:
+    """Index of the first point of every segment that an accepted change of this series begins.
+
+    A change that lies before the first point, or after the last, begins none. Of two that begin the same, the later.
+    """
+    key, cuts = series.key, {}
+    ours = [a for a in accepted if a.workload == key.workload and a.metric in (None, key.metric)]
+    if not ours:
+        return {}
+    times = [microseconds(point.started) for point in series.points]
+    for change in sorted(ours, key=lambda a: microseconds(a.since)):
+        index = bisect_left(times, microseconds(change.since))
+        if 0 < index < len(times):
+            cuts[index] = change
+    return cuts
+
+
+def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tuple[Segment, ...]:
+    """The stretches of the series in order, from its first to its last point; none for an empty series.
+
+    An accepted change begins one, and so does a machine that was not there before, if none of those before it comes
+    again: machines that alternate (a pool of runners) share a segment, and each is compared with its own past.
+    """
+    if not series.points:
+        return ()
+    begins = [Segment(0, 0, "begin")]
+    by_word = accepted_cuts(series, accepted)
+    for first, end in pairwise([0, *sorted(by_word), len(series.points)]):
+        if first:
+            begins.append(Segment(first, first, "accepted", by_word[first].word, by_word[first].by))
+        begins += [Segment(index, index, "machine") for index in _machine_cuts(series.points, first, end)]
+    ends = [*(segment.first for segment in begins[1:]), len(series.points)]
+    return tuple(replace(segment, last=end - 1) for segment, end in zip(begins, ends, strict=True))
+
+
+def _machine_cuts(points: Sequence[Point], first: int, end: int) -> Iterator[int]:
+    """Indices at which all machines before are others than all after."""
+    last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
+    reach, before = first, None
+    for i in range(first, end):
+        if points[i].valid:
+            machine = points[i].machine
+            if before is not None and i > reach and machine != before:
+                yield i
+            reach, before = max(reach, last_seen[machine]), machine

@@ -14,7 +14,7 @@ from profkit.core.errors import UsageError
 from profkit.core.tables import load_yaml
 from profkit.core.types import RUN, Direction, Scope
 
-_SHARE = re.compile(r"\s*([-+.\deE]+)\s*%\s*")
+_SHARE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*")
 _DIRECTIONS = ("lower", "higher", "none")
 
 
@@ -72,31 +72,21 @@ def _default_rules() -> Mapping[str, Any]:
 
 
 def _check_value(metric: str, key: str, value: object) -> Any:
-    where = f"the rule of {metric}: {key}"
+    """The value as the rule has it; a share may be per cent as text. Raises UsageError."""
+    wanted = {"gates": "yes or no", "exact": "yes or no", "better": " or ".join(_DIRECTIONS)}.get(key)
+    number = value
+    if isinstance(value, str) and (match := _SHARE.fullmatch(value)):
+        number = float(match[1]) / 100
     if key not in _KEYS:
         raise UsageError(f"the rule of {metric} has no {key!r}", f"one of {', '.join(_KEYS)}")
     if key in ("gates", "exact"):
-        return value if isinstance(value, bool) else _refuse(where, value, "yes or no")
-    if key == "better":
-        return value if value in _DIRECTIONS else _refuse(where, value, " or ".join(_DIRECTIONS))
-    number = _parse_number(value)
-    if key == "nights":
-        whole = number is not None and number >= 1 and number == int(number)
-        return int(number or 0) if whole else _refuse(where, value, "a whole number")
-    if number is None or number < 0:
-        return _refuse(where, value, '0 or more, such as 0.02 or "2 %"' if key == "relative" else "0 or more")
+        fits = isinstance(value, bool)
+    elif key == "better":
+        fits = value in _DIRECTIONS
+    elif key == "nights":
+        wanted, fits = "a whole number", type(number) is int and number >= 1
+    else:
+        wanted, fits = '0 or more, such as 0.02 or "2 %"', is_finite_number(number) and number >= 0
+    if not fits:
+        raise UsageError(f"the rule of {metric}: {key} is {short_repr(value)}", f"write {wanted}")
     return number
-
-
-def _parse_number(value: object) -> float | None:
-    """A number, or a share in per cent as text; None for anything else."""
-    if isinstance(value, str) and (match := _SHARE.fullmatch(value)):
-        try:
-            return float(match[1]) / 100
-        except ValueError:
-            return None
-    return float(value) if is_finite_number(value) else None
-
-
-def _refuse(where: str, value: object, wanted: str) -> Any:
-    raise UsageError(f"{where} is {short_repr(value)}", f"write {wanted}")

@@ -1,4 +1,13 @@
-"""The one file of a history: made, recognized, checked, opened."""
+"""The one file of a history: made, recognized, checked, opened.
+
+    entry 1 ─< point >─ 1 series        one run, one metric in one scope, its value there
+    entry >─ 1 machine                  what decides comparability, once for all runs that share it
+    accepted                            changes that were accepted as the new normal
+
+`point` is clustered by series: a year of one metric is read in one pass. Types are checked by CHECK and not by STRICT:
+a file with STRICT tables cannot even be opened by SQLite before 3.37, which is what Python 3.10 comes with on older
+systems. `quick_check` looks at every CHECK when a history is opened.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +21,69 @@ from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, Us
 from profkit.core.files.regular import open_regular
 from profkit.core.files.safe_folder import check_links, chown_to_sudo_user, make_parents
 from profkit.core.files.sqlite import code_in, connect
-from profkit.regression.history.schema import APPLICATION, VERSION, create, version_of
+
+# "PKH1": application_id of the file's header, which tells it from other SQLite files.
+APPLICATION = 0x50_4B_48_31
+VERSION = 4
+
+_TABLES = """
+CREATE TABLE machine (
+    number   INTEGER PRIMARY KEY,
+    id       TEXT NOT NULL CHECK (typeof(id) = 'text'),
+    features TEXT NOT NULL CHECK (typeof(features) = 'text'),
+    UNIQUE (id, features)
+);
+CREATE TABLE entry (
+    number   INTEGER PRIMARY KEY,
+    id       TEXT NOT NULL UNIQUE CHECK (typeof(id) = 'text'),
+    started  INTEGER NOT NULL CHECK (typeof(started) = 'integer'),
+    workload TEXT NOT NULL CHECK (typeof(workload) = 'text'),
+    backend  TEXT NOT NULL CHECK (typeof(backend) = 'text'),
+    state    TEXT NOT NULL CHECK (typeof(state) = 'text'),
+    source   TEXT NOT NULL CHECK (typeof(source) = 'text'),
+    machine  INTEGER NOT NULL REFERENCES machine (number),
+    commit_id TEXT CHECK (typeof(commit_id) IN ('text', 'null')),
+    dirty    INTEGER CHECK (dirty IS NULL OR dirty IN (0, 1)),
+    path     TEXT CHECK (typeof(path) IN ('text', 'null')),
+    night    TEXT CHECK (typeof(night) IN ('text', 'null')),
+    facts    TEXT NOT NULL CHECK (typeof(facts) = 'text'),
+    outcome  TEXT CHECK (typeof(outcome) IN ('text', 'null')),
+    valid    INTEGER NOT NULL CHECK (valid IN (0, 1)),
+    reason   TEXT CHECK (typeof(reason) IN ('text', 'null'))
+);
+CREATE TABLE series (
+    number   INTEGER PRIMARY KEY,
+    workload TEXT NOT NULL CHECK (typeof(workload) = 'text'),
+    backend  TEXT NOT NULL CHECK (typeof(backend) = 'text'),
+    metric   TEXT NOT NULL CHECK (typeof(metric) = 'text'),
+    scope    TEXT NOT NULL CHECK (typeof(scope) = 'text'),
+    name     TEXT CHECK (typeof(name) IN ('text', 'null')),
+    scope_id TEXT CHECK (typeof(scope_id) IN ('text', 'null')),
+    unit     TEXT NOT NULL CHECK (typeof(unit) = 'text'),
+    better   TEXT NOT NULL CHECK (better IN ('lower', 'higher', 'none'))
+);
+CREATE INDEX series_by_name ON series (workload, metric, name);
+CREATE TABLE point (
+    series   INTEGER NOT NULL REFERENCES series (number),
+    entry    INTEGER NOT NULL REFERENCES entry (number),
+    value    REAL NOT NULL CHECK (typeof(value) = 'real'),
+    low      REAL CHECK (typeof(low) IN ('real', 'null')),
+    high     REAL CHECK (typeof(high) IN ('real', 'null')),
+    quality  TEXT NOT NULL CHECK (typeof(quality) = 'text'),
+    doubt    TEXT CHECK (typeof(doubt) IN ('text', 'null')),
+    PRIMARY KEY (series, entry)
+) WITHOUT ROWID;
+CREATE INDEX point_by_entry ON point (entry);
+CREATE TABLE accepted (
+    number   INTEGER PRIMARY KEY,
+    workload TEXT NOT NULL CHECK (typeof(workload) = 'text'),
+    metric   TEXT CHECK (typeof(metric) IN ('text', 'null')),
+    since    INTEGER NOT NULL CHECK (typeof(since) = 'integer'),
+    word     TEXT NOT NULL CHECK (typeof(word) = 'text'),
+    by       TEXT CHECK (typeof(by) IN ('text', 'null'))
+);
+"""
+
 
 VARIABLE = "PROFKIT_HISTORY"
 DEFAULT = Path("reports/history.sqlite")  # beside the runs
@@ -44,31 +115,25 @@ def damage_error(path: Path, what: str) -> UnreadableReport:
     )
 
 
+_REFUSED = {
+    "locked": (
+        f"another process has been writing to it for more than {BUSY_SECONDS:.0f} s",
+        "try again when it is done",
+    ),
+    "full": ("the disk is full; what was stored before is whole", "df -h {folder}"),
+    "readonly": ("it, or its folder, is read-only", "--history FILE in a folder that you may write to"),
+    "unable to open": ("no permission, or no space for its log", "ls -l {folder}"),
+    "disk i/o": ("the disk cannot be read or written", "df -h {folder}; ls -l {folder}"),
+}
+
+
 def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
     """The fault behind an error of SQLite. By its text: Python 3.10 does not tell SQLite's codes."""
-    message = str(error)
-    where = shlex.quote(str(path.parent))
-    if "locked" in message or "busy" in message:
-        return MachineError(
-            f"another process has been writing to the history {path} for more than {BUSY_SECONDS:.0f} s",
-            "try again when it is done",
-        )
-    if "full" in message:
-        return MachineError(
-            f"cannot write to the history {path}: the disk is full; what was stored before is whole",
-            f"df -h {where}",
-        )
-    if "readonly" in message or "read-only" in message:
-        return MachineError(
-            f"cannot write to the history {path}: it, or its folder, is read-only",
-            "--history FILE in a folder that you may write to",
-        )
-    if "unable to open" in message:
-        return MachineError(
-            f"cannot open the history {path}: no permission, or no space for its log", f"ls -l {where}"
-        )
-    if "disk i/o" in message.lower():
-        return MachineError(f"cannot use the history {path}: {message}", f"df -h {where}; ls -l {where}")
+    message = str(error).lower()
+    for word, (why, fix) in _REFUSED.items():
+        if word in message:
+            fix = fix.format(folder=shlex.quote(str(path.parent)))
+            return MachineError(f"cannot use the history {path}: {why}", fix)
     return damage_error(path, message.encode("ascii", "replace").decode())
 
 
@@ -139,29 +204,22 @@ def _open_checked(path: Path, mode: str, *, write: bool) -> sqlite3.Connection:
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    version = version_of(connection)
-    if version > VERSION:
-        raise UnreadableReport(
-            f"the history {path} was written by a newer profkit (version {version} of its tables; this one knows"
-            f" {VERSION})",
-            "upgrade profkit, or use another file: --history FILE",
-        )
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version < 1:
         raise damage_error(path, f"its version is {version}")
-    if version < VERSION:
+    if version != VERSION:
+        newer = version > VERSION
         raise UnreadableReport(
-            f"the history {path} was written by an older profkit (version {version} of its tables; this one reads"
-            f" {VERSION})",
-            "make a new one of the runs: profkit history add reports/*/ --history FILE",
+            f"the history {path} was written by {'a newer' if newer else 'an older'} profkit (version {version} of its"
+            f" tables; this one knows {VERSION})",
+            "upgrade profkit, or use another file: --history FILE"
+            if newer
+            else "make a new one of the runs: profkit history add reports/*/ --history FILE",
         )
 
 
 def _refuse_foreign(path: Path) -> None:
     """Raise UnreadableReport for anything but a history, by its first hundred bytes."""
-    if not path.exists():
-        raise UnreadableReport(
-            f"{path} is a link to nothing", f"ls -l {shlex.quote(str(path))}; --history FILE"
-        )
     if not path.is_file():  # asked first: to open a pipe would wait for its writer
         kind = "a folder" if path.is_dir() else "no regular file"
         raise UnreadableReport(f"{path} is {kind}, not a history", "--history FILE")
@@ -169,17 +227,10 @@ def _refuse_foreign(path: Path) -> None:
         head = file.read(100)
     if not head:
         raise UnreadableReport(f"{path} is empty, not a history", "profkit history add RUN fills it")
-    if not head.startswith(MAGIC):
-        raise UnreadableReport(
-            f"{path} is no history: it is not an SQLite file; it was left as it is", "--history FILE"
-        )
-    if len(head) < 100:
+    if is_history(path) and len(head) < 100:
         raise damage_error(path, f"it ends after {len(head)} bytes")
     if not is_history(path):
-        raise UnreadableReport(
-            f"{path} is an SQLite file of another program, not a history; it was left as it is",
-            "--history FILE",
-        )
+        raise UnreadableReport(f"{path} is no history; it was left as it is", "--history FILE")
 
 
 def is_history(path: Path) -> bool:
@@ -203,7 +254,7 @@ def _create_file(path: Path) -> None:
             return
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666))
         with contextlib.closing(connect(path, "mode=rw", timeout=BUSY_SECONDS)) as connection:
-            create(connection)
+            _create_tables(connection)
         chown_to_sudo_user(path)
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(
@@ -214,3 +265,14 @@ def _create_file(path: Path) -> None:
             f"cannot make a history at {path}: {error.strerror or error}",
             "--history FILE in a folder that you may write to",
         ) from error
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables in an empty file, in one transaction; where another process was faster, nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+        for statement in _TABLES.split(";\n"):  # `executescript` would end the transaction
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")

@@ -1,83 +1,245 @@
-"""Entries as rows of the tables, and back.
-
-Raw samples are stored as bytes in a row: float32, one group per process, thinned where there are very many.
-
-    u16      number of groups, then u32 the length of each
-    ...      the samples of all groups, one after the other; little endian throughout
-
-Four bytes a sample are enough: float32 is exact to 6e-8, and the steadiest clock of a GPU to 1e-4.
-"""
+"""What a history keeps of a run, as rows of its tables and back; moments in UTC, to the microsecond: they sort."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
-from profkit.core.codec import valid_text
+from profkit.analysis.comparability import fingerprint_of
+from profkit.analysis.metrics import direction_of
+from profkit.analysis.summaries.readings import traced_iterations
+from profkit.core.codec import to_plain_data, valid_text
 from profkit.core.errors import UsageError
-from profkit.core.types import AcceptedChange, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
+from profkit.core.statistics import combine_processes
+from profkit.core.types import (
+    AcceptedChange,
+    Direction,
+    Entry,
+    Feature,
+    Point,
+    Reading,
+    RunDocument,
+    Scope,
+    SeriesKey,
+    Tier,
+    Timing,
+    Value,
+)
 from profkit.core.types.readings import Quality, ScopeKind
-from profkit.regression.history.entry import lost_of
-from profkit.regression.times import iso_time, microseconds
+from profkit.hardware.conditions import lost_shares
 
-# A run of the full depth takes some thousand samples in ten processes. 2048 tell every quantile to a per mille, and
-# at 8 kB a value a year of ten workloads stays below 100 MB.
-MOST_SAMPLES = 2048
-MOST_GROUPS = 64
-LEAST_PER_GROUP = 16
-_LARGEST = 3.4028234e38  # of float32
+# Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
+KERNELS_KEPT = 20
+ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 3 %
+# Of a kernel is kept what is good in one direction, and these, which tell why that moved.
+_CAUSES = ("launch.registers", "launch.shared", "launch.blocks", "clock.sm", "instructions", "flops.tensor")
+# Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
+COUNTED = "counted iterations"  # the fact of a run that says what its counts per iteration are the mean of
+LOST = "time lost"  # the fact of a run that says which share of its time others had the processor
+_SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "buffer.count", "transfer.bytes", "transfer.seconds")
 
-Groups = tuple[tuple[float, ...], ...]
 
+def entry_of(
+    document: RunDocument, *, path: str | None = None, night: str | None = None, id: str | None = None
+) -> Entry:
+    """What a history keeps of a run: all readings of the run and its regions that have a value, and those of kernels.
 
-def thin_samples(groups: Sequence[Sequence[float]]) -> tuple[Groups, int | None]:
-    """The groups with at most MOST_SAMPLES in all, and how many samples there were where some were left out.
-
-    Every process keeps its share, spread evenly over its samples in the order in which they were taken, so that
-    neither the distribution nor a drift is bent.
+    The median time of a region comes with its interval. Kernels are the 20 with
+    the most GPU time. Functions are not kept: their names change with every build. `id` names a report that holds no
+    run, by its content. Raises UsageError (2) for a run that is still under way, or does not say when it started.
     """
-    numbers = (tuple(sample for sample in group if abs(sample) <= _LARGEST) for group in groups)
-    processes = [group for group in numbers if group]
-    taken = sum(len(group) for group in processes)
-    if taken <= MOST_SAMPLES and len(processes) <= MOST_GROUPS:
-        return tuple(processes), None
-    chosen = [processes[index] for index in _even_indices(len(processes), MOST_GROUPS)]
-    each = max(LEAST_PER_GROUP, MOST_SAMPLES // len(chosen))
-    return tuple(tuple(group[index] for index in _even_indices(len(group), each)) for group in chosen), taken
+    if document.state == "running":
+        raise UsageError(
+            f"the run {path or document.name} is not finished: its run.json says `running`",
+            "add it when it is; where it was killed, what it holds can be read: profkit summarize",
+        )
+    if not document.started:
+        raise UsageError(f"the run {path or document.name} does not say when it started")
+    print_ = fingerprint_of(document)
+    revision = document.revision
+    iterations = traced_iterations(document)
+    values = {value.key: value for value in _collect_values(document, iterations)}
+    valid = document.state == "complete"
+    return Entry(
+        id=id or run_id(document),
+        started=document.started,
+        workload=document.workload.name or document.name,
+        backend=document.backend,
+        state=document.state,
+        source=_source(document),
+        machine=print_.id,
+        features=print_.features,
+        commit=revision.commit if revision is not None else None,
+        dirty=revision.dirty if revision is not None else None,
+        path=path,
+        night=night,
+        facts=_collect_facts(document, iterations),
+        values=tuple(values.values()),
+        valid=valid,
+        reason=None if valid else document.failure or f"the run was {document.state}",
+    )
 
 
-def pack_samples(groups: Groups) -> bytes | None:
-    """The groups as bytes; None where there are none."""
-    if not groups:
-        return None
-    flat = [sample for group in groups for sample in group]
-    lengths = map(len, groups)
-    return struct.pack(f"<H{len(groups)}I{len(flat)}f", len(groups), *lengths, *flat)
+def _source(document: RunDocument) -> str:
+    """Who measured: profkit a run, else the tool whose report it is."""
+    if document.passes or document.timings:
+        return "profkit"
+    traced = document.trace.tool if document.trace is not None else None
+    return next(
+        iter(document.tools),
+        traced or next((reading.source.tool for reading in document.readings), "profkit"),
+    )
 
 
-def unpack_samples(blob: bytes | None) -> Groups:
-    """The groups behind packed bytes. Raises ValueError for what `pack_samples` never makes."""
-    if blob is None:
-        return ()
+def run_id(document: RunDocument) -> str:
+    """The name of a run for ever: made of what no copy, move or newer reading of it changes.
+
+    That is its start, its samples, and how long each pass took, to the nanosecond.
+    """
+    passes = to_plain_data([[done.name, done.state, done.seconds] for done in document.passes])
+    samples = [
+        [timing.name, [process.seconds for process in timing.processes]] for timing in document.timings
+    ]
+    body = [document.started, document.backend, document.name, passes, to_plain_data(samples)]
+    if not passes and not samples:
+        body.append(to_plain_data(document.readings))
+    return hashlib.sha256(json.dumps(body, allow_nan=False).encode()).hexdigest()[:ID_LENGTH]
+
+
+def _collect_facts(document: RunDocument, iterations: int) -> dict[str, str]:
+    facts = {
+        "tools": ", ".join(f"{name} {version}" for name, version in sorted(document.tools.items())),
+        "depth": document.plan.depth if document.plan is not None else "",
+        "traced iterations": str(iterations) if iterations > 1 else "",
+        COUNTED: document.facts.get(COUNTED, ""),
+        LOST: f"{min(1.0, lost):.3f}" if (lost := sum(lost_shares(document.disturbances))) >= 0.0005 else "",
+        "branch": (document.revision.branch or "") if document.revision is not None else "",
+        "kernels": _left_out(document),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _left_out(document: RunDocument) -> str:
+    """How many kernels there were, where some are not kept."""
+    known = _kernels(document)
+    return f"the {KERNELS_KEPT} with the most GPU time of {len(known)}" if len(known) > KERNELS_KEPT else ""
+
+
+# ---------------------------------------------------------------- values
+
+
+def _collect_values(document: RunDocument, iterations: int) -> Iterator[Value]:
+    stored = set(_kernels(document)[:KERNELS_KEPT])
+    timings = {timing.name: timing for timing in document.timings}
+    for reading in document.readings:
+        if reading.value is None or not math.isfinite(reading.value):
+            continue
+        if reading.scope.kind in ("run", "region") or (
+            reading.scope in stored and _is_stored(reading.metric)
+        ):
+            yield _value(document, reading, timings.get(reading.scope.name or ""), iterations)
+    if document.trace is not None:
+        for timed in document.trace.kernels:
+            if timed.kernel.scope in stored:
+                for name, unit, value in (
+                    ("time.gpu", "s", timed.total / iterations),
+                    ("launch.count", "count", timed.launches / iterations),
+                ):
+                    if math.isfinite(value):
+                        key = _key(document, name, timed.kernel.scope)
+                        yield Value(key, unit, direction_of(name), value, "measured")
+
+
+def _value(document: RunDocument, reading: Reading, timing: Timing | None, iterations: int) -> Value:
+    value = float(reading.value or 0.0)
+    low = high = None
+    if reading.scope.kind == "run" and reading.metric in _SUMS:
+        value /= iterations
+    if reading.metric == "time.median" and timing is not None:
+        groups = tuple(process.seconds for process in timing.processes if process.seconds)
+        centre = combine_processes(groups)
+        if centre is not None:
+            low, high = centre.low, centre.high
+    key = _key(document, reading.metric, reading.scope)
+    better = direction_of(reading.metric)
+    return Value(key, reading.unit, better, value, reading.quality, low, high, reading.doubt)
+
+
+def _key(document: RunDocument, name: str, scope: Scope) -> SeriesKey:
+    return SeriesKey(document.workload.name or document.name, document.backend, name, scope)
+
+
+def _is_stored(name: str) -> bool:
+    return name in _CAUSES or direction_of(name) != "none"
+
+
+def _kernels(document: RunDocument) -> list[Scope]:
+    """The kernels by GPU time, the largest first; those of counters alone as they come."""
+    timed = document.trace.kernels if document.trace is not None else ()
+    by_time = sorted(timed, key=lambda kernel_time: kernel_time.total, reverse=True)
+    counted = (reading.scope for reading in document.readings if reading.scope.kind == "kernel")
+    return list(dict.fromkeys([*(kernel_time.kernel.scope for kernel_time in by_time), *counted]))
+
+
+def lost_of(entry: Entry) -> float:
+    """The share of the run's time that was lost to others, 0 where nobody tells."""
     try:
-        (count,) = struct.unpack_from("<H", blob)
-        lengths = struct.unpack_from(f"<{count}I", blob, 2)
-        flat = struct.unpack(f"<{sum(lengths)}f", blob[2 + 4 * count :])
-    except (struct.error, OverflowError, MemoryError) as error:
-        raise ValueError(f"no packed samples: {error}") from error
-    ends = list(accumulate(lengths, initial=0))
-    return tuple(flat[begin:end] for begin, end in pairwise(ends))
+        share = float(entry.facts.get(LOST, "0"))
+    except ValueError:
+        return 0.0
+    return share if 0 <= share <= 1 else 0.0
 
 
-def _even_indices(count: int, most: int) -> list[int]:
-    """At most `most` of the indices 0..count-1, evenly, both ends among them."""
-    if count <= most:
-        return list(range(count))
-    return [round(step * (count - 1) / (most - 1)) for step in range(most)]
+# ---------------------------------------------------------------- what is kept of a run
+
+
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SPAN = re.compile(r"(\d+)\s*(h|d|w|m|y|hours?|days?|weeks?|months?|years?)")
+_HOURS = {"h": 1, "d": 24, "w": 168, "m": 730, "y": 8766}
+
+
+def parse_time(text: str) -> datetime:
+    """An ISO 8601 date or time with its offset, as UTC; without an offset it is UTC already.
+
+    Raises UsageError where the text is no moment. Python 3.10 reads neither `Z` nor nanoseconds by itself.
+    """
+    plain = re.sub(r"\s*(Z|z|UTC)$", "+00:00", text.strip())
+    plain = re.sub(r"[.,](\d+)", lambda match: "." + match[1].ljust(6, "0")[:6], plain)
+    try:
+        moment = datetime.fromisoformat(plain)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{text[:60]!r} is not a date or time", "write it as 2026-11-20 or 2026-11-20T05:47:00+01:00"
+        ) from None
+
+
+def microseconds(text: str) -> int:
+    """Microseconds since 1970 of an ISO 8601 text: what rows are ordered by. Raises UsageError."""
+    return (parse_time(text) - _UNIX_EPOCH) // timedelta(microseconds=1)
+
+
+def iso_time(micros: int) -> str:
+    """The moment as ISO 8601 in UTC; whole seconds without a fraction."""
+    when = _UNIX_EPOCH + timedelta(microseconds=micros)
+    return when.isoformat(timespec="microseconds" if when.microsecond else "seconds")
+
+
+def parse_since(text: str, now: datetime) -> int:
+    """What people write for "from when on": a date, a time, or a span before `now` (`30d`, `2 weeks`, `1y`)."""
+    span = _SPAN.fullmatch(text.strip().lower())
+    if span is None:
+        return microseconds(text)
+    try:
+        begin = now.astimezone(timezone.utc) - timedelta(hours=int(span[1]) * _HOURS[span[2][0]])
+        return (begin - _UNIX_EPOCH) // timedelta(microseconds=1)
+    except OverflowError as error:
+        raise UsageError(f"{text[:60]!r} is too long a time span", "30d, 12w or 1y") from error
 
 
 # ---------------------------------------------------------------- series
@@ -100,25 +262,21 @@ def series_of(row: tuple[Any, ...]) -> tuple[SeriesKey, str, Direction]:
 
 # ---------------------------------------------------------------- points
 
-POINT_COLUMNS = "series, entry, value, low, high, quality, doubt, taken, samples"
+POINT_COLUMNS = "series, entry, value, low, high, quality, doubt"
 
 
 def point_row(series: int, entry: int, value: Value) -> tuple[Any, ...]:
     """POINT_COLUMNS. Raises UsageError for no number."""
     if not math.isfinite(value.value):
         raise UsageError(f"{value.key.metric} of {value.key.workload} is {value.value}, which is no number")
-    groups, taken = thin_samples(value.groups)
     low, high = _finite_or_none(value.low), _finite_or_none(value.high)
-    doubt, taken = _valid_text_or_none(value.doubt), taken or value.taken
-    return (series, entry, float(value.value), low, high, value.quality, doubt, taken, pack_samples(groups))
+    return series, entry, float(value.value), low, high, value.quality, _valid_text_or_none(value.doubt)
 
 
 def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...]) -> Value:
     """The value of a whole point row."""
-    _, _, value, low, high, quality, doubt, taken, blob = row
-    return Value(
-        key, unit, better, value, cast("Quality", quality), low, high, unpack_samples(blob), taken, doubt
-    )
+    _, _, value, low, high, quality, doubt = row
+    return Value(key, unit, better, value, cast("Quality", quality), low, high, doubt)
 
 
 def point_of(entry: Entry) -> Point:
@@ -137,21 +295,17 @@ def point_of(entry: Entry) -> Point:
     )
 
 
-def points_of(
-    patterns: Mapping[int, Point], rows: Iterable[tuple[Any, ...]], *, samples: bool = True
-) -> Iterator[Point]:
+def points_of(patterns: Mapping[int, Point], rows: Iterable[tuple[Any, ...]]) -> Iterator[Point]:
     """Whole point rows as points. A doubted value is not valid, whatever is said of its run.
 
     A year of nights has a hundred thousand of them, and the constructor of a frozen type would take half of the time;
     so each is a copy of its run's pattern, with its own fields laid over it.
     """
-    for _, run, value, low, high, _, doubt, _, blob in rows:
+    for _, run, value, low, high, _, doubt in rows:
         point = object.__new__(Point)
         fields = point.__dict__
         fields.update(patterns[run].__dict__)
         fields["value"], fields["low"], fields["high"] = value, low, high
-        if samples and blob is not None:
-            fields["groups"] = unpack_samples(blob)
         if doubt is not None and fields["valid"]:
             fields["valid"], fields["reason"] = False, doubt
         yield point

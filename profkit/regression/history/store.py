@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from profkit.core.codec import valid_text, without_collector
+from profkit.core.codec import without_collector
 from profkit.core.errors import UsageError
-from profkit.core.types import AcceptedChange, Entry, Series, SeriesKey, Value
+from profkit.core.types import AcceptedChange, Entry, Series, Value
 from profkit.regression.history.file import damage_error, default_path, explain_sqlite_error, open_file
 from profkit.regression.history.rows import (
     ENTRY_COLUMNS,
@@ -25,6 +24,7 @@ from profkit.regression.history.rows import (
     entry_row,
     features_of,
     features_text,
+    microseconds,
     point_of,
     point_row,
     points_of,
@@ -32,7 +32,6 @@ from profkit.regression.history.rows import (
     series_row,
     value_of,
 )
-from profkit.regression.times import microseconds
 
 _MACHINE = ENTRY_COLUMNS.split(", ").index("machine")
 _WIDTH = SERIES_COLUMNS.count(",") + 1
@@ -48,18 +47,14 @@ _NAMED = (
 class HistoryFilter:
     """Which runs and series are asked for; None: any.
 
-    `since` <= started < `until` (ISO 8601). `machine` is the beginning of a machine's id. `limit`: only the last
-    so many runs, or points of each series.
+    `since` <= started < `until` (ISO 8601). `limit`: only the last so many runs, or points of each series.
     """
 
     workload: str | None = None
     backend: str | None = None
     metric: str | None = None
-    machine: str | None = None
     since: str | None = None
     until: str | None = None
-    night: str | None = None
-    outcome: str | None = None
     limit: int | None = None
 
 
@@ -113,7 +108,7 @@ class History:
             assert number is not None
             for series, value in rows.items():
                 point = point_row(_series_number(sql, series), number, value)
-                sql.execute(f"INSERT INTO point ({POINT_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)", point)
+                sql.execute(f"INSERT INTO point ({POINT_COLUMNS}) VALUES (?,?,?,?,?,?,?)", point)
         return True
 
     def mark(self, entry: str, valid: bool, reason: str | None = None) -> None:
@@ -123,22 +118,6 @@ class History:
     def decide(self, entry: str, outcome: str | None) -> None:
         """Store the outcome of a run: `pass`, `regressed`, ... Raises UsageError where there is none."""
         self._update(entry, outcome=outcome)
-
-    def confirm(self, entry: str, key: SeriesKey, word: str) -> None:
-        """Store the result of a re-run of one value of a run. Raises UsageError where there is no such value."""
-        with self._transaction() as sql:
-            scope = key.scope
-            numbers = sql.execute(
-                "SELECT point.series, point.entry FROM entry JOIN point ON point.entry = entry.number"
-                f" JOIN series ON series.number = point.series WHERE entry.id = ? AND {_NAMED}",
-                (entry, key.workload, key.metric, scope.name, key.backend, scope.kind, scope.id),
-            ).fetchone()
-            if numbers is None:
-                raise UsageError(
-                    f"{self.path} holds no {key.metric} of a run {entry!r}", "profkit history list"
-                )
-            row = (*numbers, valid_text(word))
-            sql.execute("INSERT OR REPLACE INTO decision (series, entry, word) VALUES (?,?,?)", row)
 
     def accept(self, accepted: AcceptedChange) -> bool:
         """Store a known change: it begins a segment. False where this very one is there already."""
@@ -157,7 +136,6 @@ class History:
             for entry in entries:
                 number = sql.execute("SELECT number FROM entry WHERE id = ?", (entry,)).fetchone()
                 if number is not None:
-                    sql.execute("DELETE FROM decision WHERE entry = ?", number)
                     sql.execute("DELETE FROM point WHERE entry = ?", number)
                     sql.execute("DELETE FROM entry WHERE number = ?", number)
                     taken += 1
@@ -198,11 +176,8 @@ class History:
             for number, entry in self._entries(HistoryFilter(workload)).items():
                 yield replace(entry, values=self._values(number))
 
-    def series(self, chosen: HistoryFilter = ALL, *, samples: bool = True) -> tuple[Series, ...]:
-        """All series that match, each oldest first; points of the same second in the order in which they were added.
-
-        Without `samples` the points have no `groups`.
-        """
+    def series(self, chosen: HistoryFilter = ALL) -> tuple[Series, ...]:
+        """All series that match, each oldest first; points of the same second in the order in which they were added."""
         where, given = _where(workload=chosen.workload, backend=chosen.backend, metric=chosen.metric)
         found = []
         with (
@@ -222,24 +197,9 @@ class History:
                 points = [row for row in self._connection.execute(query, (number,)) if row[1] in order]
                 points.sort(key=lambda row: order[row[1]])
                 if last := points[-chosen.limit if chosen.limit else 0 :]:
-                    values = tuple(points_of(patterns, last, samples=samples))
+                    values = tuple(points_of(patterns, last))
                     found.append(Series(*series_of(tuple(columns)), values))
         return tuple(found)
-
-    def confirmed(self, workload: str | None = None) -> dict[SeriesKey, dict[str, str]]:
-        """The results of re-runs: of each series, the word by the id of the run."""
-        where, given = _where(**{"series.workload": workload})
-        words: dict[SeriesKey, dict[str, str]] = {}
-        with self._explain_errors():
-            rows = self._connection.execute(
-                f"SELECT {_OF_SERIES}, entry.id, decision.word FROM decision"
-                " JOIN series ON series.number = decision.series JOIN entry ON entry.number = decision.entry"
-                f" {where} ORDER BY entry.started, entry.number",
-                given,
-            )
-            for *series, entry, word in rows:
-                words.setdefault(series_of(tuple(series))[0], {})[entry] = word
-        return words
 
     def accepted(self, workload: str | None = None) -> tuple[AcceptedChange, ...]:
         """The accepted changes, oldest first."""
@@ -255,9 +215,7 @@ class History:
 
     def _entries(self, chosen: HistoryFilter = ALL, id_prefix: str | None = None) -> dict[int, Entry]:
         """The runs by their numbers, oldest first; those of one second in the order in which they were added."""
-        where, given = _where(
-            workload=chosen.workload, backend=chosen.backend, night=chosen.night, outcome=chosen.outcome
-        )
+        where, given = _where(workload=chosen.workload, backend=chosen.backend)
         conditions = [where or "WHERE 1"]
         for sign, text in ((">=", chosen.since), ("<", chosen.until)):
             if text is not None:
@@ -272,11 +230,7 @@ class History:
         rows = self._connection.execute(query, given).fetchall()
         known = self._connection.execute("SELECT number, id, features FROM machine")
         machines = {number: (name, features_of(text)) for number, name, text in known}
-        return {
-            number: entry_of_row(tuple(row), *machines[row[_MACHINE]])
-            for number, *row in rows
-            if machines[row[_MACHINE]][0].startswith(chosen.machine or "")
-        }
+        return {number: entry_of_row(tuple(row), *machines[row[_MACHINE]]) for number, *row in rows}
 
     def _values(self, number: int) -> tuple[Value, ...]:
         rows = self._connection.execute(
@@ -318,7 +272,7 @@ class History:
             yield
         except sqlite3.Error as error:
             raise explain_sqlite_error(self.path, error) from error
-        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             raise damage_error(self.path, f"a row cannot be read ({error})") from error
 
 

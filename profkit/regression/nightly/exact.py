@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from profkit.core.inference import Interval, course_of, decide, ratio_of_values
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
-from profkit.core.types import Change, Entry, Sample, Scope, Uncounted, Value
+from profkit.core.types import Change, Entry, PassName, Sample, Scope, Uncounted, Value
 from profkit.regression import profile_process
-from profkit.regression.history import HistoryFilter, entry_of
-from profkit.regression.history.entry import COUNTED
+from profkit.regression.history import entry_of
+from profkit.regression.history.rows import COUNTED
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import EXACT_FOLDER, NightSession
 from profkit.regression.paired.version import Version
@@ -30,13 +30,13 @@ _COUNTS = (
     "cache.l2.miss_rate",
     "cache.l3.miss_rate",
 )
+_COUNTING: PassName = "counters"
 # By metric the pass that counts it.
-EXACT: Mapping[str, str] = {
-    **dict.fromkeys(_COUNTS, "counters"),
+EXACT: Mapping[str, PassName] = {
+    **dict.fromkeys(_COUNTS, _COUNTING),
     "memory.python_peak": "tracemalloc",
     "memory.device_peak": "timing",
 }
-MOST_RUNS = 4  # of the base commit that are looked at, the last ones
 AGREE = 1 / 3  # of the floor: counts of one commit that lie further apart are not exact
 
 Key = tuple[str, Scope]
@@ -64,42 +64,21 @@ class ExactCounts:
         values = {
             (value.key.metric, value.key.scope): value
             for value in entry.values
-            if _is_exact(value) and self._is_wanted(value)
+            if _is_exact(value) and self.spec.wants(value.key.metric, value.key.scope)
         }
         if not values:
             return (), ()
-        _add(self.new, entry)
-        self._take_from_history(entry)
-        of_other_nights = frozenset(self.old)
-        if missing := [key for key in values if key not in self.old]:
-            self._count(self.base, self.old, missing, entry)
-        # What would fail the night is counted once more, unless it is known already that it repeats; and the base
-        # tonight: packages may have changed since other nights.
+        _add(self.new, entry, values)
+        self._count(self.base, self.old, list(values), entry)
+        # What would fail the night is counted once more.
         if doubtful := [key for key in values if self._is_beyond(key)]:
             for version, counts in ((self.base, self.old), (self.present, self.new)):
-                old = of_other_nights if version is self.base else frozenset[Key]()
-                again = [key for key in doubtful if len(counts.get(key, ())) == 1 or key in old]
-                if again:
-                    self._count(version, counts, again, entry)
+                self._count(version, counts, doubtful, entry)
         lost = sorted({metric for metric, _ in values.keys() - self.old.keys()})
         if lost and not self.uncounted:
             self.uncounted[Uncounted("unknown", ", ".join(lost))] = None
         changes = [self._change(values[key]) for key in values if self._repeats(key)]
         return tuple(changes), tuple(self.uncounted)
-
-    def _take_from_history(self, tonight: Entry) -> None:
-        """What this machine counted before of the two commits, with the same tools, of as many iterations."""
-        known = [
-            entry
-            for entry in self.session.history.entries(HistoryFilter(self.spec.name, tonight.backend))
-            if entry.id != tonight.id and entry.valid and not entry.dirty and _is_alike(entry, tonight)
-        ]
-        sides = [(self.base.commit, self.old)]
-        if not tonight.dirty:
-            sides.append((tonight.commit, self.new))
-        for commit, counts in sides:
-            for entry in [entry for entry in known if commit and entry.commit == commit][-MOST_RUNS:]:
-                _add(counts, self.session.history.entry(entry.id))
 
     def _count(self, version: Version, counts: Counts, keys: Sequence[Key], tonight: Entry) -> None:
         """One run of the passes that count these; all of them together have the workload's budget once more."""
@@ -107,7 +86,7 @@ class ExactCounts:
         if budget <= 0:
             self.uncounted[Uncounted("budget-spent", version.name)] = None
             return
-        timing = [] if self.alone else ["timing"]  # it says how many iterations are counted
+        timing: list[PassName] = [] if self.alone else ["timing"]  # it says how many iterations are counted
         passes = tuple(dict.fromkeys([*timing, *(EXACT[metric] for metric, _ in keys)]))
         request = replace(
             self.spec,
@@ -139,11 +118,6 @@ class ExactCounts:
                 counts.pop(key, None)
             self._count(version, counts, keys, tonight)
 
-    def _is_wanted(self, value: Value) -> bool:
-        """Whether it can fail the night or is shown: nothing else is worth a second count."""
-        rule = self.spec.rule(value.key.metric, value.key.scope)
-        return rule.gates or rule.exact or value.key.metric in self.spec.watches
-
     def _is_beyond(self, key: Key) -> bool:
         old, new = self.old.get(key), self.new.get(key)
         return bool(old and new) and abs(median(new or []) - median(old or [])) > self._floor(key)
@@ -164,10 +138,10 @@ class ExactCounts:
 
     def _change(self, value: Value) -> Change:
         key = value.key.metric, value.key.scope
-        rule, old, new = self.spec.rule(*key), median(self.old[key]), median(self.new[key])
-        better = rule.better or value.better
+        old, new, floor = median(self.old[key]), median(self.new[key]), self._floor(key)
+        better = self.spec.rule(*key).better or value.better
         ratio = ratio_of_values(old, new)
-        word = decide(Interval(*3 * (new - old,)), self._floor(key), around=0)
+        word = decide(Interval(*3 * (new - old,)), floor, around=0)
         return Change(
             metric=key[0],
             unit=value.unit,
@@ -180,16 +154,16 @@ class ExactCounts:
             ratio=ratio,
             low=ratio,
             high=ratio,
-            limit=self._floor(key),
-            floor=self._floor(key) / abs(old) if old else 0.0,
-            detectable=self._floor(key) / abs(old) if old else None,
+            limit=floor,
+            floor=floor / abs(old) if old else 0.0,
+            detectable=floor / abs(old) if old else None,
         )
 
 
-def _add(counts: Counts, entry: Entry, keys: Sequence[Key] | None = None) -> None:
+def _add(counts: Counts, entry: Entry, keys: Sequence[Key] | Mapping[Key, Value]) -> None:
     for value in entry.values:
         key = value.key.metric, value.key.scope
-        if _is_exact(value) and (keys is None or key in keys):
+        if _is_exact(value) and key in keys:
             counts.setdefault(key, []).append(value.value)
 
 
@@ -199,13 +173,3 @@ def _is_exact(value: Value) -> bool:
     if metric not in EXACT or scope.kind not in ("run", "region") or value.doubt is not None:
         return False
     return metric not in _COUNTS or value.quality == "simulated"
-
-
-def _is_alike(entry: Entry, tonight: Entry) -> bool:
-    """The same machine, tools and work, counted over as many iterations."""
-    same = all(entry.facts.get(fact) == tonight.facts.get(fact) for fact in ("tools", COUNTED))
-    return same and entry.machine == tonight.machine and _work(entry) == _work(tonight)
-
-
-def _work(entry: Entry) -> dict[str, str | None]:
-    return {f.name: f.value for f in entry.features if f.tier == "must" and f.name.startswith("workload.")}

@@ -5,8 +5,8 @@ Why it changed: tonight's run beside the last good one, as far as the counters o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.analysis.metrics import all_metrics
@@ -21,7 +21,6 @@ from profkit.core.types import (
     Feature,
     MetricOutcome,
     Series,
-    SeriesKey,
     Verdict,
     WorkloadOutcome,
 )
@@ -30,21 +29,10 @@ from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import WorkloadState
-from profkit.regression.paired.decide import decided_words
 from profkit.regression.profile_process import Ending
 
-CODES: dict[Ending, str] = {
-    "done": "measured",
-    "workload-failed": "workload-failed",
-    "machine": "cannot-measure",
-    "out-of-time": "out-of-time",
-    "died": "died",
-    "refused": "refused",
-    "profkit-failed": "profkit-failed",
-    "absent": "not-measured",
-    "budget-spent": "budget-spent",
-    "not-stored": "not-stored",
-}
+# Codes of endings that are not called as their ending.
+_CODES: dict[Ending, str] = {"done": "measured", "machine": "cannot-measure", "absent": "not-measured"}
 SCOPES = ("run", "region")  # a kernel's own values explain; there are hundreds of them
 # Fields that say what was done or how it was measured: where one of these is another, the work is another.
 _WORK_FIELDS = ("workload.", "mode.")
@@ -59,26 +47,22 @@ class WorkloadPast:
     series: tuple[Series, ...]
     accepted: tuple[AcceptedChange, ...]
     entries: tuple[Entry, ...]
-    words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
     def decide_metrics(self) -> list[MetricOutcome]:
-        """Every metric decided by its past, with what pairs said of each night of it."""
-        outcomes = []
-        for series in self.series:
-            rule = self.spec.rule(series.key.metric, series.key.scope)
-            words = decided_words(self.words.get(series.key, {}))
-            outcomes.append(decide(series, rule, self.accepted, words))
-        return outcomes
+        """Every metric decided by its past."""
+        return [
+            decide(series, self.spec.rule(series.key.metric, series.key.scope), self.accepted)
+            for series in self.series
+        ]
 
     def last_good(self, outcome: MetricOutcome) -> Entry | None:
         """The last good night before the candidate regression, on the same machine; None where there is none."""
-        machine = [e for e in self.entries if e.machine == self.entry.machine and e.valid]
+        since, good = outcome.since or self.entry.started, outcome.good_commit
         before = [
-            e for e in machine if e.id != self.entry.id and e.started < (outcome.since or self.entry.started)
+            e
+            for e in self.entries
+            if e.machine == self.entry.machine and e.valid and e.started < since and good in (None, e.commit)
         ]
-        if outcome.good_commit is not None:
-            named = [e for e in before if e.commit == outcome.good_commit]
-            return named[-1] if named else None
         return before[-1] if before else None
 
 
@@ -87,15 +71,14 @@ def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPa
     if run is None:
         return None
     known = history.entries(HistoryFilter(spec.name))
-    index = next((i for i, entry in enumerate(known) if entry.id == run), None)
-    if index is None:
+    entry = next((entry for entry in known if entry.id == run), None)
+    if entry is None:
         return None
-    entry = known[index]
-    entries = tuple(e for e in known[: index + 1] if e.backend == entry.backend)
+    entries = tuple(e for e in known[: known.index(entry) + 1] if e.backend == entry.backend)
     changes = (*history.accepted(spec.name), *changes_of_work(entries))
     until_now = (_series_until(series, entry.id) for series in _read_series(history, spec, entry))
     series = tuple(cut for cut in until_now if cut is not None)
-    return WorkloadPast(spec, entry, series, changes, entries, history.confirmed(spec.name))
+    return WorkloadPast(spec, entry, series, changes, entries)
 
 
 def changes_of_work(entries: Sequence[Entry]) -> list[AcceptedChange]:
@@ -133,7 +116,7 @@ def judge_workload(
         name=spec.name,
         backend=entry.backend if entry is not None else spec.backend,
         outcome="missing",
-        code=CODES[done.ending],
+        code=_CODES.get(done.ending, done.ending),
         message=done.message,
         run=done.run,
         seconds=done.seconds,
@@ -189,14 +172,9 @@ def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Ser
     return [
         series
         for name in dict.fromkeys((*spec.declared, *gating, *spec.watches))
-        for series in history.series(HistoryFilter(spec.name, entry.backend, name), samples=False)
-        if series.key.scope.kind in SCOPES and _is_wanted(spec, series)
+        for series in history.series(HistoryFilter(spec.name, entry.backend, name))
+        if series.key.scope.kind in SCOPES and spec.wants(series.key.metric, series.key.scope)
     ]
-
-
-def _is_wanted(spec: WorkloadSpec, series: Series) -> bool:
-    rule = spec.rule(series.key.metric, series.key.scope)
-    return rule.gates or rule.exact or rule.metric in spec.watches
 
 
 def _series_until(series: Series, entry: str) -> Series | None:

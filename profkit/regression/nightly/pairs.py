@@ -22,27 +22,38 @@ from profkit.core.errors import OptionFix, ProfkitError
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.formatting import format_figures
 from profkit.core.run_folder import clean_name
-from profkit.core.types import Change, Entry, MetricOutcome, NightPairs, Outcome, Scope, SeriesKey, Uncounted
+from profkit.core.types import Change, Entry, MetricOutcome, NightPairs, Outcome, Scope, Uncounted
 from profkit.core.types.night import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.regression.history import History, HistoryFilter
+from profkit.regression.history.rows import microseconds
 from profkit.regression.nightly.config import (
     PAIRS_SECONDS,
-    SUSPECT_PAIRS,
-    SUSPECT_SECONDS,
     NightConfig,
     WorkloadSpec,
 )
 from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession
-from profkit.regression.paired.checkout import NoCheckout, no_repository, repository_of
-from profkit.regression.paired.decide import FIRST_ROUNDS, confirm
-from profkit.regression.paired.first_runs import SPARE, warm_up
-from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
-from profkit.regression.paired.interleave import MEMORY, MOST_PAIRS, TIME, PairedOptions, PairedRuns
-from profkit.regression.paired.one_run import RunOptions
+from profkit.regression.paired.checkout import (
+    DEEPER,
+    NoCheckout,
+    git_line,
+    is_dirty,
+    no_repository,
+    repository_of,
+    resolve_commit,
+)
+from profkit.regression.paired.interleave import (
+    FIRST_ROUNDS,
+    MEMORY,
+    TIME,
+    MetricFloor,
+    PairedOptions,
+    PairedRuns,
+    confirm,
+)
+from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
 from profkit.regression.paired.version import version_of
-from profkit.regression.times import microseconds
 
 TONIGHT = "HEAD"
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
@@ -53,10 +64,8 @@ MetricScope = tuple[str, Scope]
 # ---------------------------------------------------------------- the base
 
 
-def base_of(
-    config: NightConfig, history: History | None, spec: WorkloadSpec, tonight: Entry | None = None
-) -> NightPairs:
-    """The commit to hold tonight against, or why there is none; `tonight` is its run, None where it has not run yet.
+def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: Entry) -> NightPairs:
+    """The commit to hold tonight's run against, or why there is none.
 
     The one that the file pins (`baseline`), else that of the last good night since the last accepted change, else the
     one before the first night's: on a first night HEAD~1, and the same again until a night is good.
@@ -67,7 +76,7 @@ def base_of(
     if root is None:
         fault = no_repository(spec.cwd, "git init, or paired: never")
         fix = fault.fix or "install git, or paired: never"
-        return NightPairs(code="no-repository", message=fault.reason, fix=fix)
+        return NightPairs(code="no-repository", message=fault.message, fix=fix)
     names = [config.baseline] if config.baseline else _good_commits(history, spec, tonight)
     name = next((name for name in names if resolve_commit(root, name)), names[0])
     bare = name.removesuffix(PARENT)
@@ -82,8 +91,7 @@ def base_of(
     if first and resolve_commit(root, bare):
         if not shallow:
             return NightPairs(code="no-parent", first=True)
-        deeper = "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0"
-        return NightPairs(code="shallow", fix=deeper, failed=True)
+        return NightPairs(code="shallow", fix=DEEPER, failed=True)
     fetch = "git fetch --unshallow" if shallow else f"git fetch origin {bare}"
     accept = f"profkit history accept {shlex.quote(spec.name)} --because 'rewritten'"
     fix = f"{fetch}  # in CI fetch-depth: 0; or, where it is gone for good, {accept}"
@@ -92,25 +100,19 @@ def base_of(
     )
 
 
-def _good_commits(history: History | None, spec: WorkloadSpec, tonight: Entry | None) -> list[str]:
+def _good_commits(history: History, spec: WorkloadSpec, tonight: Entry) -> list[str]:
     """The commits of good nights before tonight and since the last accepted change, the newest first.
 
     Or what stands for them. Several, since the newest one may be gone after a forced push.
     """
-    if history is None:
-        return [f"{TONIGHT}{PARENT}"]
     accepted = [microseconds(c.since) for c in history.accepted(spec.name) if c.metric in (None, TIME)]
-    now = microseconds(tonight.started) if tonight is not None else inf
-    since = max((time for time in accepted if time <= now), default=-inf)
+    since = max((moment for moment in accepted if moment <= microseconds(tonight.started)), default=-inf)
     young = [
         entry
-        for entry in history.entries(HistoryFilter(spec.name))
+        for entry in history.entries(HistoryFilter(spec.name, until=tonight.started))
         if entry.commit and not entry.dirty and microseconds(entry.started) >= since
-        if tonight is None or (entry.id != tonight.id and entry.started < tonight.started)
     ]
-    words = [told for key, told in history.confirmed(spec.name).items() if key.metric == TIME]
-    compared = [entry for entry in young if not any(told.get(entry.id) == NOT_COMPARED for told in words)]
-    good = [e.commit for e in reversed(compared) if e.commit and e.valid and e.outcome in GOOD]
+    good = [e.commit for e in reversed(young) if e.commit and e.valid and e.outcome in GOOD]
     if good:
         return list(dict.fromkeys(good))
     oldest = (young[0].commit if young else None) or TONIGHT
@@ -145,18 +147,15 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
                 for name in (base.base, None)
             )
             began = time.monotonic()
-            notes = warm_up(first, second, replace(options, budget=inf), folder, session.progress)
+            notes = warm_up(first, second, options.run, folder, session.progress)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
                 raise KeyboardInterrupt
-            if config.paired == "always":
-                exact, told = ExactCounts(session, spec, tonight, first, second).compare()
+            exact, told = ExactCounts(session, spec, tonight, first, second).compare()
     except NoCheckout as fault:
         fix = _keep_log(session, spec, fault.log) or fault.fix
-        if fix is None and config.pairs.setup:
-            fix = f"pairs: {{setup: [...]}}  # it is {shlex.join(config.pairs.setup)}"
-        none = replace(base, code="failed", message=fault.reason, fix=fix, failed=not base.first)
+        none = replace(base, code="failed", message=fault.message, fix=fix, failed=not base.first)
         session.no_checkout[spec.cwd, base.base] = none
         return none
     except ProfkitError as fault:
@@ -180,19 +179,18 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
 
 def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
     """How this night runs pairs of a workload."""
-    pairs, always = session.config.pairs, session.config.paired == "always"
-    budget = min(pairs.budget or (PAIRS_SECONDS if always else SUSPECT_SECONDS), session.left)
+    pairs = session.config.pairs
+    budget = min(pairs.budget or PAIRS_SECONDS, session.left)
     sampling = min(spec.timing or pairs.sampling, pairs.sampling)
     run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
-    most = pairs.rounds or (MOST_PAIRS if always else SUSPECT_PAIRS)
-    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, most, run=run)
+    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, run=run)
 
 
 def _with_room(
     session: NightSession, spec: WorkloadSpec, options: PairedOptions, seconds: float
 ) -> PairedOptions:
     """The options with room for four pairs, each of `seconds`, where the file says no budget of pairs."""
-    if session.config.paired != "always" or session.config.pairs.budget is not None:
+    if session.config.pairs.budget is not None:
         return options
     needed = min(SPARE * FIRST_ROUNDS * seconds, spec.budget, session.left)
     return replace(options, budget=max(options.budget, needed))
@@ -207,7 +205,8 @@ def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
     )
     rounds = list(zip(new, old, strict=True))
     rule = spec.rule(MEMORY, change.scope)
-    return confirm(rounds, rule, "lower", change.unit, len(rounds), spent=True).change or change
+    floor = MetricFloor(MEMORY, rule.relative, rule.absolute)
+    return confirm(rounds, floor, "lower", change.unit, len(rounds), spent=True).change or change
 
 
 def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:
@@ -225,14 +224,9 @@ def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> st
 
 def _key_for(fix: str | None) -> str | None:
     """What mends it in the nightly's file, where the fix names an option of `profkit compare`."""
-    if not isinstance(fix, OptionFix):
-        return fix
-    if fix.option == "--setup":
-        words = f"sh, -c, {shlex.quote(fix.value)}" if " " in fix.value else fix.value or "..."
-        return f"pairs: {{setup: [{words}]}}"
-    if fix.option == "PYTHONPATH":
-        return f"env: {{PYTHONPATH: {shlex.quote(fix.value)}}}"
-    return "timeout: SECONDS" if fix.option == "--timeout" else fix
+    option = fix.option if isinstance(fix, OptionFix) else ""
+    keys = {"--setup": "pairs: {setup: [...]}", "--timeout": "timeout: SECONDS"}
+    return keys.get(option, fix)
 
 
 # ---------------------------------------------------------------- what it decides
@@ -295,8 +289,7 @@ def _not_compared(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:
 def _decided(outcome: MetricOutcome, change: Change, pairs: NightPairs, past: WorkloadPast) -> MetricOutcome:
     word, first, nights = _outcome_of(change), past.entry, 0
     if word == "regressed":
-        key = SeriesKey(first.workload, first.backend, outcome.metric, outcome.scope)
-        first, nights = _began(past, key)
+        first, nights = _began(past)
     rule = past.spec.rule(outcome.metric, outcome.scope)
     return replace(
         outcome,
@@ -316,12 +309,11 @@ def _decided(outcome: MetricOutcome, change: Change, pairs: NightPairs, past: Wo
     )
 
 
-def _began(past: WorkloadPast, key: SeriesKey) -> tuple[Entry, int]:
-    """The first of the nights in a row, tonight's the last, whose pairs said that this time regressed; how many."""
+def _began(past: WorkloadPast) -> tuple[Entry, int]:
+    """The first of the nights in a row, tonight's the last, that regressed; how many."""
     first, nights = past.entry, 1
-    words = past.words.get(key, {})
     for entry in reversed(past.entries[:-1]):
-        if entry.outcome == "regressed" and words.get(entry.id) == "different":
+        if entry.outcome == "regressed":
             first, nights = entry, nights + 1
         elif entry.valid:
             break

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,21 +13,21 @@ from typing import cast
 from profkit.core.codec import from_plain_data, json_text, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.safe_folder import make_parents, opened
+from profkit.core.files.safe_folder import make_parents
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, release_space, reserve_space
+from profkit.core.run_folder import clean_name, reserve_space
 from profkit.core.types import Entry, Json, NightPairs, RunDocument
 from profkit.core.whole_files import write_whole
 from profkit.regression import profile_process
 from profkit.regression.compare.machine import thermal_throttling
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
+from profkit.regression.paired.checkout import locked
 from profkit.regression.profile_process import Ending, ProfileResult
 from profkit.reporting.views.comparison.words import fact_text
 
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"
-LOCK_FILE = ".lock"
 # Folders of a night whose runs are no runs of the night: pairs, and counts of the base.
 PAIRS_FOLDER, EXACT_FOLDER = "pairs", "counts"
 
@@ -94,28 +92,19 @@ def write_text(path: Path, text: str) -> None:
 def nightly_lock(output: Path) -> Iterator[None]:
     """Hold the machine's nightly lock in `output`: two nights at once would measure each other.
 
-    Raises MachineError where another one holds it. It goes with the process, however that ends.
+    Raises MachineError where another one holds it.
     """
-    try:
-        make_parents(output)
-        with opened(output) as folder:
-            flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-            handle = os.open(folder / LOCK_FILE, flags, 0o666)
-    except OSError as error:
-        raise MachineError(f"cannot write to {output}: {error.strerror}", "output: FOLDER") from error
-    try:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            free = stack.enter_context(locked(output))
+        except OSError as error:
+            raise MachineError(f"cannot write to {output}: {error.strerror}", "output: FOLDER") from error
+        if not free:
             raise MachineError(
                 f"another nightly is running with {output}: two at once would disturb each other",
                 "wait until it ends",
-            ) from None
-        except OSError:  # a file system without locks
-            pass
+            )
         yield
-    finally:
-        os.close(handle)
 
 
 # What a device at its power limit is built to do: large products of matrices run there every night. In the words of
@@ -153,9 +142,6 @@ class NightSession:
         try:
             write_state(self.folder, replace(state, seconds=self.seconds))
         except ProfkitError as fault:
-            release_space(self.folder)
-            with contextlib.suppress(ProfkitError):
-                write_state(self.folder, replace(state, seconds=self.seconds))
             self.note(fault.message)
 
     def note(self, text: str) -> None:

@@ -5,36 +5,32 @@ Whatever happens to one workload, the others have their turn; whatever ends the 
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import cast
 
 from profkit.core.codec import json_text, to_plain_data
-from profkit.core.errors import MachineError, ProfkitError, UsageError
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
 from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents, remember
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
+    Json,
+    MetricOutcome,
     Night,
     NightPairs,
-    NightPlan,
     PairsCommand,
-    PlannedWorkload,
-    SeriesKey,
     WorkloadOutcome,
 )
-from profkit.core.types.night import NOT_COMPARED
-from profkit.regression.detection import is_candidate
+from profkit.core.types.night import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
 from profkit.regression.history import History, open_history
-from profkit.regression.nightly.config import PAIRS_SECONDS, SUSPECT_SECONDS, NightConfig, WorkloadSpec
-from profkit.regression.nightly.exact import EXACT
-from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
-from profkit.regression.nightly.night import build_night, write_notices, write_reports
-from profkit.regression.nightly.pairs import base_of, pair_workload, what_would_decide, with_pairs
+from profkit.regression.nightly.config import NightConfig, WorkloadSpec
+from profkit.regression.nightly.judge import judge_workload, past_of, with_causes
+from profkit.regression.nightly.pairs import pair_workload, what_would_decide, with_pairs
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -43,86 +39,15 @@ from profkit.regression.nightly.session import (
     nightly_lock,
     read_state,
     write_state,
+    write_text,
 )
 from profkit.regression.paired.checkout import commit_of
-from profkit.regression.paired.interleave import TIME
-from profkit.regression.profile_process import plan_once
+from profkit.reporting import junit, markdown
+from profkit.reporting.forges import append_summary, summary_file
+from profkit.reporting.views.night import view
 from profkit.runtime.passes.secrets import mask_command
 
 NIGHTS = "nights"
-PLAN_SCHEMA = "profkit.night-plan/1"
-LOOKED = 30  # nights back that are asked how long a workload took
-SHOWN = 7  # of these: the longest of so many is what a night may take again
-
-
-def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) -> NightPlan:
-    """The night as it would be; a workload that cannot be planned says why and costs the others nothing."""
-    past = _recent_states(nights)
-    confirm = (config.pairs.budget or SUSPECT_SECONDS) if config.paired == "suspects" else 0.0
-    with contextlib.ExitStack() as stack:
-        history = None
-        with contextlib.suppress(ProfkitError):  # the night itself tells what is wrong with it
-            history = stack.enter_context(open_history(config.history, read_only=True))
-        always = config.paired == "always"
-        bases = [base_of(config, history, spec) if always else None for spec in specs]
-        planned = tuple(_plan_workload(*words, past) for words in zip(specs, bases, strict=True))
-    pairs = (config.pairs.budget or PAIRS_SECONDS) if always else 0.0
-    counting = [w for w in planned if set(w.passes) & (set(EXACT.values()) - {"timing"})]
-    counts = sum(w.most for w in counting) if always else 0.0
-    most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + counts
-    whole = [state.seconds for state in past if all(spec.name in state.done for spec in specs)]
-    return NightPlan(
-        name=config.name,
-        history=str(config.history),
-        output=str(nights),
-        workloads=planned,
-        confirm=confirm,
-        pairs=pairs,
-        counts=counts,
-        usual=max(whole[:SHOWN], default=None),
-        most=most if config.budget is None else min(most, config.budget),
-    )
-
-
-def _plan_workload(
-    spec: WorkloadSpec, base: NightPairs | None, past: Sequence[NightState]
-) -> PlannedWorkload:
-    usual = next((s.done[spec.name].seconds for s in past if s.done.get(spec.name) is not None), None)
-    document, fault = plan_once(spec)
-    passes = [planned for planned in document.get("passes", ()) if not planned.get("skipped")]
-    costs = [planned.get("cost") for planned in passes]
-    return PlannedWorkload(
-        name=spec.name,
-        command=mask_command(spec.command)[0],
-        cwd=str(spec.cwd),
-        backend=str(document.get("backend") or spec.backend),
-        passes=tuple(dict.fromkeys(planned["name"] for planned in passes)),
-        gates=spec.declared,
-        usual=usual,
-        most=spec.budget,
-        runs=sum(costs) if costs and None not in costs else None,
-        message=fault.reason if fault is not None else None,
-        fix=fault.fix if fault is not None else None,
-        pairs=base,
-    )
-
-
-def plan_to_text(plan: NightPlan) -> str:
-    """As one JSON document, schema `profkit.night-plan/1`."""
-    body = to_plain_data(plan)
-    assert isinstance(body, dict)
-    return json_text({"schema": PLAN_SCHEMA, **body})
-
-
-def _recent_states(nights: Path) -> list[NightState]:
-    """The last nights, the newest first, whatever they are called; what cannot be read is passed over."""
-    states = []
-    with contextlib.suppress(OSError):
-        for folder in sorted(nights.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)[:LOOKED]:
-            with contextlib.suppress(ProfkitError):
-                state = read_state(folder)
-                states += [state] if state is not None else []
-    return sorted(states, key=lambda state: state.started, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -206,36 +131,22 @@ def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
 
 
 def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
-    """Every workload that was measured beside the last good commit; by the file only those that may have regressed.
+    """Every workload that was measured beside the last good commit.
 
     In a night that goes on also those whose pairs failed: what prevented them may be mended.
     """
-    for spec in specs if session.config.paired != "never" else ():
+    for spec in specs if session.config.paired == "always" else ():
         done = session.state.done.get(spec.name)
         # Also of a run that was throttled: what slows the machine slows both.
         past = past_of(session.history, spec, done.entry) if done and done.ending == "done" else None
         before = session.state.paired.get(spec.name)
         if past is None or (before is not None and not before.failed):
             continue
-        if session.config.paired == "suspects" and not _is_suspect(past):
-            continue
         session.progress.begin(f"{spec.name} in pairs", "beside the last good commit")
         paired = pair_workload(session, spec, past.entry)
-        for change in (*paired.changes, *paired.exact):
-            key = SeriesKey(past.entry.workload, past.entry.backend, change.metric, change.scope)
-            with contextlib.suppress(UsageError):  # tonight's own run has no value of it
-                session.history.confirm(past.entry.id, key, change.word)
-        for series in past.series if paired.failed else ():
-            if series.key.metric == TIME:
-                session.history.confirm(past.entry.id, series.key, NOT_COMPARED)
         count = paired.pairing.pairs if paired.pairing is not None else 0
         session.progress.end(paired.message or paired.code or f"{count} pairs")
         session.save(replace(session.state, paired={**session.state.paired, spec.name: paired}))
-
-
-def _is_suspect(past: WorkloadPast) -> bool:
-    """Whether one of its times is outside of its limits on the bad side."""
-    return any(m.gates and m.metric == TIME and is_candidate(m) for m in past.decide_metrics())
 
 
 # ---------------------------------------------------------------- the report
@@ -286,9 +197,108 @@ def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:
         done = session.state.done.get(workload.name)
         if done is not None and done.entry is not None:
             try:
-                session.history.decide(done.entry, workload.outcome)
+                # What was not compared is no base of later nights, though its past lets it pass.
+                failed = workload.pairs is not None and workload.pairs.failed and workload.outcome in GOOD
+                session.history.decide(done.entry, NOT_COMPARED if failed else workload.outcome)
             except ProfkitError as fault:
                 troubles.append(fault.message)
     troubles += write_reports(session.folder, night, strict=strict)
-    troubles += write_notices(session.config.notify, night, strict=strict)
     return replace(night, notes=(*night.notes, *dict.fromkeys(troubles)))
+
+
+# ---------------------------------------------------------------- the night as a whole
+
+
+NIGHT_SCHEMA = "profkit.night/1"
+KNOWN_CODES = (MISSED_TARGET, "standing")  # nothing new tonight: behind what is
+REGRESSION, UNDECIDED = 1, 5
+
+
+def build_night(
+    id: str,
+    name: str,
+    started: str,
+    workloads: Sequence[WorkloadOutcome],
+    *,
+    strict: bool = False,
+    **more: object,
+) -> Night:
+    """The night as a whole; `more` are further fields of it."""
+    ordered = sorted(workloads, key=lambda w: (OUTCOME_ORDER.index(w.outcome), w.code in KNOWN_CODES))
+    looked = [m for w in ordered for m in w.metrics if m.band and m.value is not None]
+    night = Night(
+        id=id,
+        name=name,
+        started=started,
+        outcome=ordered[0].outcome if ordered else "missing",
+        workloads=tuple(ordered),
+        looked_at=len(looked),
+        suspects=sum(not m.band[0] <= (m.value or 0.0) <= m.band[-1] for m in looked),
+    )
+    night = replace(night, **more)  # type: ignore[arg-type]
+    return replace(night, exit_code=exit_code(night, strict=strict))
+
+
+def exit_code(night: Night, *, strict: bool = False) -> int:
+    """What the contracts ask for, the gravest first.
+
+    130 interrupted; 1 something regressed, or a target that was asked for failed; 4 a workload failed, died or ran out
+    of time; 3 this machine could not run one; 5 a workload or a metric was not measured for another reason, or what was
+    measured is not valid, and with `strict` also where it could not be decided. 0 only where every workload ran.
+    """
+    if night.interrupted:
+        return Interrupted.exit_code
+    outcomes, endings = {w.outcome for w in night.workloads}, {w.ending for w in night.workloads}
+    if "regressed" in outcomes:
+        return REGRESSION
+    if endings & {"workload-failed", "died", "out-of-time", "budget-spent"}:
+        return WorkloadError.exit_code
+    if endings & {"machine", "not-stored", "refused", "profkit-failed"}:
+        return MachineError.exit_code
+    if not outcomes or outcomes & {"missing", "invalid"} or (strict and "ambiguous" in outcomes):
+        return UNDECIDED
+    return 0
+
+
+# ---------------------------------------------------------------- its files
+
+
+def night_to_text(night: Night) -> str:
+    """The night as JSON, without the points behind its plots: those are in the history, and there are thousands."""
+    workloads = tuple(replace(w, metrics=tuple(map(_without_points, w.metrics))) for w in night.workloads)
+    body = cast("dict[str, Json]", to_plain_data(replace(night, workloads=workloads)))
+    return json_text({"schema": NIGHT_SCHEMA, **body})
+
+
+def _without_points(metric: MetricOutcome) -> MetricOutcome:
+    if metric.trend is None:
+        return metric
+    return replace(metric, trend=replace(metric.trend, series=replace(metric.trend.series, points=())))
+
+
+def write_reports(folder: Path, night: Night, *, strict: bool = False) -> list[str]:
+    """The night's four files into `folder`, and GitHub's summary of the step where there is one.
+
+    What could not be written, in words: it costs no night.
+    """
+    from profkit.reporting.html import page  # here: its templates cost 50 ms
+
+    blocks = view(night)
+    texts = {
+        "night.json": night_to_text(night),
+        "report.md": markdown.render(blocks),
+        "junit.xml": junit.render([blocks], strict=strict),
+        "report.html": page.render(blocks),
+    }
+    faults = [_write_or_fault(folder / name, text) for name, text in texts.items()]
+    if (summary := summary_file()) is not None:
+        faults.append(append_summary(summary, blocks))
+    return [fault for fault in faults if fault is not None]
+
+
+def _write_or_fault(path: Path, text: str) -> str | None:
+    try:
+        write_text(path, text)
+    except ProfkitError as fault:
+        return fault.message
+    return None

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
 import re
 import shlex
@@ -18,44 +19,40 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TypeAlias
 
 from profkit.core import process
 from profkit.core.errors import UsageError
-from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.safe_folder import make_parents
+from profkit.core.files.regular import read_bounded_text, read_start
+from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.files.temporary import TemporaryFolder
-from profkit.core.git import QUIET, git_command, git_environment
+from profkit.core.git import CHANGES, QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
 from profkit.core.whole_files import user_cache, write_whole
-from profkit.regression.nightly import config_values as values
-from profkit.regression.paired.git import git_line
+from profkit.regression import options as values
 
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
 _ERROR = re.compile(r"\b(?:error|fatal)\b *[:\[]|Error:", re.IGNORECASE)  # of compilers, git, pip and Python
+DEEPER = "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0"
+Tick: TypeAlias = Callable[[float], None] | None
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 
 
 @dataclass(frozen=True)
 class CheckoutSpec:
-    """How a commit is checked out and made ready. `setup_timeout` in seconds, for each of the two commands."""
+    """How a checkout is made ready: by `setup`, before its first run, in at most `setup_timeout` seconds."""
 
-    # empty: git does it; else a command with {commit} and {folder}
-    checkout: Annotated[tuple[str, ...], values.checkout] = ()
-    setup: values.Command = ()  # run in the checkout before its first run
+    setup: values.Command = ()
     setup_timeout: values.Seconds = 600.0
 
 
-class NoCheckout(Exception):
-    """Why there is no checkout of that commit, and what would fix that.
+class NoCheckout(UsageError):
+    """There is no checkout of that commit. `log`: what a failed step printed; whoever keeps it names it as the fix."""
 
-    `log`: what a failed step printed. Whoever keeps that file names it as the fix.
-    """
-
-    def __init__(self, reason: str, fix: str | None = None, log: Path | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.fix, self.log = reason, fix, log
+    def __init__(self, message: str, fix: str | None = None, log: Path | None = None) -> None:
+        super().__init__(message, fix)
+        self.log = log
 
 
 @dataclass(frozen=True)
@@ -107,12 +104,9 @@ def repository_of(folder: Path) -> Path | None:
 
 def no_repository(folder: Path, fix: str = "cd REPOSITORY") -> NoCheckout:
     """Why `repository_of` finds none around `folder`, with the line that mends it; `fix` where there is none at all."""
+    words = git_command(folder, "rev-parse", "--show-toplevel")
     try:
-        done = process.run(
-            git_command(folder, "rev-parse", "--show-toplevel"),
-            env=git_environment(folder),
-            timeout=GIT_SECONDS,
-        )
+        done = process.run(words, env=git_environment(folder), timeout=GIT_SECONDS)
     except UsageError:
         return NoCheckout("git is not installed")
     if match := _OF_ANOTHER_USER.search(done.output_tail):
@@ -134,7 +128,7 @@ def checked_out(
     commit: str,
     spec: CheckoutSpec,
     log: Path,
-    tick: Callable[[float], None] | None = None,
+    tick: Tick = None,
 ) -> Iterator[Checkout]:
     """`commit` of the repository around `folder`, set up and ready to run; gone again behind the block.
 
@@ -143,38 +137,33 @@ def checked_out(
     root = repository_of(folder)
     if root is None:
         fault = no_repository(folder)
-        raise NoCheckout(f"{commit[:12]} cannot be checked out: {fault.reason}", fault.fix)
-    if not spec.checkout:
-        _require_commit(root, commit)
-    if spec.setup and not spec.checkout:
-        with kept_build(root, commit, spec.setup) as build:
-            if build is not None:
-                if not build.ready:
-                    build.check_out(lambda words: _run_git(words, root, log / "checkout.log", tick))
-                    _submodules(root, build.folder, log, tick)
-                    _run_setup(spec, build.folder, log, tick)
-                    build.mark_ready()
-                yield Checkout(root, build.folder, commit)
+        raise NoCheckout(f"{commit[:12]} cannot be checked out: {fault.message}", fault.fix)
+    _require_commit(root, commit)
+    if spec.setup:
+        with _kept_build(root, commit, spec.setup) as place:
+            if place is not None:
+                target = place / root.name
+                if _commit_in(place) != commit:
+                    (place / _READY).unlink(missing_ok=True)
+                    _clone(root, target, commit, log, tick)
+                    _run_setup(spec, target, log, tick)
+                    write_whole(place / _READY, [commit])
+                yield Checkout(root, target, commit)
                 return
     with TemporaryFolder("checkout") as name:
         target = Path(name).resolve() / root.name
         try:
-            if spec.checkout:
-                words = tuple(
-                    w.replace("{commit}", commit).replace("{folder}", str(target)) for w in spec.checkout
-                )
-                _run_step("the checkout command", words, root, log / "checkout.log", spec.setup_timeout, tick)
-            else:
-                _worktree(root, target, commit, log, tick)
+            git_line(root, "worktree", "prune")  # what a run that was killed left registered
+            _run_git(git_command(root, "worktree", "add", "--detach", str(target), commit), root, log, tick)
+            _submodules(root, target, log, tick)
             if spec.setup:
                 _run_setup(spec, target, log, tick)
             yield Checkout(root, target, commit)
         finally:
-            if not spec.checkout:
-                with defer_interrupts():
-                    git_line(root, "worktree", "remove", "--force", "--force", str(target))
-                    shutil.rmtree(target, ignore_errors=True)
-                    git_line(root, "worktree", "prune")
+            with defer_interrupts():
+                git_line(root, "worktree", "remove", "--force", "--force", str(target))
+                shutil.rmtree(target, ignore_errors=True)
+                git_line(root, "worktree", "prune")
 
 
 def _require_commit(root: Path, commit: str) -> None:
@@ -182,25 +171,22 @@ def _require_commit(root: Path, commit: str) -> None:
     if git_line(root, "cat-file", "-e", f"{commit}^{{commit}}") is not None:
         return
     if git_line(root, "rev-parse", "--is-shallow-repository") == "true":
-        raise NoCheckout(
-            f"this clone is shallow and does not have the commit {commit[:12]}",
-            "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
-        )
+        raise NoCheckout(f"this clone is shallow and does not have the commit {commit[:12]}", DEEPER)
     raise NoCheckout(f"this clone does not have the commit {commit[:12]}", f"git fetch origin {commit}")
 
 
-def _worktree(root: Path, target: Path, commit: str, log: Path, tick: Callable[[float], None] | None) -> None:
-    git_line(root, "worktree", "prune")  # what a run that was killed left registered
-    _run_git(
-        git_command(root, "worktree", "add", "--detach", str(target), commit),
-        root,
-        log / "checkout.log",
-        tick,
-    )
+def _clone(root: Path, target: Path, commit: str, log: Path, tick: Tick) -> None:
+    """The commit's files in a clone that is kept; what git ignores there stays: that is the build."""
+    if not (target / ".git").exists():
+        shutil.rmtree(target, ignore_errors=True)
+        words = ("clone", "--quiet", "--shared", "--no-checkout", str(root), str(target))
+        _run_git(git_command(root, *words), root, log, tick)
+    _run_git(git_command(target, "checkout", "--quiet", "--force", "--detach", commit), root, log, tick)
+    _run_git(git_command(target, "clean", "--quiet", "--force", "-d"), root, log, tick)
     _submodules(root, target, log, tick)
 
 
-def _submodules(root: Path, target: Path, log: Path, tick: Callable[[float], None] | None) -> None:
+def _submodules(root: Path, target: Path, log: Path, tick: Tick) -> None:
     """Fill the submodules of a checkout from those that lie in the repository: most clones cannot fetch them again.
 
     One that the repository itself leaves empty is left empty: its programs do without.
@@ -217,25 +203,20 @@ def _submodules(root: Path, target: Path, log: Path, tick: Callable[[float], Non
             steps.insert(0, git_command(target, "clone", "--quiet", "--shared", "--no-checkout", *words))
         try:
             for step in steps:
-                _run_git(step, root, log / "submodules.log", tick, "the checkout of submodules")
+                _run_git(step, root, log, tick)
         except NoCheckout as fault:
             fetch = shlex.join(["git", "-C", str(source), "fetch", "origin", commit])
-            raise NoCheckout(fault.reason, fetch, fault.log) from None
+            raise NoCheckout(fault.message, fetch, fault.log) from None
         _submodules(source, inside, log, tick)
 
 
-def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Callable[[float], None] | None) -> None:
+def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Tick) -> None:
     _run_step("the setup command", spec.setup, target, log / "setup.log", spec.setup_timeout, tick)
 
 
-def _run_git(
-    words: Sequence[str],
-    root: Path,
-    log: Path,
-    tick: Callable[[float], None] | None,
-    what: str = "git's checkout",
-) -> None:
-    _run_step(what, words, root, log, GIT_SECONDS, tick, git_environment(root))
+def _run_git(words: Sequence[str], root: Path, log: Path, tick: Tick) -> None:
+    environment = git_environment(root)
+    _run_step("git's checkout", words, root, log / "checkout.log", GIT_SECONDS, tick, environment)
 
 
 def _run_step(
@@ -244,7 +225,7 @@ def _run_step(
     cwd: Path,
     log: Path,
     timeout: float,
-    tick: Callable[[float], None] | None,
+    tick: Tick,
     environment: Mapping[str, str] = QUIET,
 ) -> None:
     """Run one step; raise NoCheckout with the first line that names an error where it fails, else with the last one."""
@@ -267,7 +248,7 @@ def _run_step(
 # A build belongs to a repository, a setup command, and the lock files of a commit (what it depends on). Where another
 # commit has the same lock files, an unused build moves to it: what git ignores there (an environment, object files)
 # stays, so that the setup command only does what the change asks for.
-_READY, _LOCK = "ready.json", "lock"
+_READY, _LOCK = "ready", ".lock"
 UNUSED_SECONDS = 30 * 86_400.0
 MOST_BUILDS = 4  # of one repository, setup and set of lock files; the one that was used longest ago moves on
 _LOCKS = (
@@ -277,37 +258,12 @@ _LOCKS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Build:
-    """One kept checkout. `ready`: it holds `commit`, and the setup command has run for that."""
-
-    place: Path
-    folder: Path
-    root: Path
-    commit: str
-    ready: bool
-
-    def check_out(self, run: Callable[[Sequence[str]], None]) -> None:
-        """Put the files of the commit there; `run` runs these words of git, and raises where that fails."""
-        with contextlib.suppress(OSError):
-            (self.place / _READY).unlink()
-        if not (self.folder / ".git").exists():
-            shutil.rmtree(self.folder, ignore_errors=True)
-            words = ("clone", "--quiet", "--shared", "--no-checkout", str(self.root), str(self.folder))
-            run(git_command(self.root, *words))
-        run(git_command(self.folder, "checkout", "--quiet", "--force", "--detach", self.commit))
-        run(
-            git_command(self.folder, "clean", "--quiet", "--force", "-d")
-        )  # not what git ignores: that is the build
-
-    def mark_ready(self) -> None:
-        """The setup command has run."""
-        write_whole(self.place / _READY, [json.dumps({"commit": self.commit})])
-
-
 @contextlib.contextmanager
-def kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Build | None]:
-    """A build for `commit` that nobody else uses meanwhile; None where there is no cache folder to keep one in."""
+def _kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Path | None]:
+    """The folder of a build for `commit` that nobody else uses meanwhile; None where there is no place to keep one.
+
+    The best first: one in which the commit is ready, the one used longest ago, an empty one.
+    """
     cache = user_cache("builds")
     if cache is None:
         yield None
@@ -315,17 +271,22 @@ def kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Build 
     family = cache / _key_of(root, commit, setup)
     if not family.exists():
         _remove_unused(cache)
-    for place in _places(family, commit):
-        handle = _lock_folder(place)
-        if handle is not None:
+
+    def order(place: Path) -> tuple[bool, float]:
+        used = (place / _READY).stat().st_mtime if (place / _READY).is_file() else math.inf
+        return _commit_in(place) != commit, used
+
+    for place in sorted((family / str(number) for number in range(MOST_BUILDS)), key=order):
+        with contextlib.ExitStack() as stack:
             try:
-                ready = _commit_in(place) == commit
-                if ready:
+                free = stack.enter_context(locked(place))
+            except OSError:
+                continue
+            if free:
+                if _commit_in(place) == commit:
                     os.utime(place / _READY)  # used just now: not the one that moves on
-                yield Build(place, place / root.name, root, commit, ready)
-            finally:
-                os.close(handle)
-            return
+                yield place
+                return
     yield None
 
 
@@ -333,10 +294,8 @@ def _remove_unused(cache: Path) -> None:
     """Take away the builds that nobody used for a month: they are large, and of lock files that have changed."""
     with contextlib.suppress(OSError):
         for family in list(cache.iterdir()):
-            used = [
-                path.lstat().st_mtime for path in (family, *family.glob("*"), *family.glob(f"*/{_READY}"))
-            ]
-            if time.time() - max(used) > UNUSED_SECONDS:
+            known = (family, *family.glob("*"), *family.glob(f"*/{_READY}"))
+            if time.time() - max(path.lstat().st_mtime for path in known) > UNUSED_SECONDS:
                 shutil.rmtree(family, ignore_errors=True)
 
 
@@ -347,40 +306,123 @@ def _key_of(root: Path, commit: str, setup: Sequence[str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _places(family: Path, commit: str) -> list[Path]:
-    """Where the build may be, the best first: where the commit is ready, an empty place, the one used longest ago."""
-    places = [family / str(number) for number in range(MOST_BUILDS)]
-
-    def order(place: Path) -> tuple[int, float]:
-        there = _commit_in(place)
-        used = (place / _READY).stat().st_mtime if there is not None else 0.0
-        return (0 if there == commit else 1 if there is not None else 2), used
-
-    known = [place for place in places if _commit_in(place) is not None]
-    # A second build beside a first one, for the other side of a comparison, begins from nothing once.
-    return sorted(places, key=order) if known else places
-
-
 def _commit_in(place: Path) -> str | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        commit = json.loads(read_bounded_text(place / _READY))["commit"]
-        return commit if isinstance(commit, str) else None
+    """The commit that a build holds, whole; None where there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        return read_bounded_text(place / _READY).strip()
     return None
 
 
-def _lock_folder(place: Path) -> int | None:
-    """A handle that holds the folder while it is open; None where another process has it, or it cannot be made.
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """Make and hold a folder while the block runs; False where another process has it. Raises OSError.
 
-    A process that is killed holds nothing any more.
+    A process that is killed holds nothing any more; where a file system knows no locks, none is held.
     """
+    make_parents(folder)
+    with opened(folder) as inside:
+        flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(inside / _LOCK, flags, 0o600)
     try:
-        make_parents(place)
-        handle = os.open(place / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        free = True
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            free = False
+        except OSError:
+            pass
+        yield free
+    finally:
         os.close(handle)
+
+
+# ---------------------------------------------------------------- questions to git
+
+
+ANSWER_SECONDS = 300.0
+MOST_PRINTED = 8 << 20  # bytes of an answer that are looked at: a large diff
+
+
+def git_line(folder: Path, *words: str) -> str | None:
+    """What a git command prints, without the newline at its end; None where it fails, or git is not installed.
+
+    Up to MOST_PRINTED bytes of it; what git says on stderr is no part of it.
+    """
+    printed = _printed(folder, *words)
+    return printed.removesuffix("\n") if printed is not None else None
+
+
+def _printed(folder: Path, *words: str) -> str | None:
+    with TemporaryFolder("git") as name:
+        printed = Path(name) / "printed"
+        try:
+            done = process.run(
+                git_command(folder, *words),
+                env=git_environment(folder),
+                timeout=ANSWER_SECONDS,
+                printed=printed,
+            )
+            return read_start(printed, MOST_PRINTED).decode("utf-8", "replace") if done.ok else None
+        except (UsageError, OSError):
+            return None
+
+
+def resolve_commit(root: Path, name: str) -> str | None:
+    """The full hash of the commit that `name` means there (a branch, a tag, `HEAD~1`, a short hash); None: nothing."""
+    if name.startswith("-"):
         return None
-    return handle
+    return git_line(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+
+
+def subject_of(root: Path, commit: str) -> str:
+    """The first line of a commit's message; empty where it cannot be read."""
+    return git_line(root, "show", "--no-patch", "--format=%s", commit) or ""
+
+
+def is_dirty(folder: Path) -> bool:
+    """Whether files that git follows were changed since the last commit."""
+    return bool(git_line(folder, *CHANGES))
+
+
+def changed_files(folder: Path, base: str | None, head: str | None) -> tuple[str, ...]:
+    """Files that differ between two commits, or with `head` None between `base` and the files in `folder`."""
+    if base is None:
+        return ()
+    names = git_line(
+        folder,
+        "diff",
+        "--name-only",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+        "-z",
+        base,
+        *([head] if head else []),
+        "--",
+    )
+    return tuple(name for name in (names or "").split("\0") if name)
+
+
+def diff_text(folder: Path, base: str, head: str | None) -> str:
+    """The lines that differ between two commits, or with `head` None between `base` and the files in `folder`."""
+    words = ("diff", "-U0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--src-prefix=a/")
+    ends = ("--ignore-submodules=dirty", "--dst-prefix=b/", base)
+    return (
+        _printed(folder, "-c", "core.quotePath=false", *words, *ends, *([head] if head else []), "--") or ""
+    )
+
+
+def blamed_commit(folder: Path, path: str, line: int, head: str | None) -> str | None:
+    """The commit that wrote a line last; None where it is in no commit, or git cannot tell."""
+    span = f"{line},{line}"
+    words = ("blame", "--no-textconv", "--porcelain", "-L", span, *([head] if head else []), "--", path)
+    answer = (git_line(folder, *words) or "").split(" ", 1)[0]
+    return answer if answer.strip("0") and len(answer) >= 40 else None
+
+
+def removing_commit(folder: Path, path: str, text: str, base: str, head: str | None) -> str | None:
+    """The commit after `base` that took a line with this text out of a file; None where it is in no commit."""
+    span = f"{base}..{head or 'HEAD'}"
+    found = git_line(folder, "log", "--no-textconv", "-1", "--format=%H", f"-S{text}", span, "--", path)
+    if not found and head is not None:  # it was moved and not taken out, so that the text is there as often
+        found = git_line(folder, "log", "-1", "--format=%H", span, "--", path)
+    return found or None

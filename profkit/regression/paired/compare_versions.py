@@ -21,17 +21,20 @@ from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
-from profkit.regression.paired.decide import FIRST_ROUNDS
-from profkit.regression.paired.first_runs import warm_up
-from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, PairedResult, PairedRuns
-from profkit.regression.paired.one_run import bytecode_environment
+from profkit.regression.paired.interleave import (
+    FIRST_ROUNDS,
+    MOST_PAIRS,
+    PairedOptions,
+    PairedResult,
+    PairedRuns,
+)
+from profkit.regression.paired.one_run import bytecode_environment, warm_up
 from profkit.regression.paired.version import Version, version_of
 from profkit.regression.paired.why import (
     Reason,
     Search,
     exact_functions,
     fitting_causes,
-    fitting_insights,
     without_interpreter,
 )
 from profkit.regression.profile_process import ProfileRequest
@@ -78,25 +81,24 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
         contextlib.ExitStack() as stack,
     ):
         folder = Path(name).resolve()
+        progress.begin("prepare", "both versions")
         try:
-            progress.begin("prepare", "both versions")
             first, second = stack.enter_context(_both(request, folder, progress))
-            progress.end(f"{first.name}; {second.name}")
         except NoCheckout as fault:
             progress.end("failed")
-            raise _with_log(fault) from None
+            _say_log(fault)
+            raise
+        progress.end(f"{first.name}; {second.name}")
         return _compare_ready(request, first, second, folder, progress)
 
 
-def _with_log(fault: NoCheckout) -> UsageError:
-    """The fault as it is shown: its log is gone with the temporary folder, so the log's end is said at once."""
-    if fault.log is None:
-        return UsageError(fault.reason, fault.fix)
-    lines: list[str] = []
-    with contextlib.suppress(OSError, ValueError):
-        lines = read_bounded_text(fault.log).splitlines()[-LAST_LINES:]
-    more = ["the last lines of what it said:", *lines] if len(lines) > 1 else []
-    return UsageError("\n".join([fault.reason, *more]), fault.fix)
+def _say_log(fault: NoCheckout) -> None:
+    """Its log is gone with the temporary folder, so the log's end is said at once."""
+    if fault.log is not None:
+        with contextlib.suppress(OSError, ValueError):
+            lines = read_bounded_text(fault.log).splitlines()[-LAST_LINES:]
+            if len(lines) > 1:
+                fault.message = "\n".join([fault.message, "the last lines of what it said:", *lines])
 
 
 def _compare_ready(
@@ -104,7 +106,7 @@ def _compare_ready(
 ) -> VersionsResult:
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     progress.begin("first runs", "not counted: they fill caches")
-    notes = warm_up(first, second, request.pairs, folder, progress, request.checkout.setup)
+    notes = warm_up(first, second, request.pairs.run, folder, progress, request.checkout.setup)
     progress.end("done")
     progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
     result = PairedRuns(first, second, request.pairs, folder, progress).run()
@@ -136,18 +138,9 @@ def _both(request: VersionsRequest, folder: Path, progress: Progress) -> Iterato
         yield _of_command(request.commands[0], request.cwd), _of_command(request.commands[1], request.cwd)
         return
     with contextlib.ExitStack() as stack:
+        what = request.command, request.cwd, request.checkout
         first, second = (
-            stack.enter_context(
-                version_of(
-                    name,
-                    request.command,
-                    request.cwd,
-                    request.checkout,
-                    folder / side,
-                    progress.tick,
-                    request.env,
-                )
-            )
+            stack.enter_context(version_of(name, *what, folder / side, progress.tick, request.env))
             for name, side in ((request.base, "base"), (request.head, "head"))
         )
         if first.commit == second.commit and not second.dirty:
@@ -199,11 +192,8 @@ def what_would_decide(change: Change, ran: Pairing) -> Fact:
 
 
 def _summary(result: PairedResult) -> str:
-    words = [
-        f"{change.scope.name or 'time'} {change.word}" for change in result.changes if change.unit == "s"
-    ]
-    text = ", ".join(words) or "not enough pairs"
-    return f"{text} after {result.pairing.pairs} pairs" + (", interrupted" if result.interrupted else "")
+    words = [f"{c.scope.name or 'time'} {c.word}" for c in result.changes if c.unit == "s"]
+    return f"{', '.join(words) or 'not enough pairs'} after {result.pairing.pairs} pairs"
 
 
 def _search(
@@ -271,6 +261,5 @@ def _comparison_of(
         looked_at=len(changes),
         notes=(*notes, *result.notes, *found.notes),
         fix=decided.fix,
-        insights=fitting_insights(why.insights, outcome) if why else (),
         pairing=result.pairing,
     )

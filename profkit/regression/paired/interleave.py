@@ -1,20 +1,210 @@
-"""Two versions in turn, in random order, until every time is decided or the budget is spent."""
+"""Two versions in turn, in random order, until every time is decided or the budget is spent.
+
+A pair is one run of each version, each in a fresh process. The error holds however often it is looked at. Everything
+that compares two versions decides by this one rule: `compare --base`, `bisect` and the nightly.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from math import inf
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, e, exp, inf, isfinite, log, sqrt
 from pathlib import Path
+from typing import Literal
 
 from profkit.core.errors import WorkloadError
+from profkit.core.inference import Interval, course_of, decide
+from profkit.core.inference.tails import student_quantile
 from profkit.core.progress import Progress
-from profkit.core.types import RUN, Change, Fact, Look, Pairing, Scope
-from profkit.regression.paired.decide import FIRST_ROUNDS, Confirmation, HasFloor, MetricFloor, confirm
+from profkit.core.statistics import median
+from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Fact, Pairing, Sample, Scope
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.regression.paired.version import Version
+
+# `more`: not decided, and rounds are left; `ambiguous`: not decided, and the rounds are spent.
+ConfirmWord = Literal["different", "same", "ambiguous", "more"]
+
+
+@dataclass(frozen=True)
+class MetricFloor:
+    """A metric whose floor is the larger of a `relative` one and an `absolute` one in the metric's unit."""
+
+    metric: str
+    relative: float
+    absolute: float = 0.0
+
+    def floor(self, centre: float) -> float:
+        """The smallest change that counts where the value is `centre`."""
+        return max(self.relative * abs(centre), self.absolute)
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The word after `rounds` rounds; `change` has the ratio of candidate over last good with its interval.
+
+    `wanted`: how many rounds there should be before it is asked again (0 where it is decided).
+    """
+
+    word: ConfirmWord
+    rounds: int
+    wanted: int = 0
+    change: Change | None = None
+
+
+FIRST_ROUNDS = 4  # rounds below which a spread is a guess
+MOST_ROUNDS = 20
+# Of calling the same different: two-sided, over all looks at the rounds of one metric in one night.
+ALPHA = 0.02
+# Of calling a change that is as large as the floor the same; the nights to come would still see it.
+ALPHA_SAME = 0.1
+_MOST_LOG = 100.0  # of a ratio: e to that power is still a number that can be written
+TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
+
+
+def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
+    """The numbers of rounds after which it is asked: 4, 6, 9, 14, 20, each half as many again."""
+    counts = [min(FIRST_ROUNDS, most)]
+    while counts[-1] < most:
+        counts.append(min(most, ceil(counts[-1] * 1.5)))
+    return tuple(counts)
+
+
+def confirm(
+    rounds: Sequence[tuple[float, float]],
+    rule: MetricFloor,
+    better: Direction = "lower",
+    unit: str = "",
+    most: int = MOST_ROUNDS,
+    spent: bool = False,
+    scope: Scope = RUN,
+    looked_at: int = 1,
+) -> Confirmation:
+    """The word on `rounds`, each (candidate, baseline): one number per fresh process, in `unit`.
+
+    `most` rounds can be had at all; `looked_at` times are decided beside each other, and share the error.
+
+    The paired log ratios (differences, where a value is not positive) have a trimmed mean with Student's interval
+    (Tukey and McLaughlin 1963). Beyond the floor at an error of 0.02 it is `different`; within it at an error of 0.1 it
+    is `same`, and the change has the interval of that error. Between the two it is `more`, until `most` rounds are
+    there, or `spent` says that the time is over: `ambiguous`.
+    Each look takes its part of an error by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983,
+    their Pocock-like function), so that looking again and again does not find what is not there.
+    Raises ValueError for a value that is not finite.
+    """
+    if any(not isfinite(v) for pair in rounds for v in pair):
+        raise ValueError("a round has a value that is no number")
+    n = len(rounds)
+    steps = rounds_of_looks(most)
+    if n < min(steps):
+        if not spent:
+            return Confirmation("more", n, steps[0])
+        return Confirmation("ambiguous", n)
+    part = _alpha_share(n, most) / looked_at
+    wide, narrow = _interval(rounds, ALPHA * part), _interval(rounds, ALPHA_SAME * part)
+    base, low, high = wide.base, wide.low, wide.high
+    floor = rule.floor(base)
+    word = decide(Interval(low, wide.centre, high), floor, around=0)
+    if (
+        word != "different"
+        and decide(Interval(narrow.low, narrow.centre, narrow.high), floor, around=0) == "same"
+    ):
+        word, low, high = "same", narrow.low, narrow.high  # what it rests on
+    change = _build_change(rounds, rule, better, unit, word, (wide.centre, low, high), base, floor, scope)
+    change = replace(change, detectable=wide.least_seen(floor) / abs(base) if base else None)
+    if word != "ambiguous":
+        return Confirmation(word, n, 0, change)
+    if n < most and not spent:
+        return Confirmation("more", n, next(s for s in steps if s > n), change)
+    return Confirmation("ambiguous", n, 0, change)
+
+
+def _alpha_share(n: int, most: int) -> float:
+    """The share of an error that the look after `n` of `most` rounds may spend: the difference to the look before."""
+    before = max((s for s in rounds_of_looks(most) if s < n), default=0)
+    return log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most)
+
+
+@dataclass(frozen=True)
+class _Shift:
+    """A shift and its ends in the unit of the values. `half` is half its width: of logarithms, if `of_ratios`."""
+
+    centre: float
+    low: float
+    high: float
+    base: float
+    half: float
+    of_ratios: bool
+
+    def least_seen(self, floor: float) -> float:
+        """The smallest rise whose whole interval would be beyond the floor."""
+        if not self.of_ratios:
+            return floor + self.half
+        return (self.base + floor) * exp(self.half) - self.base
+
+
+def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> _Shift:
+    """The change of the centre of the last good values; of logarithms it is wider upwards and never below -100 %."""
+    base = median([old for _, old in rounds])
+    logs = all(new > 0 and old > 0 for new, old in rounds)
+    steps = [log(new / old) if logs else new - old for new, old in rounds]
+    mean, error, freedom = trimmed_mean(steps, len(steps) // TRIM)
+    half = student_quantile(1 - alpha / 2, freedom) * error
+    if not logs:
+        return _Shift(mean, mean - half, mean + half, base, half, of_ratios=False)
+    half = min(half, _MOST_LOG)
+    centre, low, high = (base * (exp(step) - 1) for step in (mean, mean - half, mean + half))
+    return _Shift(centre, low, high, base, half, of_ratios=True)
+
+
+def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:
+    """The mean without the `cut` smallest and the `cut` largest values, its standard error and degrees of freedom.
+
+    The error comes from the winsorized values (Tukey and McLaughlin 1963). At least two values must be left.
+    """
+    ordered, n = sorted(values), len(values)
+    inner = ordered[cut : n - cut]
+    winsorized = [inner[0]] * cut + inner + [inner[-1]] * cut
+    middle = sum(winsorized) / n
+    spread = sqrt(sum((value - middle) ** 2 for value in winsorized) / (n - 1))
+    return sum(inner) / len(inner), spread * sqrt(n) / len(inner), len(inner) - 1
+
+
+def _build_change(
+    rounds: Sequence[tuple[float, float]],
+    rule: MetricFloor,
+    better: Direction,
+    unit: str,
+    word: ChangeWord,
+    interval: tuple[float, float, float],
+    base: float,
+    floor: float,
+    scope: Scope,
+) -> Change:
+    shift, low, high = interval
+    new, old = [pair[0] for pair in rounds], [pair[1] for pair in rounds]
+    course: Course = course_of(0, shift, better) if word == "different" else "neither"
+    relative = None if base == 0 else tuple(1 + v / base for v in (shift, low, high))
+    return Change(
+        metric=rule.metric,
+        unit=unit,
+        better=better,
+        baseline=Sample(median(old), groups=tuple((v,) for v in old)),
+        candidate=Sample(median(new), groups=tuple((v,) for v in new)),
+        word=word,
+        course=course,
+        scope=scope,
+        ratio=relative[0] if relative else None,
+        low=relative[1] if relative else None,
+        high=relative[2] if relative else None,
+        floor=floor / abs(base) if base else 0.0,
+        limit=None if base else floor,
+    )
+
+
+# ---------------------------------------------------------------- the pairs
+
 
 TIME, MEMORY = "time.median", "memory.rss_peak"
 FLOOR = 0.02  # the relative change of a time that counts, where nobody says
@@ -56,14 +246,15 @@ class PairedRuns:
     progress: Progress
     pairs: list[tuple[OneRun, OneRun]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
     longest: float = 0.0
     shortest: float = inf
     # pairs that the budget may have room for, once some are made: the error is shared out over these
     most: int = 0
 
-    def run(self) -> PairedResult:
+    def run(self, is_enough: Callable[[PairedRuns], bool] | None = None) -> PairedResult:
         """Make pairs until all times are decided. Raises WorkloadError where a version does not run.
+
+        With `is_enough` it is asked after every four pairs instead, until the budget is spent.
 
         A Ctrl-C ends it with what there is, once that says anything.
         """
@@ -81,7 +272,10 @@ class PairedRuns:
                     self.most = max(FIRST_ROUNDS, min(self.options.most, len(self.pairs) + room))
                 spent = left < self.longest or 0 < self.most <= len(self.pairs)
                 words = self._look(spent)
-                if words and all(word.word not in ("more", "ambiguous") for word in words.values()):
+                decided = words and all(word.word not in ("more", "ambiguous") for word in words.values())
+                if is_enough is not None:
+                    decided = len(self.pairs) % FIRST_ROUNDS == 0 and is_enough(self)
+                if decided:
                     break
         except KeyboardInterrupt:
             if len(self.pairs) < 2:
@@ -95,7 +289,6 @@ class PairedRuns:
                 len(self.pairs),
                 time.monotonic() - began,
                 self.options.budget,
-                tuple(self.looks),
                 self._share_waited(),
                 len(self.failures),
             ),
@@ -140,8 +333,8 @@ class PairedRuns:
         scopes = [s for s in self.pairs[0][0].times if s in self.pairs[0][1].times] if self.pairs else []
         words = {
             scope: confirm(
-                self._values(scope),
-                self._floor(),
+                self.values(scope),
+                MetricFloor(TIME, self.options.floor, LEAST_SECONDS),
                 "lower",
                 "s",
                 max(self.most, FIRST_ROUNDS),
@@ -153,14 +346,12 @@ class PairedRuns:
         }
         changes = [word.change for word in words.values() if word.change is not None]
         widest = max(changes, key=_width, default=None)
-        if widest is not None and widest.ratio and widest.low is not None and widest.high is not None:
-            self.looks.append(Look(len(self.pairs), widest.ratio, widest.low, widest.high))
-            self.progress.move(f"pair {len(self.pairs)}: {_size(widest)}")
-        elif self.pairs:
-            self.progress.move(f"pair {len(self.pairs)}")
+        if self.pairs:
+            said = f": {change_text(widest)}" if widest is not None else ""
+            self.progress.move(f"pair {len(self.pairs)}{said}")
         return words
 
-    def _values(self, scope: Scope) -> list[tuple[float, float]]:
+    def values(self, scope: Scope) -> list[tuple[float, float]]:
         """(candidate, baseline) in seconds of each pair; without what was waited for a core, where all can tell."""
         told = self._waiting_is_known()
 
@@ -182,9 +373,6 @@ class PairedRuns:
             return None
         runs = [run for pair in self.pairs for run in pair]
         return sum(run.waited or 0.0 for run in runs) / sum(run.wall for run in runs)
-
-    def _floor(self) -> HasFloor:
-        return MetricFloor(TIME, self.options.floor, LEAST_SECONDS)
 
     def _memory_change(self) -> Change | None:
         """Of the peak memory, where it is known of all runs: below profkit's own size the kernel does not tell it."""
@@ -211,8 +399,9 @@ def _width(change: Change) -> float:
     return change.high - change.low
 
 
-def _size(change: Change) -> str:
+def change_text(change: Change) -> str:
+    """The change with its interval: `+5.0 % [+4.1, +5.9]`."""
     if change.ratio is None or change.low is None or change.high is None:
-        return ""
+        return "no ratio"
     percents = [100 * (value - 1) for value in (change.ratio, change.low, change.high)]
     return f"{percents[0]:+.1f} % [{percents[1]:+.1f}, {percents[2]:+.1f}]"

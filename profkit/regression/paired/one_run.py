@@ -1,4 +1,7 @@
-"""One process of a version: how long it took, by its own marks or as a whole, and what it used."""
+"""One process of a version: how long it took, by its own marks or as a whole, and what it used.
+
+The first run of both is not counted: do they run at all, and does each run its own code?
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,21 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import MORE_TIME, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import MORE_TIME, OptionFix, UnreadableReport, UsageError, WorkloadError
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.process import ProcessOutcome
+from profkit.core.progress import Progress
 from profkit.core.statistics import median, percentile
-from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
+from profkit.core.types import RUN, Directive, Fact, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
+from profkit.regression.paired.checkout import changed_files
 from profkit.regression.paired.version import Version
-from profkit.runtime.passes.command import START_FOLDER, loaded_files_environment
+from profkit.runtime.passes.command import START_FOLDER, is_machine_code, loaded_files_environment
 from profkit.runtime.passes.read import read_record, region_timings
 
 # Of the samples that one process took by the wall clock: what other programs do only makes them longer.
@@ -28,6 +34,9 @@ NOT_INSTALLED = "module-missing"  # the code of the fault where Python does not 
 _NO_MODULE = re.compile(r"^(ModuleNotFoundError|ImportError)\b", re.MULTILINE)
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
+_INSTALLS = "python -m venv .venv && .venv/bin/pip install -e ."
+SETUP = OptionFix("--setup", _INSTALLS, f"--setup '{_INSTALLS}' -- .venv/bin/python ...")
+SPARE = 1.5  # times the four pairs that decide nothing but a large change
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,6 @@ class RunOptions:
     sampling: float = 1.0
     precision: float = 0.01
     timeout: float | None = None
-    stdin: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +170,6 @@ def _start(
             log=folder / "log",
             timeout=options.timeout,
             tick=tick,
-            stdin=options.stdin,
         )
     except UsageError as fault:
         fault.message = f"{version.name}: {fault.message}"
@@ -188,9 +195,121 @@ def _timings(folder: Path) -> tuple[Timing, ...]:
 
 
 def _read_lines(path: Path) -> list[str]:
-    from profkit.core.files.regular import read_bounded_text
-
     try:
         return read_bounded_text(path).splitlines()
     except (OSError, UnicodeDecodeError):
         return []
+
+
+# ---------------------------------------------------------------- the first runs
+
+
+def warm_up(
+    first: Version,
+    second: Version,
+    options: RunOptions,
+    folder: Path,
+    progress: Progress,
+    setup: Sequence[str] = (),
+) -> list[Fact]:
+    """Run both once without counting it, and see that each runs its own code; what is to be noted.
+
+    `setup` is what made the checkouts ready. The candidate runs first: what fails in both is no fault of the baseline.
+    Raises UsageError where a version runs code of the other, or of the working tree that it was checked out from;
+    WorkloadError where one fails.
+    """
+    _refuse_one_program(first, second, setup)
+    both = (first, second)
+    new, old = (_run_first(version, options, folder, progress) for version in (second, first))
+    if first.root is None or second.root is None:
+        return []
+    for version, files in zip(both, (old, new), strict=True):
+        _refuse_foreign_code(version, files, both)
+    changed = changed_files(second.root, first.commit, second.commit if not second.dirty else None)
+    python = [path for path in changed if path.endswith(".py")]
+    if not (old or new) or not python or len(python) < len(changed):
+        return []
+    used = {str(version.root / path) for version in both if version.root for path in python}
+    if used & (old | new | _named(first) | _named(second)):
+        return []
+    return [Fact.of("nothing-loaded", files=", ".join(python[:3]))]
+
+
+def _run_first(version: Version, options: RunOptions, folder: Path, progress: Progress) -> frozenset[str]:
+    """The files that it loads."""
+    try:
+        return loaded_files(version, options, folder / "first", progress.tick)
+    except WorkloadError as fault:
+        if fault.fix is None and version.commit and fault.code == NOT_INSTALLED:
+            fault.fix = SETUP
+        raise
+
+
+# ---------------------------------------------------------------- whose code runs
+
+
+def _refuse_one_program(first: Version, second: Version, setup: Sequence[str]) -> None:
+    """Raise UsageError where both would run one program that was built in the repository."""
+    roots = _roots((first, second))
+    programs = [_program(version) for version in (first, second)]
+    if programs[0] is None or programs[0] != programs[1] or first.root == second.root:
+        return
+    if any(_is_code_of(root, programs[0]) for root in roots) and is_machine_code((programs[0],)):
+        built = f", and the setup command built none in the checkout of {first.name}" if setup else ""
+        raise UsageError(
+            f"both versions would run the same program, {programs[0]}: it is in no commit{built}",
+            OptionFix("--setup", "make"),
+        )
+
+
+def _program(version: Version) -> str | None:
+    word = version.command[0]
+    return os.path.realpath(version.cwd / word) if os.sep in word else None
+
+
+def _refuse_foreign_code(version: Version, files: frozenset[str], both: Sequence[Version]) -> None:
+    """Raise UsageError where `version` loaded code of the repository that is not in its own folder.
+
+    Files of the command line are let be: a script that is in no commit is the same for both on purpose.
+    """
+    assert version.root is not None
+    named = _named(version)
+    for root in _roots(both) - {version.root}:
+        stray = sorted(
+            path
+            for path in files
+            if _is_code_of(root, path)
+            and not Path(path).is_relative_to(version.root)
+            and os.path.realpath(path) not in named
+        )
+        if not stray:
+            continue
+        file = Path(stray[0])
+        other = next((v.name for v in both if v.root == root), f"the working tree ({root})")
+        raise UsageError(
+            f"{version.name} runs the code of {other}: it loads {file.relative_to(root)} from there, "
+            "so nothing is compared",
+            SETUP,
+        )
+
+
+def _named(version: Version) -> frozenset[str]:
+    """The files that the words of its command are, or would be: its script is no module."""
+    return frozenset(os.path.realpath(version.cwd / word) for word in version.command if "\0" not in word)
+
+
+def _roots(both: Sequence[Version]) -> set[Path]:
+    """All folders with code of this repository: those of the versions, and that which they were checked out from."""
+    return {path for version in both for path in (version.root, version.repository) if path is not None}
+
+
+def _is_code_of(root: Path, path: str) -> bool:
+    """Whether a file is of the code in `root`: an environment that lies there is no code of it."""
+    file = Path(path)
+    if not file.is_relative_to(root):
+        return False
+    inside = file.relative_to(root).parts
+    if "site-packages" in inside or "dist-packages" in inside:
+        return False
+    folders = [root.joinpath(*inside[:depth]) for depth in range(1, len(inside))]
+    return not any((folder / "pyvenv.cfg").is_file() for folder in folders)

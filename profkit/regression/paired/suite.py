@@ -23,24 +23,22 @@ from profkit.core.types import (
     SuiteOutcome,
 )
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_config
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, commit_of, repository_of
+from profkit.regression.paired.checkout import CheckoutSpec, commit_of, git_line, is_dirty, repository_of
 from profkit.regression.paired.compare_versions import VersionsRequest, compare_versions
-from profkit.regression.paired.git import git_line, is_dirty
 from profkit.regression.paired.interleave import TIME, PairedOptions
 from profkit.regression.paired.version import named_commit
 
+# The gravest first: the word of a workload, the outcome that it makes, and the exit code.
+_GRAVE: tuple[tuple[str, SuiteOutcome, int], ...] = (
+    ("regressed", "regressed", 1),
+    ("failed", "failed", WorkloadError.exit_code),
+    ("machine", "refused", MachineError.exit_code),
+    ("refused", "refused", UsageError.exit_code),
+)
+_OTHERS: tuple[SuiteOutcome, ...] = ("improved", "changed", "same", "ambiguous", "new")
 _ORDER = (
-    "regressed",
-    "failed",
-    "refused",
-    "machine",
-    "ambiguous",
-    "changed",
-    "improved",
-    "same",
-    "new",
-    "elsewhere",
-    "interrupted",
+    *("regressed", "failed", "refused", "machine", "ambiguous", "changed", "improved", "same", "new"),
+    *("elsewhere", "interrupted"),
 )
 _WORDS_LOOKED_AT = 32  # of a command, for files that the baseline lacks
 UNDECIDED = 5
@@ -98,17 +96,8 @@ def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
 def suite_outcome(workloads: Sequence[ComparedWorkload]) -> SuiteOutcome:
     """The worst of what was found out. What is open counts only where nothing was decided."""
     words = {_word_of(workload) for workload in workloads}
-    found: tuple[tuple[set[str], SuiteOutcome], ...] = (
-        ({"regressed"}, "regressed"),
-        ({"failed"}, "failed"),
-        ({"refused", "machine"}, "refused"),
-        ({"improved"}, "improved"),
-        ({"changed"}, "changed"),
-        ({"same"}, "same"),
-        ({"ambiguous"}, "ambiguous"),
-        ({"new"}, "new"),
-    )
-    return next((outcome for any_of, outcome in found if words & any_of), "ambiguous")
+    grave = (outcome for word, outcome, _ in _GRAVE if word in words)
+    return next(grave, next((word for word in _OTHERS if word in words), "ambiguous"))
 
 
 def suite_exit_code(workloads: Sequence[ComparedWorkload], *, interrupted: bool, strict: bool) -> int:
@@ -120,18 +109,11 @@ def suite_exit_code(workloads: Sequence[ComparedWorkload], *, interrupted: bool,
     words = {_word_of(workload) for workload in workloads}
     if interrupted:
         return Interrupted.exit_code
-    for word, code in (
-        ("regressed", 1),
-        ("failed", WorkloadError.exit_code),
-        ("machine", MachineError.exit_code),
-        ("refused", UsageError.exit_code),
-    ):
-        if word in words:
-            return code
+    if grave := [code for word, _, code in _GRAVE if word in words]:
+        return grave[0]
     decided = words & {"improved", "changed", "same"}
-    if "ambiguous" in words and (strict or not decided):
-        return UNDECIDED
-    return 0 if decided or "new" in words else UNDECIDED
+    is_open = "ambiguous" in words and (strict or not decided)
+    return UNDECIDED if is_open or not (decided or "new" in words) else 0
 
 
 def _word_of(workload: ComparedWorkload) -> str:
@@ -154,11 +136,8 @@ def _require_versions(folder: Path, request: SuiteRequest) -> None:
     root = repository_of(folder)
     if root is None:
         return  # a workload says so, or has a repository of its own
-    try:
-        base = named_commit(root, request.base)
-        head = named_commit(root, request.head) if request.head is not None else commit_of(root)
-    except NoCheckout as fault:
-        raise UsageError(fault.reason, fault.fix) from None
+    base = named_commit(root, request.base)
+    head = named_commit(root, request.head) if request.head is not None else commit_of(root)
     if base == head and (request.head is not None or not is_dirty(root)):
         raise UsageError(
             f"{request.base} is what is here, and no file was changed since: there is nothing to compare",
@@ -205,9 +184,7 @@ def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest)
         request.head,
         cwd=spec.cwd,
         env=spec.env,
-        checkout=CheckoutSpec(
-            config.pairs.checkout, request.setup or config.pairs.setup, config.pairs.setup_timeout
-        ),
+        checkout=CheckoutSpec(request.setup or config.pairs.setup, config.pairs.setup_timeout),
         pairs=replace(request.pairs, floor=floor, run=run),
         causes=request.causes,
         cause_budget=request.cause_budget,

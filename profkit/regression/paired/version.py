@@ -13,10 +13,12 @@ from profkit.regression.paired.checkout import (
     NoCheckout,
     checked_out,
     commit_of,
+    git_line,
+    is_dirty,
     no_repository,
     repository_of,
+    resolve_commit,
 )
-from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
 
 PRESENT = "the working tree"
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")  # a repository may hold several projects
@@ -92,7 +94,7 @@ def version_of(
         return
     if root is None:
         fault = no_repository(cwd)
-        raise NoCheckout(f"{fault.reason}, so it has no commit {name!r}", fault.fix)
+        raise NoCheckout(f"{fault.message}, so it has no commit {name!r}", fault.fix)
     commit = named_commit(root, name)
     title = commit[:12] if commit.startswith(name) else f"{name} ({commit[:12]})"
     with checked_out(cwd, commit, spec, log, tick) as checkout:

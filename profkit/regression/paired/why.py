@@ -9,49 +9,238 @@ version after the other.
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
+from profkit.analysis.insights.host_calls import brief_name
 from profkit.backends import backend_named
 from profkit.backends.passes import divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.progress import Progress
+from profkit.core.statistics import median
 from profkit.core.types import (
     Cause,
     Change,
     ComparisonOutcome,
     Fact,
+    Frame,
     FunctionChange,
-    InsightChange,
+    Hotspot,
+    PassName,
     RunDocument,
 )
 from profkit.hardware.machine import usable_cores
-from profkit.regression.paired.call_counts import (
-    CallChange,
-    FunctionCalls,
-    changed_calls,
-    counts_of,
-    explains,
-    steady,
-)
 from profkit.regression.paired.version import Version
 from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
+
+LEAST_SHARE = 0.01  # of the profiled time: what could explain a change that counts
+# Of the change of the time: as much as that must lie in the further calls. cProfile makes Python functions several
+# times slower and built-in ones hardly, so that the share of these is too small.
+EXPLAINED = 0.25
+MOST = 5
+_FOLLOWS = 0.9  # a caller that is itself called so many times as often as what it calls explains that
+_INSIDE = (
+    "<listcomp>",
+    "<setcomp>",
+    "<dictcomp>",
+    "<genexpr>",
+    "<lambda>",
+)  # parts of the function around them
+Key = tuple[str, str]  # the file inside the repository, or the library's name; the function
+_Place = tuple[str | None, int | None, str]  # file, line, function
+
+
+@dataclass(frozen=True)
+class FunctionCalls:
+    """Calls of one version for one run (or one iteration of what it marks); `shares` of the profiled time, 0..1."""
+
+    calls: Mapping[Key, float]
+    shares: Mapping[Key, float]
+    edges: Mapping[tuple[Key, Key], float]  # caller, callee
+    lines: Mapping[Key, int]
+    libraries: frozenset[Key]
+
+
+@dataclass(frozen=True)
+class CallChange:
+    """A function that is called more (or less) often. `share` of the profiled time is what its further calls take."""
+
+    function: Key
+    before: float
+    after: float
+    share: float
+    caller: Key | None = None
+    line: int | None = None  # where the caller begins, or where that is not known the function
+
+    def fact(self, per: str) -> Fact:
+        """How often it is called, by whom, and where that is."""
+        where: dict[str, str] = {}
+        code = "calls"
+        if self.caller is not None:
+            place = f"{self.caller[0]}:{self.line}" if self.line else self.caller[0]
+            code, where = "calls-from", {"caller": self.caller[1], "place": place}
+        elif self.line:
+            code, where = "calls-at", {"place": f"{self.function[0]}:{self.line}"}
+        return Fact.of(code, **self._counts(per), **where)
+
+    def short(self, per: str) -> Fact:
+        """The same without the caller."""
+        return Fact.of("calls", **self._counts(per))
+
+    def _counts(self, per: str) -> dict[str, float | str]:
+        function = brief_name(self.function[1])
+        return {"function": function, "before": self.before, "after": self.after, "per": per}
+
+
+def counts_of(document: RunDocument, root: Path | None, iterations: int = 1) -> FunctionCalls | None:
+    """The counts of one run, divided by `iterations`; None where it was not under cProfile."""
+    profile = next((p for p in document.profiles if p.kind == "own-time"), None)
+    if profile is None or profile.total <= 0:
+        return None
+    calls: dict[Key, float] = defaultdict(float)
+    shares: dict[Key, float] = defaultdict(float)
+    lines: dict[Key, int] = {}
+    libraries = set()
+    for spot in profile.hotspots:
+        key = _key(spot.file, spot.library, spot.function, root)
+        calls[key] += (spot.calls or 0) / iterations
+        shares[key] += (spot.total or spot.own) / profile.total
+        if spot.line:
+            lines.setdefault(key, spot.line)
+        if spot.library is not None:
+            libraries.add(key)
+    return FunctionCalls(calls, shares, _edges(document, root, iterations), lines, frozenset(libraries))
+
+
+def _edges(document: RunDocument, root: Path | None, iterations: int) -> Mapping[tuple[Key, Key], float]:
+    """Calls by caller and callee; what a comprehension calls is called by the function around it."""
+    spots = [spot for p in document.profiles if p.kind == "program-calls" for spot in p.hotspots]
+    around: dict[_Place, Hotspot] = {}
+    for spot in sorted(spots, key=lambda spot: spot.calls or 0):
+        if spot.callee is not None and spot.callee.function in _INSIDE:
+            around[_place(spot.callee)] = spot
+    edges: dict[tuple[Key, Key], float] = defaultdict(float)
+    for spot in spots:
+        caller, depth = spot, 0
+        while _place(caller) in around and depth < len(_INSIDE):
+            caller, depth = around[_place(caller)], depth + 1
+        if spot.callee is not None:
+            first = _key(caller.file, caller.library, caller.function, root)
+            second = _key(spot.callee.file, spot.callee.library, spot.callee.function, root)
+            edges[first, second] += (spot.calls or 0) / iterations
+    return edges
+
+
+def steady(runs: Sequence[FunctionCalls]) -> FunctionCalls:
+    """The counts on which all runs of one version agree; of their shares the median."""
+    first = runs[0]
+    same = {key for key, calls in first.calls.items() if all(run.calls.get(key) == calls for run in runs)}
+    return FunctionCalls(
+        {key: calls for key, calls in first.calls.items() if key in same},
+        {key: median([run.shares[key] for run in runs]) for key in same},
+        {pair: calls for pair, calls in first.edges.items() if pair[1] in same},
+        first.lines,
+        first.libraries,
+    )
+
+
+def changed_calls(
+    before: FunctionCalls, after: FunctionCalls, unsteady: frozenset[Key], *, worse: bool
+) -> tuple[CallChange, ...]:
+    """The functions whose further calls take a share of the time, the largest first.
+
+    Of a version that is slower those that are called more, of a faster one those that are called less: the others
+    explain nothing. Of a chain of calls only the first is named. `unsteady`: functions that a version calls another
+    number of times in each run.
+    """
+    more, less = (after, before) if worse else (before, after)
+    found = []
+    for key, calls in more.calls.items():
+        was = less.calls.get(key, 0.0)
+        share = (1 - was / calls) * min(1.0, more.shares[key]) if calls > was else 0.0
+        if share < LEAST_SHARE or key in unsteady:
+            continue
+        caller = _caller(key, more, less)
+        if caller is None and key in more.libraries:
+            continue
+        if caller is not None and _follows(key, caller, more, less):
+            continue
+        line = more.lines.get(caller or key)
+        numbers = (was, calls) if worse else (calls, was)
+        found.append(CallChange(key, *numbers, share, caller, line))
+    plain = {change.caller for change in found if change.function[1] not in _INSIDE}
+    kept = [c for c in found if c.function[1] not in _INSIDE or c.caller not in plain]
+    return tuple(sorted(kept, key=lambda change: -change.share)[:MOST])
+
+
+def explains(changes: Sequence[CallChange], ratio: float | None) -> bool:
+    """Whether the further calls are large enough for the change of the time, candidate over baseline."""
+    if ratio is None or ratio <= 0:
+        return False
+    change = 1 - min(ratio, 1 / ratio)
+    return sum(one.share for one in changes) >= EXPLAINED * change > 0
+
+
+def _follows(key: Key, caller: Key, more: FunctionCalls, less: FunctionCalls) -> bool:
+    """Whether `caller` is itself called so much more often that this explains what it calls."""
+    rise = _rise(caller, more, less) - 1
+    return rise > 0 and rise >= _FOLLOWS * (_rise(key, more, less) - 1)
+
+
+def _rise(key: Key, more: FunctionCalls, less: FunctionCalls) -> float:
+    was = less.calls.get(key, 0.0)
+    return more.calls.get(key, 0.0) / was if was else float("inf")
+
+
+def _caller(key: Key, more: FunctionCalls, less: FunctionCalls) -> Key | None:
+    """Who makes most of the further calls; None where that is not known, or they come from inside a library."""
+    rises = {
+        caller: calls - less.edges.get((caller, callee), 0.0)
+        for (caller, callee), calls in more.edges.items()
+        if callee == key and caller != key and caller not in more.libraries
+    }
+    return (
+        max(rises, key=lambda caller: rises[caller], default=None)
+        if max(rises.values(), default=0) > 0
+        else None
+    )
+
+
+def _key(file: str | None, library: str | None, function: str, root: Path | None) -> Key:
+    if file is None or library is not None:
+        return library or "", function
+    return path_inside(file, root), function
+
+
+def path_inside(file: str | None, root: Path | None) -> str:
+    """The file as git names it; as it is where it lies elsewhere, empty where none is known."""
+    path = Path(file or "")
+    if root is not None and path.is_absolute() and path.is_relative_to(root):
+        return str(path.relative_to(root))
+    return file or ""
+
+
+def _place(spot: Hotspot | Frame) -> _Place:
+    return spot.file, spot.line, spot.function
+
+
+# ---------------------------------------------------------------- the calls that were counted
+
 
 MOST_SECONDS = 60.0  # where nobody says; never more than the pairs may take
 # of a program on a device: its start and a trace of it take long, and are what tells most
 DEVICE_SECONDS = 240.0
-# What a profile takes beside its passes, on a busy machine 10 s of 60: its start, the end of a tool, the reports.
-AROUND_SECONDS, AROUND_SHARE = 12.0, 0.2
+AROUND_SHARE = 0.2  # of a profile's time: its start, the end of a tool, the reports
 ROUNDS = 3  # runs of each version under cProfile, for what is not exact
 LEAST_LEFT = 8.0  # seconds below which no further instrument is started
-FURTHER_PASSES = ("stacks", "counters", "trace")
-OF_TIMES = ("imports", "neighbours", "state")  # kinds of causes that rest on the seconds of these runs
+FURTHER_PASSES: tuple[PassName, ...] = ("stacks", "counters", "trace")
+OF_TIMES = ("neighbours", "state")  # kinds of causes that rest on the seconds of these runs
 _COUNTED_BY = {"work": "instructions", "bytes": "dram.bytes"}  # the metric that a kind of cause rests on
 _INTERPRETER = re.compile(r"(lib)?python[\d.]*t?(\.so[\d.]*)?|libc[.-].*|ld-linux.*")
 _SEED = {"PYTHONHASHSEED": "0"}  # so that both versions call the same functions as often
@@ -106,22 +295,16 @@ class Search:
         )
         found, told = self._count_calls()
         left = self.limit - (time.monotonic() - self._begin)
-        if self._on_device and self.most is None:
-            self.progress.end("calls counted")
-            self.progress.begin("why", f"on a device: one version after the other, at most {left:.0f} s more")
+        names = ", ".join(FURTHER_PASSES)
         if told and self.most is None:
-            names = ", ".join(FURTHER_PASSES)
             found = replace(found, notes=(Fact.of("calls-told", passes=names),))
         elif left < LEAST_LEFT:
-            found = replace(found, notes=(Fact.of("no-time-left", passes=", ".join(FURTHER_PASSES)),))
+            found = replace(found, notes=(Fact.of("no-time-left", passes=names),))
         else:
             results = self._profile_both(FURTHER_PASSES, left)
-            documents = _documents(results)
             failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
-            if documents:
-                cut = any(map(is_cut_off, documents))
-                note = Fact.of("cut-off", seconds=math.ceil(max(300.0, 4 * self.limit)))
-                found = replace(found, documents=documents, notes=(note,) if cut else ())
+            if documents := _documents(results):
+                found = replace(found, documents=documents)
             elif failed is not None:
                 found = replace(found, notes=(Fact.of("failed-profiled", message=failed),))
         self.progress.end(f"{time.monotonic() - self._begin:.1f} s")
@@ -160,7 +343,7 @@ class Search:
                 return found, told
         return found, False
 
-    def _profile_both(self, passes: tuple[str, ...], seconds: float) -> list[ProfileResult]:
+    def _profile_both(self, passes: tuple[PassName, ...], seconds: float) -> list[ProfileResult]:
         """One run of each under these instruments, beside each other where there are two processors."""
         self._number += 1
         cancel = threading.Event()
@@ -185,10 +368,10 @@ class Search:
                 raise
         return [future.result() for future in futures]
 
-    def _request(self, version: Version, passes: tuple[str, ...], seconds: float) -> ProfileRequest:
+    def _request(self, version: Version, passes: tuple[PassName, ...], seconds: float) -> ProfileRequest:
         request = self.request(version)
         env = {**request.env, **_SEED}
-        limit = seconds - min(AROUND_SECONDS, AROUND_SHARE * seconds)
+        limit = (1 - AROUND_SHARE) * seconds
         return replace(request, passes=passes, env=env, limit=limit, budget=seconds + END_SECONDS)
 
 
@@ -200,11 +383,9 @@ def _documents(results: list[ProfileResult]) -> tuple[RunDocument, ...]:
 
 def _iterations(result: ProfileResult) -> int | None:
     """Of what the program marks, under cProfile; None where it marks nothing."""
-    if result.folder is None:
-        return None
     with contextlib.suppress(UnreadableReport, OSError):
-        work = read_region_work(result.folder, "cprofile")
-        return work.iterations if work.marked else None
+        work = read_region_work(result.folder, "cprofile") if result.folder is not None else None
+        return work.iterations if work is not None and work.marked else None
     return None
 
 
@@ -255,17 +436,6 @@ def without_interpreter(document: RunDocument) -> RunDocument:
     return replace(document, profiles=profiles)
 
 
-def fitting_insights(
-    insights: Sequence[InsightChange], outcome: ComparisonOutcome
-) -> tuple[InsightChange, ...]:
-    """Without what became better in a version that is worse, and the other way round: each is from one run.
-
-    What is still there is no difference between the versions.
-    """
-    against = {"regressed": "fixed", "improved": "new"}.get(outcome)
-    return tuple(insight for insight in insights if insight.word not in (against, "remains"))
-
-
 def fitting_causes(
     causes: Sequence[Cause], changes: Sequence[Change], outcome: ComparisonOutcome
 ) -> tuple[Cause, ...]:
@@ -280,14 +450,6 @@ def fitting_causes(
         for cause in causes
         if cause.kind not in OF_TIMES
         and (against is None or courses.get((_COUNTED_BY.get(cause.kind, ""), cause.scope)) != against)
-    )
-
-
-def is_cut_off(document: RunDocument) -> bool:
-    """Whether instructions were counted, but only of a part of the program."""
-    counted = [r for r in document.readings if r.metric == "instructions" and r.scope.kind == "run"]
-    return any(reading.value is None and reading.source.tool for reading in counted) and not is_counted(
-        document
     )
 
 

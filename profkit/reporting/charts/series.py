@@ -1,18 +1,12 @@
-"""Charts of many cases: series over a size, all cases below their ceilings, shares above p, pairs of runs, commits."""
+"""Charts of many cases: series over a size, all cases below their ceilings, shares above p."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isfinite
 
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Look
-from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.axes import Axis, Tick
-from profkit.reporting.charts.marks import AnyMark, Chart, Line, Point, Points, Rectangle, Rule
-
-_ROOM = 1.5  # floors that are shown on both sides at least
+from profkit.reporting.charts.marks import AnyMark, Chart, Line, Point, Points, Rule
 
 
 def series_chart(
@@ -117,112 +111,3 @@ def step_curve(
         Axis(title, "%", 0.0, 100.0),
         (Rule(x=1.0), Line(whole, "line l1"), Points(tuple(falls))) if steps else (),
     )
-
-
-# ---------------------------------------------------------------- pairs of runs
-
-
-def interval_chart(
-    looks: Sequence[Look], floor: float, title: str = "change of the time", caption: str = ""
-) -> Chart:
-    """An interval that closes over the pairs of runs, beside the relative change that does not count (`floor`).
-
-    Early intervals are cut: the last one is what is to be seen. Without marks where there are fewer than two.
-    """
-    shown = [look for look in looks if all(map(isfinite, (look.ratio, look.low, look.high)))]
-    if len(shown) < 2:
-        return Chart("intervals", title, "", Axis(), Axis(title, "%"), ())
-    first, last = shown[0], shown[-1]
-    reach = max(last.high - last.low, 2 * floor, 1e-6)
-    low = min(max(min(look.low for look in shown), last.low - reach), 1 - _ROOM * floor)
-    high = max(min(max(look.high for look in shown), last.high + reach), 1 + _ROOM * floor)
-    points = tuple(
-        Point(
-            look.pairs,
-            _percent(look.ratio),
-            f"after {look.pairs} pairs: {_look(look)}",
-            max(_percent(low), _percent(look.low)),
-            min(_percent(high), _percent(look.high)),
-        )
-        for look in shown
-    )
-    band = Rectangle(
-        (first.pairs, last.pairs), (-100 * floor, 100 * floor), "band", f"within {100 * floor:.3g} %"
-    )
-    edges = (Rule(y=100 * floor, style="grid"), Rule(y=-100 * floor, style="grid")) if floor else ()
-    return Chart(
-        "intervals",
-        title,
-        f"After {first.pairs} pairs {_look(first)}; after {last.pairs} pairs {_look(last)}.",
-        Axis("pairs of runs", ticks=tuple(Tick(look.pairs, str(look.pairs)) for look in shown)),
-        Axis(f"{title}; shaded: what does not count", "%", _percent(low), _percent(high)),
-        (band, *edges, Rule(y=0.0), Points(points)),
-        caption=caption,
-    )
-
-
-def _percent(ratio: float) -> float:
-    return 100 * (ratio - 1)
-
-
-def _look(look: Look) -> str:
-    """`+12.3 % [+9.8, +14.9]`."""
-    return f"{_percent(look.ratio):+.1f} % [{_percent(look.low):+.1f}, {_percent(look.high):+.1f}]"
-
-
-# ---------------------------------------------------------------- commits
-
-
-@dataclass(frozen=True)
-class CommitTest:
-    """A test of the commit at `place` of the row (1 is the first one) against the good end, as percents."""
-
-    place: int
-    change: float
-    low: float
-    high: float
-    hover: str
-
-
-@dataclass(frozen=True)
-class CommitChance:
-    """The probability (0..1) that the commit at `place` of the row made the change; `name` stands above its bar."""
-
-    place: int
-    probability: float
-    hover: str
-    name: str = ""
-
-
-def commit_charts(
-    description: str, commits: int, whole: float, tests: Sequence[CommitTest], chances: Sequence[CommitChance]
-) -> Charts:
-    """How much slower each tested commit is, and below it how probable it is that each made the change.
-
-    `whole` is the change between both ends in percent. A table and a sentence have the same numbers.
-    """
-    across = Axis("commits after GOOD, the oldest first", "", 0.5, commits + 0.5)
-    reach = max([2 * abs(whole), *(abs(test.change) for test in tests)])
-    points = tuple(Point(t.place, t.change, t.hover, max(-reach, t.low), min(reach, t.high)) for t in tests)
-    ends = (Rule(y=0.0, label="GOOD"), Rule(y=whole, label="BAD"))
-    slower = "slower than GOOD, with the interval of each test"
-    chance = "probability that the commit made the change"
-    bars = tuple(
-        Rectangle((c.place - 0.4, c.place + 0.4), (0, 100 * c.probability), "s1", c.hover, c.name)
-        for c in chances
-    )
-    charts = (
-        Chart(
-            "commits",
-            slower,
-            description,
-            across,
-            Axis(slower, "%"),
-            (*ends, Points(points)) if tests else (),
-        ),
-        Chart("chances", chance, description, across, Axis(chance, "%", 0, 115, ticks=_SHARES), bars),
-    )
-    return Charts(charts, repeats=True)
-
-
-_SHARES = tuple(Tick(float(value), str(value)) for value in (0, 50, 100))

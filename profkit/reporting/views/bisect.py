@@ -10,18 +10,15 @@ from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import (
     BisectDocument,
     BisectPart,
-    BisectPlan,
     BisectSearch,
     BisectState,
     BisectStep,
-    Fact,
 )
-from profkit.reporting.charts.series import CommitChance, CommitTest, commit_charts
+from profkit.core.types.bisect import CERTAINTY
 from profkit.reporting.view import (
     Block,
     Commands,
     DataTable,
-    Facts,
     Item,
     Items,
     Label,
@@ -51,27 +48,29 @@ _WORDS: dict[BisectState, tuple[Status, str]] = {
     "open": (Status.UNKNOWN, "OPEN"),
     "running": (Status.UNKNOWN, "NOT FINISHED"),
 }
+_METHOD = (
+    "A probability follows from how near each test is to GOOD and to BAD, and how precise it is; 1 test in 50 may be "
+    "wrong. A test ends as soon as another commit would tell more, so its interval may be wide."
+)
 _STATUSES = {"different": Status.FAIL, "same": Status.PASS, "ambiguous": Status.UNKNOWN}
 
 
 def view(document: BisectDocument, folder: str = "") -> View:
     """The bisection as blocks; `folder` is where it lies."""
-    first = document.searches[0]
-    status, word = _WORDS[first.state]
-    headline: list[Text] = [_sentence(document, first)]
-    headline += [f"Inside of that merge: {_sentence(document, search)}" for search in document.searches[1:]]
-    if first.state == "ambiguous":
+    search = document.search
+    status, word = _WORDS[search.state]
+    headline: list[Text] = [_sentence(document)]
+    if search.state == "ambiguous":
         headline.append(joined(soft("fix: "), code(f"--budget {2 * document.options.budget:.0f}")))
-    tests = sum(len(search.steps) for search in document.searches)
-    seconds = sum(step.seconds for search in document.searches for step in search.steps)
-    pairs = sum(len(step.pairs) for search in document.searches for step in search.steps)
+    pairs = sum(len(step.pairs) for step in search.steps)
+    seconds = sum(step.seconds for step in search.steps)
     facts: list[tuple[str, Text]] = [
-        ("good", _named(document, first.good)),
-        ("bad", _named(document, first.commits[-1])),
-        ("commits", str(len(first.commits))),
-        ("tests", f"{tests}, with {plural(pairs, 'pair')} of runs, in {duration(seconds)}"),
+        ("good", _named(document, search.good)),
+        ("bad", _named(document, search.commits[-1])),
+        ("commits", str(len(search.commits))),
+        ("tests", f"{len(search.steps)}, with {plural(pairs, 'pair')} of runs, in {duration(seconds)}"),
     ]
-    facts += [("time of", code(first.scope.name))] if first.scope.name else []
+    facts += [("time of", code(search.scope.name))] if search.scope.name else []
     facts += [("kept in", folder)] if folder else []
     return View(
         "bisection",
@@ -83,33 +82,14 @@ def view(document: BisectDocument, folder: str = "") -> View:
     )
 
 
-def plan_view(plan: BisectPlan) -> View:
-    """What a bisection would cost."""
-    merges = f", {plural(plan.merges, 'merge')} among them" if plan.merges else ""
-    rows: tuple[tuple[str, Text], ...] = (
-        ("Commits", f"{plan.commits}{merges}"),
-        ("Tests", f"{plan.steps:.0f} in the mean; {plan.steps_most} at most in nine of ten searches"),
-        (
-            "Time",
-            f"{duration(plan.seconds)} at most, {duration(plan.seconds_most)} with the larger number; less where a "
-            "test is clear after four pairs; builds beside that",
-        ),
-        ("A test", f"at most {duration(plan.budget)} (--budget)"),
-    )
-    return View(f"Plan: {plan.good} to {plan.bad}. Nothing was run.", (Facts(rows),))
-
-
 # ---------------------------------------------------------------- the sentence
 
 
-def _sentence(document: BisectDocument, search: BisectSearch) -> str:
+def _sentence(document: BisectDocument) -> str:
+    search = document.search
     if search.state in ("same", "ambiguous"):
         step = search.steps[0]
         size = f"{_size(step.ratio)} {_interval(step.low, step.high)}"
-        if search.inside is not None:
-            return (
-                f"its commits by themselves are not different ({size}); what both sides changed together is."
-            )
         what = "take the same time" if search.state == "same" else "may take the same time or not"
         return f"Both ends {what}: {size}. Nothing was searched."
     single = [part for part in search.parts if part.kind == "one"]
@@ -119,8 +99,6 @@ def _sentence(document: BisectDocument, search: BisectSearch) -> str:
         return _several(document, search, single)
     likely = sorted(search.probabilities.items(), key=lambda item: -item[1])[:3]
     names = "; ".join(f"{_quoted(document, commit)} ({_chance(p)})" for commit, p in likely)
-    if search.state == "open" and not search.steps:
-        return "its commits could not be run by themselves."
     if search.state == "open":
         return (
             f"No single commit stands out: the change may be spread over several of these {len(search.commits)}. "
@@ -134,10 +112,8 @@ def _found(document: BisectDocument, search: BisectSearch, part: BisectPart) -> 
     doubt = ""
     if part.word is not None and part.word != "different":
         doubt = f" Run in turn with the commit before it, it was {part.word.upper()}: a larger --budget says more."
-    if part.probability < document.options.certainty:
-        doubt += (
-            f" That is less than the {_chance(document.options.certainty)} asked for: the tests are spent."
-        )
+    if part.probability < CERTAINTY:
+        doubt += f" That is less than the {_chance(CERTAINTY)} that are wanted: the tests are spent."
     whole = search.steps[0].ratio
     if part.word is not None and log(part.ratio) / log(whole) < _MOST_OF_IT:
         doubt += f" It is {_size(whole)} between both ends: another commit may have made the rest."
@@ -173,63 +149,27 @@ def _counts(part: BisectPart, document: BisectDocument) -> bool:
 
 
 def _blocks(document: BisectDocument) -> Iterator[Block]:
-    for search in document.searches:
-        where = f" inside of the merge {search.inside[:_SHORT]}" if search.inside else ""
-        if search.steps:
-            yield from _row(document, search, where)
-            yield Section(f"Tested{where}", (_tests(document, search),))
-        if search.skipped:
-            items = (
-                Item(
-                    _named(document, one.commit),
-                    (soft(one.reason), *([soft(f"fix: {one.fix}")] if one.fix else [])),
-                )
-                for one in search.skipped
+    search = document.search
+    if search.steps:
+        yield Section("Tested", (_tests(document, search),))
+    if search.skipped:
+        items = (
+            Item(
+                _named(document, one.commit),
+                (soft(one.reason), *([soft(f"fix: {one.fix}")] if one.fix else [])),
             )
-            yield Section(f"Skipped{where}", (Items(tuple(items)),))
-    parts = [part for part in document.searches[-1].parts if part.kind == "one"]
-    if not parts:  # the merge itself
-        parts = [part for search in document.searches for part in search.parts if part.kind == "one"][-1:]
+            for one in search.skipped
+        )
+        yield Section("Skipped", (Items(tuple(items)),))
+    parts = [part for part in search.parts if part.kind == "one"]
     for part in parts:
         if part.files:
             title = f"What changed in {part.commits[-1][:_SHORT]}"
             yield Section(title, (Items(tuple(code(name) for name in part.files), brief=8),))
-    yield from notes([*map(_note, document.notes), *_method(document)])
+    method = [_METHOD] if len(search.steps) > 1 else []
+    yield from notes([*map(fact_text, document.notes), *method])
     if parts:
         yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))
-
-
-def _row(document: BisectDocument, search: BisectSearch, where: str) -> Iterator[Block]:
-    """The row of commits as a chart."""
-    places = {commit: place for place, commit in enumerate(search.commits, 1)}
-    whole = search.steps[0]
-    tests = tuple(
-        CommitTest(
-            places[step.later],
-            100 * (step.ratio - 1),
-            100 * (step.low - 1),
-            100 * (step.high - 1),
-            f"{_quoted(document, step.later)}: {_size(step.ratio)} {_interval(step.low, step.high)}, "
-            f"{len(step.pairs)} pairs",
-        )
-        for step in search.steps
-        if step.earlier == search.good
-    )
-    likely = max(search.probabilities.values(), default=0.0)
-    chances = tuple(
-        CommitChance(
-            places[commit],
-            probability,
-            f"{_quoted(document, commit)}: {_chance(probability)}",
-            f"{commit[:_SHORT]} {_chance(probability)}" if probability == likely else "",
-        )
-        for commit, probability in search.probabilities.items()
-        if commit in places
-    )
-    if len(search.steps) > 1:
-        size = f"{_size(whole.ratio)} between both ends"
-        charts = commit_charts(size, len(search.commits), 100 * (whole.ratio - 1), tests, chances)
-        yield Section(f"The commits{where}", (charts,))
 
 
 def _tests(document: BisectDocument, search: BisectSearch) -> DataTable:
@@ -269,22 +209,6 @@ def _word(search: BisectSearch, step: BisectStep) -> Text:
             return "like GOOD" if good else "like BAD"
         return "like GOOD" if share < _NEAR else "like BAD" if 1 - _NEAR < share < 1 + _NEAR else "neither"
     return Label(_STATUSES[step.word], step.word.upper()).span
-
-
-def _note(fact: Fact) -> Text:
-    try:
-        return fact_text(fact)
-    except (LookupError, ValueError):  # of a file that somebody else wrote
-        return fact.code
-
-
-def _method(document: BisectDocument) -> list[Text]:
-    if not any(len(search.steps) > 1 for search in document.searches):
-        return []
-    return [
-        "A probability follows from how near each test is to GOOD and to BAD, and how precise it is; 1 test in 50 may "
-        "be wrong. A test ends as soon as another commit would tell more, so its interval may be wide."
-    ]
 
 
 def _compare_line(document: BisectDocument, part: BisectPart) -> str:

@@ -202,18 +202,17 @@ def _scope(scope: Scope, values: Sequence[Value]) -> Section:
     """What was measured of the run, or of one region or kernel, without columns that say nothing."""
     backend = values[0].key.backend if values else ""
     what = kernel_word(backend) if scope.kind == "kernel" else scope.kind
-    columns = ["value", "95 % interval", "samples", "quality"]
+    columns = ["value", "95 % interval", "quality"]
     rows = [
         [
             format_quantity(value.value, value.unit),
             _interval(value),
-            _samples(value),
             "contradicted" if value.doubt else value.quality,
         ]
         for value in values
     ]
-    empty = {1: "-", 2: "-", 3: "measured"}
-    shown = [n for n in range(4) if n not in empty or any(row[n] != empty[n] for row in rows)]
+    empty = {1: "-", 2: "measured"}
+    shown = [n for n in range(3) if n not in empty or any(row[n] != empty[n] for row in rows)]
     titles = [TableColumn(columns[n]) if columns[n] == "quality" else columns[n] for n in shown]
     body = [(value.key.metric, *(row[n] for n in shown)) for value, row in zip(values, rows, strict=True)]
     return Section(
@@ -233,11 +232,6 @@ def _interval(value: Value) -> str:
     if value.low is None or value.high is None:
         return "-"
     return f"{format_quantity(value.low, value.unit)} to {format_quantity(value.high, value.unit)}"
-
-
-def _samples(value: Value) -> str:
-    count = sum(map(len, value.groups))
-    return f"{count} of {value.taken}" if value.taken else str(count) if count else "-"
 
 
 def _accepted(change: AcceptedChange) -> Text:

@@ -37,7 +37,6 @@ from profkit.reporting.views.comparison import DISTURBANCES
 from profkit.reporting.views.comparison.words import cause_text, evidence_texts
 from profkit.reporting.views.night_words import (
     duration,
-    incident_line,
     missed_targets,
     name_of,
     night_notes,
@@ -102,9 +101,6 @@ def view(night: Night, folder: Path | None = None) -> View:
 
 
 def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
-    together = tuple(incident_line(one) for one in night.incidents if len(one.members) > 1)
-    if together:
-        yield Section("Changes that belong together", (Items(together),))
     loud = [workload for workload in night.workloads if workload.outcome not in QUIET]
     calm = [workload for workload in night.workloads if workload.outcome in QUIET]
     for workload in loud:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
+from profkit.core.formatting import format_figures, format_quantity, plural, shorten
 from profkit.core.types import (
-    Incident,
-    IncidentMember,
     MetricOutcome,
     Night,
     NightPairs,
@@ -167,7 +165,7 @@ def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> 
     return f"{text}: {workload.message}" if workload.code == "not-stored" else workload.message or text
 
 
-def name_of(metric: MetricOutcome | IncidentMember) -> str:
+def name_of(metric: MetricOutcome) -> str:
     """The metric, and where it was measured if that is not the run."""
     return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric
 
@@ -204,18 +202,6 @@ def night_reason(night: Night) -> str:
     sizes = [m.detectable for _, m in gating if m.detectable is not None]
     seen = f"{format_figures(100 * max(sizes), 2)} %" if sizes else ""
     return "nothing regressed" + (f"; a change of {seen} would have been seen everywhere" if seen else "")
-
-
-def incident_line(incident: Incident) -> str:
-    """`2 workloads regressed by +10 % to +20 % since 2026-11-18, with commit c0ffee`: changes with one beginning."""
-    names = list(dict.fromkeys(member.workload for member in incident.members))
-    what = ", ".join(names) if len(names) < 3 else plural(len(names), "workload")
-    sizes = sorted(member.size for member in incident.members if member.size is not None)
-    ends = list(dict.fromkeys(f"{signed(100 * size, 2)} %" for size in (sizes[:1] + sizes[-1:])))
-    size = f" by {' to '.join(ends)}" if ends else ""
-    since = f" since {incident.since[:10]}" if incident.since else ""
-    commit = f", with commit {incident.commit[:12]}" if incident.commit else ""
-    return f"{what} {incident.outcome}{size}{since}{commit}"
 
 
 def night_notes(night: Night) -> list[str]:

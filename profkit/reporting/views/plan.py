@@ -1,18 +1,16 @@
-"""What would be done, before anything is: a profile, a night. What the doctor tried, and what a scrubbed copy lacks."""
+"""What would be done, before anything is. What the doctor tried, and what a scrubbed copy lacks."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.kernel_names import labels
-from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
-from profkit.core.types import Check, CheckState, NightPlan, PassPlan, Plan, PlannedWorkload
+from profkit.core.formatting import format_percent, format_quantity, plural
+from profkit.core.types import Check, CheckState, PassPlan, Plan
 from profkit.profilers.redact import FileLeftOut, RemovedText
 from profkit.reporting.view import (
     Block,
     DataTable,
-    Facts,
     Items,
     Paragraph,
     Section,
@@ -20,15 +18,12 @@ from profkit.reporting.view import (
     Statuses,
     StatusRow,
     TableColumn,
-    Text,
     View,
-    command,
     joined,
     soft,
     strong,
     table,
 )
-from profkit.reporting.views.night_words import duration, no_pairs
 
 _COUNTERS, _FEW = 24, 8  # more counters than that are not read; so many of them show what kind they are
 
@@ -124,53 +119,6 @@ def _total(plan: Plan) -> str:
         return f"{passes}."
     more = " and what is not known" if len(known) < len(running) else ""
     return f"{passes}: about {_times(sum(known))} the time of a plain run{more}."
-
-
-# ---------------------------------------------------------------- a night
-
-
-def night_view(plan: NightPlan) -> View:
-    """What a night would do with each workload, and what it may cost."""
-    total: list[tuple[str, Text]] = []
-    if plan.pairs:
-        beside = "each workload beside the last good commit"
-        total.append(("Pairs", f"{duration(plan.pairs)} for each: {beside}"))
-    if plan.counts:
-        once = "what is counted of a last good commit that this machine has not counted yet"
-        total.append(("Counts", f"{duration(plan.counts)} at most: {once}"))
-    if plan.confirm:
-        again = "each candidate regression is run again beside the last good commit"
-        total.append(("Re-runs", f"{duration(plan.confirm)} at most: {again}"))
-    usual = f"{duration(plan.usual)}, the longest of the last nights; " if plan.usual is not None else ""
-    total.append(("In all", f"{usual}{duration(plan.most)} at most"))
-    total += [("History", plan.history), ("Nights", plan.output)]
-    blocks = tuple(_workload(workload) for workload in plan.workloads)
-    return View(f"Plan: {plan.name}. Nothing was run.", (*blocks, Section("Night", (Facts(tuple(total)),))))
-
-
-def _workload(workload: PlannedWorkload) -> Section:
-    if workload.message is not None:
-        fix: tuple[Block, ...] = (Paragraph(joined(soft("fix: "), workload.fix)),) if workload.fix else ()
-        return Section(
-            f"! {workload.name}", fix, joined(strong("cannot run: ", Status.FAIL), workload.message)
-        )
-    usual = f"took {duration(workload.usual)} last time" if workload.usual is not None else "never ran"
-    runs = f", about {format_figures(workload.runs, 2)} plain runs" if workload.runs is not None else ""
-    lines: list[Block] = [
-        Paragraph(command(shlex.join(workload.command))),
-        Paragraph(soft(f"in {workload.cwd}")),
-    ]
-    if workload.pairs is not None and workload.pairs.code:
-        mend = f" (fix: {workload.pairs.fix})" if workload.pairs.fix else ""
-        lines.append(Paragraph(f"no pairs: {no_pairs(workload.pairs)}{mend}"))
-    elif workload.pairs is not None and workload.pairs.base:
-        lines.append(Paragraph(f"in pairs with {workload.pairs.base[:12]}"))
-    return Section(
-        f"+ {workload.name}",
-        tuple(lines),
-        f"{workload.backend}: {', '.join(workload.passes) or 'no pass'}{runs}; {usual}, "
-        f"at most {duration(workload.most)}; decided by {', '.join(workload.gates) or 'nothing'}",
-    )
 
 
 # ---------------------------------------------------------------- what the doctor tried, what a copy lacks

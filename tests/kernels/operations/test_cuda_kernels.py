@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from profkit.core.types import GridPoint  # noqa: E402
 from profkit.kernels.operations.check import check_result, reference_result  # noqa: E402
-from profkit.kernels.operations.cuda import calls, launch  # noqa: E402
+from profkit.kernels.operations.cuda import launch  # noqa: E402
 from profkit.kernels.operations.cuda.compiler import load_compiler  # noqa: E402
 from profkit.kernels.operations.cuda.launch import program_of  # noqa: E402
 from profkit.kernels.operations.definitions import Problem, Unavailable  # noqa: E402
@@ -51,7 +51,7 @@ def _problem(operation: str, direction: str, dtype: str, shape: tuple[int, int, 
 
 def _share(problem: Problem) -> float:
     """The error as a share of the tolerance, at the second call: what the first left behind must not matter."""
-    call = calls.build_calls(problem)
+    call = launch.build_calls(problem)
     call()
     return check_result(problem, call(), reference_result(problem))
 
@@ -114,7 +114,7 @@ def test_gelu_is_that_of_torch_at_its_ends() -> None:
     inf, nan = float("inf"), float("nan")
     x = torch.tensor([0.0, -0.0, 1e-30, 6.0, 15.0, 17.0, 1e4, -1e4, -17.0, inf, nan, 3.0]).view(1, 1, -1)
     point = GridPoint("GELU", 1, 1, x.numel())
-    value = calls.build_calls(Problem(point, OPERATIONS["GELU"], (x,)))()
+    value = launch.build_calls(Problem(point, OPERATIONS["GELU"], (x,)))()
     finite = torch.isfinite(x)
     torch.testing.assert_close(value[finite], torch.nn.functional.gelu(x)[finite], rtol=1e-6, atol=1e-7)
     assert float(value[..., 9]) == inf
@@ -124,7 +124,7 @@ def test_gelu_is_that_of_torch_at_its_ends() -> None:
     backward = Problem(
         GridPoint("GELU", 1, 1, x.numel(), direction="backward"), OPERATIONS["GELU"], (x,), x * 0 + 1
     )
-    (grad,) = calls.build_calls(backward)()  # type: ignore[misc]
+    (grad,) = launch.build_calls(backward)()  # type: ignore[misc]
     torch.testing.assert_close(grad[finite], ought[finite], rtol=1e-6, atol=2e-7)
     assert bool(grad[..., 10].isnan())
 
@@ -134,7 +134,7 @@ def test_a_label_that_is_no_class_gives_no_loss_and_reads_nothing() -> None:
     problem = _problem("CrossEntropy", "forward", "float32", (1, 4, 8))
     labels = problem.inputs[1].clone()
     labels[0, 2] = 1 << 40
-    value = calls.build_calls(Problem(problem.point, problem.operation, (problem.inputs[0], labels)))()
+    value = launch.build_calls(Problem(problem.point, problem.operation, (problem.inputs[0], labels)))()
     assert bool(value.isnan())
 
 
@@ -143,7 +143,7 @@ def test_large_logits_lose_nothing() -> None:
     problem = _problem("CrossEntropy", "forward", "float32", (2, 8, 24))
     far = (problem.inputs[0] + 3000.0, problem.inputs[1])
     found = Problem(problem.point, problem.operation, far)
-    assert check_result(found, calls.build_calls(found)(), reference_result(found)) < 0.7
+    assert check_result(found, launch.build_calls(found)(), reference_result(found)) < 0.7
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -156,7 +156,7 @@ def test_inputs_that_are_not_dense_or_empty_are_refused() -> None:
         (x.double(), "not float64"),
     ):
         with pytest.raises(Unavailable, match=why):
-            calls.build_calls(Problem(problem.point, problem.operation, (given,)))
+            launch.build_calls(Problem(problem.point, problem.operation, (given,)))
 
 
 # ------------------------------------------------------------ compiled for chips

@@ -24,7 +24,8 @@ from profkit.core.types import GridPoint
 from profkit.kernels.operations.check import check_result as compare, reference_result as reference
 from profkit.kernels.operations.definitions import Problem
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call as build
-from profkit.kernels.operations.triton import calls, wide
+from profkit.kernels.operations import triton as calls
+from profkit.kernels.operations.triton import wide
 from profkit.kernels.sweep.bench import make_problem
 def problem(operation, shape, dtype="float32", direction="forward"):
     return make_problem(GridPoint(operation, *shape, dtype, direction), torch.device("cpu"))

@@ -6,7 +6,6 @@ import pytest
 
 from profkit.core.errors import UsageError
 from profkit.core.types import GridPoint
-from profkit.kernels.operations import registry
 from profkit.kernels.operations.definitions import Problem
 from profkit.kernels.operations.registry import (
     OPERATIONS,
@@ -18,11 +17,6 @@ from profkit.kernels.operations.registry import (
     implementation,
     implementations,
 )
-
-
-@pytest.fixture(autouse=True)
-def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 def _problem(operation: str) -> Problem:

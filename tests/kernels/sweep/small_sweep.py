@@ -14,7 +14,7 @@ from profkit.core.types import CaseResult, MeasuredCeilings
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch
 from profkit.execution.worker import JobStarted
-from profkit.kernels.sweep import workers
+from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 from tests.journals import DEVICE, store_sweep
 
@@ -125,7 +125,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("profkit.kernels.sweep.bench.limit_memory", lambda *_: None)
     monkeypatch.setattr("profkit.kernels.sweep.device.measure_ceilings", lambda _: CEILINGS)
     monkeypatch.setattr(
-        workers, "measuring_workers", lambda request: [InProcess() for _ in request.gpus or ("",)]
+        run, "measuring_workers", lambda request: [InProcess() for _ in request.gpus or ("",)]
     )
     yield
     torch.set_num_threads(threads)

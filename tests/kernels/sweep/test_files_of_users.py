@@ -7,16 +7,10 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.kernels.operations import registry
 from profkit.kernels.operations.registry import has_implementation, implementations, register_files
 
 HEAD = "from profkit.sweep import implementation\n"
 MINE = "@implementation('GELU', 'mine')\ndef build(problem):\n    return lambda: None\n"
-
-
-@pytest.fixture(autouse=True)
-def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 @pytest.fixture

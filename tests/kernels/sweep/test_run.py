@@ -24,10 +24,9 @@ from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, GridPoint
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Job, JobOutcome, JobStatus
-from profkit.kernels.operations import registry
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import request as journals
-from profkit.kernels.sweep import workers
+from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import read_request
 from profkit.kernels.sweep.run import case_result, run_sweep
 
@@ -39,11 +38,6 @@ def misbehaving(tmp_path: Path) -> Path:
     path = tmp_path / "it's mine.py"
     path.write_text(MISBEHAVING)
     return path
-
-
-@pytest.fixture(autouse=True)
-def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 def test_every_case_is_settled_though_implementations_crash_and_lie(
@@ -131,7 +125,7 @@ def test_an_interpreter_without_torch_is_told_with_its_fix(
     bare.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 1\n")
     bare.chmod(0o755)
     clients = [WorkerClient(WorkerCommand("", python=str(bare), log=tmp_path / "log"))]
-    monkeypatch.setattr(workers, "measuring_workers", lambda _: clients)
+    monkeypatch.setattr(run, "measuring_workers", lambda _: clients)
     with pytest.raises(MachineError) as fault:
         run_sweep(request_for(tmp_path / "out", "PyTorch"), Silent())
     assert not (tmp_path / "out").exists()

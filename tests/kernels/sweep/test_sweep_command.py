@@ -13,7 +13,6 @@ from small_sweep import MISBEHAVING, request_for, settled
 
 from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, CaseState
-from profkit.kernels.operations import registry
 from profkit.kernels.sweep.run import update_case
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process, profkit
 
@@ -21,11 +20,6 @@ from tests.cli_runner import ENVIRONMENT, Said, call_in_process, profkit
 def sweep(*arguments: str, cwd: Path) -> Said:
     """`profkit sweep` where no worker has to start: in the process of the tests."""
     return call_in_process(["sweep", *arguments], cwd, ENVIRONMENT)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import torch
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import GridPoint, SweepDocument
 from profkit.kernels.operations.definitions import Problem
-from profkit.kernels.sweep import bench, workers
+from profkit.kernels.sweep import bench, run
 from profkit.kernels.sweep.outputs import sweep_as_run
 from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
 from profkit.runtime.passes import mps_timing
@@ -36,7 +36,7 @@ def test_a_sweep_on_mps_is_one_of_pytorch_and_its_worker_is_asked_for_that_devic
     on_a(monkeypatch, "Darwin", "arm64")
     request = make_request(SweepOptions(device="mps", operations="GELU"), make_folder=False)
     assert (request.device, request.grid.implementations) == ("mps", ("PyTorch",))
-    assert [command.arguments for command in workers._commands(request)] == [("mps",)]
+    assert [command.arguments for command in run._commands(request)] == [("mps",)]
 
 
 @pytest.mark.parametrize(("system", "machine"), [("Linux", "x86_64"), ("Darwin", "x86_64")])

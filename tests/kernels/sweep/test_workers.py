@@ -24,9 +24,8 @@ from profkit.core.progress import Silent
 from profkit.execution import limits
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device
-from profkit.kernels.operations import registry
 from profkit.kernels.operations.registry import register_files
-from profkit.kernels.sweep import workers
+from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import TimingOptions, read_sweep
 from profkit.kernels.sweep.run import run_sweep
 
@@ -80,11 +79,6 @@ class Notes(Silent):
 
     def note(self, text: str) -> None:
         self.told.append(text)
-
-
-@pytest.fixture(autouse=True)
-def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 def _until(condition: object, seconds: float = 60.0) -> bool:
@@ -196,9 +190,9 @@ def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itse
 ) -> None:
     request = replace(request_for(tmp_path / "out", "PyTorch"), gpus=("0", "1", "2"))
     request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 24))))
-    assert len(workers.measuring_workers(request)) == 3
+    assert len(run.measuring_workers(request)) == 3
     clients = [InProcess(), WorkerClient(WorkerCommand("", python="/bin/false")), InProcess()]
-    monkeypatch.setattr(workers, "measuring_workers", lambda _: clients)
+    monkeypatch.setattr(run, "measuring_workers", lambda _: clients)
     notes = Notes()
     document = run_sweep(request, notes)
     assert [result.state for result in document.results] == ["measured"] * 16

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from math import log
 
+import jsonschema
 import pytest
 
+from profkit.core.types import (
+    BisectDocument,
+    BisectOptions,
+    BisectPart,
+    BisectSearch,
+    BisectStep,
+    SkippedCommit,
+)
 from profkit.regression.bisect.search import Found, Move, Observation, Rules, is_enough, next_move, stretches
+from profkit.reporting.json import bisection
+from profkit.reporting.view import plain_text
+from profkit.reporting.views.bisect import view
+from tests import schemas
 
 RULES = Rules()
 NOBODY: frozenset[int] = frozenset()
@@ -153,12 +168,6 @@ def test_a_commit_that_ran_once_and_does_not_any_more_is_not_asked_again() -> No
         assert [(one.low, one.high) for one in move] == [(9, 11)]
 
 
-def test_a_row_of_one_commit_needs_no_search() -> None:
-    assert next_move(1, NOBODY, [Observation(0, 1, SLOWER, 0.01)], RULES) == (
-        Found(0, 1, 1.0, SLOWER, False),
-    )
-
-
 def test_the_answer_is_tested_against_the_commit_before_it() -> None:
     _, seen = search(one_step(20, 13), 4)
     assert (seen[-1].earlier, seen[-1].later) == (12, 13)
@@ -166,27 +175,6 @@ def test_the_answer_is_tested_against_the_commit_before_it() -> None:
     (stretch,) = stretches(20, NOBODY, refuted, RULES)
     assert stretch.weights[12] < RULES.certainty
     assert isinstance(next_move(20, NOBODY, refuted, RULES), Move)
-
-
-def test_all_probabilities_are_one_together() -> None:
-    _, seen = search(one_step(20, 13), 9, wrong=0.1)
-    for count in range(1, len(seen) + 1):
-        for stretch in stretches(20, NOBODY, seen[:count], RULES):
-            assert sum(stretch.weights) == pytest.approx(1)
-
-
-def test_a_test_that_decides_nothing_still_moves_the_probability() -> None:
-    ends = Observation(0, 20, SLOWER, 0.005)
-    (none,) = stretches(20, NOBODY, [ends], RULES)
-    said = []
-    for shift in (0.0, 0.4 * SLOWER, 0.5 * SLOWER, 0.6 * SLOWER, SLOWER):
-        (one,) = stretches(20, NOBODY, [ends, Observation(0, 10, shift, 0.1)], RULES)
-        said.append(one.up_to(10))
-    assert none.up_to(10) == pytest.approx(0.5)
-    assert said[2] == pytest.approx(0.5, abs=0.02)
-    assert 0.1 < said[0] < said[1] < 0.5 < said[3] < said[4] < 0.9
-    (precise,) = stretches(20, NOBODY, [ends, Observation(0, 10, SLOWER, 0.01)], RULES)
-    assert 0.97 < precise.up_to(10) < 0.999  # never without a doubt
 
 
 def test_a_test_ends_when_it_is_clear_which_end_its_commit_is_like() -> None:
@@ -202,3 +190,60 @@ def test_a_test_ends_when_it_is_clear_which_end_its_commit_is_like() -> None:
     assert not enough(SLOWER / 3, 0.1)
     assert enough(SLOWER / 2, 0.01)  # clearly neither: more pairs would say the same
     assert not enough(0.0, 0.02, asked=0.01)
+
+
+# ---------------------------------------------------------------- what it leaves and shows
+
+
+ROW = tuple(f"{number:x}" * 40 for number in range(6))
+PAIRS = ((1.0, 1.2),) * 4
+
+
+def document(subject: str = "a change") -> BisectDocument:
+    """A bisection of five commits whose third made it slower."""
+    steps = (
+        BisectStep("ends", ROW[0], ROW[5], PAIRS, "different", 1.2, 1.1, 1.3, 9.0),
+        BisectStep("search", ROW[0], ROW[3], PAIRS, "different", 1.19, 1.1, 1.3, 9.0, 0.9),
+        BisectStep("search", ROW[0], ROW[2], PAIRS, "ambiguous", 1.01, 0.95, 1.08, 9.0, 0.03),
+        BisectStep("confirm", ROW[2], ROW[3], PAIRS, "different", 1.2, 1.1, 1.3, 9.0, 0.99),
+    )
+    part = BisectPart("one", ROW[2], (ROW[3],), 0.97, 1.2, 1.1, 1.3, "different", ("a.py +1 -2",))
+    search = BisectSearch(
+        ROW[0],
+        ROW[1:],
+        steps=steps,
+        skipped=(SkippedCommit(ROW[4], "no build"),),
+        state="found",
+        parts=(part,),
+        probabilities={ROW[2]: 0.02, ROW[3]: 0.97},
+    )
+    options = BisectOptions(60.0, 0.02, 1.0, None)
+    return BisectDocument("", ("./a b",), None, ".", "v1", "HEAD", options, search, {ROW[3]: subject})
+
+
+def test_the_document_is_one_by_its_schema() -> None:
+    checker = jsonschema.Draft202012Validator(schemas.bisect())
+    told = json.loads(bisection(document()))
+    checker.validate(told)
+    del told["search"]["steps"][0]["pairs"]
+    with pytest.raises(jsonschema.ValidationError, match="'pairs' is a required property"):
+        checker.validate(told)
+
+
+def test_a_commit_that_made_half_of_the_change_is_not_said_to_have_made_all_of_it() -> None:
+    whole = document()
+    search = whole.search
+    half = replace(search, parts=(replace(search.parts[0], ratio=1.1),))
+    said = "It is +20.0 % between both ends: another commit may have made the rest."
+    assert said in plain_text(view(replace(whole, search=half)).headline[0])
+    assert said not in plain_text(view(whole).headline[0])
+
+
+def test_an_answer_below_the_certainty_says_so() -> None:
+    whole = document()
+    search = whole.search
+    unsure = replace(search, parts=(replace(search.parts[0], probability=0.91),))
+    told = plain_text(view(replace(whole, search=unsure)).headline[0])
+    assert "made it 20 % slower (probability 91 %)" in told
+    assert "less than the 95 %" in told
+    assert "less than" not in plain_text(view(whole).headline[0])

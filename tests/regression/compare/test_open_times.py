@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Change, Comparison, Reading, RunDocument, SampleSet, Timing
-from profkit.regression.compare import CompareOptions, compare
+from profkit.core.types import Change, Comparison, Reading, RunDocument, SampleSet
+from profkit.regression.compare import compare
 from tests.comparison_documents import run, timing, value
 from tests.spoken import spoken
 
@@ -44,23 +44,6 @@ def test_where_they_leave_it_open_the_fix_is_more_processes_and_a_quiet_clock() 
     assert "--lock-gpu-clocks" in spoken(found.fix)
 
 
-@pytest.mark.parametrize(
-    ("processes", "why"),
-    [
-        (((1e-3, 1.1e-3, 1.2e-3),), "6 independent ones, and there are 3"),
-        ((tuple(1e-3 + 1e-5 * place for place in range(20)),), "and too few are"),
-        (((1e-3,), (1e-3,)), "the clock is too coarse"),
-        (((0.0,) * 20,), "a sample is 0 s"),
-    ],
-)
-def test_no_interval_says_what_is_missing(processes: tuple[tuple[float, ...], ...], why: str) -> None:
-    short = Timing("step", "benchmark", tuple(SampleSet(seconds) for seconds in processes), 0.01)
-    found = compare(run(timings=(short,)), run(timings=(short,), name="other"))
-    assert found.outcome == "ambiguous"
-    assert why in spoken(found)
-    assert spoken(found.fix) == "profile both again with a larger --sampling, on a quiet machine"
-
-
 def test_kernels_that_rose_decide_where_the_open_time_points_the_same_way() -> None:
     found = compare(alone(0.0, gpu(9e-4)), alone(0.05, gpu(9.9e-4), seed=2))
     assert time_of(found).word == "ambiguous"
@@ -82,14 +65,3 @@ def test_kernels_that_rose_decide_where_the_open_time_points_the_same_way() -> N
 def test_kernels_alone_or_against_the_time_decide_nothing(by: float, after: float) -> None:
     found = compare(alone(0.0, gpu(9e-4)), alone(by, gpu(after), seed=2))
     assert found.outcome == "ambiguous"
-
-
-def test_exact_instructions_are_told_beside_an_open_time_and_decide_where_they_are_asked_to() -> None:
-    before = alone(0.0, value("instructions", 1e6, "count", "valgrind"))
-    after = alone(0.05, value("instructions", 1.12e6, "count", "valgrind"), seed=2)
-    found = compare(before, after)
-    assert found.outcome == "ambiguous"
-    assert "instructions rose by 12" in spoken(found)
-    assert spoken(found.fix) is not None
-    assert spoken(found.fix).startswith("--metric instructions")
-    assert compare(before, after, CompareOptions(metrics=("instructions",))).outcome == "regressed"

@@ -8,7 +8,7 @@ import pytest
 
 from profkit.core.types import Disturbance, Moment, Revision, RunDocument, RunSpread
 from profkit.regression.compare import compare
-from profkit.regression.compare.machine import command_that_decides, lost_fact, lost_share, spread_range
+from profkit.regression.compare.machine import command_that_decides, lost_fact, lost_share
 from tests.comparison_documents import run, timing, value
 from tests.regression.compare.test_open_times import time_of
 from tests.spoken import spoken
@@ -55,12 +55,6 @@ def test_twenty_pairs_of_equal_runs_take_the_place_of_what_is_assumed_of_a_guest
     assert compare(guest(), guest(0.1, seed=2, spread=known(20, 0.01, largest=0.2))).outcome == "ambiguous"
 
 
-def test_the_range_is_student_s_for_one_more_pair_and_never_below_the_largest_seen() -> None:
-    assert spread_range(known(5, 0.1)) == pytest.approx(0.4032, abs=1e-3)  # t of 0.995 and 5 degrees: 4.032
-    assert spread_range(known(50, 0.1)) == pytest.approx(0.2678, abs=1e-3)
-    assert spread_range(known(50, 0.1, largest=0.35)) == 0.35
-
-
 def disturbed(by: float, seed: int, *disturbances: Disturbance) -> RunDocument:
     return run(by, seed=seed, disturbances=disturbances)
 
@@ -83,15 +77,6 @@ def test_a_run_that_waited_for_a_core_while_others_ran_lost_that_time_and_no_mor
     )  # more threads than cores: they wait for each other
     assert lost_share(disturbed(0.0, 1, alone)) == pytest.approx(0.01)
     assert compare(disturbed(0.0, 1), disturbed(0.2, 2, alone)).outcome == "regressed"
-
-
-def test_what_others_took_comes_on_top_of_the_machine_s_own_spread() -> None:
-    quiet, beside = known(20, 0.01), Disturbance(1.0, stolen=0.05)
-    assert compare(guest(), guest(0.1, seed=2, spread=quiet)).outcome == "regressed"
-    assert compare(run(), disturbed(0.1, 2, replace(beside, stolen=0.03))).outcome == "regressed"
-    found = compare(guest(), guest(0.1, seed=2, spread=quiet, disturbances=(beside,)))
-    assert found.outcome == "ambiguous"
-    assert "on this machine they lay 2.89 % apart (99 %); the candidate lost 5" in spoken(found)
 
 
 def test_where_nothing_counts_what_others_took_the_look_right_before_stands_for_it() -> None:

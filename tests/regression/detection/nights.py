@@ -11,7 +11,6 @@ from profkit.core.types import AcceptedChange, Direction, MetricOutcome, Point, 
 from profkit.regression.detection.decide import decide, outcome_of
 from profkit.regression.detection.nights import judge_nights
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.paired.decide import ConfirmWord
 
 LATE = ("change-point", "drift")  # said every night until it is gone or accepted
 FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
@@ -80,23 +79,22 @@ def every_night(
     series: Series,
     rule: NightRule,
     accepted: Sequence[AcceptedChange] = (),
-    words: Mapping[str, ConfirmWord] | None = None,
 ) -> tuple[MetricOutcome, ...]:
     """What `decide` says of each night, given the nights before it alone: in one pass, since a year of calls is slow.
 
     An accepted change counts from the night that it was accepted for. What is found late is asked for at the last night
     only, and by halving from which night on it is said. A quiet night has no limits.
     """
-    nights = judge_nights(series, rule, accepted, words)
+    nights = judge_nights(series, rule, accepted)
 
     def cut(index: int) -> Series:
         return replace(series, points=series.points[: index + 1])
 
     found = [outcome_of(cut(index), rule, result) for index, result in enumerate(nights.results)]
-    last = decide(series, rule, accepted, words)
+    last = decide(series, rule, accepted)
     if last.code in LATE:
         asked = [i for i, p in enumerate(series.points) if p.machine == series.points[-1].machine and p.valid]
-        seen = bisect_left(asked, True, key=lambda i: decide(cut(i), rule, accepted, words).code in LATE)
+        seen = bisect_left(asked, True, key=lambda i: decide(cut(i), rule, accepted).code in LATE)
         for index in asked[seen:]:
             if found[index].outcome in ("pass", "new", "ambiguous"):
                 same = {

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from profkit.regression.detection.nights import judge_nights
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.paired.decide import ConfirmWord, confirm
 from tests.regression.detection.nights import LATE, every_night
 from tests.regression.detection.years import Truth, Year
 
 PATIENCE = 30  # nights after a step in which finding it is still finding it
-ALARMS = ("same-night", "nights", "drift", "change-point")  # codes that say a regression for the first time
-ASKS = ("suspect", "seen-before", "nights")  # what a re-run is made for
+ALARMS = ("nights", "drift", "change-point")  # codes that say a regression for the first time
 LARGE = 0.0399  # twice the floor of time.median
 
 
@@ -76,50 +72,11 @@ def _until(truth: Truth) -> int:
 
 
 def by_nights(year: Year, rule: NightRule) -> list[int]:
-    """The nights of our alarms where nothing can be re-run."""
-    return _alarms(year, rule, {})
-
-
-def _alarms(year: Year, rule: NightRule, words: dict[str, ConfirmWord]) -> list[int]:
-    told = every_night(year.series, rule, year.accepted, words)
+    """The nights of our alarms."""
+    told = every_night(year.series, rule, year.accepted)
     news = [i for i, one in enumerate(told) if one.code in ALARMS]
     late = [i for i in news if told[i].code in LATE]
     return [i for i in news if i not in late[1:]]  # that is said every night, and is news once
-
-
-def same_night(year: Year, rule: NightRule, most: int = 20) -> list[int]:
-    """The same with a re-run in every suspect night: both sides on tonight's machine, each process with its noise."""
-    rng = random.Random(f"rerun/{year.name}")
-    words: dict[str, ConfirmWord] = {}
-    points = year.series.points
-    while True:
-        looks = judge_nights(year.series, rule, year.accepted, words).results
-        asked = [i for i, one in enumerate(looks) if one.code in ASKS and points[i].entry not in words]
-        if not asked:
-            return _alarms(year, rule, words)
-        i = asked[0]
-        good = looks[i].last_good
-        words[points[i].entry] = rerun(year, i, good if good is not None else i, rule, rng, most)
-
-
-def rerun(year: Year, night: int, good: int, rule: NightRule, rng: random.Random, most: int) -> ConfirmWord:
-    """The word of an interleaved re-run: what the two codes are, with the noise of single processes.
-
-    Each process is as noisy as a night is: in truth both sides of a round share much of it, so this is the hard case.
-    """
-
-    def process(code: float) -> float:
-        wild = 1.5 if year.noise == "spikes" and rng.random() < 0.05 else 1.0
-        slow = 4 * year.sigma if year.noise == "bimodal" and rng.random() < 0.2 else 0.0
-        return code * wild * (1 + rng.gauss(0, year.sigma) + slow)
-
-    rounds: list[tuple[float, float]] = []
-    while True:
-        told = confirm(rounds, rule, most=most)
-        if told.word != "more":
-            return told.word
-        while len(rounds) < told.wanted:
-            rounds.append((process(year.code[night]), process(year.code[good])))
 
 
 def runs_of(flags: list[bool]) -> list[int]:

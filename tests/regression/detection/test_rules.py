@@ -5,8 +5,7 @@ import pytest
 from profkit.analysis.metrics import all_metrics
 from profkit.core.errors import UsageError
 from profkit.core.types import Scope
-from profkit.regression.detection import rule_for
-from profkit.regression.detection.rules import _default_rules
+from profkit.regression.detection.rules import _default_rules, rule_for
 
 
 def test_every_metric_with_a_rule_is_in_the_catalogue() -> None:

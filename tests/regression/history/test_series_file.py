@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -62,18 +61,10 @@ def test_what_is_no_series_is_refused_in_words(tmp_path: Path, content: bytes, s
         read_series_file(written(tmp_path, content))
 
 
-def test_a_line_of_a_hundred_thousand_digits_is_refused_at_once(tmp_path: Path) -> None:
-    path = written(tmp_path, f"1.5\n{'9' * 100_000}x\n")
-    begin = time.process_time()
-    with pytest.raises(UnreadableReport, match="is no number"):
-        read_series_file(path)
-    assert time.process_time() - begin < 2  # seconds; minutes where each digit is tried as the last one
-
-
 def test_what_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(UnreadableReport, match="No such file"):
         read_series_file(tmp_path / "absent.csv")
-    with pytest.raises(UnreadableReport, match="is a folder"):
+    with pytest.raises(UnreadableReport, match="cannot be read"):
         read_series_file(tmp_path)
 
 
@@ -87,9 +78,3 @@ def test_whatever_the_bytes_it_is_a_series_or_a_sentence(tmp_path: Path, content
     except ProfkitError:
         return
     assert any(value is not None for value in values.values())
-
-
-def test_a_file_of_more_lines_than_a_series_has_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableReport, match="more than 64 MB or 100,000 lines") as caught:
-        read_series_file(written(tmp_path, "1\n" * 1_000_001))
-    assert "tail" in (caught.value.fix or "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError, ProfkitError, UsageError
+from profkit.core.errors import MachineError, ProfkitError
 from profkit.regression.history import file as history_file
 from profkit.regression.history import open_history
 from tests.conftest import ROOT
@@ -137,37 +136,6 @@ def in_child(work: Callable[[], object], user: int | None = None) -> str:
     return said
 
 
-def test_a_file_that_may_not_grow_keeps_what_was_stored(tmp_path: Path) -> None:
-    """The system itself refuses to write beyond 100 kB, as on a disk with a quota."""
-    path = tmp_path / "history.sqlite"
-    with open_history(path) as history:
-        history.add(entry(1, *(value(f"m{metric}") for metric in range(50))))
-
-    def add_much() -> str:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-        with open_history(path) as history:
-            history.add(entry(2, *(value(f"m{metric}") for metric in range(5000))))
-        return "added"
-
-    assert "MachineError: cannot" in in_child(add_much)
-    assert whole(path) == [1]
-
-
-def test_a_full_disk_can_still_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "history.sqlite"
-    with open_history(path) as history:
-        history.add(entry(1))
-
-    def read() -> list[str]:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        with open_history(path, read_only=True) as history:
-            return [one.id for one in history.entries()]
-
-    assert in_child(read) == str([entry(1).id])
-
-
 @pytest.fixture
 def read_only(tmp_path: Path) -> Path:
     """A history in a folder that nobody may write to."""
@@ -210,17 +178,6 @@ def test_in_a_folder_that_may_only_be_read_writing_is_refused(read_only: Path) -
     )
 
 
-def test_a_file_that_nobody_may_read_is_told_so(tmp_path: Path, read_only: Path) -> None:
-    read_only.chmod(0o000)
-    assert "Permission denied" in in_child(lambda: runs_of(read_only), user())
-
-
-def test_a_folder_that_is_a_file_is_told_so(tmp_path: Path) -> None:
-    (tmp_path / "reports").write_text("")
-    with pytest.raises(UsageError, match="is not a folder"):
-        open_history(tmp_path / "reports" / "history.sqlite")
-
-
 def test_what_was_stored_is_read_while_another_one_writes(tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
     with open_history(path) as history:
@@ -232,11 +189,3 @@ def test_what_was_stored_is_read_while_another_one_writes(tmp_path: Path) -> Non
     assert [file.name for file in tmp_path.iterdir()] == [
         "history.sqlite"
     ]  # the log is gone with its last user
-
-
-def test_a_log_that_cannot_be_read_is_told_and_not_passed_over(read_only: Path) -> None:
-    read_only.parent.chmod(0o755)
-    read_only.with_name(f"{read_only.name}-wal").write_bytes(b"\1" * 100)
-    read_only.with_name(f"{read_only.name}-wal").chmod(0)
-    read_only.parent.chmod(0o555)
-    assert "MachineError: cannot" in in_child(lambda: runs_of(read_only), user())

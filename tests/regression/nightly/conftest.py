@@ -16,7 +16,7 @@ from workplace import InTurn, Profiled
 from profkit.core.run_folder import write_run
 from profkit.core.types import RUN, Reading, Revision, Source
 from profkit.regression import profile_process
-from profkit.regression.history.entry import COUNTED
+from profkit.regression.history.rows import COUNTED
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.paired import interleave
 from profkit.regression.paired.checkout import commit_of
@@ -75,6 +75,6 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> InTurn:
     """What `InTurn` says, in place of the processes of pairs."""
     turns = InTurn()
     monkeypatch.setattr(interleave, "run_once", turns.run_once)
-    module = importlib.import_module("profkit.regression.paired.first_runs")
+    module = importlib.import_module("profkit.regression.paired.one_run")
     monkeypatch.setattr(module, "loaded_files", lambda *_: frozenset())
     return turns

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workplace import InTurn, Profiled, commit, git, notes_of, repository, told
+from workplace import InTurn, commit, git, notes_of, repository, told
 
 from tests.cli_runner import profkit
 
@@ -70,7 +70,7 @@ def test_four_per_cent_more_instructions_than_the_base_fail_the_first_night(
     assert "since" in told(workload)
 
 
-def test_a_base_that_was_counted_before_on_this_machine_is_not_counted_again(
+def test_what_stays_within_the_floor_passes_and_fewer_are_better(
     place: Path, simulated: list[str], in_turn: InTurn
 ) -> None:
     counted(place, "1000")
@@ -80,7 +80,6 @@ def test_a_base_that_was_counted_before_on_this_machine_is_not_counted_again(
     counted(place, "1005")
     code, _, instructions = night(place, "b")
     assert (code, instructions["outcome"], instructions["code"]) == (0, "pass", "exact")
-    assert len(simulated) == 3
     counted(place, "900")
     assert night(place, "c")[2]["outcome"] == "improved"
 
@@ -110,20 +109,6 @@ def test_counts_that_differ_between_runs_of_one_commit_decide_nothing_and_are_no
     assert any("of one commit lies" in note for note in notes_of(workload))
 
 
-def test_a_package_that_changed_between_nights_is_no_change_of_the_code(
-    place: Path, simulated: Profiled, in_turn: InTurn
-) -> None:
-    counted(place, "1000")
-    for name in "abc":  # the history knows three counts of the base, all alike
-        assert night(place, name)[0] == 0
-    simulated.more = 1.05
-    counted(place, "1001")
-    code, workload, instructions = night(place, "d")
-    assert code == 0
-    assert instructions["code"] != "exact"
-    assert any("of one commit lies 5.0 % apart" in note for note in notes_of(workload))
-
-
 def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
     place: Path, simulated: list[str], in_turn: InTurn
 ) -> None:
@@ -151,30 +136,6 @@ def test_more_cache_lines_than_the_base_fail_the_first_night(
     assert told(workload) == f"dram.bytes: +3.0 % beside {good[:12]}, exact"
 
 
-def test_cache_lines_that_do_not_repeat_neither_gate_nor_are_shown(
-    place: Path, simulated: list[str], in_turn: InTurn
-) -> None:
-    (place / "lines.txt").write_text("1000")
-    counted(place, "1000")
-    (place / "lines.txt").write_text("1030 1060 1045 1090")
-    counted(place, "1000")
-    code, workload, _ = night(place, "a")
-    assert (code, lines_of(workload)) == (0, [])
-
-
-def test_a_file_that_names_its_gates_has_no_others(
-    place: Path, simulated: list[str], in_turn: InTurn
-) -> None:
-    text = HEAD.replace("budget: 120", "budget: 120, gates: [time.median], watches: [instructions]")
-    (place / "night.yaml").write_text(text)
-    (place / "lines.txt").write_text("1000")
-    counted(place, "1000")
-    (place / "lines.txt").write_text("1030")
-    counted(place, "1000")
-    code, workload, _ = night(place, "a")
-    assert (code, lines_of(workload)) == (0, [])
-
-
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) -> None:
     """Fewer instructions: what fails a night is counted twice, which takes as long again and is shown above."""
@@ -196,12 +157,3 @@ def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) ->
     assert base[:12] in told(workload, "instructions")
     codes = {m["metric"]: m["code"] for m in workload["metrics"]}
     assert {name: codes[name] for name in watched} == dict.fromkeys(watched, "exact")
-
-
-def test_a_plan_says_what_counting_the_base_may_cost(place: Path) -> None:
-    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
-    counts = "counters" in plan["workloads"][0]["passes"]
-    assert plan["counts"] == (120.0 if counts else 0.0)
-    (place / "night.yaml").write_text(HEAD + "paired: suspects\n")
-    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
-    assert plan["counts"] == 0.0

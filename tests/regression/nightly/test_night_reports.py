@@ -30,8 +30,8 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.regression.nightly.night import build_night, exit_code, night_to_text
-from profkit.reporting.views.night_words import incident_line, night_reason
+from profkit.regression.nightly.workflow import build_night, exit_code, night_to_text
+from profkit.reporting.views.night_words import night_reason
 from tests.paired_documents import said
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
 
@@ -128,14 +128,6 @@ def test_what_pairs_decided_is_said_once_and_the_next_commands_run_the_same_two_
     assert " ".join(night_text(both).split()).count(" bisect ") == 1  # the same line
 
 
-def test_a_note_of_several_workloads_is_said_once() -> None:
-    several = [workload("a", notes=("not so",)), workload("b", notes=("not so",)), workload("c")]
-    words = " ".join(night_text(night(*several)).split())
-    assert "a, b: not so" in words
-    assert "all workloads: not so" in night_text(night(*several[:2]))
-    assert "a: not so" in night_text(night(several[0]))
-
-
 def test_the_first_line_of_a_workload_that_failed_names_its_error() -> None:
     said = "the workload exited with 1; it said:\n  File 'a.py', line 3\n    f()\nKeyError: 'x'\n"
     one = night(
@@ -150,21 +142,6 @@ def test_the_first_line_of_a_workload_that_failed_names_its_error() -> None:
     first = night_text(one).splitlines()[0]
     assert first.endswith("w: the workload exited with 1: \"KeyError: 'x'\"")
     assert "a.py" in night_junit(one)  # its detail has all of it
-
-
-def test_what_is_new_could_show_nothing_and_no_report_says_that_it_passed() -> None:
-    told = replace(metric("new"), detectable=None)
-    one = night(workload("w", "new", metrics=(told,)))
-    assert "Passed" not in night_text(one)
-    assert "could have shown" not in night_junit(one)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "tone"),
-    [("pass", "pass"), ("regressed", "fail"), ("invalid", "unknown"), ("missing", "fail")],
-)
-def test_the_page_of_a_night_has_the_colour_of_its_outcome(outcome: Outcome, tone: str) -> None:
-    assert f'<p class="state {tone}">' in night_page(night(workload("w", outcome)))
 
 
 def test_every_pass_says_how_small_a_change_it_could_have_seen() -> None:
@@ -241,15 +218,6 @@ def test_annotations_keep_to_what_the_runner_shows_and_count_the_rest() -> None:
     assert len(lines) == 10
     assert "title=slow%3A regressed" in lines[0]
     assert "22 more" in lines[-1]
-
-
-def test_changes_of_one_commit_are_one_incident() -> None:
-    slow = metric("regressed", commit="c" * 40, since="2026-11-18T02:00:00+00:00")
-    one = night(workload("a", metrics=(slow,)), workload("b", metrics=(replace(slow, value=1.2e-3),)))
-    (incident,) = one.incidents
-    told = "a, b regressed by +10 % to +20 % since 2026-11-18, with commit cccccccccccc"
-    assert incident_line(incident) == told
-    assert told in " ".join(night_text(one).split())
 
 
 def hostile() -> Night:

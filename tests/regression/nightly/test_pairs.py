@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from workplace import InTurn, commit, git, notes_of, repository, told
 
-from profkit.core.errors import MORE_TIME, OptionFix
-from profkit.core.types import AcceptedChange, SampleSet
+from profkit.core.types import SampleSet
 from profkit.regression import profile_process
 from profkit.regression.history import open_history
-from profkit.regression.nightly.pairs import _key_for
 from profkit.regression.profile_process import ProfileResult
 from tests.cli_runner import profkit
 
@@ -114,30 +111,6 @@ def test_what_was_accepted_is_what_later_nights_are_held_against(tmp_path: Path,
     assert (code, base_of(time)) == (1, slower)
 
 
-def test_a_change_that_is_accepted_in_the_file_from_tonight_on_is_no_regression(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    place = place_of(tmp_path)
-    assert night(place, "a")[0] == 0
-    commit(place, 120)
-    with open_history(place / "reports" / "history.sqlite") as history:
-        history.accept(AcceptedChange("work", datetime.now(timezone.utc).isoformat(), "checks its input"))
-    code, workload, time = night(place, "b")
-    assert (code, time["outcome"]) == (0, "pass"), workload["notes"]
-    assert "accepted" in told(workload)
-    assert in_turn.runs == []
-
-
-def test_a_pinned_commit_is_what_every_night_is_held_against(tmp_path: Path, in_turn: InTurn) -> None:
-    place = place_of(tmp_path, "baseline: v1\n")
-    git(place, "tag", "v1")
-    pinned = git(place, "rev-parse", "HEAD")
-    for number, size in enumerate((101, 101, 120)):
-        commit(place, size)
-        code, _, time = night(place, str(number))
-        assert (code, base_of(time)) == (int(size == 120), pinned)
-
-
 def test_what_could_not_be_decided_is_held_against_the_same_commit_again(
     tmp_path: Path, in_turn: InTurn
 ) -> None:
@@ -193,25 +166,6 @@ def test_a_night_whose_pairs_are_prevented_is_not_decided_and_says_why_first(
     said = profkit("nightly", "night.yaml", "--strict", "--quiet", "--night", "b", cwd=place, process=False)
     assert said.code == 5
     assert "not compared" in " ".join(said.out.splitlines()[0:2])
-
-
-def test_what_a_failed_setup_printed_is_kept_and_the_setup_of_a_commit_fails_once_a_night(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    setup = f"echo run >> {tmp_path}/tries; echo no gcc; exit 3"
-    place = place_of(tmp_path, f"pairs: {{setup: [sh, -c, '{setup}']}}\n")
-    (place / "night.yaml").write_text(
-        (place / "night.yaml").read_text() + "  - {name: other, command: [python, work.py]}\n"
-    )
-    assert profkit("nightly", "night.yaml", "--quiet", "--night", "a", cwd=place, process=False).code == 0
-    commit(place, 120)
-    said = profkit(
-        "nightly", "night.yaml", "--quiet", "--night", "b", "--format", "json", cwd=place, process=False
-    )
-    one, two = said.json()["workloads"]
-    assert one["fix"] == two["fix"]
-    assert "no gcc" in Path(one["fix"].removeprefix("cat ")).read_text()
-    assert (tmp_path / "tries").read_text() == "run\n"
 
 
 def test_too_few_pairs_decide_nothing_and_are_no_base_for_later_nights(
@@ -271,24 +225,6 @@ def test_where_the_file_sets_no_budget_there_is_room_for_four_pairs(
     assert len(in_turn.runs) >= 8
 
 
-def test_where_the_last_good_commit_is_gone_the_one_before_it_is_the_base(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    """A forced push replaces the last commits; those that no branch has are removed at the next `git gc`."""
-    place = place_of(tmp_path)
-    first = git(place, "rev-parse", "HEAD")
-    assert night(place, "a")[0] == 0
-    gone = commit(place, 101)
-    assert base_of(night(place, "b")[2]) == first
-    git(place, "reset", "-q", "--hard", first)
-    commit(place, 130)
-    git(place, "reflog", "expire", "--expire=now", "--all")
-    git(place, "gc", "-q", "--prune=now")
-    assert not git(place, "rev-list", "--all").count(gone)
-    code, _, time = night(place, "c")
-    assert (code, base_of(time)) == (1, first)
-
-
 def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_paired(
     tmp_path: Path, in_turn: InTurn
 ) -> None:
@@ -300,27 +236,6 @@ def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_pa
     commit(place, 120)
     assert "it runs elsewhere (on:)" in notes_of(night(place, "a")[1])[0]
     assert in_turn.runs == []
-
-
-def test_a_clone_without_the_commits_before_says_how_to_get_them(tmp_path: Path, in_turn: InTurn) -> None:
-    place = place_of(tmp_path)
-    commit(place, 120)
-    shallow = tmp_path / "shallow"
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{place}", str(shallow))
-    (shallow / "night.yaml").write_text((place / "night.yaml").read_text())
-    code, workload, _ = night(shallow, "a")
-    assert (code, workload["outcome"]) == (0, "ambiguous")
-    assert "this clone is shallow" in told(workload)
-    assert "git fetch --unshallow" in workload["fix"]
-
-
-def test_a_night_that_goes_on_runs_no_pairs_twice_and_tells_the_same(tmp_path: Path, in_turn: InTurn) -> None:
-    place = place_of(tmp_path)
-    commit(place, 120)
-    first = night(place, "a")
-    runs = len(in_turn.runs)
-    assert night(place, "a") == first
-    assert len(in_turn.runs) == runs
 
 
 def test_a_ctrl_c_in_the_pairs_keeps_the_night_and_the_next_call_makes_them(
@@ -386,29 +301,6 @@ def test_pairs_decide_a_night_of_which_the_run_itself_was_throttled(
         assert not history.entries()[-1].valid  # and no later night is compared with its time
 
 
-def test_by_suspects_only_a_time_outside_of_its_past_is_run_in_pairs(
-    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = place_of(tmp_path, "paired: suspects\n")
-    good = git(place, "rev-parse", "HEAD")
-    for number in range(9):
-        assert night(place, f"a{number}")[0] == 0
-    commit(place, 100)
-    assert (night(place, "b")[0], in_turn.runs) == (0, [])
-    bad = commit(place, 130)
-    code, _, time = night(place, "c")
-    assert (code, time["outcome"], time["code"], time["commit"]) == (1, "regressed", "paired", bad)
-    assert base_of(time) != good  # that of night b
-    runs = len(in_turn.runs)
-    assert 8 <= runs <= 40
-    code, _, time = night(place, "d")
-    assert (code, time["outcome"]) == (1, "regressed")
-    commit(place, 100)
-    for number in range(4):
-        code, _, time = night(place, f"e{number}")
-    assert (code, time["outcome"]) in ((0, "pass"), (0, "improved"))
-
-
 def test_without_pairs_a_candidate_is_told_and_fails_nothing_at_first(
     tmp_path: Path, in_turn: InTurn
 ) -> None:
@@ -420,39 +312,3 @@ def test_without_pairs_a_candidate_is_told_and_fails_nothing_at_first(
     assert (code, time["outcome"], time["code"]) == (0, "ambiguous", "suspect")
     assert notes_of(workload) == []
     assert in_turn.runs == []
-
-
-def test_a_plan_names_the_commit_of_the_pairs_and_takes_the_time_of_whole_nights(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    place = place_of(tmp_path)
-    first = commit(place, 100)
-    in_turn.lasts = 0.02
-    (place / "other.txt").write_text("x")
-    commit(place, 100)
-    night(place, "10")
-    commit(place, 101)
-    night(place, "9")  # later than the night 10, though its name comes after it
-    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
-    (work,) = plan["workloads"]
-    assert (work["pairs"]["code"], work["pairs"]["same"]) == ("same-code", True)
-    states = [json.loads(path.read_text()) for path in place.rglob("state.json")]
-    assert plan["usual"] == max(state["seconds"] for state in states)
-    assert plan["usual"] > work["usual"]
-    last = commit(place, 102)
-    assert last != first
-    shown = profkit("nightly", "night.yaml", "--plan", cwd=place, process=False).out
-    assert f"in pairs with {git(place, 'rev-parse', 'HEAD~1')[:12]}" in shown
-
-
-def test_a_fix_of_a_comparison_is_said_as_the_file_has_it() -> None:
-    for fix, key in (
-        (OptionFix("--setup", "make"), "pairs: {setup: [make]}"),
-        (OptionFix("--setup", "make && make b"), "pairs: {setup: [sh, -c, 'make && make b']}"),
-        (OptionFix("--setup", text="--setup with what builds it"), "pairs: {setup: [...]}"),
-        (OptionFix("PYTHONPATH", "a b"), "env: {PYTHONPATH: 'a b'}"),
-        (MORE_TIME, "timeout: SECONDS"),
-        ("--setup is a word of a workload", "--setup is a word of a workload"),
-        (None, None),
-    ):
-        assert _key_for(fix) == key

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -77,17 +76,6 @@ def test_the_command_of_systemd_runs(repository: Path) -> None:
     held(run(command, repository), repository)
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
-def test_the_units_of_systemd_are_valid(tmp_path: Path) -> None:
-    for name in ("profkit-nightly.service", "profkit-nightly.timer"):
-        shutil.copy(CI / name, tmp_path)
-    units = [str(tmp_path / "profkit-nightly.timer"), str(tmp_path / "profkit-nightly.service")]
-    done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True)
-    assert [line for line in done.stderr.splitlines() if "profkit-nightly" in line] == []
-    when = re.findall(r"^OnCalendar=(.*)$", (CI / "profkit-nightly.timer").read_text(), re.MULTILINE)
-    subprocess.run(["systemd-analyze", "calendar", *when], capture_output=True, check=True)
-
-
 def test_the_workflow_of_github_is_one_and_its_command_runs(repository: Path, tmp_path: Path) -> None:
     flow = yaml.safe_load((CI / "github-nightly.yml").read_text())
     job = flow["jobs"]["nightly"]
@@ -121,8 +109,3 @@ def test_the_batch_file_of_slurm_runs(repository: Path) -> None:
     done = run(f'exec bash "{path}"', repository, SLURM_SUBMIT_DIR=str(repository), NIGHT="today")
     held(done, repository)
     assert nights(repository) == ["today"]
-
-
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
-def test_the_batch_file_has_no_slip_of_the_shell() -> None:
-    subprocess.run(["shellcheck", str(CI / "nightly.sbatch")], check=True)

@@ -38,23 +38,6 @@ def test_a_commit_is_there_inside_the_block_and_gone_behind_it(tmp_path: Path) -
     assert git(place, "status", "--porcelain") == ""
 
 
-def test_a_dirty_tree_is_left_as_it_is(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    (place / "size.txt").write_text("7")
-    with checked_out(place, git(place, "rev-parse", "HEAD"), USUAL, tmp_path / "log") as there:
-        assert (there.folder / "size.txt").read_text() == "100"
-    assert (place / "size.txt").read_text() == "7"
-
-
-def test_what_a_killed_night_left_registered_is_no_hindrance(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    head = git(place, "rev-parse", "HEAD")
-    git(place, "worktree", "add", "--detach", str(tmp_path / "left"), head)
-    (tmp_path / "left" / ".git").unlink()
-    with checked_out(place, head, USUAL, tmp_path / "log") as there:
-        assert there.folder.is_dir()
-
-
 def test_a_command_and_its_folder_move_with_the_checkout(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
     (place / "sub").mkdir()
@@ -120,25 +103,9 @@ def test_a_submodule_that_lacks_the_commit_is_refused_with_the_line_that_fetches
     git(place, "update-index", "--cacheinfo", f"160000,{'1' * 40},deps")
     git(place, "commit", "-qm", "Point to nowhere")
     head = git(place, "rev-parse", "HEAD")
-    with pytest.raises(NoCheckout, match="submodules") as caught:
+    with pytest.raises(NoCheckout, match="git's checkout") as caught:
         checked_out(place, head, USUAL, tmp_path / "log").__enter__()
     assert caught.value.fix == f"git -C {place / 'deps'} fetch origin {'1' * 40}"
-
-
-def test_a_setup_command_runs_in_the_checkout_before_anything_else(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    spec = replace(USUAL, setup=("sh", "-c", "cp size.txt made.txt"))
-    with checked_out(place, git(place, "rev-parse", "HEAD"), spec, tmp_path / "log") as there:
-        assert (there.folder / "made.txt").read_text() == "100"
-    assert not (place / "made.txt").exists()
-
-
-def test_a_checkout_command_of_ones_own_takes_the_place_of_a_worktree(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    spec = replace(USUAL, checkout=("sh", "-c", "mkdir -p '{folder}' && echo {commit} > '{folder}/told'"))
-    with checked_out(place, "0" * 40, spec, tmp_path / "log") as there:
-        assert (there.folder / "told").read_text().strip() == "0" * 40
-    assert not there.folder.exists()
 
 
 @pytest.mark.parametrize(
@@ -147,7 +114,6 @@ def test_a_checkout_command_of_ones_own_takes_the_place_of_a_worktree(tmp_path: 
         (replace(USUAL, setup=("sh", "-c", "echo no compiler >&2; exit 3")), "exited with 3: no compiler"),
         (replace(USUAL, setup=("absent-tool",)), "no such file or command"),
         (replace(USUAL, setup=("sleep", "30"), setup_timeout=0.2), "ran past its time limit"),
-        (replace(USUAL, checkout=("sh", "-c", "exit 1 {commit} {folder}")), "checkout command exited with 1"),
     ],
 )
 def test_a_step_that_fails_is_the_reason_and_leaves_nothing(
@@ -159,7 +125,7 @@ def test_a_step_that_fails_is_the_reason_and_leaves_nothing(
         checked_out(place, git(place, "rev-parse", "HEAD"), spec, tmp_path / "log"),
     ):
         pytest.fail("there is nothing to run")
-    assert says in caught.value.reason
+    assert says in caught.value.message
     assert git(place, "worktree", "list").count("\n") == 0
 
 
@@ -173,7 +139,7 @@ def test_a_shallow_clone_is_told_with_the_line_that_mends_it(tmp_path: Path) -> 
         checked_out(tmp_path / "shallow", old, USUAL, tmp_path / "log"),
     ):
         pytest.fail("there is nothing to run")
-    assert "shallow" in caught.value.reason
+    assert "shallow" in caught.value.message
     assert "fetch-depth: 0" in (caught.value.fix or "")
 
 
@@ -208,9 +174,9 @@ def test_a_repository_of_another_user_is_said_to_be_one_with_the_line_that_trust
     )  # git's own switch: nobody has to be root for this
     assert repository_of(place) is None
     fault = no_repository(place)
-    assert "belongs to another user" in fault.reason
+    assert "belongs to another user" in fault.message
     assert fault.fix == f"git config --global --add safe.directory '{place}'"
-    assert no_repository(tmp_path, "x").reason == f"{tmp_path} is in no git repository"
+    assert no_repository(tmp_path, "x").message == f"{tmp_path} is in no git repository"
 
 
 def test_a_checkout_of_a_process_that_was_killed_is_taken_away_and_one_in_use_is_not(
@@ -238,3 +204,82 @@ def test_a_checkout_of_a_process_that_was_killed_is_taken_away_and_one_in_use_is
             assert not left.exists()
             assert used.folder.is_dir()
             assert (tmp_path / "profkit-checkout-foreign").is_dir()
+
+
+# ---------------------------------------------------------------- builds that are kept
+
+
+SETUP = CheckoutSpec(setup=("sh", "-c", "cat size.txt >> built.txt"))
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    folder = repository(tmp_path / "repo")
+    (folder / ".gitignore").write_text("built.txt\n")
+    commit(folder, 1)
+    return folder
+
+
+def built(place: Path, name: str, tmp_path: Path) -> str:
+    """What the setups of the build for a commit left there."""
+    with checked_out(place, git(place, "rev-parse", name), SETUP, tmp_path / "log") as there:
+        assert git(there.folder, "rev-parse", "HEAD") == git(place, "rev-parse", name)
+        return (there.folder / "built.txt").read_text()
+
+
+def test_another_commit_goes_on_with_what_git_ignores(place: Path, tmp_path: Path) -> None:
+    built(place, "HEAD", tmp_path)
+    commit(place, 2)
+    assert built(place, "HEAD", tmp_path) == "12"  # an object file would be there, and not be made anew
+
+
+def test_other_lock_files_begin_from_nothing(place: Path, tmp_path: Path) -> None:
+    built(place, "HEAD", tmp_path)
+    (place / "requirements.txt").write_text("numpy==2.0\n")
+    commit(place, 2)
+    assert built(place, "HEAD", tmp_path) == "2"
+
+
+def test_two_at_once_have_two_builds_and_the_repository_knows_of_none(place: Path, tmp_path: Path) -> None:
+    head = git(place, "rev-parse", "HEAD")
+    commit(place, 2)
+    with (
+        checked_out(place, head, SETUP, tmp_path / "log") as first,
+        checked_out(place, git(place, "rev-parse", "HEAD"), SETUP, tmp_path / "log") as second,
+    ):
+        assert first.folder != second.folder
+        assert (first.folder / "size.txt").read_text() == "1"
+        assert (second.folder / "size.txt").read_text() == "2"
+    assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_what_a_run_left_there_is_taken_away_and_a_broken_build_is_made_anew(
+    place: Path, tmp_path: Path
+) -> None:
+    with checked_out(place, git(place, "rev-parse", "HEAD"), SETUP, tmp_path / "log") as there:
+        (there.folder / "left.txt").write_text("")
+        (there.folder / "size.txt").write_text("9")
+        folder = there.folder
+    commit(place, 2)
+    assert built(place, "HEAD", tmp_path) == "12"
+    assert not (folder / "left.txt").exists()
+    (folder.parent / "ready").write_text("")
+    assert built(place, "HEAD", tmp_path) == "122"
+
+
+def test_a_setup_that_fails_leaves_no_build_that_counts_as_ready(place: Path, tmp_path: Path) -> None:
+    from profkit.regression.paired.checkout import NoCheckout
+
+    broken = CheckoutSpec(setup=("sh", "-c", f"test -e {tmp_path}/compiler && echo ok > built.txt"))
+    head = git(place, "rev-parse", "HEAD")
+    with pytest.raises(NoCheckout), checked_out(place, head, broken, tmp_path / "log"):
+        pytest.fail("there is nothing to run")
+    (tmp_path / "compiler").touch()
+    with checked_out(place, head, broken, tmp_path / "log") as there:
+        assert (there.folder / "built.txt").read_text() == "ok\n"

@@ -40,27 +40,6 @@ def test_a_commit_that_does_more_is_a_regression_and_the_tree_is_left_as_it_was(
     assert git(place, "status", "--porcelain") == ""
 
 
-def test_files_that_are_not_committed_are_the_candidate(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo", size=150)
-    (place / "size.txt").write_text("100")
-    found = compare_versions(request(place, base="HEAD"), Silent()).comparison
-    assert found.outcome == "improved"
-    assert found.candidate.dirty
-    assert found.candidate.name == "the working tree"
-
-
-def test_one_commit_with_itself_is_refused(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    with pytest.raises(UsageError, match="the same commit"):
-        compare_versions(request(place, base="HEAD"), Silent())
-
-
-@pytest.mark.parametrize("base", ["absent", "--upload-pack=x", ""])
-def test_a_name_that_is_no_commit_is_refused(tmp_path: Path, base: str) -> None:
-    with pytest.raises(UsageError, match="there is no commit"):
-        compare_versions(request(repository(tmp_path / "repo"), base=base), Silent())
-
-
 def test_a_version_that_runs_the_code_of_the_other_is_refused(tmp_path: Path) -> None:
     """As a project does that is installed in place: its path comes first, whatever the folder."""
     place = repository(tmp_path / "repo")
@@ -72,22 +51,6 @@ def test_a_version_that_runs_the_code_of_the_other_is_refused(tmp_path: Path) ->
     commit(place, 2)
     with pytest.raises(UsageError, match=r"runs the code of .* it loads library/tool\.py"):
         compare_versions(request(place, sys.executable, "program.py"), Silent())
-
-
-def test_modules_of_a_project_in_a_sub_folder_are_those_of_the_checkout(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    project = place / "python" / "tool"
-    (project / "src").mkdir(parents=True)
-    (project / "pyproject.toml").write_text("")
-    (project / "src" / "tool.py").write_text(BUSY.format(0.05))
-    (project / "program.py").write_text(
-        f"import sys\nsys.path.append({str(project / 'src')!r})\nimport tool\n"
-    )
-    commit(place, 1)
-    (project / "src" / "tool.py").write_text(BUSY.format(0.1))
-    commit(place, 2)
-    found = compare_versions(request(project, sys.executable, "program.py"), Silent()).comparison
-    assert found.outcome == "regressed"
 
 
 def test_a_change_that_is_not_loaded_is_noted(tmp_path: Path) -> None:
@@ -107,15 +70,6 @@ def test_a_version_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None
     git(place, "commit", "-qam", "broken")
     with pytest.raises(WorkloadError, match=r"(?s)the working tree.*exited with 1.*no data"):
         compare_versions(request(place), Silent())
-
-
-def test_two_commands_are_compared_and_a_shell_is_used_where_they_need_one(tmp_path: Path) -> None:
-    quick, slow = (f'{sys.executable} -c "{BUSY.format(s)}" | cat' for s in (0.05, 0.1))
-    found = compare_versions(
-        VersionsRequest(commands=(quick, slow), cwd=tmp_path, pairs=QUICK, causes=False), Silent()
-    ).comparison
-    assert found.outcome == "regressed"
-    assert (found.baseline.name, found.candidate.name) == (quick, slow)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,16 @@ import pytest
 from profkit.core.errors import WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.types import RUN, Scope
+from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.paired import interleave
-from profkit.regression.paired.interleave import PairedOptions, PairedResult, PairedRuns
+from profkit.regression.paired.interleave import (
+    PairedOptions,
+    PairedResult,
+    PairedRuns,
+    _alpha_share,
+    confirm,
+    rounds_of_looks,
+)
 from profkit.regression.paired.one_run import OneRun
 from profkit.regression.paired.version import Version
 from tests.spoken import spoken_lines
@@ -64,30 +73,6 @@ def test_a_slower_version_is_different_and_worse(
     assert result.pairing.pairs < 10  # a fifth is seen at once
 
 
-def test_equal_versions_are_the_same_before_the_budget_ends(
-    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
-) -> None:
-    result, _ = in_pairs(noisy(1.0, 0.01))
-    assert [change.word for change in result.changes] == ["same"]
-    assert result.pairing.pairs < 40
-
-
-def test_what_cannot_be_decided_ends_with_the_most_pairs(
-    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
-) -> None:
-    result, _ = in_pairs(noisy(1.0, 0.3))
-    assert [change.word for change in result.changes] == ["ambiguous"]
-    assert result.pairing.pairs == 40
-
-
-def test_the_order_inside_of_a_pair_is_random_and_every_pair_has_both(
-    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
-) -> None:
-    _, order = in_pairs(noisy(1.0, 0.3))
-    pairs = [tuple(order[n : n + 2]) for n in range(0, len(order), 2)]
-    assert set(pairs) == {("old", "new"), ("new", "old")}
-
-
 def test_waiting_for_a_processor_is_taken_out_of_every_run(
     in_pairs: Callable[..., tuple[PairedResult, list[str]]],
 ) -> None:
@@ -101,14 +86,6 @@ def test_waiting_for_a_processor_is_taken_out_of_every_run(
     result, _ = in_pairs(make)
     assert result.changes[0].ratio == pytest.approx(1.2, abs=0.02)
     assert result.pairing.waited == pytest.approx(0.5, abs=0.15)
-
-
-def test_nothing_is_taken_out_where_one_run_had_several_threads(
-    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
-) -> None:
-    calls = itertools.count()
-    result, _ = in_pairs(lambda _: process(0.1, waited=None if next(calls) == 3 else 0.05))
-    assert result.pairing.waited is None
 
 
 def test_a_version_that_fails_now_and_then_is_measured_and_one_that_always_fails_is_not(
@@ -178,3 +155,72 @@ def test_equal_versions_are_called_different_in_fewer_than_two_of_a_hundred(
         result, _ = in_pairs(make, floor=0.0, most=30, seed=seed)
         wrong += result.changes[0].word == "different"
     assert wrong <= 8  # 2 % are 4; more than 8 of 200 are less likely than 1 in 50
+
+
+# ---------------------------------------------------------------- the word on pairs
+
+
+RULE = rule_for("time.median")
+
+
+def rounds(count: int, ratio: float, sigma: float, seed: int = 0) -> list[tuple[float, float]]:
+    rng = random.Random(seed)
+    return [(ratio * (1 + rng.gauss(0, sigma)), 1 + rng.gauss(0, sigma)) for _ in range(count)]
+
+
+def to_the_end(ratio: float, sigma: float, seed: int, rule: NightRule = RULE) -> tuple[str, int]:
+    all_rounds = rounds(20, ratio, sigma, seed)
+    told = confirm([], rule)
+    while told.word == "more":
+        told = confirm(all_rounds[: told.wanted], rule)
+    return told.word, told.rounds
+
+
+def test_it_asks_for_four_rounds_and_then_for_half_as_many_again() -> None:
+    assert rounds_of_looks(20) == (4, 6, 9, 14, 20)
+    assert rounds_of_looks(3) == (3,)
+    told = confirm(rounds(4, 1.05, 0.05), RULE)
+    assert (told.word, told.wanted) == ("more", 6)
+
+
+def test_what_all_looks_spend_adds_up() -> None:
+    assert sum(_alpha_share(n, 20) for n in rounds_of_looks(20)) == pytest.approx(1)
+    assert sum(_alpha_share(n, 5) for n in rounds_of_looks(5)) == pytest.approx(1)
+
+
+def test_the_same_code_is_hardly_ever_called_different() -> None:
+    no_floor = replace(RULE, relative=1e-9, absolute=0.0)
+    words = [to_the_end(1.0, 0.02, seed, no_floor)[0] for seed in range(600)]
+    assert 2 <= words.count("different") <= 20  # 2 % of 600 are 12
+    words = [to_the_end(1.0, 0.01, seed)[0] for seed in range(300)]
+    assert (words.count("different"), words.count("same") > 280) == (0, True)
+
+
+def test_five_per_cent_are_found_in_noise_of_one_and_in_few_rounds() -> None:
+    told = [to_the_end(1.05, 0.01, seed) for seed in range(200)]
+    assert sum(word == "different" for word, _ in told) >= 198
+    assert sorted(n for _, n in told)[100] <= 9
+
+
+def test_one_wild_round_of_nine_does_not_hide_a_change() -> None:
+    wild = rounds(9, 1.08, 0.004)
+    wild[3] = (1.9, 1.0)
+    assert confirm(wild, RULE).word == "different"
+
+
+def test_values_of_zero_are_compared_by_their_difference() -> None:
+    rule = NightRule("launch.count", absolute=1)
+    assert confirm([(5.0, 0.0)] * 4, rule).word == "different"
+    assert confirm([(0.0, 0.0)] * 4, rule).word == "same"
+    told = confirm([(5.0, 0.0)] * 4, rule)
+    assert told.change is not None
+    assert told.change.ratio is None
+
+
+def test_an_interval_of_times_never_falls_below_nothing_and_is_wider_upwards() -> None:
+    told = confirm([(3.0, 1.0), (1.0, 3.0), (2.0, 1.0), (1.0, 2.1)], RULE, spent=True)
+    assert told.change is not None
+    assert told.change.low is not None
+    assert told.change.high is not None
+    assert 0 < told.change.low < 1 < told.change.high
+    assert told.change.low * told.change.high == pytest.approx((told.change.ratio or 0) ** 2)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from profkit.core.types import ComparedEnding, ComparedWorkload
-from profkit.regression.paired.suite import suite_exit_code, suite_outcome, worst_workloads_first
-from tests.conftest import ROOT
+from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 from tests.git_repository import git
-from tests.paired_documents import compared, workload
+from tests.paired_documents import compared
 from tests.regression.paired.suite_repository import compare, repository
 
 DIFFERENT, SAME, OPEN = compared(0.12), compared(0.0, 0.001), compared(0.02, 0.02)
@@ -113,44 +107,3 @@ def test_what_cannot_be_compared_is_said_before_anything_runs(
     assert message in said.stderr
     assert fix in said.stderr
     assert "first runs" not in said.stderr
-
-
-def test_a_ctrl_c_keeps_what_was_finished_and_ends_with_130(tmp_path: Path) -> None:
-    suite = """version: 1
-name: bench
-workloads:
-  - {name: quick, command: [python, slow.py]}
-  - {name: long, command: [python, -c, "import time; time.sleep(0.3)"], floors: {time.median: 0.01 %}}
-  - {name: third, command: [python, slow.py]}
-"""
-    folder = repository(tmp_path / "r", suite)
-    line = [sys.executable, "-m", "profkit", "compare", "--suite", "nightly.yaml", "--base", "main"]
-    line += ["--budget", "200", "--no-cause", "--output", "out", "--format", "json"]
-    log = tmp_path / "log"
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            line, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as running,
-    ):
-        deadline = time.monotonic() + 120
-        while "workload 2 of 3" not in log.read_text() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        while log.read_text().count("pairs: ") < 2 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        time.sleep(3)
-        running.send_signal(signal.SIGINT)
-        printed, _ = running.communicate(timeout=60)
-    assert running.returncode == 130, log.read_text()
-    document = json.loads(printed)
-    assert document["interrupted"]
-    endings = {one["name"]: one["ending"] for one in document["workloads"]}
-    assert (endings["quick"], endings["third"]) == ("compared", "interrupted")
-    assert "Interrupted: what was finished is shown." in (folder / "out" / "report.md").read_text()
-    assert git(folder, "worktree", "list").count("\n") == 0
-
-
-def test_the_workload_that_became_slowest_stands_first() -> None:
-    done = [workload("same"), workload("little", 0.05), workload("much", 0.5), workload("better", -0.2)]
-    assert [one.name for one in worst_workloads_first(done)] == ["much", "little", "better", "same"]

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from profkit.core.progress import Silent
-from profkit.core.types import Cause, Frame, FunctionChange, Hotspot, InsightChange, Profile, RunDocument
+from profkit.core.types import Cause, Frame, FunctionChange, Hotspot, Profile, RunDocument
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
-from profkit.regression.paired.call_counts import FunctionCalls, changed_calls, counts_of, explains, steady
 from profkit.regression.paired.version import Version
 from profkit.regression.paired.why import (
     FURTHER_PASSES,
+    FunctionCalls,
     Search,
+    changed_calls,
+    counts_of,
     exact_functions,
     fitting_causes,
-    fitting_insights,
-    without_interpreter,
 )
 from profkit.regression.profile_process import ProfileRequest, ProfileResult
 from tests import gpu_documents
@@ -132,7 +132,7 @@ def test_on_a_device_one_count_of_calls_is_enough_and_the_trace_of_each_version_
     found = search.run()
     assert len(found.documents) == 2
     assert [passes for passes, _ in asked] == [("cprofile",)] * 2 + [FURTHER_PASSES] * 2
-    assert all(100 < limit <= 120 for _, limit in asked[2:])
+    assert all(90 < limit <= 96 for _, limit in asked[2:])
 
 
 def test_of_a_chain_of_calls_the_first_is_named() -> None:
@@ -149,18 +149,6 @@ def test_of_a_chain_of_calls_the_first_is_named() -> None:
         edges=(("main", "parse", 30), ("parse", "scan", 300)),
     )
     assert names(before, after) == ["parse"]
-
-
-def test_a_count_that_is_another_in_each_run_is_not_used() -> None:
-    runs = [counted(("poll", count, 0.5), ("parse", 10, 0.4)) for count in (10, 14)]
-    assert set(steady(runs).calls) == {("tool.py", "parse")}
-
-
-def test_few_further_calls_do_not_explain_a_large_change() -> None:
-    found = changed_calls(counted(("parse", 10, 0.02)), counted(("parse", 30, 0.02)), frozenset(), worse=True)
-    assert len(found) == 1
-    assert not explains(found, 2.0)
-    assert explains(found, 1.02)
 
 
 @pytest.mark.parametrize(
@@ -185,34 +173,13 @@ def test_functions_are_shown_that_were_counted_and_changed_as_the_time_did(
     assert exact_functions((run, part), changes, outcome) == ()  # type: ignore[arg-type]
 
 
-def test_the_interpreters_own_functions_are_no_cause_in_a_python_program() -> None:
-    spots = (
-        Hotspot("_PyEval_EvalFrameDefault", 9e6, library="python3.11"),
-        Hotspot("PyDict_Get", 2e6, library="/usr/lib/libpython3.11.so.1.0"),
-        Hotspot("fast_parse", 1e6, library="_speedups.so"),
-    )
-    counted = Profile("functions by instructions", "instructions", 1.2e7, spots, "counted-functions")
-    native = replace(document(), profiles=(counted,))
-    assert native.workload.python is None
-    assert without_interpreter(native) is native
-    run = replace(native, workload=replace(native.workload, python="3.11.9"))
-    (left,) = without_interpreter(run).profiles
-    assert [spot.function for spot in left.hotspots] == ["fast_parse"]
-
-
-def test_an_insight_that_both_versions_have_is_no_difference_between_them() -> None:
-    insights = [InsightChange("rule", word, "") for word in ("new", "fixed", "remains", "unknown")]  # type: ignore[arg-type]
-    assert [one.word for one in fitting_insights(insights, "regressed")] == ["new", "unknown"]
-    assert [one.word for one in fitting_insights(insights, "improved")] == ["fixed", "unknown"]
-
-
 def test_more_instructions_are_no_reason_for_less_time() -> None:
     more = replace(change_of([(1.2, 1.0)] * 4), metric="instructions", unit="1")
     assert more.course == "worse"
     work, misses = Cause("work", "It executes 20 % more instructions."), Cause("misses", "More misses.")
-    imports = Cause("imports", "Imports before the work take longer.")
-    assert fitting_causes((work, misses, imports), (more,), "improved") == (misses,)
-    assert fitting_causes((work, misses, imports), (more,), "regressed") == (work, misses)
+    others = Cause("neighbours", "Other work ran.")
+    assert fitting_causes((work, misses, others), (more,), "improved") == (misses,)
+    assert fitting_causes((work, misses, others), (more,), "regressed") == (work, misses)
 
 
 def test_ctrl_c_keeps_the_calls_that_were_counted_until_then(

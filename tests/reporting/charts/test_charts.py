@@ -18,7 +18,7 @@ from profkit.analysis.summaries.roofline_points import (
     RooflinePoint,
 )
 from profkit.analysis.summaries.time import SampleDistribution, distribution_of
-from profkit.core.types import ChangePoint, Look, SampleSet, Scope, Segment, Series, SeriesKey, Timing, Trend
+from profkit.core.types import ChangePoint, SampleSet, Scope, Segment, Series, SeriesKey, Timing, Trend
 from profkit.core.types import Point as Night
 from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
 from profkit.reporting.charts.marks import Chart, Point, Points
@@ -30,11 +30,7 @@ from profkit.reporting.charts.of_run import (
     sequence_chart,
 )
 from profkit.reporting.charts.series import (
-    CommitChance,
-    CommitTest,
     cloud_chart,
-    commit_charts,
-    interval_chart,
     series_chart,
     step_curve,
 )
@@ -105,15 +101,7 @@ def rates(*clouds: Points) -> Chart:
     return cloud_chart("All cases", "FLOP per byte", "FLOP/s", clouds, ceilings=(1e12, 1e13))
 
 
-def looks(count: int, ratio: float = 1.15) -> list[Look]:
-    return [Look(n + 2, ratio, ratio - 0.2 / (n + 1), ratio + 0.2 / (n + 1)) for n in range(count)]
-
-
 SPOTS = tuple(spot(10 ** (n / 3), 1e12, 1 / 12, label=f"kernel {n}") for n in range(12))
-TESTS = tuple(
-    CommitTest(n, 5.0 * (n > 4), 5.0 * (n > 4) - 2, 5.0 * (n > 4) + 2, f"{n}") for n in (2, 4, 5, 8)
-)
-CHANCES = tuple(CommitChance(n, 0.7 if n == 5 else 0.05, f"{n}", "abc 70 %" * (n == 5)) for n in range(1, 9))
 CHARTS: dict[str, Callable[[], Chart]] = {
     "trend": lambda: trend_chart(trend(noisy(31), change_points=(ChangePoint(9, 4e-3, 4.2e-3),))),
     "roofline": lambda: roofline_chart(Roofline(CEILINGS, SPOTS)),
@@ -126,9 +114,6 @@ CHARTS: dict[str, Callable[[], Chart]] = {
     "lines": lambda: lines(*(line(name, [1e-6, 2e-5], n) for n, name in enumerate("ABCDEFGH"))),
     "cloud": lambda: rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(100)))),
     "steps": lambda: step_curve("Faster than p", "words", "p", 0.5, [(1.2, 0.25, "a"), (3.0, 0.0, "b")]),
-    "intervals": lambda: interval_chart(looks(8), 0.02),
-    "commits": lambda: commit_charts("words", 8, 5.0, TESTS, CHANCES).charts[0],  # type: ignore[dict-item,return-value]
-    "chances": lambda: commit_charts("words", 8, 5.0, TESTS, CHANCES).charts[1],  # type: ignore[dict-item,return-value]
 }
 
 
@@ -153,7 +138,6 @@ EMPTY = {
     "no time": over_time_chart("Busy", "", 0.0, [], []),
     "no points": lines(),
     "no steps": step_curve("Faster than p", "", "p", 0.0, []),
-    "one look": interval_chart(looks(1), 0.02),
     "no night": trend_chart(trend([])),
 }
 
@@ -406,13 +390,6 @@ def test_a_speed_up_of_1_and_all_of_the_roofline_have_a_line() -> None:
     )
 
 
-def test_early_intervals_are_cut_and_strange_ones_are_left_out() -> None:
-    odd = [Look(2, 1.1, float("-inf"), float("inf")), *looks(3)]
-    chart = interval_chart(odd, 0.02)
-    assert len(dots(chart)) == 3
-    assert "shaded: what does not count (%)" in words(svg(chart))[0]
-
-
 # ---------------------------------------------------------------- with characters
 
 
@@ -437,7 +414,6 @@ def test_every_value_has_a_dot_and_the_axis_its_unit() -> None:
     )
     assert count == 27
     assert any("5.0 ms ┤" in row for row in plot)
-    assert any("●" in row for row in text_plot([interval_chart(looks(8), 0.02)], 60))
 
 
 # ---------------------------------------------------------------- maps

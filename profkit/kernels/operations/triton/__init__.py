@@ -1,1 +1,95 @@
-"""Our kernels in Triton: `flat.py` takes arrays as one line of numbers, `rows.py` takes whole rows."""
+"""The Triton kernels as implementations of the operations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from profkit.kernels.operations.definitions import EPS, Call, Problem, Tensor, Unavailable, check_inputs
+
+# Elements of a row that a program holds: 16,384 are 64 KiB in float32, a quarter of a multiprocessor's registers. The
+# backward pass of layer norm holds five numbers for each. Wider rows are gone over several times.
+WIDEST, WIDEST_BACK = 16384, 4096
+MOST_ROWS = (1 << 31) - (1 << 24)  # what 32 bits count, less those of a tile more for each program
+
+
+Builder: TypeAlias = Callable[[Problem], Call]
+
+
+def build(problem: Problem) -> Call:
+    """The call. Raises Unavailable without Triton, without a device for it, and for inputs that are not dense."""
+    x = problem.inputs[0]
+    if x.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise Unavailable("Triton needs a GPU", "TRITON_INTERPRET=1 runs its kernels slowly on the CPU")
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        raise Unavailable("Triton is not installed", "pip install triton") from None
+    check_inputs(problem)
+    return _BUILDERS[problem.operation.name, problem.backward](problem)
+
+
+def _elementwise(name: str) -> Builder:
+    """A kernel of flat.py: the value of the inputs, or the gradient of what comes from above and them."""
+
+    def build(problem: Problem) -> Call:
+        from profkit.kernels.operations.triton import flat
+
+        kernel, inputs, above = getattr(flat, name), problem.inputs, problem.above
+        return (lambda: (kernel(above, *inputs),)) if problem.backward else (lambda: kernel(*inputs))
+
+    return build
+
+
+def _by_rows(x: Tensor, widest: int) -> Any:
+    """The module with the kernels for rows of this width. Raises Unavailable for more rows than they count."""
+    from profkit.kernels.operations.triton import rows, wide
+
+    if x.numel() // x.shape[-1] > MOST_ROWS:
+        raise Unavailable(f"the Triton kernels take at most {MOST_ROWS:,} rows")
+    return rows if x.shape[-1] <= widest else wide
+
+
+def _layer_norm(problem: Problem) -> Call:
+    x, w, b = problem.inputs
+    layer_norm = _by_rows(x, WIDEST).layer_norm
+    return lambda: layer_norm(x, w, b, EPS)
+
+
+def _layer_norm_backward(problem: Problem) -> Call:
+    import torch
+
+    x, w, b = problem.inputs
+    mean, rstd = (
+        torch.empty(x.numel() // x.shape[-1], dtype=torch.float32, device=x.device) for _ in range(2)
+    )
+    _by_rows(x, WIDEST).layer_norm(x, w, b, EPS, (mean, rstd))  # what a forward call keeps for this one
+    above, backward = problem.above, _by_rows(x, WIDEST_BACK).layer_norm_backward
+    return lambda: backward(above, x, w, mean, rstd)
+
+
+def _cross_entropy(problem: Problem) -> Call:
+    x, labels = problem.inputs
+    cross_entropy = _by_rows(x, WIDEST).cross_entropy
+    return lambda: cross_entropy(x, labels)
+
+
+def _cross_entropy_backward(problem: Problem) -> Call:
+    (x, labels), above = problem.inputs, problem.above
+    backward = _by_rows(x, WIDEST).cross_entropy_backward
+    return lambda: (backward(above, x, labels),)
+
+
+_BUILDERS: dict[tuple[str, bool], Builder] = {
+    ("LayerNorm", False): _layer_norm,
+    ("LayerNorm", True): _layer_norm_backward,
+    ("GELU", False): _elementwise("gelu"),
+    ("GELU", True): _elementwise("gelu_backward"),
+    ("Swish", False): _elementwise("swish"),
+    ("Swish", True): _elementwise("swish_backward"),
+    ("MSE", False): _elementwise("mse"),
+    ("MSE", True): _elementwise("mse_backward"),
+    ("CrossEntropy", False): _cross_entropy,
+    ("CrossEntropy", True): _cross_entropy_backward,
+}

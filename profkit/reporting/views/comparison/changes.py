@@ -16,8 +16,6 @@ from profkit.core.types import (
     Comparison,
     Difference,
     FunctionChange,
-    InsightChange,
-    InsightWord,
     Pairing,
 )
 from profkit.reporting.view import (
@@ -45,13 +43,12 @@ from profkit.reporting.views.comparison.words import (
     size_text,
     status_of,
 )
-from profkit.reporting.views.run_insights import evidence_text
 
 DISTURBANCES = (
     "neighbours",
     "state",
 )  # kinds of causes that say how well it was measured, not why it changed
-# Of calling a time different that is the same, over all looks, as `regression/paired/decide.py` has it.
+# Of calling a time different that is the same, over all looks, as `regression/paired/interleave.py` has it.
 ERROR = 0.02
 _TRUST = f"Of times that did not change, at most {100 * ERROR:.0f} % would be called different."
 _GEOMETRIC_MEAN = "time.geometric_mean"
@@ -63,12 +60,6 @@ _MOST_MEANS = 40  # the same of the table that decides about two sweeps
 _MOST_LINES = 6  # that changed in what became slower
 _BRIEF = 6  # of a list on a short screen
 _WIDTH = 44  # characters of a kernel's name
-_INSIGHTS: dict[InsightWord, tuple[Status, str]] = {
-    "fixed": (Status.BETTER, "fixed"),
-    "new": (Status.FAIL, "new"),
-    "remains": (Status.CHANGED, "still there"),
-    "unknown": (Status.UNKNOWN, "cannot tell"),
-}
 
 
 def blocks(comparison: Comparison) -> Iterator[Block]:
@@ -92,7 +83,6 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
         )
         if items:
             yield Section(heading, (Items(items[:_MOST]),))
-    yield from _insights(comparison.insights)
     if comparison.kernels:
         yield _kernels(comparison)
     yield from _functions(comparison.functions)
@@ -123,7 +113,8 @@ def looked_line(comparison: Comparison) -> str | None:
     text = f"{plural(len(comparison.changes), 'metric')} compared"
     if comparison.looked_at:
         text += f", {comparison.looked_at} by samples: at most 5 % of those called different are so by chance"
-        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in comparison.changes):
+        others = [c for c in comparison.changes if not _is_case(c)]
+        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in others):
             text += ", if single processes differ by no more than is assumed"
     return text
 
@@ -203,14 +194,19 @@ def _changed(comparison: Comparison) -> Iterator[Block]:
 
 
 def changes_table(changes: Sequence[Change], most: int) -> DataTable:
-    """A row for each: its sign and name, from what to what, by how much, and how small a change would be seen."""
+    """A row for each: its sign and name, from what to what, by how much.
+
+    Where not all of them are different also how small a change would have been seen.
+    """
+    seen = any(change.word != "different" for change in changes)
     rows: list[tuple[Text, ...]] = []
     for change in changes[:most]:
         status = status_of(change)
         name = joined(Span(status.sign, status=status), f" {_title_of(change)}")
         values = (format_quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
-        rows.append((name, *values, size_text(change), seen_share(change) or "-"))
-    titles = ("metric", "baseline", "candidate", "change", "would be seen")
+        share = [seen_share(change) or "-"] if seen else []
+        rows.append((name, *values, size_text(change), *share))
+    titles = ["metric", "baseline", "candidate", "change", *(["would be seen"] if seen else [])]
     return table(titles, rows, left=max(0, len(changes) - most))
 
 
@@ -231,7 +227,7 @@ def _title_of(change: Change) -> str:
         return "Time of the process"
     known = title_of(change.metric)
     if scope.kind == "kernel":
-        return f"{known}: {short_name(scope.name or '', 30)}"
+        return f"{known}: {short_name(scope.name or '', 24)}"
     return f"{known} ({scope.name})" if scope.kind == "region" and scope.name else known
 
 
@@ -254,29 +250,7 @@ def _same(comparison: Comparison) -> Iterator[Block]:
         yield Section(title, (), headline=", ".join(parts))
 
 
-# ---------------------------------------------------------------- insights, kernels and functions
-
-
-def _insights(changes: Sequence[InsightChange]) -> Iterator[Block]:
-    """What was wrong in the baseline and is not now, what is wrong since, and what still is."""
-    if changes:
-        words = [change.word for change in changes]
-        counts = (f"{words.count(word)} {title}" for word, (_, title) in _INSIGHTS.items() if word in words)
-        items = tuple(map(_insight_item, changes))
-        yield Section(f"Insights: {', '.join(counts)}", (Items(items, brief=_BRIEF),))
-
-
-def _insight_item(change: InsightChange) -> Item:
-    status, title = _INSIGHTS[change.word]
-    insight = change.candidate or change.baseline
-    assert insight is not None
-    kernel = insight.where.kernel
-    # The kernel, unless it stands before the evidence.
-    place = joined(" in ", code(short_name(kernel, _WIDTH))) if kernel and insight.where.label is None else ""
-    sign = Span(f"{status.sign} {title}: ", status=status)
-    below: list[Text] = [soft(f"{'was: ' if change.candidate is None else ''}{evidence_text(insight)}")]
-    below += [soft("; ".join(map(fact_text, change.why)))] if change.why else []
-    return Item(joined(sign, strong(insight.title), place), tuple(below))
+# ---------------------------------------------------------------- kernels and functions
 
 
 def _kernels(comparison: Comparison) -> Section:
@@ -292,21 +266,24 @@ def _kernels(comparison: Comparison) -> Section:
     names = labels([*own, *old], _WIDTH)
     rows: list[tuple[Text, ...]] = []
     for k in listed:
-        name: Text = code(names[k.name, k.launch or ""])
-        if k.baseline_name is not None:
-            name = joined(name, " (was ", code(names[k.baseline_name, k.baseline_launch or ""]), ")")
         times = (format_quantity(seconds, "s") for seconds in (k.baseline_seconds, k.candidate_seconds))
-        rows.append((name, *times, _relative(k.baseline_seconds, k.candidate_seconds), k.word))
-    body = (_changes_of(what, rows),) if rows else ()
+        by = _relative(k.baseline_seconds, k.candidate_seconds)
+        rows.append((code(names[k.name, k.launch or ""]), *times, by, k.word))
+    was = [
+        f"{names[k.name, k.launch or '']} was {names[k.baseline_name, k.baseline_launch or '']}"
+        for k in listed
+        if k.baseline_name is not None
+    ]
+    body = (_changes_of(what, rows, "; ".join(was)),) if rows else ()
     return Section(f"{what.capitalize()}s: {', '.join(counts)}", body)
 
 
 _KERNEL_WORDS = ("slower", "faster", "appeared", "vanished")
 
 
-def _changes_of(what: str, rows: Sequence[tuple[Text, ...]]) -> DataTable:
+def _changes_of(what: str, rows: Sequence[tuple[Text, ...]], note: str = "") -> DataTable:
     name = TableColumn(what, kernel=True)
-    return table((name, "baseline", "candidate", "change", TableColumn("")), rows)
+    return table((name, "baseline", "candidate", "change", TableColumn("")), rows, note=note)
 
 
 def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:

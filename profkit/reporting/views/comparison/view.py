@@ -49,14 +49,12 @@ from profkit.reporting.views.comparison.changes import (
     seen_share,
 )
 from profkit.reporting.views.comparison.words import (
-    OUTCOME_WORDS,
-    OUTCOMES,
+    LABELS,
     cause_text,
     change_text,
     fact_text,
     leading_change,
     metric_name,
-    outcome_label,
     seen_text,
     size_text,
     verdict_text,
@@ -104,12 +102,12 @@ def view(comparison: Comparison) -> View:
         headline = list(filter(None, [verdict_text(comparison, values=True), seen_text(comparison.changes)]))
     headline += [joined(soft("fix: "), fact_text(comparison.fix))] if comparison.fix else []
     names = dict.fromkeys((comparison.baseline.name, comparison.candidate.name))
-    label = Label(OUTCOMES[comparison.outcome], comparison.outcome.upper())
+    label = Label(LABELS[comparison.outcome].status, comparison.outcome.upper())
     sides = ("baseline", _side_line(comparison.baseline)), ("candidate", _side_line(comparison.candidate))
     return View(
         f"comparison of {' and '.join(names)}",
         (*blocks(comparison), *machine_blocks("compare", [("", comparison)])),
-        outcome_label(comparison) if pairing is not None else label,
+        LABELS[comparison.outcome] if pairing is not None else label,
         tuple(headline),
         (*sides, *(pair_facts(pairing) if pairing is not None else ())),
         warning=strong(forced, Status.FAIL) if comparison.forced else "",
@@ -142,7 +140,7 @@ def comment(comparison: Comparison) -> View:
             Detail((Facts(whole.facts), *blocks(comparison)), title="All that was compared"),
             *machine_blocks("compare", [("", comparison)]),
         ),
-        outcome_label(comparison),
+        LABELS[comparison.outcome],
         tuple(filter(None, (text, seen_text(comparison.changes), fix))),
         warning=whole.warning,
     )
@@ -210,13 +208,13 @@ def label_of(outcome: SuiteOutcome) -> Label:
     """`✗ WORSE`, `✗ FAILED`."""
     if outcome == "failed" or outcome == "new":
         return _ENDINGS[outcome]
-    return Label(OUTCOMES[outcome], OUTCOME_WORDS[outcome])
+    return LABELS[outcome]
 
 
 def headline(suite: ComparedSuite) -> str:
     """`parse: time.median +12.3 % [+9.8, +14.9] (1 worse, 3 same)`: the worst, and how many became what."""
     words = [
-        (OUTCOME_WORDS[w.comparison.outcome] if w.comparison is not None else _ENDINGS[w.ending].word).lower()
+        (LABELS[w.comparison.outcome].word if w.comparison is not None else _ENDINGS[w.ending].word).lower()
         for w in suite.workloads
     ]
     counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
@@ -240,7 +238,7 @@ def _row(workload: ComparedWorkload) -> tuple[Text, ...]:
         return (workload.name, _ENDINGS[workload.ending].span, "-", "-", "-")
     change = leading_change(comparison)
     pairs = str(comparison.pairing.pairs) if comparison.pairing is not None else "-"
-    what: Text = outcome_label(comparison).span
+    what: Text = LABELS[comparison.outcome].span
     if change is None or not change.metric.startswith("time."):
         what = joined(what, f" {change.metric}" if change is not None else "")
         change = next((c for c in comparison.changes if c.metric.startswith("time.")), None)
@@ -275,7 +273,7 @@ def _workloads(compared: Sequence[tuple[str, Comparison]]) -> Iterator[Section]:
         inside: list[Block] = [Facts(tuple(facts))] if facts else []
         if comparison.fix:
             inside.append(Paragraph(joined(soft("fix: "), fact_text(comparison.fix))))
-        title = (outcome_label(comparison).span, f": {name}")
+        title = (LABELS[comparison.outcome].span, f": {name}")
         fold = Fold.FOLDED if comparison.outcome == "same" else Fold.OPEN
         body = (*inside, *blocks(comparison))
         yield Section(title, body, verdict_text(comparison, values=True), fold)
@@ -351,7 +349,7 @@ def _annotations(name: str, comparison: Comparison) -> Iterator[Annotation]:
     level = _LEVELS.get(comparison.outcome)
     if level is None:
         return
-    word = OUTCOME_WORDS[comparison.outcome].lower()
+    word = LABELS[comparison.outcome].word.lower()
     lines = [verdict_text(comparison), seen_text(comparison.changes), *why_lines(comparison)]
     lines += _fix_line(comparison)
     message = "\n".join(" ".join(line.split()) for line in lines if line)

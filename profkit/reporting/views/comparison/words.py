@@ -15,7 +15,7 @@ from profkit.analysis.metrics import title_of
 from profkit.core.formatting import format_figures, format_percent, format_quantity, joined, plural, signed
 from profkit.core.inference import Interval, decide
 from profkit.core.tables import load_yaml
-from profkit.core.types import Cause, Change, ChangeWord, Comparison, ComparisonOutcome, Course, Fact
+from profkit.core.types import Cause, Change, Comparison, ComparisonOutcome, Fact
 from profkit.reporting.view import Label, Status
 
 _NAME = 48  # characters of a kernel's name
@@ -232,17 +232,6 @@ def _relative(before: float, after: float) -> str:
     return f"{format_figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
 
 
-def _python(value: float) -> str:
-    if value > 0.5:
-        return "most of it is"
-    return f"{100 * value:.0f} % of it is" if value > 0.1 else "hardly any of it is"
-
-
-def _stand_out(value: float) -> str:
-    few = plural(round(value), "single case stands out", "single cases stand out")
-    return f", but {few}" if value else ""
-
-
 _CLAUSES: Mapping[str, Callable[[float], str]] = {
     "": lambda value: f"{value:g}",
     "%": percent_text,
@@ -255,9 +244,11 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
     "floor": lambda value: f"{100 * value:g}%",
     "faster": lambda value: f"{abs(100 * value):.1f} % {'lower' if value < 0 else 'higher'}",
     "seen": lambda value: f" (a change of {percent_text(value)} would have been seen)" if value else "",
-    "stand-out": _stand_out,
+    "stand-out": lambda value: (
+        f", but {plural(round(value), 'single case stands out', 'single cases stand out')}" if value else ""
+    ),
     "mended": lambda value: f"; {plural(round(value), 'test')} failed and passed now" if value else "",
-    "python": _python,
+    "python": lambda value: f"{100 * value:.0f} % of it is",
     "calls": lambda value: f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}",
     "and": lambda more: f" and {more:.0f} more are" if more else " is",
     "plain": lambda more: f" and {more:.0f} more" if more else "",
@@ -266,38 +257,21 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
 
 # ---------------------------------------------------------------- the outcome
 
-OUTCOMES: dict[ComparisonOutcome, Status] = {
-    "regressed": Status.FAIL,
-    "refused": Status.REFUSED,
-    "ambiguous": Status.UNKNOWN,
-    "changed": Status.CHANGED,
-    "improved": Status.BETTER,
-    "same": Status.PASS,
+LABELS: dict[ComparisonOutcome, Label] = {
+    "regressed": Label(Status.FAIL, "WORSE"),
+    "improved": Label(Status.BETTER, "BETTER"),
+    "same": Label(Status.PASS, "SAME"),
+    "ambiguous": Label(Status.UNKNOWN, "NOT DECIDED"),
+    "changed": Label(Status.CHANGED, "CHANGED"),
+    "refused": Label(Status.REFUSED, "REFUSED"),
 }
-COURSES: dict[Course, Status] = {
-    "better": Status.BETTER,
-    "worse": Status.FAIL,
-    "neither": Status.CHANGED,
-}
-WORDS: dict[ChangeWord, Status] = {"same": Status.PASS, "ambiguous": Status.UNKNOWN}
-OUTCOME_WORDS: dict[ComparisonOutcome, str] = {
-    "regressed": "WORSE",
-    "improved": "BETTER",
-    "same": "SAME",
-    "ambiguous": "NOT DECIDED",
-    "changed": "CHANGED",
-    "refused": "REFUSED",
-}
-
-
-def outcome_label(comparison: Comparison) -> Label:
-    """`✗ WORSE`."""
-    return Label(OUTCOMES[comparison.outcome], OUTCOME_WORDS[comparison.outcome])
 
 
 def status_of(change: Change) -> Status:
     """How one change stands."""
-    return WORDS.get(change.word) or COURSES[change.course]
+    if change.word != "different":
+        return Status.PASS if change.word == "same" else Status.UNKNOWN
+    return {"better": Status.BETTER, "worse": Status.FAIL, "neither": Status.CHANGED}[change.course]
 
 
 def leading_change(comparison: Comparison) -> Change | None:
@@ -318,18 +292,10 @@ def _deciding(comparison: Comparison) -> list[Change]:
 
 
 def _says(outcome: ComparisonOutcome, change: Change) -> bool:
-    match outcome:
-        case "regressed":
-            return change.word == "different" and change.course == "worse"
-        case "improved":
-            return change.word == "different" and change.course == "better"
-        case "ambiguous":
-            return change.word == "ambiguous"
-        case "changed":
-            return change.word == "different"
-        case "same":
-            return change.word == "same"
-    return False
+    if outcome in ("ambiguous", "same"):
+        return change.word == outcome
+    course = {"regressed": "worse", "improved": "better"}.get(outcome, change.course)
+    return outcome != "refused" and change.word == "different" and change.course == course
 
 
 def metric_name(change: Change) -> str:
@@ -367,10 +333,8 @@ def seen_text(changes: Sequence[Change]) -> str:
     worst = max(sizes, key=lambda change: change.detectable or 0.0)
     seen, floor = (f"{format_figures(100 * size, 2)} %" for size in (worst.detectable or 0.0, worst.floor))
     if all(change.word == "same" for change in sizes):
-        return (
-            f"The change is smaller than {floor}, and so small a change does not count (--floor). "
-            f"One of {seen} or more would have been called different; one between the two would have been left open."
-        )
+        told = f"The change is smaller than {floor}, which does not count (--floor)"
+        return f"{told}; one of {seen} would have been seen."
     return (
         f"These runs call a change of {seen} or more different; one below {floor} does not count (--floor)."
     )

@@ -14,7 +14,6 @@ from profkit.analysis.generation import (
     generation_scores,
     kept_attempt,
     spending_of,
-    within_attempts,
 )
 from profkit.core.formatting import joined, plural, shorten
 from profkit.core.types import (
@@ -42,7 +41,6 @@ from profkit.reporting.view import (
     View,
     between,
     notes,
-    table,
 )
 from profkit.reporting.view import joined as joined_text
 from profkit.reporting.views.kernels.cases import (
@@ -127,7 +125,6 @@ def _blocks(
     operations = sorted(document.operations, key=_order)
     yield from _unsolved(operations, document, links)
     yield from _operations(operations, links)
-    yield from _solved(document)
     yield from _attempts(operations, links)
     yield from notes(((_BEST_OF_SEVERAL,) if scores.geomean is not None else ()) + document.notes)
     where = folder if folder is not None else "FOLDER"
@@ -246,32 +243,6 @@ def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> 
         screen = data_table(columns, operations, screen=True, brief=_FEW)
         page = data_table(columns, operations, note=note)
         yield Section("Operations", (OnScreen((screen,), (page,)),), anchor="operations")
-
-
-def _solved(document: GenerationDocument) -> Iterator[Section]:
-    """Solved and faster than p within 1, 2, ... attempts."""
-    rows = within_attempts(document)
-    if not rows:
-        return
-    places = [point.p for point in rows[0].fast]
-    body = table(
-        ["k", "Solved", "Share", *(f"fast_{p:g}" for p in places), *(["Speed-up"] if places else [])],
-        [
-            (
-                str(row.attempts),
-                f"{row.solved} of {len(document.operations)}",
-                percent(row.share),
-                *(percent(point.share) for point in row.fast),
-                *([speedup_text(row.geomean)] if places else []),
-            )
-            for row in rows
-        ],
-        note=(
-            "The share solved within k attempts, each of which knows the feedback of those before it, and not pass@k "
-            "of independent samples. fast_p: correct, and the whole 95 % interval above p."
-        ),
-    )
-    yield Section("Solved within k attempts", (body,), anchor="within")
 
 
 def _attempts(operations: Sequence[OperationAttempts], links: Path | None) -> Iterator[Section]:

@@ -27,7 +27,7 @@ from profkit.analysis.ranking.ranking import (
     rank_overall,
 )
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
-from profkit.core.types import CaseResult, RunDocument, SweepDocument, Verdict
+from profkit.core.types import RunDocument, SweepDocument, Verdict
 from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
 from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import series_chart
@@ -356,7 +356,6 @@ def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         calls = sorted({r.calls for r in timed})
         what = "single calls" if calls == [1] else f"means of {' or '.join(map(str, calls))} calls"
         facts.append(("Times", f"medians of {what} by {clocks}" + (f", {caches}" if caches else "")))
-        facts.append(("Precision", _precision(timed)))
     for name, told in (("Throttled", [r.throttled for r in timed]), ("Remarks", [r.remarks for r in timed])):
         for text, count in Counter(text for of_case in told for text in of_case).items():
             facts.append((name, f"in {plural(count, 'case')}: {text}"))
@@ -364,16 +363,6 @@ def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         versions = ", ".join(f"{name} {number}" for name, number in document.versions.items())
         facts.append(("Versions", versions))
     return tuple(facts)
-
-
-def _precision(timed: Sequence[CaseResult]) -> str:
-    widths = sorted(result.half_width for result in timed if result.half_width is not None)
-    if not widths:
-        return "no interval is known"
-    vague = sum(not result.precise for result in timed)
-    middle = format_percent(100 * widths[(len(widths) - 1) // 2])
-    text = f"half of the medians are known to ± {middle} % or better (95 % intervals)"
-    return text + (f"; {plural(vague, 'median')} less well than was asked" if vague else "")
 
 
 # ---------------------------------------------------------------- judged

@@ -1,0 +1,229 @@
+"""What `profkit history` does: add runs and reports; accept changes; prune; write a table."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import hashlib
+import json
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.files.regular import open_regular
+from profkit.core.files.safe_folder import chown_to_sudo_user
+from profkit.core.formatting import table_cell
+from profkit.core.run_folder import FILE_NAME, is_run, read_run
+from profkit.core.types import AcceptedChange, Entry
+from profkit.core.whole_files import replacing
+from profkit.kernels.evaluation.document import is_evaluation
+from profkit.profilers.registry import folder_format
+from profkit.profiling.summarize import refuse_generation, summarize_report
+from profkit.regression.history import History, HistoryFilter, entry_of
+from profkit.regression.history.file import is_history
+from profkit.regression.history.rows import ID_LENGTH, iso_time, microseconds
+
+
+@dataclass(frozen=True)
+class AddResult:
+    """What became of one path: stored (`added`), there already, or not read (`fault`)."""
+
+    path: Path
+    entry: Entry | None = None
+    added: bool = False
+    fault: ProfkitError | None = None
+
+
+def add_paths(
+    history: History,
+    paths: Sequence[Path],
+    report: Callable[[AddResult], None],
+    workload: str | None = None,
+    commit: str | None = None,
+) -> tuple[AddResult, ...]:
+    """Store each path; one that cannot be read does not cost the others. `report` is called after each.
+
+    `workload` and `commit` stand for what a file says, or does not.
+    Raises MachineError where the history cannot be written.
+    """
+    results = []
+    for path in paths:
+        try:
+            entry = entry_at(path, workload, commit)
+        except ProfkitError as fault:
+            results.append(AddResult(path, fault=fault))
+        else:
+            results.append(AddResult(path, entry, history.add(entry)))
+        report(results[-1])
+    return tuple(results)
+
+
+def entry_at(path: Path, workload: str | None = None, commit: str | None = None) -> Entry:
+    """What a history stores of a run's folder, a run.json, an evaluation or a profiler's report.
+
+    The kind is recognized by the content. Raises UnreadableReport (2) for what is none of these, and what `examine`
+    raises for reports.
+    """
+    if workload is not None and not workload.strip():
+        raise UsageError("the name of the workload is empty", "-w NAME")
+    refuse_generation(path)
+    if is_run(path):
+        entry = entry_of(read_run(path), path=str(path))
+    elif is_evaluation(path):
+        entry = entry_of(summarize_report(path), path=str(path))
+    elif path.is_dir() and folder_format(path) is None:
+        raise _folder_error(path)
+    else:
+        entry = entry_of(summarize_report(path), path=str(path), id=_content_id(path))
+    if workload is not None:
+        values = tuple(replace(value, key=replace(value.key, workload=workload)) for value in entry.values)
+        entry = replace(entry, workload=workload, values=values)
+    return replace(entry, commit=commit or entry.commit)
+
+
+def _folder_error(path: Path) -> UnreadableReport:
+    """Why a folder is not taken, and what in it might be meant."""
+    name = shlex.quote(str(path))
+    if next(path.glob(f"*/{FILE_NAME}"), None) is not None:
+        return UnreadableReport(f"{path} is a folder of runs, not a run", f"profkit history add {name}/*/")
+    return UnreadableReport(
+        f"{path} is a folder, but no run's folder: there is no {FILE_NAME} in it",
+        "profkit history add RUN, as `profkit profile` leaves it",
+    )
+
+
+def _content_id(path: Path) -> str:
+    """The id of a report: made of its bytes, so that a copy under another name is the same.
+
+    Of a folder, those of its files in the order of their names.
+    """
+    digest = hashlib.sha256()
+    for part in sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]:
+        with open_regular(part) as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    return digest.hexdigest()[:ID_LENGTH]
+
+
+def accept_change(
+    history: History,
+    workload: str,
+    word: str,
+    metric: str | None = None,
+    since: str | None = None,
+    by: str | None = None,
+) -> tuple[AcceptedChange, bool]:
+    """Store a known change; and whether it is new. `since`: a run's id or a time; None: the last run of the workload.
+
+    Raises UsageError for a workload or a metric that the history does not hold, and without a word that says why.
+    """
+    runs = history.entries(HistoryFilter(workload))
+    if not runs:
+        names = sorted({entry.workload for entry in history.entries()})
+        similar = difflib.get_close_matches(workload, names, n=1)
+        hint = f"; did you mean {similar[0]}?" if similar else ""
+        raise UsageError(f"{history.path} holds no workload {workload!r}{hint}", "profkit history list")
+    if not word.strip():
+        raise UsageError("say why the change is accepted", '--because "WORDS"')
+    if metric is not None and not history.series(HistoryFilter(workload, metric=metric, limit=1)):
+        raise UsageError(
+            f"{workload} has no metric {metric!r} in {history.path}", "profkit history show last lists them"
+        )
+    change = AcceptedChange(workload, _start_of_change(runs, since), word.strip(), metric, by)
+    return change, history.accept(change)
+
+
+def entries_to_prune(
+    history: History, keep: int | None, older_than: str | None, workload: str | None
+) -> tuple[Entry, ...]:
+    """The runs of `workload`, before `older_than`, not among the last `keep` of theirs, oldest first.
+
+    Raises UsageError where none of these is said: no run is taken out by default.
+    """
+    if keep is None and older_than is None and workload is None:
+        raise UsageError("say which runs to remove", "--keep N, --older-than WHEN or --workload NAME")
+    recent: set[str] = set()
+    if keep is not None:
+        last: dict[tuple[str, str], list[str]] = {}
+        for entry in history.entries():
+            last.setdefault((entry.workload, entry.backend), []).append(entry.id)
+        recent = {name for names in last.values() for name in names[-keep:]}
+    chosen = history.entries(HistoryFilter(workload, until=older_than))
+    return tuple(entry for entry in chosen if entry.id not in recent)
+
+
+def _start_of_change(runs: Sequence[Entry], since: str | None) -> str:
+    if since is None:
+        return runs[-1].started
+    matches = [entry for entry in runs if entry.id.startswith(since)]
+    return matches[0].started if len(matches) == 1 else iso_time(microseconds(since))
+
+
+# ---------------------------------------------------------------- a table
+
+COLUMNS = (
+    "started", "workload", "backend", "metric", "scope", "name", "scope_id", "unit", "better", "value", "low", "high",
+    "quality", "valid", "reason", "outcome", "commit", "dirty", "machine", "night", "state", "source", "entry",
+)  # fmt: skip
+
+
+def export_table(history: History, target: Path, *, workload: str | None = None, force: bool = False) -> int:
+    """Write all values to `target` (.csv, or .json as a list of objects), and say how many rows there are.
+
+    Raises UsageError where `target` is there already (without `force`) or of another kind, MachineError where it cannot
+    be written; then nothing of it is left.
+    """
+    suffix = target.suffix.lower()
+    if suffix not in (".csv", ".json"):
+        raise UsageError(f"{target} is neither .csv nor .json", "--to history.csv, or --to history.json")
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists already", "--force, or another name")
+    if target.is_file() and is_history(target):  # whatever --force means, it is not this
+        raise UsageError(f"{target} is a history, and no table is written over it", "--to another name")
+    count = 0
+    try:
+        with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            if suffix == ".csv":
+                writer.writerow(COLUMNS)
+            for count, row in enumerate(_rows(history, workload), 1):
+                if suffix == ".csv":
+                    writer.writerow(map(_cell, row))
+                else:
+                    body = json.dumps(
+                        dict(zip(COLUMNS, row, strict=True)), ensure_ascii=False, allow_nan=False
+                    )
+                    file.write(("[" if count == 1 else ",\n") + body)
+            if suffix == ".json":
+                file.write("]\n" if count else "[]\n")
+    except OSError as error:
+        raise MachineError(
+            f"cannot write {target}: {error.strerror or error}", "--to FILE elsewhere"
+        ) from error
+    chown_to_sudo_user(target)
+    return count
+
+
+def _rows(history: History, workload: str | None) -> Iterator[tuple[Any, ...]]:
+    """One row per value, as COLUMNS."""
+    for entry in history.walk(workload):
+        for value in entry.values:
+            key = value.key
+            yield (
+                entry.started, key.workload, key.backend, key.metric, key.scope.kind, key.scope.name, key.scope.id,
+                value.unit, value.better, value.value, value.low, value.high, value.quality,
+                entry.valid and value.doubt is None, entry.reason or value.doubt, entry.outcome, entry.commit,
+                entry.dirty, entry.machine, entry.night, entry.state, entry.source, entry.id,
+            )  # fmt: skip
+
+
+def _cell(value: object) -> object:
+    """What is not known is an empty cell, true and false are words that every reader takes."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return table_cell(value)
+    return "" if value is None else value
