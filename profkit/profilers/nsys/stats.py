@@ -178,7 +178,7 @@ def read_stats(path: Path) -> Report:
             raise UnreadableReport(f"{path} holds no table: {fault.reason}", fault.fix)
         raise UnreadableReport(
             f"{path} holds no table of nsys stats in CSV with a row of kernels, copies or calls in it",
-            "nsys stats --report cuda_gpu_kern_gb_sum --format csv REPORT; of ranges and single launches SQLite is read",
+            "nsys stats --report cuda_gpu_kern_gb_sum --format csv REPORT; for ranges and single launches: SQLite",
         )
     trace, warnings = _trace_of(text.tables)
     warnings += [f"nsys stats: {said}" for said in dict.fromkeys(text.skipped)]
@@ -200,19 +200,18 @@ def _trace_of(tables: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:
 
     def rows(*kinds: str) -> _Rows:
         found = next((by_kind[kind] for kind in kinds if kind in by_kind), [])
-        told = (
-            (r, table, _number(r.get("count")), table.time(r, "total time"))
-            for table in found
-            for r in table.rows
-        )
         return [
-            (r, table, int(count), spent) for r, table, count, spent in told if None not in (count, spent)
+            (row, table, int(count), spent)
+            for table in found
+            for row in table.rows
+            if (count := _number(row.get("count"))) is not None
+            and (spent := table.time(row, "total time")) is not None
         ]
 
     kernels = _kernel_times(rows("shapes", "kernels"))
     calls = [
-        (ApiCall(call_name(r["name"]), count, spent), table.time(r, "med"))
-        for r, table, count, spent in rows("calls")
+        (ApiCall(call_name(row["name"]), count, spent), table.time(row, "med"))
+        for row, table, count, spent in rows("calls")
     ]
     launches = [(call.calls, median) for call, median in calls if "Launch" in call.name]
     warnings = []
