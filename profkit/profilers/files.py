@@ -23,15 +23,19 @@ LEAST_SUSPECT = 64 << 20  # bytes; below, it costs little whatever it is
 
 
 @contextmanager
-def reading(path: Path, fix: str | None = None) -> Iterator[None]:
-    """The one place where what is wrong with a file becomes an error that names it. `fix` is for errors without one."""
+def reading(path: Path, fix: str | None = None, *, named: bool = True) -> Iterator[None]:
+    """The one place where what is wrong with a file becomes an error that names it; not `named`: of its reader, too.
+
+    `fix` is for errors without one.
+    """
     if "\0" in str(path):
         raise UnreadableReport(f"{str(path)!r} is no file name: it has a null byte", "take the null byte out")
     try:
         yield
     except UnreadableReport as error:
-        named = error.message if str(path) in error.message else f"{path}: {error.message}"
-        raise UnreadableReport(named, error.fix or fix) from error
+        if named:
+            raise
+        raise UnreadableReport(f"{path}: {error.message}", error.fix or fix) from error
     except OSError as error:
         raise UnreadableReport(
             f"{path} cannot be read: {error.strerror or error}", f"ls -ld {shlex.quote(str(path))}"

@@ -231,7 +231,7 @@ def read_chrome_trace(path: Path) -> Report:
 
     Its "est. achieved occupancy %" is computed from the launch configuration and is not read: nobody measured it.
     """
-    with reading(path), open_regular(path) as raw:
+    with reading(path, named=False), open_regular(path) as raw:
         packed = raw.read(2) == _GZIP
         raw.seek(0)
         reader = _Reader(_GzipReader(raw) if packed else raw)

@@ -121,7 +121,7 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
             log.tables += 1
             names = _cells(line)
             if "Metric Name" in names:
-                raise UnreadableReport(*_DETAILS)
+                raise UnreadableReport("this is the details page, with names for people", _RAW)
             of = [(at, name) for at, name in enumerate(names) if name in _OF]
             metrics = [(at, name, 1.0) for at, name in enumerate(names) if name not in _NO_METRIC]
         elif names and line.strip() and (line[0] == '"' or line[0].isdigit()):
@@ -173,7 +173,10 @@ def read_ncu_csv(path: Path) -> Report:
     """
     log = TableLog()
     session = ReportSession()
-    with reading(path), open_regular_text(path, encoding="utf-8", errors="replace", newline="") as file:
+    with (
+        reading(path, named=False),
+        open_regular_text(path, encoding="utf-8", errors="replace", newline="") as file,
+    ):
         rows = read_rows(lines_of(file, path), log)
         report = report_of(session, _read_launches(rows, log, session), FORMAT)
     if not log.tables:

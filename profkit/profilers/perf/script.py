@@ -380,7 +380,7 @@ def read_script(path: Path) -> Report:
     """
     reader = ScriptStream()
     events = MergedEvents(reader.table)
-    with reading(path), open_regular(path) as file:
+    with reading(path, named=False), open_regular(path) as file:
         for match, ids in reader.samples(file):
             comm, period, event = match.group("comm", "period", "event")
             events.add(event or b"", None if period is None else int(period), comm, ids)

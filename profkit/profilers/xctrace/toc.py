@@ -111,7 +111,7 @@ class TraceRun:
 
 def read_toc(path: Path) -> tuple[TraceRun, ...]:
     """The runs of a table of contents. Raises UnreadableReport where it is none, cut off, damaged or hostile."""
-    with reading(path, EXPORT_AGAIN):
+    with reading(path, EXPORT_AGAIN, named=False):
         with open_regular(path) as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:

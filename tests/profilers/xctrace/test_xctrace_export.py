@@ -64,7 +64,8 @@ def test_a_table_that_is_too_much_is_left_out_with_its_reason(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: dict[str, object], reason: str
 ) -> None:
     told(tmp_path, monkeypatch, **scenario)
-    done = export_document(document, tmp_path / "out", (GPU, STATES), most=1_000_000)
+    monkeypatch.setattr("profkit.profilers.xctrace.export.MOST_BYTES", 1_000_000)
+    done = export_document(document, tmp_path / "out", (GPU, STATES))
     assert done.schemas == (STATES,)
     assert not (tmp_path / "out" / f"{GPU}.xml").exists()
     (left,) = read_unexported(tmp_path / "out")
