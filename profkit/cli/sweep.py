@@ -83,7 +83,6 @@ class DeviceName(str, Enum):
 
     auto = "auto"
     cuda = "cuda"
-    mps = "mps"
     cpu = "cpu"
 
 
@@ -113,9 +112,7 @@ def sweep(
     dimension: Annotated[str, option(WHAT, "Tensor dimensions.", "N,N")] = "8,16,32,64,128,256,512",
     dtype: Annotated[str, option(WHAT, "float32, float16, bfloat16.", "A,B")] = "float32",
     direction: Annotated[str, option(WHAT, "forward, backward.", "A,B")] = "forward",
-    device: Annotated[
-        DeviceName, option(HOW, "auto: cuda where there is one, else cpu. mps: a Mac's GPU.")
-    ] = DeviceName.auto,
+    device: Annotated[DeviceName, option(HOW, "auto: cuda where there is one, else cpu.")] = DeviceName.auto,
     gpus: GpusOption = "",
     threads: Annotated[int, option(HOW, "On the CPU: torch's threads; 0: as many as it takes.")] = 0,
     precision: Annotated[

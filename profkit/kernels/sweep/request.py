@@ -155,7 +155,7 @@ class SweepRequest:
 
     grid: SweepGrid
     folder: Path
-    device: str  # "cuda", "mps" or "cpu"
+    device: str  # "cuda" or "cpu"
     gpus: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     timing: TimingOptions = field(default_factory=TimingOptions)
