@@ -67,10 +67,7 @@ def _parse_number(cell: str) -> float | None:
         return None
 
 
-_DETAILS = (
-    "this is the details page, with names for people",
-    "ncu --import REPORT --csv --page raw --print-units base",
-)
+_RAW = "ncu --import REPORT --csv --page raw --print-units base"
 # Columns that say which launch a row is of. Their names have stayed over the versions, their number has not.
 _ID, _KERNEL, _BLOCK, _GRID, _DEVICE, _CAPABILITY = (
     "ID",

@@ -6,7 +6,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Directive, Step, Switch
 from profkit.profilers.profiler import RecordRequest
