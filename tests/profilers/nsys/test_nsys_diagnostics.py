@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from profkit.profilers.nsys.sqlite import read_sqlite
-from profkit.profiling.summarize import summarize_report
 from tests.profilers.nsys.made import STRINGS, Rows, export, ordinary
 
 DIAGNOSTIC = ("severity", "text")
@@ -39,10 +38,3 @@ def test_an_error_that_left_the_kernels_is_told_and_costs_nothing(tmp_path: Path
     assert report.trace is not None
     assert report.trace.launches == 3
     assert any("importer" in warning for warning in report.warnings)
-
-
-def test_a_summary_of_it_does_not_say_that_the_workload_launched_nothing(tmp_path: Path) -> None:
-    document = summarize_report(failed(tmp_path))
-    said = " ".join(document.notes)
-    assert "its importer could not put the events together" in said
-    assert "none was launched" not in said

@@ -72,12 +72,6 @@ def test_a_column_that_is_missing_costs_what_it_told_and_no_more(file: Path, mis
     assert trace.kernels[0].kernel.name == STRINGS[0]
 
 
-def test_without_the_calls_there_is_no_latency_and_nothing_is_judged_as_starved(file: Path) -> None:
-    export(file, {K: ordinary()[K]}, STRINGS)
-    trace = trace_of(file)
-    assert (trace.launches, trace.launch_latency, trace.launch_call, trace.starved) == (3, None, None, None)
-
-
 def test_an_export_without_any_kernel_says_why(file: Path) -> None:
     export(file, {R: (RUNTIME, [call(10, 20)])}, STRINGS)
     report = read_sqlite(file)
@@ -280,15 +274,3 @@ def test_other_databases_are_told_by_their_tables(file: Path) -> None:
     database.close()
     with pytest.raises(UnreadableReport, match="nvprof"):
         read_sqlite(file)
-
-
-def test_more_configurations_than_are_kept_apart_are_one(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profkit.profilers.nsys.activities.MOST_CONFIGURATIONS", 5)
-    rows = [kernel(100 * n, 100 * n + 10, key=n, gridX=n) for n in range(1, 30)]
-    everything = {"start": 1, "end": 9999, "eventType": 60, "text": "profkit:all", "globalTid": TID}
-    export(file, {K: (KERNEL, rows), N: (NVTX, [everything])}, STRINGS)
-    trace = trace_of(file)
-    assert trace.launches == 29
-    assert {k.kernel.name: k.launches for k in trace.kernels if k.kernel.name != STRINGS[0]} == {
-        "[more launch configurations]": 24
-    }

@@ -11,11 +11,9 @@ from profkit.core.process import run
 from profkit.core.status import read_status, status_wrapper
 from profkit.profilers.perf.command import STAT_ENV, stat_argv
 from profkit.profilers.perf.probe import (
-    conversion_argv,
     find_perf,
     find_refused_events,
     probe_perf,
-    read_paranoid,
 )
 from profkit.profilers.perf.stat_csv import read_stat_csv
 
@@ -161,17 +159,6 @@ def test_a_wrapper_without_a_perf_for_this_kernel_gives_way_to_the_newest_perf_i
     assert found.path == tmp_path / "usr/lib/linux-tools-5.15.0-101/perf"
 
 
-def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active_environment(
-    tmp_path, monkeypatch
-):
-    beside = script(tmp_path / "environment/perf", "echo perf version 6.1.1")
-    script(tmp_path / "usr/lib/linux-tools-6.8.0-1/perf", "echo perf version 6.8.1")
-    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", beside.parent)
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert find_perf(tmp_path).path == beside
-    assert conversion_argv(tmp_path / "in", tmp_path / "out")[4] == str(beside)
-
-
 def test_no_perf_at_all_says_so_with_the_package(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
@@ -180,12 +167,3 @@ def test_no_perf_at_all_says_so_with_the_package(tmp_path, monkeypatch):
     assert "apt-get install" in found.fix
     ability = probe_perf() if not list(tmp_path.parent.glob("usr/lib/linux-tools*")) else None
     assert ability is None or ability.path is None or ability.path.startswith("/usr/lib/linux-tools")
-
-
-@pytest.mark.parametrize(("content", "level"), [("2\n", 2), ("-1\n", -1), ("", None), (None, None)])
-def test_the_kernels_setting_is_read_or_unknown(tmp_path, content, level):
-    if content is not None:
-        file = tmp_path / "proc/sys/kernel/perf_event_paranoid"
-        file.parent.mkdir(parents=True)
-        file.write_text(content)
-    assert read_paranoid(tmp_path) == level

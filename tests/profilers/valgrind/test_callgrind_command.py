@@ -12,7 +12,7 @@ import pytest
 
 from profkit.core.types import Cache
 from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs, single_thread_env
-from profkit.profilers.valgrind.probe import find_valgrind, probe_valgrind
+from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.profilers.valgrind.read import read_callgrind
 
 CACHES: dict[str, Any] = {"i1": Cache(1, 32768, 8), "d1": Cache(1, 49152, 12), "last": Cache(3, 36 << 20, 12)}
@@ -49,29 +49,12 @@ def test_outputs_are_this_runs_files_in_order_of_pids(tmp_path: Path) -> None:
     assert [p.name for p in callgrind_outputs(tmp_path / "l3")] == ["l3.9", "l3.20"]
 
 
-def test_one_thread_for_every_library_and_the_same_hashes() -> None:
-    env = single_thread_env()
-    assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == env["MKL_NUM_THREADS"] == "1"
-    assert env["PYTHONHASHSEED"] == "0"
-
-
 @pytest.mark.valgrind
 def test_valgrind_works_here_and_says_its_version() -> None:
     ability = probe_valgrind()
     assert ability.works, ability.reason
     assert ability.version is not None
     assert int(ability.version.split(".")[0]) >= 3
-
-
-def test_a_valgrind_that_setup_put_beside_the_interpreter_is_found_without_an_active_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    beside = tmp_path / "valgrind"
-    beside.write_text("#!/bin/sh\n")
-    beside.chmod(0o755)
-    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert find_valgrind() == beside
 
 
 def test_a_machine_without_valgrind_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

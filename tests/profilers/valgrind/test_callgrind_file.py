@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, Report, Scope
@@ -160,13 +158,6 @@ def test_own_costs(tmp_path: Path, what: str, lines: str, own: int) -> None:
     assert function(report, "f").own == own
 
 
-def test_chunks_do_not_change_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = read_callgrind(DATA / "kernels.l3.callgrind")
-    for size in (997, 1501):
-        monkeypatch.setattr("profkit.profilers.valgrind.callgrind.CHUNK_BYTES", size)
-        assert read_callgrind(DATA / "kernels.l3.callgrind") == whole
-
-
 # ---------------------------------------------------------------- bad input
 
 WHOLE = (DATA / "kernels.l2.callgrind").read_bytes()
@@ -208,19 +199,6 @@ def test_a_file_that_was_cut_inside_its_last_totals_is_doubted(tmp_path: Path) -
 def test_what_is_no_callgrind_file_is_refused_with_a_sentence(tmp_path: Path, what: str, text: str) -> None:
     with pytest.raises(UnreadableReport):
         read_callgrind(written(tmp_path, text))
-
-
-@given(st.binary(max_size=400), st.integers(0, len(WHOLE)))
-def test_garbage_is_refused_or_read_but_never_crashes(garbage: bytes, where: int) -> None:
-    import tempfile
-
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(WHOLE[:where] + garbage + WHOLE[where:])
-        file.flush()
-        try:
-            read_callgrind(Path(file.name))
-        except UnreadableReport as error:
-            assert error.message  # noqa: PT017
 
 
 def test_a_region_that_was_never_entered_is_said(tmp_path: Path) -> None:

@@ -44,8 +44,3 @@ def test_any_cache_gets_a_power_of_two_of_sets_and_nearly_its_size(size: int, wa
     assert fitted.sets * fitted.ways * fitted.line == fitted.size
     assert fitted.sets & (fitted.sets - 1) == 0
     assert 0.66 < fitted.size / size < 1.5
-
-
-def test_a_cache_of_no_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="0 bytes"):
-        fit_geometry(Cache(2, 0, 8))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from tests.profilers.xctrace.metal_cases import SEC, read, run, work
+from tests.profilers.xctrace.metal_cases import read, work
 
 INTERVALS, COUNTERS = "metal-gpu-intervals", "metal-gpu-counter-intervals"
 CHOSEN = ("Counter Set: Performance Limiters", "Shader Timeline: Enabled")
@@ -47,34 +45,6 @@ def test_samples_count_as_far_as_they_lie_in_the_region_and_apart_while_the_proc
     assert (counter.samples, counter.most, counter.covered) == (2, 90.0, 1.0)
 
 
-def test_samples_against_brute_force():
-    chance = random.Random(5)
-    rows, at = [], 0.0
-    for _ in range(3000):
-        at += chance.choice((0, 0, 7))
-        length = chance.randrange(1, 9)
-        rows.append(sample(at, length, chance.random() * 100, chance.choice("ab")))
-        at += length
-    windows = [(100, 900), (2000, 7000)]
-    report = read({INTERVALS: [work(0, 9000)], COUNTERS: rows[::-1]}, windows=windows)
-    for counter in report.metal.counters:
-        own = [
-            (
-                min(end, row["start"] / 1000 + row["duration"] / 1000) - max(begin, row["start"] / 1000),
-                row["value"],
-            )
-            for row in rows
-            if row["name"] == counter.name
-            for begin, end in windows
-        ]
-        own = [(held, amount) for held, amount in own if held > 0]
-        weight = sum(held for held, _ in own)
-        assert counter.mean == pytest.approx(sum(held * amount for held, amount in own) / weight)
-        assert counter.covered == pytest.approx(weight / 5800)
-        assert counter.samples == len(own)
-        assert (counter.least, counter.most) == (min(a for _, a in own), max(a for _, a in own))
-
-
 def test_a_counter_is_in_per_cent_where_the_table_says_so_and_has_no_unit_else():
     assert only(read({INTERVALS: [work(0, 20)], COUNTERS: [sample(0, 10, 3.0)]})).unit == ""
     rows = [sample(0, 10, 3.0, label="", is_percentage=1)]
@@ -103,12 +73,3 @@ def test_samples_without_a_value_or_a_name_are_left_out():
     report = read({INTERVALS: [work(0, 40)], COUNTERS: rows})
     assert only(report).samples == 1
     assert any("3 rows" in one for one in report.warnings)
-
-
-def test_counters_of_a_recording_without_gpu_work_cover_all_of_it():
-    contents = run(CHOSEN, duration="0.000100")
-    counter = only(read({COUNTERS: [sample(10, 50, 80.0)]}, contents=contents))
-    assert (counter.mean, counter.covered, counter.active) == (80.0, pytest.approx(0.5), None)
-    alone = read({COUNTERS: [sample(10, 30, 80.0), sample(60, 20, 20.0)]}, contents=())
-    assert only(alone).covered == pytest.approx(50 / 70)
-    assert alone.metal.span == pytest.approx(70 * SEC)

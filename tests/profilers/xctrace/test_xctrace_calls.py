@@ -16,7 +16,7 @@ from profkit.profilers.xctrace.command import (
     time_limit,
 )
 from profkit.profilers.xctrace.toc import TraceRun, exit_status
-from tests.xctrace_stand_in import STAND_INS, XCTRACE, instruments
+from tests.xctrace_stand_in import STAND_INS, XCTRACE
 
 
 @pytest.fixture(autouse=True)
@@ -50,19 +50,6 @@ def test_xctrace_is_the_one_that_xcrun_names_and_never_the_stub(
     (stub / "xctrace").chmod(0o755)
     monkeypatch.setenv("PATH", f"{stub}{os.pathsep}{STAND_INS}{os.pathsep}{os.environ['PATH']}")
     assert find.locate_xctrace() == XCTRACE
-
-
-def test_what_xctrace_lists_is_what_can_be_recorded_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in instruments(tmp_path, version="26.0 (17A5295f)").env.items():
-        monkeypatch.setenv(name, value)
-    ability = find.probe_xctrace()
-    assert (ability.works, ability.version) == (True, "26.0 (17A5295f)")
-    assert ability.lacks(template="Metal System Trace") is None
-    assert ability.lacks(instrument="Metal GPU Counters") is None
-    assert ability.lacks(template="Game Performance") == "this Xcode has no template called Game Performance"
-    assert "== " not in " ".join(ability.templates)
 
 
 @pytest.mark.parametrize(
