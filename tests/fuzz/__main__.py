@@ -119,7 +119,7 @@ def _be_child(target: Target, end: float, seed: str, folder: Path) -> None:
                     target.try_input(data, work, depth)
         by, pool = random.Random(seed), list(seeds)
         with (folder / "tried").open("wb", buffering=0) as tried:
-            while time.monotonic() < end:
+            while True:
                 data = mutate.several(
                     target.mutate, by.choice(seeds if by.random() < 0.5 else pool), by, seeds
                 )
@@ -132,6 +132,8 @@ def _be_child(target: Target, end: float, seed: str, folder: Path) -> None:
                     path.with_name(path.name + ".txt").write_text(failure)
                 elif was_read and len(data) <= 4 * max(map(len, seeds)) + 1000:  # or they grow without end
                     pool = [*pool[-mutate.POOL :], data]
+                if time.monotonic() >= end:
+                    break
         code = 0
     finally:
         os._exit(code)
