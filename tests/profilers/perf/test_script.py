@@ -187,7 +187,6 @@ HEADERS = [
     ),
     (":-1    -1  1.000000: 1 cycles: ", (":-1", -1, None, None, 1.0, 1, "cycles")),
     ("no-event 5  1.000000: ", ("no-event", 5, None, None, 1.0, None, None)),
-    ("no-time 5/6 77 cycles: ", ("no-time", 5, 6, None, None, 77, "cycles")),
     ("ünï 1 1.000000: 1 cycles: ", ("ünï", 1, None, None, 1.0, 1, "cycles")),
 ]
 
