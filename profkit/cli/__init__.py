@@ -18,7 +18,6 @@ from profkit.core.errors import Interrupted, MachineError, ProfkitError
 # EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
 INTERNAL_ERROR = 70
 
-MOST_COLUMNS = 1000  # of a terminal; every line is filled up to its width
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
 
 
@@ -56,7 +55,6 @@ def _interrupt_once(number: int, frame: FrameType | None) -> None:  # noqa: ARG0
 
 def _run() -> None:
     try:
-        _bound_width()
         _run_app()
     except SystemExit as leaving:
         options = sys.modules.get("profkit.cli.options")
@@ -106,17 +104,6 @@ def _make_streams_tolerant() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as we live
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def _bound_width() -> None:
-    """What says how wide the terminal is may say anything: no more than a screen can have, or it is not said."""
-    for name in ("COLUMNS", "TERMINAL_WIDTH"):  # the second one is typer's
-        said = os.environ.get(name, "")
-        if not said.isdecimal():
-            if name == "TERMINAL_WIDTH":
-                os.environ.pop(name, None)  # typer would fail on it
-        elif len(said) > 4 or int(said) > MOST_COLUMNS:
-            os.environ[name] = str(MOST_COLUMNS)
 
 
 def _run_app() -> None:

@@ -18,21 +18,21 @@ VERBS = {
     ),
     "record": ("record", "Run a workload under one profiler, with profkit's own recipe for it."),
     "summarize": ("summarize", "Read reports and say what is in them."),
-    "check": ("check", "Judge a report or a run by its targets."),
+    "check": ("reports", "Judge a report or a run by its targets."),
     "compare": (
-        "regression.compare",
+        "compare",
         "Say what is different between two runs or two versions, whether it is real, and why.",
     ),
     "bisect": (
-        "regression.bisect",
+        "bisect",
         "Find the commit that made a command slower, by running commits between two ends in turn.",
     ),
     "report": (
-        "report",
-        "Write what is known of runs or reports as HTML, Markdown, JSON, JUnit, or for a viewer of traces.",
+        "reports",
+        "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit.",
     ),
     "nightly": (
-        "regression.nightly",
+        "nightly",
         "Profile a set of workloads, compare each with its past, and report what changed.",
     ),
     "doctor": ("doctor", "Try every tool with a tiny measurement and say what it can do here."),
@@ -49,14 +49,15 @@ VERBS = {
         "Let a language model write kernels: each is tested, timed and profiled, and the model gets the result.",
     ),
     "scrub": (
-        "scrub",
+        "reports",
         "Copy a report in text, or a run, without host, user, command line and paths.",
     ),
     "history": (
-        "regression.history",
+        "history",
         "Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
     ),
 }
+BEFORE_COMMANDS = ("profile", "record")  # their options stand before the workload, whose own are its own
 HIDDEN = {"run": "evaluate"}  # as the guide of BackendBench calls it
 
 
@@ -78,9 +79,16 @@ class _Verbs(TyperGroup):
 @lru_cache
 def load_verb(name: str) -> Any:
     """The command or the group of commands, with its options."""
-    module, _ = VERBS[HIDDEN.get(name, name)]
+    verb = HIDDEN.get(name, name)
+    module = importlib.import_module(f"profkit.cli.{VERBS[verb][0]}")
     alone = typer.Typer()
-    importlib.import_module(f"profkit.cli.{module}").add_to(alone)
+    if hasattr(module, "add_to"):
+        module.add_to(alone)
+    else:
+        settings = {"allow_interspersed_args": False} if verb in BEFORE_COMMANDS else None
+        examples = module.EXAMPLES[verb] if isinstance(module.EXAMPLES, dict) else module.EXAMPLES
+        command = alone.command(name, epilog=examples, hidden=name in HIDDEN, context_settings=settings)
+        command(getattr(module, verb))
     _join_epilog_lines(alone)
     return typer.main.get_group(alone).commands[name]
 

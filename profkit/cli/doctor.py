@@ -6,20 +6,19 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.kernel_options import (
+from profkit.cli.options import (
     MODELS,
+    BackendOption,
     BaseUrlOption,
     CommandOption,
+    FormatOption,
     KeyEnvOption,
     ModelOption,
-    ProviderOption,
-)
-from profkit.cli.options import (
-    BackendOption,
-    FormatOption,
     OnOption,
     OnPythonOption,
     OutputFormat,
+    ProviderOption,
+    QuietOption,
     places_of,
     print_result,
     print_view,
@@ -37,17 +36,12 @@ answer.
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("doctor", epilog=EXAMPLES)(doctor)
-
-
 def doctor(
     backend: BackendOption = "auto",
     on: OnOption = None,
     on_python: OnPythonOption = None,
     format: FormatOption = OutputFormat.terminal,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+    quiet: QuietOption = False,
     llm: Annotated[
         bool,
         typer.Option(

@@ -9,46 +9,45 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.kernel_options import (
+from profkit.cli.options import (
     HOW,
+    PLACES,
     SUITES,
     BaseUrlOption,
     BudgetOption,
     CommandOption,
+    DepthOption,
     DetailsOption,
     DeviceOption,
     DtypeOption,
+    FormatOption,
     GpusOption,
     KeyEnvOption,
     MaxAttemptsOption,
     ModelOption,
     NameOption,
+    OnOption,
+    OnPythonOption,
     OpsOption,
+    OutputFormat,
     OutputOption,
     ProfileDepthOption,
     ProviderOption,
     QuietOption,
+    SendEnvOption,
+    SendOption,
     ThreadsOption,
     TimeoutOption,
     TracesOption,
     option,
-    taken,
-)
-from profkit.cli.options import (
-    PLACES,
-    FormatOption,
-    OnOption,
-    OnPythonOption,
-    OutputFormat,
-    SendEnvOption,
-    SendOption,
     places_of,
+    print_json,
     print_result,
     print_view,
+    taken,
     typed_beside_resume,
     typed_options,
 )
-from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
     from profkit.core.types import EvaluationDocument
@@ -87,12 +86,6 @@ what was done is kept.
 WHAT, ON = "Tests and kernels", "Resuming"
 CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
 WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("evaluate", epilog=EXAMPLES)(evaluate)
-    app.command("run", hidden=True)(evaluate)  # as the guide of BackendBench calls it
 
 
 def evaluate(
@@ -193,16 +186,17 @@ def evaluate(
     typed = {**locals(), "compiled": compile}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
-    from profkit.execution.places.parse import hide_prefixes
+    from profkit.execution.places.kinds import hide_prefixes
     from profkit.generation.keys import without_secrets
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
-        EvaluationOptions,
+        JudgeSettings,
         PairOptions,
         make_request,
         read_document,
         read_request,
         require_code,
+        split_list,
     )
     from profkit.kernels.evaluation.sources.source import make_source_request
     from profkit.runtime.passes.secrets import mask_command
@@ -258,13 +252,21 @@ def evaluate(
             to_ask = ModelOptions(provider, model, base_url, key_env, command)
             generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
             backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
-        options = taken(EvaluationOptions, typed, timing=PairOptions(budget, precision, floor))
-        source = make_source_request(backend, kernels, file, device)
+        own = typed["traces"]
+        settings = taken(
+            JudgeSettings,
+            typed,
+            suite_path=str(own.resolve()) if own else "",
+            source=make_source_request(backend, kernels, file, device),
+            operations=split_list(typed["ops"]),
+            timing=PairOptions(budget, precision, floor),
+        )
         request = make_request(
-            options,
-            source,
-            mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
-            make_folder=not plan,
+            settings,
+            None if plan else output,
+            gpus=gpus,
+            name=name,
+            command=mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
             elsewhere=where is not None,
         )
     if plan:
@@ -350,9 +352,7 @@ def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool)
 
     plan = plan_evaluation(request, progress_for(quiet=quiet))
     if format is OutputFormat.json:
-        import json
-
-        print_result(json.dumps(plan, allow_nan=False, indent=1))
+        print_json(plan)
     else:
         print_result(plan_text(plan))
 

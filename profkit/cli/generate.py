@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.kernel_options import (
+from profkit.cli.options import (
     HOW,
     LIMITS,
     OUT,
@@ -19,10 +19,12 @@ from profkit.cli.kernel_options import (
     DetailsOption,
     DeviceOption,
     DtypeOption,
+    FormatOption,
     KeyEnvOption,
     MaxAttemptsOption,
     ModelOption,
     OpsOption,
+    OutputFormat,
     OutputOption,
     ProviderOption,
     QuietOption,
@@ -30,13 +32,9 @@ from profkit.cli.kernel_options import (
     TimeoutOption,
     TracesOption,
     option,
-    taken,
-)
-from profkit.cli.options import (
-    FormatOption,
-    OutputFormat,
     print_result,
     print_view,
+    taken,
     typed_beside_resume,
     typed_options,
 )
@@ -80,11 +78,6 @@ WITH_RESUME = (
     "format",
     "quiet",
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("generate", epilog=EXAMPLES)(generate)
 
 
 def generate(

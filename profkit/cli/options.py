@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,8 +20,16 @@ if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
-    from profkit.execution.places.place import ExecutionPlace
+    from profkit.execution.places.kinds import ExecutionPlace
     from profkit.reporting.view import View
+
+
+class DepthOption(str, Enum):
+    """What may be spent."""
+
+    gate = "gate"
+    standard = "standard"
+    full = "full"
 
 
 class OutputFormat(str, Enum):
@@ -91,7 +100,9 @@ def _known_backend(name: str) -> str:
     return name
 
 
+T = TypeVar("T")
 ELSEWHERE = "Elsewhere"
+HOW, OUT, LIMITS, MODELS = "Measurement", "Output", "Limits", "The model"
 BackendOption = Annotated[
     str,
     typer.Option(
@@ -159,6 +170,103 @@ SendEnvOption = Annotated[
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
 
 
+# ---------------------------------------------------------------- of verbs that run many kernels, and of a model
+
+
+def option(panel: str, help: str, metavar: str | None = None, *names: str) -> Any:
+    """What typer takes as an option's declaration; `names` where it has others than its parameter."""
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
+
+
+def taken(kind: type[T], typed: Mapping[str, Any], **more: Any) -> T:
+    """The frozen options of a verb: fields that are called as what was typed, and `more`."""
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in typed.items() if name in known}, **more)
+
+
+SUITES = "smoke, opinfo, torchbench, traced"
+TracesOption = Annotated[
+    Path | None,
+    option(
+        "Tests and kernels", "The suite's own file: operator traces, or a Python file with tests.", "PATH"
+    ),
+]
+OpsOption = Annotated[
+    str, option("Tests and kernels", "Operations: relu, add.Tensor, or patterns: add*.", "A,B")
+]
+DtypeOption = Annotated[
+    str, option("Tests and kernels", "float32, float16, bfloat16, float64. Default: the suite's.")
+]
+DeviceOption = Annotated[str, option(HOW, "auto (cuda where there is one), cuda, cpu.")]
+ThreadsOption = Annotated[int, option(HOW, "torch's threads; 0: as many as it takes.")]
+BudgetOption = Annotated[float, option(HOW, "Seconds of timing per test at most.", "SECONDS")]
+TimeoutOption = Annotated[
+    float, option(HOW, "Seconds that a call or a case may take, compiling included.", "SECONDS")
+]
+GpusOption = Annotated[str, option(HOW, "Numbers of the GPUs that share it, a process each: 0,1,2,3.", "N,N")]
+ProfileDepthOption = Annotated[DepthOption, option(HOW, "What each of those may spend.")]
+QuietOption = Annotated[bool, option(OUT, "No progress on standard error.", None, "--quiet", "-q")]
+DetailsOption = Annotated[
+    bool, option(OUT, "In the terminal: every table with all its rows.", None, "--details")
+]
+OutputOption = Annotated[Path, option(OUT, "Folder in which its own folder is made.", "FOLDER")]
+NameOption = Annotated[str, option(OUT, "Its name in its folder, in history and in compare.", "NAME")]
+
+ProviderOption = Annotated[
+    str | None,
+    option(
+        MODELS,
+        "Whose interface is spoken: anthropic, or openai and whatever speaks like it. Default: by the key that is "
+        "there; with --base-url openai.",
+        "[anthropic|openai]",
+        "--provider",
+    ),
+]
+ModelOption = Annotated[str | None, option(MODELS, "The model, as its provider names it.", "NAME", "--model")]
+BaseUrlOption = Annotated[
+    str | None,
+    option(
+        MODELS,
+        "The server, where it is not the provider's own (vLLM, llama.cpp, a gateway): http://localhost:8000/v1.",
+        "URL",
+        "--base-url",
+    ),
+]
+KeyEnvOption = Annotated[
+    str | None,
+    option(
+        MODELS,
+        "The environment variable with the key; of --command several (A,B). Default: ANTHROPIC_API_KEY, "
+        "OPENAI_API_KEY.",
+        "NAME",
+        "--key-env",
+    ),
+]
+CommandOption = Annotated[
+    str | None,
+    option(
+        MODELS,
+        "A program in place of a model: {prompt} is a file that it reads, {output} one that it writes.",
+        "WORDS",
+        "--command",
+    ),
+]
+MaxAttemptsOption = Annotated[
+    int,
+    option(
+        LIMITS,
+        "Attempts of the model at each operation at most.",
+        None,
+        "--max-attempts",
+        "--llm-attempts",
+        "--llm-max-attempts",
+    ),
+]
+
+
+# ---------------------------------------------------------------- where it runs, and how a result leaves
+
+
 def places_of(
     on: list[str] | None,
     python: str | None,
@@ -175,7 +283,7 @@ def places_of(
                 raise UsageError(f"{option} is for another place", "--on ssh:HOST")
         return None
     from profkit.execution.places.files import Sending, read_environment
-    from profkit.execution.places.parse import parse_places
+    from profkit.execution.places.kinds import parse_places
 
     places = parse_places(on)
     for place in places if gpus else ():
@@ -274,6 +382,13 @@ def print_view(view: View, output: OutputFormat, *, details: bool = True) -> Non
     print_result(render_view(view, output, details=details))
 
 
+def print_json(document: object) -> None:
+    """Write one JSON document to standard output."""
+    import json
+
+    print_result(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1))
+
+
 def print_pieces(pieces: Iterable[str]) -> None:
     """Write a result that may be larger than memory to standard output, piece by piece."""
     global _printed
@@ -285,8 +400,6 @@ def print_pieces(pieces: Iterable[str]) -> None:
 
 def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) -> None:
     """Several results as the one JSON document that `--format json` promises."""
-    import json
-
     from profkit.core.run_folder import run_to_json
 
     whole = {
@@ -294,7 +407,7 @@ def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) ->
         "runs": [run_to_json(document) for document in documents],
         "errors": [{"message": fault.message, "fix": fault.fix} for fault in faults],
     }
-    print_result(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1))
+    print_json(whole)
 
 
 def verdict_exit(document: RunDocument, *, judged: bool, strict: bool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +9,12 @@ import typer
 
 from profkit.cli.options import (
     BackendOption,
+    DepthOption,
     FormatOption,
     OnOption,
     OnPythonOption,
     OutputFormat,
+    QuietOption,
     SendEnvOption,
     SendOption,
     StdinOption,
@@ -39,19 +40,6 @@ On a server that ssh reaches:  profkit profile --on ssh:gpu1 --backend cuda -- p
 
 In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --check -- python train.py
 """
-
-
-class DepthOption(str, Enum):
-    """What may be spent."""
-
-    gate = "gate"
-    standard = "standard"
-    full = "full"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("profile", context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)(profile)
 
 
 def profile(
@@ -112,7 +100,7 @@ def profile(
     send: SendOption = None,
     send_env: SendEnvOption = None,
     format: FormatOption = OutputFormat.terminal,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run a workload under every instrument this machine has, and judge what they say."""
     from profkit.cli.progress import progress_for

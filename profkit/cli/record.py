@@ -14,11 +14,12 @@ from profkit.cli.options import (
     OnOption,
     OnPythonOption,
     OutputFormat,
+    QuietOption,
     SendEnvOption,
     SendOption,
     StdinOption,
     places_of,
-    print_result,
+    print_json,
 )
 
 EXAMPLES = """
@@ -38,11 +39,6 @@ class RecordKind(str, Enum):
     samples = "samples"
     counters = "counters"
     cpu = "cpu"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("record", context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)(record)
 
 
 def record(
@@ -69,7 +65,7 @@ def record(
     send: SendOption = None,
     send_env: SendEnvOption = None,
     format: FormatOption = OutputFormat.terminal,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run a workload under one profiler, with profkit's own recipe for it."""
     from profkit.cli.progress import progress_for
@@ -93,8 +89,6 @@ def record(
 
         left = record_elsewhere(options, *elsewhere, progress_for(quiet=quiet))
     if format is OutputFormat.json:
-        import json
-
-        print_result(json.dumps({"schema": "profkit.record/1", "tool": tool, "report": str(left)}, indent=1))
+        print_json({"schema": "profkit.record/1", "tool": tool, "report": str(left)})
     elif not quiet:
         typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)

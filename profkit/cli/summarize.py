@@ -26,11 +26,6 @@ xctrace export wrote (a table, or the folder of a recording's), and .trace where
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("summarize", epilog=EXAMPLES)(summarize)
-
-
 def summarize(
     reports: Annotated[list[Path], typer.Argument(help="Reports or run folders.", metavar="REPORT|RUN...")],
     targets: TargetsOption = None,

@@ -8,39 +8,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.kernel_options import (
+from profkit.cli.options import (
     HOW,
     OUT,
+    PLACES,
+    DepthOption,
     DetailsOption,
+    FormatOption,
     GpusOption,
     NameOption,
-    OutputOption,
-    ProfileDepthOption,
-    QuietOption,
-    TimeoutOption,
-    option,
-    taken,
-)
-from profkit.cli.options import (
-    PLACES,
-    FormatOption,
     OnOption,
     OnPythonOption,
     OutputFormat,
+    OutputOption,
+    ProfileDepthOption,
+    QuietOption,
     SendEnvOption,
     SendOption,
+    TimeoutOption,
+    option,
     places_of,
+    print_json,
     print_result,
     print_view,
+    taken,
     typed_beside_resume,
 )
-from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from profkit.core.types import SweepDocument
-    from profkit.execution.places.place import ExecutionPlace
+    from profkit.execution.places.kinds import ExecutionPlace
     from profkit.kernels.sweep.request import SweepRequest
 
 EXAMPLES = """
@@ -83,13 +82,7 @@ class DeviceName(str, Enum):
 
     auto = "auto"
     cuda = "cuda"
-    mps = "mps"
     cpu = "cpu"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("sweep", epilog=EXAMPLES)(sweep)
 
 
 def sweep(
@@ -113,9 +106,7 @@ def sweep(
     dimension: Annotated[str, option(WHAT, "Tensor dimensions.", "N,N")] = "8,16,32,64,128,256,512",
     dtype: Annotated[str, option(WHAT, "float32, float16, bfloat16.", "A,B")] = "float32",
     direction: Annotated[str, option(WHAT, "forward, backward.", "A,B")] = "forward",
-    device: Annotated[
-        DeviceName, option(HOW, "auto: cuda where there is one, else cpu. mps: a Mac's GPU.")
-    ] = DeviceName.auto,
+    device: Annotated[DeviceName, option(HOW, "auto: cuda where there is one, else cpu.")] = DeviceName.auto,
     gpus: GpusOption = "",
     threads: Annotated[int, option(HOW, "On the CPU: torch's threads; 0: as many as it takes.")] = 0,
     precision: Annotated[
@@ -219,12 +210,10 @@ def _check_results(results: Path | None, *, again: bool) -> None:
 
 def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:
     if format is OutputFormat.json:
-        import json
-
         from profkit.core import codec
 
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.to_plain_data(document)}
-        print_result(json.dumps(whole, allow_nan=False, indent=1))
+        print_json(whole)
     else:
         from profkit.reporting.views.kernels.sweep import view
 
@@ -236,8 +225,6 @@ def _show_plan(request: SweepRequest, format: OutputFormat, places: Sequence[Exe
 
     plan = plan_sweep(request, places)
     if format is OutputFormat.json:
-        import json
-
-        print_result(json.dumps(plan, allow_nan=False, indent=1))
+        print_json(plan)
     else:
         print_result(plan_text(plan))

@@ -112,7 +112,10 @@ def _decoder(kind: Any) -> _Decoder:
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
-        return functools.partial(_decode_word, arguments)
+        words = " or ".join(arguments)
+        return lambda data, place: (
+            data if isinstance(data, str) and data in arguments else _refuse(place, data, words)
+        )
     if origin in (typing.Union, types.UnionType):
         inner = [item for item in arguments if item is not type(None)]
         if len(inner) > 1:  # `Json`
@@ -128,13 +131,9 @@ def _decoder(kind: Any) -> _Decoder:
     return functools.partial(_decode_scalar, kind)
 
 
-def _decode_word(words: tuple[str, ...], data: Any, place: str) -> Any:
-    return data if data in words and isinstance(data, str) else _refuse(place, data, " or ".join(words))
-
-
 def _decode_items(decode: _Decoder, numbers: bool, data: Any, place: str) -> Any:
     if not isinstance(data, list):
-        return _refuse(place, data, "a list")
+        _refuse(place, data, "a list")
     if numbers and _all_numbers(data):
         return tuple(data)
     return tuple(decode(item, f"{place}[{i}]") for i, item in enumerate(data))
@@ -142,31 +141,28 @@ def _decode_items(decode: _Decoder, numbers: bool, data: Any, place: str) -> Any
 
 def _decode_mapping(decode: _Decoder, data: Any, place: str) -> Any:
     if not isinstance(data, dict):
-        return _refuse(place, data, "an object")
+        _refuse(place, data, "an object")
     return {key: decode(item, f"{place}.{short_repr(key)}") for key, item in data.items()}
+
+
+_SCALARS: dict[Any, str] = {int: "a whole number of 64 bits", bool: "true or false", str: "a text"}
 
 
 def _decode_scalar(kind: type[Any], data: Any, place: str) -> Any:
     if kind is float:
         if data is None:
-            return math.nan  # as it was before `plain` wrote it: a number that is none
-        if isinstance(data, float) and math.isfinite(data):
-            return data
-        if is_finite_number(data):
-            return float(data)
-        return _refuse(place, data, "a finite number")
-    if kind is int and (not isinstance(data, int) or isinstance(data, bool) or not -_WHOLE <= data < _WHOLE):
-        return _refuse(place, data, "a whole number of 64 bits")
-    if kind is bool and not isinstance(data, bool):
-        return _refuse(place, data, "true or false")
-    if kind is str and not isinstance(data, str):
-        return _refuse(place, data, "a text")
-    return data
+            return math.nan  # as it was before it was written: a number that is none
+        return float(data) if is_finite_number(data) else _refuse(place, data, "a finite number")
+    if kind not in _SCALARS:
+        return data
+    whole = kind is int and not isinstance(data, bool) and isinstance(data, int) and -_WHOLE <= data < _WHOLE
+    fits = whole if kind is int else isinstance(data, kind)
+    return data if fits else _refuse(place, data, _SCALARS[kind])
 
 
 def _decode_fields(kind: Any, data: Any, place: str) -> Any:
     if not isinstance(data, dict):
-        return _refuse(place, data, "an object")
+        _refuse(place, data, "an object")
     values: dict[str, Any] = {}
     for name, decode, needed in _fields(kind):
         if name in data:
@@ -180,18 +176,13 @@ def _decode_fields(kind: Any, data: Any, place: str) -> Any:
 
 
 @functools.cache
-def _fields(kind: Any) -> tuple[tuple[str, _Decoder, bool], ...]:
+def _fields(kind: Any) -> list[tuple[str, _Decoder, bool]]:
     """Name, decoder and whether it must be given, of every field."""
-    hints = typing.get_type_hints(kind)
-    absent = dataclasses.MISSING
-    return tuple(
-        (
-            field.name,
-            _decoder(hints[field.name]),
-            field.default is absent and field.default_factory is absent,
-        )
-        for field in dataclasses.fields(kind)
-    )
+    hints, absent = typing.get_type_hints(kind), dataclasses.MISSING
+    return [
+        (each.name, _decoder(hints[each.name]), each.default is absent and each.default_factory is absent)
+        for each in dataclasses.fields(kind)
+    ]
 
 
 def _refuse(place: str, data: object, wanted: str) -> typing.NoReturn:

@@ -48,8 +48,6 @@ class ProcessOutcome:
     cpu_seconds: float
     peak_rss: int
     output_tail: str  # the last 64 KiB of stdout and stderr together
-    output_bytes: int
-    left_behind: int  # processes that outlived the child and were ended
     # At each look: seconds since its start, and until then the CPU seconds of its tree, and those in which threads of
     # it waited for a processor.
     usage: tuple[tuple[float, float, float], ...] = ()
@@ -132,7 +130,7 @@ def run(
         seconds = time.monotonic() - start
         tree.look_at_end()
         largest = _reap(child)
-        left = tree.end(grace=0.5)
+        tree.end(grace=0.5)
     except BaseException:
         try:
             _end(child, tree, finish, start, tick, end_signal, waits)
@@ -153,8 +151,6 @@ def run(
         cpu_seconds=max(0.0, cpu),
         peak_rss=max(tree.peak_rss, largest),
         output_tail=output.tail(),
-        output_bytes=output.total,
-        left_behind=left,
         usage=tuple(usage),
         use=tree.use,
         rss_counted=largest > 0,

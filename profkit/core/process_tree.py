@@ -1,8 +1,7 @@
 """The process tree below one child, however its members hide: found, measured, and ended to the last one.
 
 A member may have left the child's session, or lost its parent (a daemon forks twice). Since profkit adopts orphans
-(Linux), it stays below profkit, and what started after the child and belongs to no other child is the child's. Where
-nobody can adopt them (macOS), an orphan is found while it is in the child's session, or was seen before.
+(Linux), it stays below profkit, and what started after the child and belongs to no other child is the child's.
 
 A tree is ended in one of two ways: `end` asks its members first, so that a profiler can finish its file; `kill` does
 not ask.
@@ -121,18 +120,13 @@ class ProcessTree:
         """How long threads of the tree could run and waited for a processor, as far as it was looked at (Linux)."""
         return sum(self._queued.values())
 
-    def end(self, grace: float = GRACE_SECONDS) -> int:
-        """Ask every member to end, kill what does not; how many (without the child) were still alive.
+    def end(self, grace: float = GRACE_SECONDS) -> None:
+        """Ask every member to end, and kill what does not.
 
         A Ctrl-C meanwhile ends the patience and is raised once nothing is left.
         """
         with defer_interrupts() as hurry:
-            try:
-                alive = self._living_members()
-            except psutil.Error:  # no /proc: its session is all that can be reached
-                _end_group(self._pid, 0.0 if hurry.is_set() else grace)
-                alive = []
-            left_behind = sum(1 for process in alive if process.pid != self._pid)
+            alive = self._living_members()
             for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3)):
                 if alive and not hurry.is_set():
                     _send_signal(alive, number)
@@ -143,9 +137,11 @@ class ProcessTree:
                 _send_signal(alive, signal.SIGKILL)
                 psutil.wait_procs(alive, timeout=0.1)
                 alive = self._living_members()
+            if sys.platform != "linux":  # nobody adopts there what lost its parent
+                with contextlib.suppress(OSError):
+                    os.killpg(self._pid, signal.SIGKILL)
         if hurry.is_set():
             raise KeyboardInterrupt
-        return left_behind
 
     def kill(self) -> None:
         """Kill the child's session, and what it has started elsewhere, at once."""
@@ -204,22 +200,11 @@ class ProcessTree:
         members = []
         with _listing:
             below = {process.pid: process for process in psutil.Process().children(recursive=True)}
-            if sys.platform != "linux":
-                below |= {process.pid: process for process in self._orphans() if process.pid not in below}
             for process in below.values():
                 with contextlib.suppress(psutil.Error, OSError):
                     if process.status() != psutil.STATUS_ZOMBIE and self._is_member(process, below):
                         members.append(process)
         return members
-
-    def _orphans(self) -> Iterator[psutil.Process]:
-        """What the system took over from us: in the child's session still, or seen as a member before."""
-        for pid in psutil.pids():
-            with contextlib.suppress(psutil.Error, OSError):
-                process = psutil.Process(pid) if pid in self._seen or os.getsid(pid) == self._pid else None
-                # A pid that was used again belongs to somebody else's process.
-                if process and (os.getsid(pid) == self._pid or self._seen[pid] == process.create_time()):
-                    yield process
 
     def _is_member(self, process: psutil.Process, below: dict[int, psutil.Process]) -> bool:
         session = os.getsid(process.pid)
@@ -283,26 +268,6 @@ def _moved_bytes(pid: int) -> tuple[int, int, int, int]:
         counts.get("syscr", 0) + counts.get("syscw", 0),
         counts.get("read_bytes", 0) + counts.get("write_bytes", 0),
     )
-
-
-def _end_group(leader: int, grace: float) -> None:
-    for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3), (signal.SIGKILL, 0.0)):
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
-            os.killpg(leader, number)
-        deadline = time.monotonic() + wait
-        while time.monotonic() < deadline and _group_there(leader):
-            time.sleep(0.05)
-
-
-def _group_there(leader: int) -> bool:
-    try:
-        os.killpg(leader, 0)
-        if not hasattr(os, "waitid"):  # macOS before Python 3.13
-            return True
-        ended = os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except (ProcessLookupError, ChildProcessError, PermissionError):
-        return False
-    return ended is None
 
 
 def _send_signal(processes: list[psutil.Process], number: int) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         compile_kernel_from_string as compile_kernel_from_string,
     )
     from profkit.kernels.evaluation.sources.files import kernel as kernel
-    from profkit.kernels.evaluation.sources.text import LoadError as LoadError
+    from profkit.kernels.evaluation.sources.names import LoadError as LoadError
     from profkit.kernels.evaluation.suites.suite import Skip as Skip
 
 _NAMES = {
@@ -42,7 +42,7 @@ _NAMES = {
     "profkit.evaluation.records": "CorrectnessTestResult EvalResult FeedbackInfo PerformanceTestResult "
     "prepare_results_data",
     "profkit.kernels.evaluation.sources.files": "compile_kernel_from_string kernel",
-    "profkit.kernels.evaluation.sources.text": "LoadError",
+    "profkit.kernels.evaluation.sources.names": "LoadError",
     "profkit.kernels.evaluation.suites.suite": "Skip",
 }
 _PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}

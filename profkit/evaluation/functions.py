@@ -249,7 +249,7 @@ class OpenSuite:
         for name, group in groupby(self.suite.tests(self.selection), key=lambda test: test.operation):
             tests = [SuiteTest(test, self.suite, self.seed) for test in group]
             op: Any = name
-            with suppress(KeyError):
+            with suppress(LookupError):
                 op = find_operator(name)
             yield OpTest(op, tests, [each for each in tests if each.test.timed])
 

@@ -33,8 +33,7 @@ from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
 from profkit.kernels.evaluation.sources.files import StringSource, is_running_file, request_function
-from profkit.kernels.evaluation.sources.names import operation_name
-from profkit.kernels.evaluation.sources.text import with_imports
+from profkit.kernels.evaluation.sources.names import operation_name, with_imports
 from profkit.kernels.evaluation.suites.capture import OpTestSuite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip
 

@@ -141,11 +141,12 @@ def _restorer(operation: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Ca
 
     Numbers that are multiplied a million times end as infinity or as denormals, which are slow.
     """
-    from profkit.kernels.evaluation.judging.reference import find_operation, written_places
+    from profkit.kernels.evaluation.judging.reference import written_places
+    from profkit.kernels.evaluation.sources.names import find_operator
     from profkit.kernels.operations.in_float64 import flat_tensors
 
     tensors = flat_tensors([args, kwargs])
-    changed = [tensors[place] for place in sorted(written_places(find_operation(operation), args, kwargs))]
+    changed = [tensors[place] for place in sorted(written_places(find_operator(operation), args, kwargs))]
     if not changed:
         return None
     kept = [tensor.clone() for tensor in changed]

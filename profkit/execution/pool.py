@@ -69,23 +69,6 @@ class WorkerPool:
         """How many workers there are, those included that have not opened yet."""
         return self._serving
 
-    def add(self, worker: Worker) -> bool:
-        """One more worker shares what is left; False where nothing is, and the worker is not taken.
-
-        Its slot is the next number. It is opened and checked as those that were there from the beginning. This
-        waits until `run` is called.
-        """
-        self._go.wait()
-        with self._queueing:
-            if self._stop.is_set() or not self._serving:
-                return False
-            self._serving += 1
-            self._workers.append(worker)
-            thread = self._thread_of(len(self._workers) - 1, worker)
-            self._threads.append(thread)
-            thread.start()
-        return True
-
     def begin(self) -> None:
         """Start all workers."""
         for thread in self._threads:

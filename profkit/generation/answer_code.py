@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from profkit.core.formatting import plural
-from profkit.kernels.evaluation.sources.text import SUFFIX, FileText, LoadError, parse_text, with_imports
+from profkit.kernels.evaluation.sources.names import SUFFIX, FileText, LoadError, parse_text, with_imports
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 # Models that think aloud mark it so; what they try there is no answer.

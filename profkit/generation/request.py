@@ -14,7 +14,7 @@ from typing import Any, Literal, cast, get_args
 from profkit.analysis.generation import best_attempt
 from profkit.core import codec
 from profkit.core.codec import short_repr
-from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.types import Attempt, GenerationDocument, GenerationLimits, OperationAttempts, StopReason
 from profkit.execution import journal as journals
 from profkit.execution.journal import Journal, JournalContents, JournalFormat
@@ -109,8 +109,6 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
             f"--run-id {options.run_id!r} cannot be the name of a folder", "--run-id relu-triton-1"
         )
     kind, _ = choose_device(options.device, (), "this generation")
-    if kind == "mps":
-        raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")
     settings = JudgeSettings(
         suite=options.suite,
         suite_path=str(options.traces.resolve()) if options.traces else "",

@@ -45,8 +45,7 @@ from profkit.hardware.gpu import read_gpus
 from profkit.hardware.machine import read_machine
 from profkit.kernels.campaign import Campaign, Code, open_campaign, require_named, resume_line
 from profkit.kernels.evaluation.run import check_tests
-from profkit.kernels.evaluation.sources.names import OperationDescription, encode_name
-from profkit.kernels.evaluation.sources.text import SUFFIX
+from profkit.kernels.evaluation.sources.names import SUFFIX, OperationDescription, encode_name
 from profkit.kernels.generation_document import FILE, generation_text
 from profkit.reporting.views.kernels.generation import resume_line as resume_text
 from profkit.runtime.passes.secrets import mask_command

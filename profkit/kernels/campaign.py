@@ -134,12 +134,8 @@ class Campaign(Generic[T]):
         about: dict[str, Any] = pool.open(lambda: self.progress.tick(self.journal.session_seconds))
         return about
 
-    def do(
-        self, pool: WorkerPool, queue: JobQueue, elsewhere: PlaceSlots | None, tick: Callable[[], None]
-    ) -> None:
+    def do(self, pool: WorkerPool, queue: JobQueue, tick: Callable[[], None]) -> None:
         """All cases of the queue. Raises MachineError where some were not settled."""
-        if elsewhere is not None:
-            elsewhere.let_join(pool.add, self.progress.note)
         pool.run(queue, tick)
         if self.planned is not None and self.settled < self.planned:
             raise pool.fault or MachineError(f"only {self.done} of the {self.format.subject} were done")

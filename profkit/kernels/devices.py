@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 
 from profkit.core.errors import MachineError, UsageError
 
 
 def choose_device(name: str, gpus: tuple[str, ...], what: str) -> tuple[str, tuple[str, ...]]:
-    """cuda, mps or cpu by a --device, and the numbers of the devices of cuda that share `what`, by --gpus.
+    """cuda or cpu by a --device, and the numbers of the devices of cuda that share `what`, by --gpus.
 
     Raises UsageError for what is no device, MachineError where there is none.
     """
-    if name not in ("auto", "cuda", "mps", "cpu"):
+    if name not in ("auto", "cuda", "cpu"):
         raise UsageError(f"there is no device called {name!r} here", "--device cuda, with --gpus 0 for one")
-    if name in ("mps", "cpu"):
+    if name == "cpu":
         if gpus:
             raise UsageError(f"--gpus are devices of cuda, and {what} is on {name}", "--device cuda")
-        if name == "mps" and (platform.system(), platform.machine()) != ("Darwin", "arm64"):
-            raise MachineError(
-                f"torch has an MPS device on Macs with Apple silicon alone, and this is {platform.system()} "
-                f"on {platform.machine()}",
-                "--device cpu",
-            )
         return name, ()
     from profkit.hardware.gpu import driver_fault, read_gpus
 

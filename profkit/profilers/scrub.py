@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
-from profkit.core.files.safe_folder import bring, private_place
+from profkit.core.files.safe_folder import arriving, bring
 from profkit.profilers.files import HEAD_BYTES, check_unpacked, lines_of
 from profkit.profilers.redact import HOST, PROCESS, Redactor, RemovedText, without_keys
 from profkit.profilers.registry import recognise_format
@@ -41,7 +41,8 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
     if not files:
         raise UnreadableReport(f"{source} is damaged: it begins as {form.title}, and is no text")
     try:
-        with private_place(output) as copy:
+        with arriving(output.parent) as private:
+            copy = private / output.name
             for file in files:
                 learn_report(file, redactor)
             if source.is_dir():

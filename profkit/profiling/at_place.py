@@ -14,7 +14,7 @@ from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Json
-from profkit.execution.places.received import RUN_PARTS
+from profkit.execution.places.files import RUN_PARTS
 from profkit.execution.places.there import Home, serve
 from profkit.profiling.doctor import diagnose
 from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload

@@ -18,7 +18,7 @@ from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, EvaluationDocument, RunDocument, SweepDocument, TestResult
 from profkit.evaluation.one_test import test_command
 from profkit.execution.places.files import Sending
-from profkit.execution.places.place import ExecutionPlace
+from profkit.execution.places.kinds import ExecutionPlace
 from profkit.kernels.evaluation.request import FILE, EvaluationRequest
 from profkit.kernels.evaluation.run import WriteResults, update_result
 from profkit.kernels.places import format_places, from_here

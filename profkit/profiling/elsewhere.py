@@ -6,6 +6,7 @@ and only once: what makes two machines go away is more likely the work. `at_plac
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,9 +38,15 @@ from profkit.core.run_folder import (
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Json, Plan, RunDocument, Workload
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
-from profkit.execution.places.files import Sending, Tree, workload_tree
-from profkit.execution.places.place import ExecutionPlace
-from profkit.execution.places.received import RUN_PARTS, ReceivedFiles, refused_with
+from profkit.execution.places.files import (
+    RUN_PARTS,
+    ReceivedFiles,
+    Sending,
+    Tree,
+    refused_with,
+    workload_tree,
+)
+from profkit.execution.places.kinds import ExecutionPlace
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import (
     ProfileOptions,
@@ -88,8 +95,7 @@ def plan_elsewhere(
     def ask(place: ExecutionPlace) -> Plan:
         answer = do_errand(errand, place, progress, None)
         with refused_with(place.title):
-            plan = from_plain_data(Plan, answer, "the plan")
-        return replace(plan, notes=(*plan.notes, *((f"{place.cost}.",) if place.cost is not None else ())))
+            return from_plain_data(Plan, answer, "the plan")
 
     return try_places(places, ask, lambda: make_plan(options), progress)
 
@@ -225,47 +231,55 @@ def try_places(
 
 
 def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None) -> Json:
-    """Carry out the errand; files that come back go into `arrived`. The result."""
-    with TemporaryFolder("place") as folder:
+    """Carry out the errand; files that come back go into `arrived`, those of a fault, too. The result."""
+    with TemporaryFolder("place") as folder, contextlib.ExitStack() as ends:
         connection = Connection(place, Path(folder, "log"), errand.sending.python)
-        files = ReceivedFiles(arrived, errand.parts, place.title) if arrived is not None else None
+        ends.callback(connection.close)
+        files = None
+        if arrived is not None:
+            files = ReceivedFiles(arrived, errand.parts, place.title)
+            ends.callback(files.close)
+        progress.begin("connect", place.title)
+        connection.open(progress)
+        version = ".".join(map(str, connection.hello.version))
+        progress.end(f"{place.title}: Python {version}")
+        connection.start(
+            f"profkit.profiling.at_place:{errand.function}",
+            errand.data,
+            work=errand.work,
+            name=errand.name,
+            env=errand.sending.env,
+            progress=progress,
+        )
         try:
-            _connect(connection, errand, progress)
-            connection.start(
-                f"profkit.profiling.at_place:{errand.function}",
-                errand.data,
-                work=errand.work,
-                name=errand.name,
-                env=errand.sending.env,
-            )
-            for event in connection.events():
-                if event["event"] == "progress":
-                    _show(event, place.title, progress)
-                elif event["event"] in ("file", "data") and files is not None:
-                    files.take(event)
-                elif event["event"] == "result":
-                    if files is not None:
-                        files.finish()
-                    if connection.ended_because:
-                        progress.note(connection.ended_because)
-                    return event.get("value")
-                else:
-                    raise PlaceLost(f"{place.title} said {event['event'][:40]!r}, which was not asked")
-            raise PlaceLost(f"{place.title} said no result")
-        finally:
+            value = _listen(connection, files, progress)
+        except (PlaceLost, UnreadableReport):
+            raise
+        except ProfkitError:
             if files is not None:
-                files.close()
-            connection.close()
+                files.finish()
+            raise
+        if files is not None:
+            files.finish()
+        return value
 
 
-def _connect(connection: Connection, errand: Errand, progress: Progress) -> None:
-    if connection.place.cost is not None:
-        progress.note(connection.place.cost)
-    progress.begin("connect", connection.place.title)
-    connection.open(progress)
-    version = ".".join(map(str, connection.hello.version))
-    progress.end(f"{connection.place.title}: Python {version}")
-    connection.stage(errand.work, progress)
+def _listen(connection: Connection, files: ReceivedFiles | None, progress: Progress) -> Json:
+    """The result, and until then progress and the files that come."""
+    title = connection.place.title
+    for event in connection.events():
+        if event["event"] == "progress":
+            _show(event, title, progress)
+        elif event["event"] == "data" and files is not None:
+            files.take(event)
+        elif event["event"] == "result":
+            if connection.ended_because:
+                progress.note(connection.ended_because)
+            value: Json = event.get("value")
+            return value
+        else:
+            raise PlaceLost(f"{title} said {event['event'][:40]!r}, which was not asked")
+    raise PlaceLost(f"{title} said no result")
 
 
 def _show(event: Mapping[str, Any], title: str, progress: Progress) -> None:

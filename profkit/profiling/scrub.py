@@ -13,7 +13,7 @@ from typing import Any
 from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.safe_folder import bring, chown_to_sudo_user, private_place, remember
+from profkit.core.files.safe_folder import arriving, bring, chown_to_sudo_user, remember
 from profkit.core.run_folder import FILE_NAME, SIZE_LIMIT, read_run, run_from_json, run_to_json
 from profkit.core.types import RunDocument
 from profkit.kernels.evaluation.document import FILE as EVALUATION
@@ -92,7 +92,8 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     )  # it was made here, most often, and errors may name this machine
     redactor.learn_name(_user(), USER)
     try:
-        with private_place(output) as copy:
+        with arriving(output.parent) as private:
+            copy = private / output.name
             left_out = _copy_run(folder, copy, redactor)
             bring(copy, output)
         remember(output)

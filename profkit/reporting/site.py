@@ -13,12 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.backends import kernel_word
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import chown_to_sudo_user, make_folder, make_parents, opened, remember
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.core.types import Entry, HistorySummary, SeriesKey, SeriesSummary
+from profkit.core.types import Entry, HistorySummary, SeriesSummary
 from profkit.core.types.history import SUMMARY_DAYS
 from profkit.core.whole_files import write_whole
 from profkit.reporting.html.page import render
@@ -36,7 +35,7 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.history import trend_blocks
+from profkit.reporting.views.history import title_of, trend_blocks
 
 MARKER = "profkit-site.txt"
 MARK = "Pages of profkit history site: they are replaced as a whole when they are written again.\n"
@@ -49,7 +48,7 @@ _UNIT_LENGTH = 24
 _HOSTS = frozenset({".git", ".nojekyll", ".gitignore", "CNAME"})
 _PAGE = re.compile(r"workload-[a-z0-9_-]+\.html|\..+\.tmp")
 _REPORTS = ("report.html", "run.json")
-_COLUMNS = ("workload", "metric", "level now", f"over {SUMMARY_DAYS} days", "last night")
+_COLUMNS = ("series", "level now", f"over {SUMMARY_DAYS} days", "last night")
 _ELSEWHERE = "--to a new folder, or an empty one"
 
 
@@ -166,18 +165,16 @@ def _workloads(summary: HistorySummary) -> list[_Workload]:
         series.setdefault(one.trend.series.key.workload, []).append(one)
     return [
         _Workload(
-            name, page_name(name), tuple(sorted(series.get(name, ()), key=_place)), tuple(runs.get(name, ()))
+            name, page_name(name), tuple(sorted(series.get(name, ()), key=_rank)), tuple(runs.get(name, ()))
         )
         for name in sorted({*runs, *series}, key=lambda name: (name.lower(), name))
     ]
 
 
-def _place(one: SeriesSummary) -> tuple[bool, bool, bool, str, str, str]:
-    """What gates first, kernels and functions last; within each the times first."""
-    key = one.trend.series.key
-    part = key.scope.kind in ("kernel", "function")
-    not_time = not key.metric.startswith("time.")
-    return not one.gates, part, not_time, key.metric, key.scope.name or "", key.backend
+def _rank(one: SeriesSummary) -> tuple[bool, bool, str]:
+    """What can fail a night first, then times."""
+    metric = one.trend.series.key.metric
+    return not one.gates, not metric.startswith("time."), metric
 
 
 def _overview(summary: HistorySummary, workloads: Sequence[_Workload], title: str) -> View:
@@ -205,21 +202,12 @@ def _changes(workloads: Sequence[_Workload]) -> Section:
         return Section("What changed lately", (Paragraph("No change was found in any series."),))
     rows = []
     for started, one, series, change in found[:MOST_CHANGES]:
-        key, unit = series.trend.series.key, series.trend.series.unit
+        unit, linked = series.trend.series.unit, Span(title_of(series.trend.series), link=one.page)
         values = f"{_quantity(change.before, unit)} → {_quantity(change.after, unit)}"
         commit = code(change.commit[:10]) if change.commit else ""
-        linked = Span(one.name, link=one.page)
-        rows.append(
-            (
-                started[:10],
-                linked,
-                _series_name(key),
-                values,
-                _by(series, change.before, change.after),
-                commit,
-            )
-        )
-    columns = ("since", "workload", "metric", "from, to", "change", "commit")
+        by = _by(series, change.before, change.after)
+        rows.append((started[:10], linked, values, by, commit))
+    columns = ("since", "series", "from, to", "change", "commit")
     left = max(0, len(found) - MOST_CHANGES)
     return Section("What changed lately", (table(columns, rows, words=len(columns), left=left),))
 
@@ -232,24 +220,19 @@ def _foremost(series: Sequence[SeriesSummary]) -> Sequence[SeriesSummary]:
 
 
 def _rows(one: _Workload, shown: Sequence[SeriesSummary]) -> Iterator[tuple[Text, ...]]:
-    name, night = Span(one.name, link=one.page), _outcome(one.entries[-1]) if one.entries else ""
+    night = _outcome(one.entries[-1]) if one.entries else ""
     for series in shown:
-        key, unit = series.trend.series.key, series.trend.series.unit
-        yield (
-            name,
-            _series_name(key),
-            _quantity(series.level, unit),
-            _by(series, series.before, series.level, series.counts),
-            night,
-        )
+        name = Span(title_of(series.trend.series), link=one.page)
+        by = _by(series, series.before, series.level, series.counts)
+        yield name, _quantity(series.level, series.trend.series.unit), by, night
     if not shown:
-        yield name, "no value", "", "", night
+        yield Span(one.name, link=one.page), "no value", "", night
 
 
 def _workload_view(one: _Workload, folder: Path) -> View:
     blocks: list[Block] = [Paragraph(Span("All workloads", link="index.html"))]
     blocks += [
-        Section(_series_name(series.trend.series.key), tuple(trend_blocks(series.trend)))
+        Section(title_of(series.trend.series), tuple(trend_blocks(series.trend)))
         for series in one.series[:MOST_DRAWN]
     ]
     rows = list(_rows(one, one.series))
@@ -275,15 +258,6 @@ def _runs(entries: Sequence[Entry], folder: Path) -> Section:
 
 
 # ---------------------------------------------------------------- texts
-
-
-def _series_name(key: SeriesKey) -> str:
-    """What tells a series from the others of its workload: `time.median of region gated_mlp on cpu`."""
-    scope = key.scope
-    kind = kernel_word(key.backend) if scope.kind == "kernel" else scope.kind
-    of = "" if scope.name in (None, key.workload) else f" of {kind} {scope.name}"
-    where = f" on {key.backend}" if key.backend else ""
-    return f"{key.metric}{of}{f' ({scope.id})' if scope.id else ''}{where}"
 
 
 def _quantity(value: float | None, unit: str) -> str:

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("shape", help="batch x sequence x dimension: 16x256x64")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--direction", default="forward", choices=("forward", "backward"))
-    parser.add_argument("--device", default="cuda", choices=("cuda", "mps", "cpu"))
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--with", dest="files", action="append", default=[], metavar="FILE", type=Path)
     parser.add_argument("--cold", action="store_true", help="flush the L2 before each call")
     options = parser.parse_args(argv)

@@ -6,7 +6,6 @@ mends it for what could not be done, and no target that needs counters is kept w
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import signal
@@ -141,25 +140,13 @@ PERMISSION = (
 CUT = "status = run()\nos.truncate(output, int(os.path.getsize(output) * {}))\nsys.exit(status)"
 NCU: dict[str, tuple[Callable[[Bench], None], str]] = {
     "is not there": (lambda b: b.env.update(PROFKIT_NCU="/nowhere/ncu"), "PROFKIT_NCU=/nowhere/ncu"),
-    "is another program": (lambda b: b.env.update(PROFKIT_NCU="/bin/true"), "does not say its version"),
     "may not count": (lambda b: b.tool("ncu", text=PERMISSION, report=None, status=1), "administrators"),
-    "finds the counters held": (
-        lambda b: b.tool("ncu", text="==ERROR== a driver resource was unavailable.", report=None, status=1),
-        "DCGM",
-    ),
-    "does not know a metric": (
-        lambda b: b.tool("ncu", text="==ERROR== Failed to find metric no.such", report=None, status=1),
-        "no.such",
-    ),
     "saw other names, one with an escape": (
         lambda b: b.tool("ncu", report=None, after="Available Kernels:\n1. other\x1b[31m(int)\n"),
         "ncu saw other",
     ),
     "crashes": (lambda b: b.tool("ncu", "os.kill(os.getpid(), signal.SIGSEGV)"), "ncu was killed by SIGSEGV"),
-    "is killed": (lambda b: b.tool("ncu", "os.kill(os.getpid(), signal.SIGKILL)"), "ncu was killed"),
     "leaves a part of a report": (lambda b: b.tool("ncu", CUT.format(0.05)), "cut off"),
-    "leaves an empty report": (lambda b: b.tool("ncu", CUT.format(0)), "is empty"),
-    "leaves nothing and ends with 0": (lambda b: b.tool("ncu", "sys.exit(0)"), "left no report"),
     "leaves the report of another workload": (
         lambda b: b.tool("ncu", report=str(DATA / "ncu" / "hostbound.nvtx.ncu-rep")),
         "none of the planned kernels",
@@ -205,12 +192,8 @@ NSYS: dict[str, tuple[Callable[[Bench], None], str]] = {
         lambda b: b.tool("nsys", report=False, text="Importer error status: skipping importation of the QDSTRM file"),
         "importer is missing",
     ),
-    "makes no report": (
-        lambda b: b.tool("nsys", "print('Generated:\\n    No reports were generated.')"), "made no report",
-    ),
     "cannot export": (lambda b: b.tool("nsys", sqlite=None), "could not export"),
     "exports another database": (lambda b: b.tool("nsys", sqlite=str(b.folder / "other")), "no export of nsys"),
-    "crashes": (lambda b: b.tool("nsys", "os.kill(os.getpid(), signal.SIGSEGV)"), "nsys was killed by SIGSEGV"),
 }  # fmt: skip
 
 
@@ -232,22 +215,12 @@ def test_where_nsys_fails_the_reason_is_told_and_every_kernel_is_counted(bench: 
     assert any("one launch each" in note for note in run["notes"])
 
 
-def test_without_both_tools_time_is_all_that_is_told(bench: Bench) -> None:
-    bench.env |= {"PROFKIT_NCU": "/nowhere", "PROFKIT_NSYS": "/nowhere"}
-    said = bench.profile("--check")
-    assert (said.code, said.json()["state"]) == (0, "complete")
-    assert [done["state"] for done in said.json()["passes"]] == ["finished", "failed", "skipped"]
-    assert bench.profile("--check", "--strict").code == 5
-
-
 # ---------------------------------------------------------------- driver and devices
 
 DEVICES = {
     "none": ({"STAND_IN_GPUS": "0"}, "no NVIDIA GPU"),
     "a lost one": ({"STAND_IN_LOST": "15"}, "a GPU is lost"),
     "none that is visible": ({"CUDA_VISIBLE_DEVICES": ""}, "CUDA_VISIBLE_DEVICES=(empty)"),
-    "a name with an escape": ({"CUDA_VISIBLE_DEVICES": "\x1b[31m"}, "leaves none"),
-    "a driver that was updated": ({"STAND_IN_NVML": "18"}, "version mismatch"),
 }
 
 
@@ -270,9 +243,7 @@ ENDINGS = {
         "if PASS == 'trace': os.kill(os.getpid(), 9)",
         {"trace": "was killed by SIGKILL"},
     ),
-    "leaves by os._exit": ("os._exit(0)", {}),
     "leaves a child behind": ("if os.fork() == 0:\n    os.setsid(); time.sleep(60)", {}),
-    "changes its folder": ("os.chdir('/')", {}),
 }
 
 
@@ -287,25 +258,6 @@ def test_however_the_workload_ends_what_was_seen_is_kept(bench: Bench, ending: s
         reason = faults.get(done["name"])
         assert (done["state"] == "finished") is (reason is None)
         assert reason is None or reason in done["reason"]
-
-
-def test_a_workload_whose_folder_goes_away_ends_in_a_whole_run(bench: Bench) -> None:
-    there = bench.folder / "there"
-    there.mkdir()
-    (there / "w.py").write_text(f"{MARKED}\nimport shutil\nshutil.rmtree({str(there)!r})\n")
-    options = (*QUICK, "--output", str(bench.folder / "reports"))
-    said = profkit("profile", *options, "--", sys.executable, "w.py", cwd=there, env=bench.env)
-    assert (said.code, said.json()["state"]) == (0, "complete")
-    assert "is gone" in _of(said.json(), "trace")["reason"]
-
-
-def test_a_shell_script_with_any_name_is_profiled(bench: Bench) -> None:
-    script = bench.folder / 'it\'s "a" <script> ü.sh'
-    script.write_text("#!/bin/sh\nsleep 0.05\n")
-    script.chmod(0o755)
-    said = bench.profile(command=(str(script), "a b", "$(date)", "<b>"))
-    assert (said.code, said.json()["state"]) == (0, "complete")
-    assert said.json()["workload"]["command"][1:] == ["a b", "$(date)", "<b>"]
 
 
 @pytest.mark.parametrize("under", ["trace", "counters"])
@@ -363,32 +315,21 @@ def _sparse(path: Path, head: bytes) -> None:
 KINETO = b'{"schemaVersion":1,"traceEvents":['
 HARMFUL: dict[str, Callable[[Path], None]] = {
     "an archive of blanks": lambda path: _bomb(path, KINETO, b" " * (1 << 22), 128 << 20),
-    "an archive of one string": lambda path: _bomb(path, KINETO + b'"', b"a" * (1 << 22), 128 << 20),
     "an archive of keys": lambda path: _bomb(
         path, b'{"schemaVersion":1,"traceEvents":[],', b"".join(b'"%d":1,' % i for i in range(1 << 18)), 1 << 24
     ),
-    "an archive of nothing": lambda path: path.write_bytes(gzip.compress(b"")) and None,
     "a line of gigabytes": lambda path: _sparse(path, b'"ID","Process ID","Process Name","Kernel Name"\n"'),
     "gigabytes of zeros instead of results": lambda path: _sparse(path, REPORT.read_bytes()[:5000]),
     "a pipe": os.mkfifo,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("verb", ["summarize", "scrub"])
 @pytest.mark.parametrize("harm", HARMFUL)
-def test_a_report_that_means_harm_is_refused_in_seconds_with_little_memory(
-    tmp_path: Path, harm: str, verb: str
-) -> None:
-    if (harm, verb) in {
-        ("an archive of keys", "scrub"),
-        ("an archive of blanks", "scrub"),
-        ("an archive of one string", "scrub"),
-    }:
-        pytest.skip("it is text like any other, and takes its time")
+def test_a_report_that_means_harm_is_refused_in_seconds_with_little_memory(tmp_path: Path, harm: str) -> None:
     HARMFUL[harm](tmp_path / "report")
     limited = ("prlimit", f"--as={3 << 30}") if os.path.exists("/usr/bin/prlimit") else ()
     done = subprocess.run(
-        [*limited, *PROFKIT, verb, "report", "--format", "json"],
+        [*limited, *PROFKIT, "summarize", "report", "--format", "json"],
         cwd=tmp_path,
         env=ENVIRONMENT,
         capture_output=True,

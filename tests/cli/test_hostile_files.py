@@ -74,13 +74,3 @@ def test_a_command_refuses_it_at_once(run: Path, words: tuple[str, ...], kind: s
     said = profkit(*words, cwd=folder)
     assert said.code == 2
     assert "regular file" in said.err
-
-
-@pytest.mark.parametrize("name", ["COLUMNS", "TERMINAL_WIDTH"])
-def test_no_width_of_a_terminal_makes_a_command_hang_or_fail(run: Path, name: str) -> None:
-    for width in ("1000000000", "9" * 5000, "none", "-1", "٣"):
-        said = profkit("report", run, cwd=run, env={name: width})
-        assert said.code == 0, said.err
-        assert max(map(len, said.out.splitlines())) <= 1000
-        said = profkit("check", "--help", cwd=run, env={name: width})
-        assert said.code == 0, said.err

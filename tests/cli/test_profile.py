@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import ENVIRONMENT, MARKED, PROFKIT, Said, profkit, runs
+from cli_runner import ENVIRONMENT, MARKED, PROFKIT, profkit, runs
 from jsonschema import Draft202012Validator
 
 from tests import schemas
@@ -50,32 +48,6 @@ def test_a_workload_that_cannot_run_is_told_in_one_sentence(
     assert said.code == code
     assert says in said.err
     assert "Traceback" not in said.err + said.out
-
-
-def test_a_workload_that_fails_leaves_reports_with_the_failure_on_top(tmp_path: Path) -> None:
-    said = profkit("profile", *QUICK, "--", sys.executable, "-c", "raise SystemExit(3)", cwd=tmp_path)
-    assert said.code == 4
-    (folder,) = (tmp_path / "reports").iterdir()
-    first = (folder / "report.md").read_text().splitlines()[:3]
-    assert any("Failed" in line and "exited with 3" in line for line in first), first
-    page = (folder / "report.html").read_text()
-    assert page.index("the workload exited with 3") < page.index('<section id="verdicts"')
-
-
-def test_reports_that_cannot_be_written_do_not_hide_why_a_workload_failed(tmp_path: Path) -> None:
-    spoil = (
-        "import glob, os\n"
-        "for run in glob.glob('reports/*'):\n"
-        "    for name in ('report.md', 'report.html'): os.makedirs(f'{run}/{name}/in', exist_ok=True)\n"
-        "raise SystemExit(3)"
-    )
-    said = profkit("profile", *QUICK, "--", sys.executable, "-c", spoil, cwd=tmp_path)
-    assert said.code == 4
-    assert "exited with 3" in said.err
-    assert "Traceback" not in said.err
-    (folder,) = (tmp_path / "reports").iterdir()
-    assert (folder / "report.md" / "in").is_dir()
-    assert json.loads((folder / "run.json").read_text())["state"] == "failed"
 
 
 @pytest.mark.parametrize(
@@ -132,13 +104,6 @@ def test_a_plan_is_printed_and_nothing_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "reports").exists()
 
 
-def test_the_plan_in_json_has_the_very_commands_that_would_run(tmp_path: Path) -> None:
-    said = profkit("profile", "--plan", "--format", "json", "--", sys.executable, "-c", "pass", cwd=tmp_path)
-    timing = said.json()["passes"][0]
-    assert timing["name"] == "timing"
-    assert timing["steps"][0]["argv"] == [sys.executable, "-c", "pass"]
-
-
 def test_json_is_one_document_by_the_published_schema_and_alone_on_standard_output(
     tmp_path: Path, marked: Path
 ) -> None:
@@ -148,13 +113,8 @@ def test_json_is_one_document_by_the_published_schema_and_alone_on_standard_outp
     assert list(Draft202012Validator(schemas.run()).iter_errors(document)) == []
     assert document["state"] == "complete"
     assert document == runs(tmp_path / "reports")[0]
-
-
-def test_a_marked_workload_is_timed_by_its_own_iterations(tmp_path: Path, marked: Path) -> None:
-    said = profkit("profile", *QUICK, "--format", "json", "--", sys.executable, marked, cwd=tmp_path)
-    timing = said.json()["timings"][0]
-    assert (timing["name"], timing["kind"]) == ("squares", "benchmark")
-    assert len(timing["processes"]) == 1
+    timing = document["timings"][0]
+    assert (timing["name"], timing["kind"], len(timing["processes"])) == ("squares", "benchmark", 1)
     assert len(timing["processes"][0]["seconds"]) >= 6
 
 
@@ -166,37 +126,12 @@ def test_an_unmarked_workload_is_timed_as_whole_processes(tmp_path: Path) -> Non
     assert min(seconds) >= 0.02
 
 
-def test_standard_depth_times_at_least_three_processes(tmp_path: Path, marked: Path) -> None:
-    options = ("--passes", "timing", "--sampling", "0.3", "--precision", "0.3", "--format", "json", "--quiet")
-    said = profkit("profile", *options, "--", sys.executable, marked, cwd=tmp_path)
-    assert len(said.json()["timings"][0]["processes"]) >= 3  # more where the machine is noisy
-
-
-def test_two_runs_at_once_with_one_name_leave_two_runs(tmp_path: Path) -> None:
-    def run(_: int) -> Said:
-        return profkit("profile", *QUICK, "--name", "same", "--", "true", cwd=tmp_path, process=True)
-
-    with ThreadPoolExecutor(2) as pool:
-        codes = [said.code for said in pool.map(run, range(2))]
-    assert codes == [0, 0]
-    assert [run["state"] for run in runs(tmp_path / "reports")] == ["complete", "complete"]
-
-
 def test_a_hostile_name_stays_inside_the_folder_and_on_the_screen(tmp_path: Path) -> None:
     name = "../../x <script>\x1b[31m'\""
     said = profkit("profile", *QUICK, "--name", name, "--", "true", cwd=tmp_path)
     assert said.code == 0
     assert "\x1b" not in said.out
     assert next(p.parent for p in tmp_path.rglob("run.json")).parent == tmp_path / "reports"
-
-
-def test_megabytes_of_output_stay_off_the_screen_and_in_the_log(tmp_path: Path) -> None:
-    code = "for _ in range(200_000): print('x' * 60)"
-    said = profkit("profile", *QUICK, "--", sys.executable, "-c", code, cwd=tmp_path)
-    assert said.code == 0
-    assert "xxxxxx" not in said.out + said.err
-    logs = list((tmp_path / "reports").glob("*/logs/timing-1.log"))
-    assert 1e6 < logs[0].stat().st_size < 6e6
 
 
 def test_check_makes_a_failed_target_exit_1_and_strict_makes_an_unknown_one_5(
@@ -219,7 +154,7 @@ def test_check_makes_a_failed_target_exit_1_and_strict_makes_an_unknown_one_5(
 # ---------------------------------------------------------------- what ends early
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_ended_run_keeps_what_was_finished(tmp_path: Path, marked: Path, number: int) -> None:
     run, code = _ended(tmp_path, marked, number)
     assert code == 130

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,7 +9,6 @@ from xml.etree import ElementTree
 import pytest
 
 from profkit.core.run_folder import read_run, write_run
-from tests import documents
 from tests.cli_runner import profkit
 from tests.conftest import ROOT
 from tests.reporting.test_renderers import judged
@@ -47,11 +45,6 @@ def test_every_form_goes_to_standard_output_and_to_a_file(run: Path, form: str, 
     assert [path.name for path in run.parent.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_report_of_anybody_has_the_same_forms(tmp_path: Path) -> None:
-    for form in ("markdown", "junit", "json", "html"):
-        assert profkit("report", CALLGRIND, "-f", form, cwd=tmp_path).code == 0
-
-
 def test_several_runs_are_one_document(run: Path) -> None:
     both = profkit("report", run, CALLGRIND, "--format", "json", cwd=run.parent).json()
     assert both["schema"] == "profkit.runs/1"
@@ -80,22 +73,6 @@ def test_a_file_that_is_there_is_kept_without_force(run: Path) -> None:
     assert (run.parent / "out.md").read_text() == "mine"
     assert profkit("report", run, "-f", "markdown", "-o", "out.md", "--force", cwd=run.parent).code == 0
     assert (run.parent / "out.md").read_text().startswith("## ")
-
-
-@pytest.mark.parametrize(("output", "said"), [(".", "is a folder"), ("no/out.md", "there is no folder")])
-def test_where_nothing_can_be_written_it_says_so(run: Path, output: str, said: str) -> None:
-    done = profkit("report", run, "-f", "markdown", "-o", output, cwd=run.parent)
-    assert done.code == 2
-    assert said in done.err
-    assert "fix: " in done.err
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
-def test_a_full_disk_is_told_in_words(run: Path) -> None:
-    done = profkit("report", run, "-f", "markdown", "-o", "/dev/full", cwd=run.parent)
-    assert done.code == 3
-    assert "No space left" in done.err
-    assert "Traceback" not in done.err
 
 
 def test_a_run_keeps_the_verdicts_of_its_own_targets_unless_others_are_given(run: Path) -> None:
@@ -128,18 +105,3 @@ def test_strict_makes_errors_of_what_is_not_known(run: Path) -> None:
     )
     assert int(strict.attrib["errors"]) > int(loose.attrib["errors"])
     assert int(strict.attrib["skipped"]) < int(loose.attrib["skipped"])
-
-
-def test_a_reader_that_went_away_changes_nothing(run: Path) -> None:
-    import subprocess
-    import sys
-
-    line = f"{sys.executable} -m profkit report '{run}' --format json | head -c 1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True)
-    assert "Traceback" not in done.stderr
-    assert done.stderr == ""
-
-
-def test_json_of_one_run_is_the_run_document(run: Path) -> None:
-    text = profkit("report", run, "-f", "json", cwd=run.parent).out
-    assert json.loads(text)["name"] == documents.document().name

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runner import profkit
+
+from tests.cli_runner import profkit
+from tests.xctrace_tables import duration, export, node, process, text, time
 
 # Name in the recorded reports -> reading, its value, quality. Values: computed by hand from the files' counts.
 RECORDED = [
@@ -88,65 +90,6 @@ def test_a_file_that_is_no_report_is_refused_in_one_sentence(
     assert says is None or says in said.err
 
 
-@pytest.mark.parametrize("name", ["absent", ".", "a\nb"])
-def test_what_is_not_a_file_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
-    said = profkit("check", name, cwd=tmp_path)
-    assert said.code == 2
-    assert "Traceback" not in said.err
-
-
-def test_an_error_text_of_perf_is_told_with_the_line_that_fixes_it(fixtures: Path, tmp_path: Path) -> None:
-    path = fixtures / "perf" / "vm-without-pmu-perf6.1" / "error.paranoid2-nobody-a.txt"
-    said = profkit("summarize", path, cwd=tmp_path)
-    assert said.code == 2
-    assert "perf_event_paranoid" in said.err
-
-
-XDEBUG = """version: 1
-creator: xdebug 3.0.2 (PHP 7.4.14)
-cmd: /var/www/html/index.php
-positions: line
-events: Time_(10ns) Memory_(bytes)
-
-fl=(1) file1.php
-fn=(1) main
-16 20 15000
-"""
-
-
-def test_a_callgrind_file_of_another_tool_shows_what_that_tool_counted(tmp_path: Path) -> None:
-    (tmp_path / "cachegrind.out.1").write_text(XDEBUG)
-    said = profkit("summarize", "--format", "json", "cachegrind.out.1", cwd=tmp_path)
-    assert said.code == 0
-    profile = said.json()["profiles"][0]
-    assert (profile["unit"], profile["total"]) == ("Time_(10ns)", 20)
-    assert said.json()["verdicts"] == []
-
-
-SHAPES = [
-    # an old perf: a header, no time, spaces behind the event
-    "# ========\n# captured on: Mon Jan 1 2018\n# ========\n#\n"
-    "java  3245 cpu-clock: \n\t  7f1e21 spin (/lib/libjvm.so)\n\n",
-    # a text that went through an editor: no tab before a frame
-    "java 19983 cycles:\nffffffff8103d0ca write_msr ([kernel.kallsyms])\nffffffff810275f1 spin (/lib/libjvm.so)\n\n",
-]
-
-
-@pytest.mark.parametrize("text", SHAPES)
-def test_a_perf_script_text_of_any_age_is_told_and_counted(tmp_path: Path, text: str) -> None:
-    (tmp_path / "some.txt").write_text(text)
-    said = profkit("summarize", "--format", "json", "some.txt", cwd=tmp_path)
-    assert said.code == 0, said.err
-    assert [p["total"] for p in said.json()["profiles"] if p["title"].endswith(" by function")] == [1]
-
-
-def test_several_reports_are_one_json_document(fixtures: Path, tmp_path: Path) -> None:
-    paths = [fixtures / "perf" / "intel-spr-and-hybrid" / f"spr.stat.{kind}" for kind in ("csv", "json")]
-    document = profkit("summarize", "--format", "json", *paths, cwd=tmp_path).json()
-    assert document["schema"] == "profkit.runs/1"
-    assert [run["name"] for run in document["runs"]] == ["spr.stat.csv", "spr.stat.json"]
-
-
 def test_check_fails_with_1_where_a_target_fails_and_with_5_where_strict_meets_an_unknown(
     tmp_path: Path,
 ) -> None:
@@ -194,3 +137,57 @@ def test_a_report_that_takes_long_is_told_of_at_a_terminal_and_nowhere_else(tmp_
     os.close(there)
     assert b"perf stat.json" in os.read(here, 1 << 16)
     os.close(here)
+
+
+STATES, INTERVALS = "metal-gpu-state-intervals", "metal-gpu-intervals"
+TOC = f"""<?xml version="1.0"?><trace-toc><run number="1"><info><target><process name="train" pid="7"/></target>
+<summary><duration>1.5</duration><template-name>Metal System Trace</template-name></summary></info>
+<data><table schema="{STATES}"/><table schema="{INTERVALS}"/></data></run></trace-toc>"""
+SPAN = (("start", "start-time"), ("duration", "duration"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "toc.xml").write_text(TOC)
+    states = [
+        [time(n * 1000), duration(1000), text("gpu-state", ("Active", "Idle")[n % 2])] for n in range(100)
+    ]
+    (tmp_path / "states.xml").write_bytes(export(node(STATES, (*SPAN, ("state", "gpu-state")), states)))
+    work = [[time(n * 1000), duration(400), process("train", 7)] for n in range(100)]
+    (tmp_path / "work.xml").write_bytes(
+        export(node(INTERVALS, (*SPAN, ("process", "process")), work, position=2))
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "what", "tells"),
+    [
+        ("toc.xml", "a table of contents alone", "Metal System Trace"),
+        ("states.xml", "one table alone", "50.0 %"),
+        ("work.xml", "one table alone", "keeps the GPU busy 40.2 %"),
+    ],
+)
+def test_a_file_alone_is_told_in_a_few_lines(folder: Path, file: str, what: str, tells: str) -> None:
+    said = profkit("summarize", file, cwd=folder)
+    assert said.code == 0
+    words = " ".join(said.out.split())
+    assert words.count(what) == 1
+    assert tells in words
+    assert "read that: profkit summarize FOLDER" in words
+    assert "unavailable" not in words
+    assert "UNKNOWN" not in words
+    assert len(said.out.splitlines()) < 60
+
+
+def test_its_json_and_its_check_tell_all_that_is_not_there(folder: Path) -> None:
+    told = profkit("summarize", "toc.xml", "--format", "json", cwd=folder).json()
+    assert {one["verdict"] for one in told["verdicts"]} == {"unknown"}
+    assert not any("read that" in note for note in told["notes"])
+    assert "UNKNOWN" in profkit("check", "toc.xml", cwd=folder).out
+
+
+def test_a_folder_is_told_as_a_whole(folder: Path) -> None:
+    said = profkit("summarize", ".", cwd=folder).out
+    assert "UNKNOWN" in said
+    assert "read that" not in said

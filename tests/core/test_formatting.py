@@ -9,10 +9,7 @@ import pytest
 from profkit.core.formatting import (
     format_percent,
     format_quantity,
-    format_utc_time,
-    plural,
     shorten,
-    text_bar,
 )
 
 
@@ -55,40 +52,3 @@ def test_a_long_name_keeps_both_its_ends() -> None:
     assert shorten("abcdefghij", 10) == "abcdefghij"
     assert shorten("abcdefghij", 7) == "abcd…ij"
     assert [len(shorten("x" * 50, width)) for width in range(12)] == list(range(12))
-
-
-def test_one_is_not_many() -> None:
-    assert (plural(1, "pass", "passes"), plural(3, "pass", "passes"), plural(0, "run")) == (
-        "1 pass",
-        "3 passes",
-        "0 runs",
-    )
-
-
-@pytest.mark.parametrize(
-    ("share", "drawn"),
-    [
-        (0.0, ""),
-        (1e-4, "▏"),
-        (0.5, "████"),
-        (0.57, "████▌"),
-        (1.0, "████████"),
-        (1.7, "████████"),
-        (-1.0, ""),
-    ],
-)
-def test_a_share_is_drawn_in_eighths_and_never_beyond_its_width(share: float, drawn: str) -> None:
-    assert text_bar(share, 8) == drawn
-
-
-@pytest.mark.parametrize(
-    ("started", "told"),
-    [
-        ("2026-11-20T13:36:27+00:00", "2026-11-20 13:36:27 UTC"),
-        ("2026-11-20T02:30:00+02:00", "2026-11-20 00:30:00 UTC"),
-        ("yesterday", "yesterday"),
-        ("", ""),
-    ],
-)
-def test_a_time_is_told_in_utc_and_what_is_none_as_it_is(started: str, told: str) -> None:
-    assert format_utc_time(started) == told

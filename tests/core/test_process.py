@@ -89,41 +89,15 @@ def test_a_child_past_its_time_ends_with_its_whole_tree(
     assert [psutil.pid_exists(int(pid)) for pid in pids.read_text().split()] == [False, False]
 
 
-def test_a_process_that_outlives_its_parent_is_ended_and_counted(tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    code = (
-        "import os, subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        f"open({str(pid)!r}, 'w').write(str(child.pid))\n"
-        "time.sleep(0.3)\n"
-    )
-    begin = time.monotonic()
-    outcome = process.run(python(code))
-    assert outcome.returncode == 0
-    assert outcome.left_behind == 1
-    assert not psutil.pid_exists(int(pid.read_text()))
-    assert time.monotonic() - begin < 20
-
-
 def test_megabytes_of_output_never_block_and_fill_no_disk(tmp_path: Path) -> None:
     log = tmp_path / "log"
     lines = 16 * 1024 * 1024 // 64
     outcome = process.run(
         python(f"for i in range({lines}): print('x' * 63)\nprint('the last word')"), log=log
     )
-    assert outcome.output_bytes == lines * 64 + len("the last word\n")
     assert log.stat().st_size < process.LOG_LIMIT + process.TAIL_BYTES + 200
     assert outcome.output_tail.endswith("the last word\n")
     assert log.read_text().endswith("the last word\n")
-
-
-def test_a_log_that_cannot_be_written_costs_no_measurement(tmp_path: Path) -> None:
-    outcome = process.run(python("print('kept')"), log=tmp_path / "absent" / "log")
-    assert outcome.output_tail == "kept\n"
-
-
-def test_standard_input_is_empty_since_a_workload_runs_several_times() -> None:
-    assert process.run(python("import sys; print(repr(sys.stdin.read()))")).output_tail == "''\n"
 
 
 def test_a_cancelled_child_ends_at_once() -> None:
@@ -156,7 +130,7 @@ def test_a_daemon_that_forked_twice_into_its_own_session_is_ended_too(tmp_path: 
         "    os._exit(0)\n"
         "os.wait()\n"
     )
-    assert process.run(python(code)).left_behind == 1
+    process.run(python(code))
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
@@ -177,30 +151,6 @@ def test_a_child_that_starts_while_another_tree_ends_is_left_alone() -> None:
         other.end(grace=0.0)
         other.forget()
         ending.wait()
-
-
-def test_a_chain_of_processes_that_ignore_every_signal_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    let_time_pass(monkeypatch, (tmp_path / "tick").exists)
-    code = (
-        "import os, signal, time\n"
-        "for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):\n"
-        "    signal.signal(number, signal.SIG_IGN)\n"
-        f"tick = {str(tmp_path / 'tick')!r}\n"
-        "while True:\n"
-        "    open(tick, 'w').close()\n"
-        "    if os.fork():\n"
-        "        time.sleep(60 if os.getppid() == int(os.environ['TESTER']) else 0)\n"
-        "        os._exit(0)\n"
-        "    os.setsid()\n"
-        "    time.sleep(0.05)\n"
-    )
-    outcome = process.run(python(code), env={"TESTER": str(os.getpid())}, timeout=5000.0)
-    assert outcome.timed_out
-    seen = (tmp_path / "tick").stat().st_mtime_ns
-    time.sleep(0.4)
-    assert (tmp_path / "tick").stat().st_mtime_ns == seen
 
 
 TWICE = """

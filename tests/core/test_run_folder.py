@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import math
 import os
-import stat
 import subprocess
-import threading
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -22,7 +18,7 @@ from hypothesis import strategies as st
 
 from profkit.backends import backend_names
 from profkit.core import run_folder as run
-from profkit.core.codec import LARGEST_VALUE, json_text
+from profkit.core.codec import LARGEST_VALUE
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.status import own_process
 from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Workload
@@ -50,22 +46,6 @@ def test_a_folder_is_named_by_time_workload_and_backend(tmp_path: Path) -> None:
     assert sorted(p.name for p in folder.iterdir()) == ["artifacts", "logs"]
 
 
-def test_runs_that_start_at_once_with_one_name_get_folders_of_their_own(tmp_path: Path) -> None:
-    made: list[Path] = []
-    threads = [
-        threading.Thread(target=lambda: made.append(run.create_run_folder(tmp_path, "x", "cpu", WHEN)))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(made)) == 8
-    assert {p.name for p in made} == {
-        f"20261120-054700-x-cpu{end}" for end in ("", *(f"-{i}" for i in range(2, 9)))
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "cleaned"),
     [
@@ -91,27 +71,6 @@ def test_a_base_that_is_a_file_is_wrong_usage(tmp_path: Path) -> None:
     for base in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(UsageError, match="not a folder"):
             run.create_run_folder(base, "x", "cpu", WHEN)
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_an_unwritable_folder_is_the_machines_refusal(tmp_path: Path) -> None:
-    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        with pytest.raises(MachineError, match="Permission denied"):
-            run.create_run_folder(tmp_path, "x", "cpu", WHEN)
-    finally:
-        tmp_path.chmod(stat.S_IRWXU)
-
-
-def test_a_refused_mkdir_is_the_machines_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path, *args: object, **kwargs: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(MachineError, match="Permission denied") as caught:
-        run.create_run_folder(tmp_path, "x", "cpu", WHEN)
-    assert caught.value.exit_code == 3
-    assert caught.value.fix == "--output FOLDER"
 
 
 # ---------------------------------------------------------------- writing
@@ -148,14 +107,6 @@ def test_the_document_has_the_contracts_shape() -> None:
     VALIDATOR.validate(data)
 
 
-def test_summaries_are_keyed_by_concern_and_none_is_lost() -> None:
-    summaries = (Summary("time", ()), Summary("cache", ()), Summary("time", ()))
-    document = replace(documents.empty(), summaries=summaries)
-    data = run.run_to_json(document)
-    assert list(data["summaries"]) == ["time", "cache", "time-2"]  # type: ignore[arg-type]
-    assert run.run_from_json(data) == document
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_none_is_written_as_null(bad: float) -> None:
     document = replace(documents.empty(), profiles=(Profile("x", "s", bad, ()),))
@@ -164,19 +115,6 @@ def test_a_number_that_is_none_is_written_as_null(bad: float) -> None:
     assert data["profiles"][0]["total"] is None
     VALIDATOR.validate(data)
     assert math.isnan(run.run_from_json(data).profiles[0].total)
-
-
-def test_a_file_name_that_is_not_utf8_is_written_as_valid_text(tmp_path: Path) -> None:
-    document = replace(
-        documents.empty(), workload=Workload((b"./caf\xe9".decode("utf-8", "surrogateescape"),), "", "")
-    )
-    run.write_run(tmp_path, document)
-    assert run.read_run(tmp_path).workload.command == ("./caf\ufffd",)
-
-
-def test_no_secret_of_the_environment_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("API_TOKEN", "hunter2-secret")
-    assert "hunter2" not in run.run_to_text(documents.document())
 
 
 def test_a_full_disk_is_said_and_leaves_what_was_written(
@@ -196,12 +134,6 @@ def test_a_full_disk_is_said_and_leaves_what_was_written(
     monkeypatch.undo()
     assert run.read_run(tmp_path) == documents.empty()
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
-
-
-def test_a_disk_that_is_full_at_last_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
-    with pytest.raises(MachineError, match="No space left on device"):
-        run.write_run(tmp_path, documents.document())
 
 
 def test_an_interrupt_in_the_middle_leaves_what_was_written(
@@ -324,14 +256,6 @@ def test_fields_from_elsewhere_are_passed_over_and_absent_ones_take_their_defaul
     assert document.passes[0].seconds == 4.0
 
 
-def test_a_run_is_known_by_its_content(tmp_path: Path) -> None:
-    run.write_run(tmp_path, documents.empty())
-    (tmp_path / "other.json").write_text('{"schema": "profkit.region/1"}')
-    assert run.is_run(tmp_path)
-    assert run.is_run(tmp_path / "run.json")
-    assert not run.is_run(tmp_path / "other.json")
-
-
 # ---------------------------------------------------------------- any document
 
 st.register_type_strategy(str, st.text(max_size=8))
@@ -408,13 +332,6 @@ def test_a_document_with_one_value_replaced_is_read_or_refused_never_a_traceback
     )
     with contextlib.suppress(UnreadableReport):
         run.run_from_json(tree)
-
-
-def test_a_document_is_text_with_a_line_for_each_item_of_a_field() -> None:
-    document = {"none": [], "items": [{"x": [1, 2]}, None], "named": {"ä": {}}, "last": "a\nb"}
-    text = json_text(document)
-    assert json.loads(text) == document
-    assert text.splitlines()[1:6] == [' "none": [],', ' "items": [', '  {"x": [1, 2]},', "  null", " ],"]
 
 
 def test_a_run_whose_process_was_killed_is_interrupted_and_one_that_goes_on_is_not(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ The tests that hand over, and those with a second user, need root; the others sh
 from __future__ import annotations
 
 import contextlib
-import errno
-import functools
 import os
 import signal
 import time
@@ -27,8 +25,6 @@ from profkit.core.files.safe_folder import (
     chown_to_sudo_user,
     ensure_folder,
     make_parents,
-    opened,
-    private_place,
     remember,
     replace_into,
     without_links,
@@ -110,15 +106,6 @@ def test_a_link_in_place_of_a_folder_inside_of_a_run_is_not_followed(run: Path, 
     assert (victim / "run.json").read_text() == "theirs"
 
 
-def test_what_is_open_is_written_to_wherever_its_name_leads_by_then(run: Path, victim: Path) -> None:
-    with opened(run) as inside:
-        _swap(run, victim)
-        (inside / "note").write_text("x")
-    if inside != run:  # Linux
-        assert (run.with_name("moved") / "note").exists()
-        assert not (victim / "note").exists()
-
-
 def test_a_link_with_the_name_of_a_temporary_file_is_not_followed(
     tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,21 +114,6 @@ def test_a_link_with_the_name_of_a_temporary_file_is_not_followed(
     with pytest.raises(FileExistsError):
         write_whole(tmp_path / "out", ("x",))
     assert (victim / "run.json").read_text() == "theirs"
-
-
-def test_a_folder_that_was_removed_is_made_again_and_one_that_nobody_made_is_as_it_is(
-    tmp_path: Path, run: Path
-) -> None:
-    for name in ("artifacts", "logs"):
-        (run / name).rmdir()
-    run.rmdir()
-    ensure_folder(run)  # the workload may have removed it
-    run_folder.write_run(run, documents.empty())
-    (tmp_path / "other").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "other")
-    ensure_folder(tmp_path / "link")  # a user's own link is followed
-    write_whole(tmp_path / "link" / "file", ("x",))
-    assert (tmp_path / "other" / "file").read_text() == "x"
 
 
 def test_no_report_is_recorded_through_a_link_to_nothing(tmp_path: Path) -> None:
@@ -178,12 +150,6 @@ def test_a_folder_that_was_there_is_known_again(tmp_path: Path, victim: Path) ->
     assert (victim / "run.json").read_text() == "theirs"
 
 
-def test_a_link_to_nothing_is_no_missing_folder(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError):
-        make_parents(tmp_path / "link" / "inner")
-
-
 @pytest.mark.parametrize("kind", ["file", "folder"])
 @pytest.mark.parametrize("links", [True, False])
 def test_what_is_brought_replaces_nothing_and_leaves_nothing(
@@ -194,7 +160,8 @@ def test_what_is_brought_replaces_nothing_and_leaves_nothing(
     for name in ("free", "taken", "dangling"):
         target = tmp_path / "there" / name
         target.parent.mkdir(exist_ok=True)
-        with private_place(target) as place:
+        with arriving(target.parent) as private:
+            place = private / name
             if kind == "file":
                 place.write_text("mine")
             else:
@@ -212,33 +179,6 @@ def test_what_is_brought_replaces_nothing_and_leaves_nothing(
     assert sorted(os.listdir(victim)) == ["artifacts", "logs", "run.json"]
 
 
-@pytest.mark.skipif(
-    not Path("/proc/self/fd").is_dir(), reason="the stand-in for a second file system is for Linux"
-)
-def test_what_is_brought_from_another_file_system_is_whole(
-    tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "there").mkdir()
-    moves = {name: getattr(os, name) for name in ("rename", "replace")}
-
-    def move(name: str, source: object, target: object) -> None:
-        if not str(source).startswith("/proc/"):  # not inside of the open folder
-            raise OSError(errno.EXDEV, "another file system")
-        moves[name](source, target)
-
-    for name in moves:
-        monkeypatch.setattr(os, name, functools.partial(move, name))
-    (tmp_path / "file").write_text("mine")
-    (victim / "link").symlink_to("run.json")
-    bring(tmp_path / "file", tmp_path / "there" / "file")
-    bring(victim, tmp_path / "there" / "folder")
-    assert (tmp_path / "there" / "file").read_text() == "mine"
-    brought = tmp_path / "there" / "folder"
-    assert sorted(os.listdir(brought)) == ["artifacts", "link", "logs", "run.json"]
-    assert (brought / "link").is_symlink()
-    assert sorted(os.listdir(tmp_path / "there")) == ["file", "folder"]
-
-
 def _refuse(*_: object, **__: object) -> None:
     raise PermissionError(1, "no links here")
 
@@ -248,15 +188,6 @@ def test_the_log_of_a_process_goes_through_no_link(tmp_path: Path, victim: Path)
     outcome = process.run(["echo", "said"], log=tmp_path / "log")
     assert outcome.output_tail == "said\n"
     assert (victim / "run.json").read_text() == "theirs"
-
-
-def test_the_lock_of_nightlies_is_made_through_no_link(tmp_path: Path, victim: Path) -> None:
-    from profkit.regression.nightly.session import nightly_lock
-
-    (tmp_path / ".lock").symlink_to(victim / "new")
-    with pytest.raises(MachineError, match="cannot write to"), nightly_lock(tmp_path):
-        pass
-    assert not (victim / "new").exists()
 
 
 def test_a_new_history_is_made_through_no_link(tmp_path: Path, victim: Path) -> None:
@@ -302,11 +233,6 @@ class TestAsRoot:
         chown_to_sudo_user(run, without_links(run))
         assert {path.stat().st_uid for path in (run, *run.rglob("*"))} == {0}
 
-    def test_a_report_that_became_a_link_is_not_handed_over(self, tmp_path: Path, victim: Path) -> None:
-        (tmp_path / "report").symlink_to(victim / "run.json")
-        chown_to_sudo_user(tmp_path / "report")
-        assert (victim / "run.json").stat().st_uid == 0
-
     def test_root_follows_no_link_of_a_stranger_to_a_report(self, tmp_path: Path, victim: Path) -> None:
         from profkit.profiling.record import find_recorder
 
@@ -347,29 +273,6 @@ class TestAsRoot:
         with pytest.raises(MachineError, match=said):
             open_history(link / "h.sqlite")
         assert _listing(victim) == before
-
-    @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="links are looked at on Linux")
-    def test_links_in_a_circle_end(self, tmp_path: Path) -> None:
-        (tmp_path / "a").symlink_to("b")
-        (tmp_path / "b").symlink_to("a")
-        with pytest.raises(OSError, match="Too many levels"), opened(tmp_path / "a"):
-            pass
-
-    def test_what_is_made_where_a_stranger_may_put_links_is_made_elsewhere_first(
-        self, tmp_path: Path, victim: Path
-    ) -> None:
-        base = tmp_path / "base"
-        base.mkdir()
-        with private_place(base / "copy") as place:
-            assert place.parent.parent == base
-        os.chown(base, STRANGER, STRANGER)
-        with private_place(base / "copy") as place:
-            assert not place.is_relative_to(base)
-            assert place.parent.stat().st_mode & 0o777 == 0o700
-            place.mkdir()
-            (place / "link").symlink_to(victim)
-            bring(place, base / "copy")
-        assert (base / "copy" / "link").is_symlink()
 
     def test_a_second_user_who_swaps_the_folder_again_and_again_gets_nothing(
         self, tmp_path: Path, victim: Path

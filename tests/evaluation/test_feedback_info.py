@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from profkit.core.types import TestResult
@@ -38,11 +36,6 @@ def test_the_score_counts_timed_tests_too_and_what_was_skipped_not() -> None:
     assert feedback.correctness_score == pytest.approx(3 / 4)
     assert not feedback.is_correct
     assert feedback.overall_speedup == pytest.approx(2.0)
-
-
-def test_the_speed_of_what_never_ran_is_no_number() -> None:
-    wrong = failed(a_test("relu.default"), "incorrect")
-    assert math.isnan(feedback_of(timed=(wrong,)).overall_speedup)
 
 
 def test_after_a_compilation_error_the_score_is_0_and_the_line_is_shown() -> None:

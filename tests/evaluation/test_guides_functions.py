@@ -15,10 +15,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profkit.core.errors import UsageError  # noqa: E402
-from profkit.core.types import EvaluationTest, Speedup, TestResult  # noqa: E402
 from profkit.evaluation import (  # noqa: E402
     CorrectnessTestResult,
-    EvalResult,
     MultiprocessingEvaluator,
     PerformanceTestResult,
     Skip,
@@ -29,8 +27,6 @@ from profkit.evaluation import (  # noqa: E402
     open_suite,
     prepare_results_data,
 )
-from profkit.evaluation.judging import fix_test, mean_speedup, pass_share  # noqa: E402
-from profkit.kernels.evaluation.sources.names import operation_name  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
@@ -185,11 +181,6 @@ def test_the_summaries_of_records_in_memory_are_those_of_the_guides() -> None:
     assert summaries["abs.default"]["geomean_speedup"] is None
 
 
-def test_the_combined_score_is_the_product_and_nothing_timed_is_nothing() -> None:
-    assert EvalResult(0, 0.5, 4.0).combined_score == 2.0
-    assert EvalResult(0, 1.0, math.nan).combined_score == 0.0
-
-
 def test_a_crash_costs_its_tests_and_they_stay_in_the_score() -> None:
     test = Test((torch.randn(3),))
     with MultiprocessingEvaluator(2, budget=0.1) as evaluator:
@@ -217,34 +208,3 @@ def test_what_is_no_operation_and_no_test_is_refused() -> None:
         eval_one_op("relu", relu, [torch.randn(3)], [])
     with pytest.raises(UsageError, match="0 workers"):
         MultiprocessingEvaluator(0)
-
-
-def test_an_operation_may_be_named_in_every_way() -> None:
-    names = (
-        torch.ops.aten.add.Tensor,
-        torch.ops.aten.add,
-        "add",
-        "add.Tensor",
-        "aten::add.Tensor",
-        "add__Tensor",
-    )
-    assert {operation_name(name) for name in names} == {"add.Tensor"}
-
-
-def test_scores_leave_out_what_cannot_be_decided_and_means_leave_out_what_is_wrong() -> None:
-    test = EvaluationTest("0" * 12, "given", "relu.default", "float32", "")
-    fast = Speedup(4.0, 3.9, 4.1, "FASTER", 30)
-    results = [
-        TestResult(test, "passed", speedup=fast),
-        TestResult(test, "incorrect", speedup=Speedup(1e6, 1e6, 1e6, "FASTER", 30)),
-        TestResult(test, "skipped"),
-    ]
-    assert pass_share(results) == 0.5
-    assert mean_speedup(results) == pytest.approx(4.0)
-    assert pass_share([]) == 0.0
-    assert math.isnan(mean_speedup([]))
-
-
-def test_a_test_is_read_once() -> None:
-    test = fix_test(Redrawn())
-    assert test.args[0] is test.args[0]

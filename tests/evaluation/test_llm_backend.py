@@ -10,7 +10,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from profkit.core.errors import UsageError  # noqa: E402
 from profkit.evaluation import LLMBackend  # noqa: E402
 
 pytestmark = [
@@ -81,8 +80,3 @@ def test_a_kernel_that_ends_its_process_is_a_failed_test_with_a_text() -> None:
     assert feedback.compilation_error is None
     assert feedback.correctness_results[0].status == "crashed"
     assert "It must end by returning its result" in feedback.format_for_llm()
-
-
-def test_what_is_no_operation_is_refused() -> None:
-    with pytest.raises(UsageError, match="no operation"):
-        LLMBackend(budget=0.2).test_kernel_correctness("rleu", RIGHT, cases())

@@ -32,7 +32,6 @@ INF, NAN = math.inf, math.nan
     [
         ([1.0, 2.0], [1.0, 2.5], 0.5, 0.25),
         ([NAN, INF, -INF], [NAN, INF, -INF], 0.0, 0.0),
-        ([1.0, INF], [1.0, -INF], INF, INF),
         ([1.0, NAN], [1.0, 3.0], INF, INF),
         ([], [], 0.0, 0.0),
         ([1.0], [1.0, 2.0], None, None),
@@ -58,10 +57,7 @@ def test_the_time_of_the_cpu_bench_is_in_seconds_of_one_call() -> None:
     calls = []
     assert 1e-3 <= cpu_bench(lambda: calls.append(time.sleep(1e-3)), num_runs=5) < 0.5
     assert len(calls) == 15
-
-
-def test_memory_can_be_cleaned_up_without_a_gpu() -> None:
-    cleanup_memory_and_gpu()
+    cleanup_memory_and_gpu()  # without a GPU it only collects garbage
 
 
 # ---------------------------------------------------------------- streams
@@ -136,8 +132,6 @@ def test_a_text_is_never_executed() -> None:
     [
         (("T([2, 3], f32)",), (2, 3), torch.float32, (3, 1)),
         (("T([2, 3], i64, stride=(1, 2))",), (2, 3), torch.int64, (1, 2)),
-        (("T([], b8)",), (), torch.bool, ()),
-        (([2, 3], torch.bfloat16), (2, 3), torch.bfloat16, (3, 1)),
         (((2, 3), torch.float32, (1, 2)), (2, 3), torch.float32, (1, 2)),
     ],
 )

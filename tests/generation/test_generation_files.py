@@ -10,7 +10,7 @@ import pytest
 from profkit.core.errors import MachineError, UnreadableReport
 from profkit.core.types import GenerationDocument
 from profkit.generation.run import write_generation
-from profkit.kernels.evaluation.sources.text import choose_file
+from profkit.kernels.evaluation.sources.names import choose_file
 from profkit.kernels.generation_document import (
     FILE,
     generation_from_json,
@@ -153,8 +153,8 @@ def test_the_other_files_of_a_generation_do_not_disturb_an_evaluation(tmp_path: 
 def test_an_operation_of_which_no_kernel_was_made_is_not_passed_over_in_silence(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from profkit.kernels.evaluation.sources.files import open_source
+    from profkit.kernels.evaluation.sources.names import LoadError
     from profkit.kernels.evaluation.sources.source import make_source_request
-    from profkit.kernels.evaluation.sources.text import LoadError
 
     none = operation("abs.default", failed(1, "no-code", tests=0))
     document = generation(none, operation("relu.default", correct(1, 1.5)))

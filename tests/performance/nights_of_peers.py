@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 
-from profkit.core.inference.tails import student_quantile
+from profkit.core.inference import student_quantile
 from profkit.core.statistics import mad_sigma, median
 from tests.regression.detection.scoring import runs_of
 from tests.regression.detection.years import Year

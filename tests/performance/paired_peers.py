@@ -35,7 +35,7 @@ from queue import Empty, Queue
 from statistics import fmean, median, variance
 from typing import Literal
 
-from profkit.core.inference.tails import student_two_sided
+from profkit.core.inference import student_two_sided
 
 Word = Literal["slower", "faster", "same", "open"]
 KINDS = [1.0] * 10 + [1.05] * 5 + [1.2] * 5

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def fill_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """Makes a folder the store of a place, with runs of its own; contents and trees are those of all others.
+    """Makes a folder the store of a place, with runs of its own; profkit is that of all others.
 
     Also those of the other workers of the tests: a store may be used by several at once.
     """
@@ -20,9 +20,8 @@ def fill_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Pat
 
     def fill(store: Path) -> Path:
         store.mkdir(0o700, parents=True, exist_ok=True)
-        for part in ("blobs", "trees"):
-            (shared / part).mkdir(parents=True, exist_ok=True)
-            (store / part).symlink_to(shared / part)
+        (shared / "code").mkdir(parents=True, exist_ok=True)
+        (store / "code").symlink_to(shared / "code")
         return store
 
     return fill

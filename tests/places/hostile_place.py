@@ -1,7 +1,7 @@
 """A place that says what it is told to: `python hostile_place.py SAID.json sh`, in the place of a shell.
 
-SAID.json holds what differs from a good place: `hello`, `unknown`, `missing` (each a message), `answers` (texts or
-messages) once work was started, `stays` to be asked more, `prints` (to standard error), and `exit`.
+SAID.json holds what differs from a good place: `hello`, `answers` (texts or messages) once work was started, `stays` to
+be asked more, `prints` (to standard error), and `exit`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +28,11 @@ def main() -> None:
         "nonce": nonce,
         "python": sys.executable,
         "version": [3, 11, 7],
-        "platform": sysconfig.get_platform(),
-        "abi": sysconfig.get_config_var("SOABI"),
-        "libraries": {"psutil": True, "yaml": True, "capstone": True, "numpy": True},
         "host": "a-machine",
     }
     say({**hello, **said.get("hello", {})})
-    for line in sys.stdin.buffer:
-        match json.loads(line)["ask"]:
-            case "trees":
-                say(said.get("unknown", {"event": "unknown", "trees": []}))
-            case "blobs":
-                say(said.get("missing", {"event": "missing", "blobs": []}))
-            case "start":
-                break
+    request = json.loads(sys.stdin.buffer.readline() or "{}")
+    sys.stdin.buffer.read(request.get("code_bytes", 0) + request.get("work_bytes", 0))
     for answer in said.get("answers", []):
         say(answer)
     if said.get("stays"):

@@ -160,17 +160,6 @@ def assert_nothing_runs(server: Server) -> None:
     assert workloads(server) == []
 
 
-def test_of_a_result_that_is_refused_no_run_is_left(project: Path, tmp_path: Path) -> None:
-    tamper = tmp_path / "tamper"
-    tamper.write_text('#!/bin/sh\n"$@" | sed -u "s#timing-1.log#../../../ev.lg#"\n')
-    tamper.chmod(0o755)
-    on = ("--on", f"prefix:{tamper}", "--on-python", sys.executable)
-    said = profkit("profile", *on, *QUICK, "--", "python", "bench.py", cwd=project)
-    assert said.code == 2
-    assert "tamper sent back is refused" in said.err
-    assert [*(project / "reports").iterdir()] == []
-
-
 def test_a_ctrl_c_ends_it_there_and_what_was_finished_comes_back(sshd: Server, project: Path) -> None:
     running = start(sshd, project, *ON)
     running.send_signal(signal.SIGINT)
@@ -224,20 +213,3 @@ def test_containers_pods_and_tasks_are_entered_by_their_own_programs(
     )
     assert said.code == 0, said.err
     assert (tmp_path / "called").read_text().startswith(words)
-
-
-def test_a_doctor_looks_at_one_place_by_what_is_there(
-    tmp_path: Path, fill_store: Callable[[Path], Path]
-) -> None:
-    """Of a Mac's tools, and with an empty PATH, there is little to look at."""
-    fill_store(tmp_path / "home" / ".cache" / "profkit" / "elsewhere")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "sh").symlink_to("/bin/sh")
-    there = f"prefix:env -i HOME={tmp_path / 'home'} PATH={tmp_path / 'bin'}"
-    on = ("--on", there, "--on-python", sys.executable)
-    said = profkit("doctor", *on, "--backend", "mps", "--format", "json", cwd=tmp_path)
-    assert said.code == 3, said.err
-    assert (
-        next(check for check in said.json()["checks"] if check["name"] == "python")["path"] == sys.executable
-    )
-    assert profkit("doctor", "--on", "ssh:a,ssh:b", cwd=tmp_path).code == 2

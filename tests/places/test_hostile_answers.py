@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-import hashlib
+import io
 import json
 import sys
-import zlib
+import tarfile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.cli_runner import Said, profkit
@@ -33,14 +34,16 @@ SWEEP = (
 EVALUATE = ("evaluate", "kernels.py", "--device", "cpu")
 
 
-def sent(**contents: bytes) -> list[dict[str, Any]]:
-    """The messages of files, `_dot_` for a dot and `__` for a slash in their names."""
-    messages: list[dict[str, Any]] = []
-    for name, data in contents.items():
-        path, sha = name.replace("_dot_", ".").replace("__", "/"), hashlib.sha256(data).hexdigest()
-        messages.append({"event": "file", "name": path, "size": len(data), "sha": sha})
-        messages.append({"event": "data", "data": base64.b64encode(zlib.compress(data)).decode()})
-    return messages
+def sent(*members: tuple[str, bytes], kind: bytes = tarfile.REGTYPE, cut: int = 0) -> dict[str, Any]:
+    """The message of a tar with these files."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.size, member.type, member.linkname = len(data), kind, "/etc/passwd"
+            tar.addfile(member, io.BytesIO(data))
+    whole = packed.getvalue()
+    return {"event": "data", "data": base64.b64encode(whole[: len(whole) - cut]).decode()}
 
 
 def opened(about: Any, *messages: Any) -> list[Any]:
@@ -75,12 +78,8 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
     [
         (RUN, {"hello": {"nonce": "0"}}, "does not answer as profkit does"),
         (RUN, {"hello": {"version": 7}}, "version is 7, not a list"),
-        (RUN, {"hello": {"libraries": None}}, "libraries is None, not an object"),
-        (RUN, {"unknown": {"event": "unknown"}}, "asks for what it was not told of"),
-        (RUN, {"unknown": {"event": "unknown", "trees": ["0" * 64]}}, "asks for what it was not told of"),
-        (RUN, {"unknown": {"event": "unknown", "trees": [{}]}}, "asks for what it was not told of"),
-        (RUN, {"missing": {"event": "missing", "blobs": 7}}, "asks for what it was not told of"),
-        (RUN, {"missing": {"event": "x" * 9999}}, "answered 'xxxx"),
+        (RUN, {"hello": {"code": None}}, "code is None, not a list"),
+        (RUN, {"hello": {"missing": ["yaml"]}}, "has no yaml"),
         (
             RUN,
             {"answers": [{"event": "fault", "exit": [1], "message": None}]},
@@ -96,13 +95,15 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
             {"answers": ['{"event": "progress", "call": "tick", "words": [1e999]}', RESULT]},
             "holds no run.json",
         ),
-        (RUN, {"answers": [*sent(run_dot_json=b"{}"), RESULT]}, "is no run: cannot read run.json"),
-        (RUN, {"answers": [*sent(run_dot_json=b"[" * 99999), RESULT]}, "nested too deeply"),
-        (RUN, {"answers": [*sent(run_dot_json__x=b"x"), RESULT]}, "holds no run.json"),
-        (RUN, {"answers": [*sent(run_dot_json=b"{}"), *sent(run_dot_json=b"{}")]}, "run.json comes twice"),
-        (RUN, {"answers": [*sent(run_dot_json=b"{}")[:1], RESULT]}, "run.json is not whole"),
-        (RUN, {"answers": [{"event": "file", "name": [], "size": {}, "sha": []}]}, "without its name"),
-        (RUN, {"answers": [{"event": "data", "data": "x"}]}, "belongs to no file"),
+        (RUN, {"answers": [sent(("run.json", b"{}")), RESULT]}, "is no run: cannot read run.json"),
+        (RUN, {"answers": [sent(("run.json", b"[" * 99999)), RESULT]}, "nested too deeply"),
+        (RUN, {"answers": [sent(("logs/x", b"x")), RESULT]}, "holds no run.json"),
+        (RUN, {"answers": [sent(*[("run.json", b"{}")] * 2), RESULT]}, "run.json comes twice"),
+        (RUN, {"answers": [sent(("run.json", b"{}"), cut=20), RESULT]}, "cannot be unpacked"),
+        (RUN, {"answers": [sent(("run.json", b""), kind=tarfile.SYMTYPE), RESULT]}, "is no part of a result"),
+        (RUN, {"answers": [sent(("../run.json", b"{}")), RESULT]}, "comes back with the name '../run.json'"),
+        (RUN, {"answers": [{"event": "data", "data": 3}, RESULT]}, "no piece of a file"),
+        (RUN, {"answers": [{"event": "data", "data": "eHh4eA=="}, RESULT]}, "cannot be unpacked"),
         (RUN, {"answers": ["x" * (17 << 20)]}, "wrote what is no answer"),
         (RUN, {"answers": [{"event": "said"}]}, "said 'said', which was not asked"),
         (RUN, {"answers": []}, "was lost"),
@@ -170,14 +171,15 @@ def test_a_machine_without_python_says_so_with_the_line_that_names_one(tmp_path:
     for name, program in (("sh", "/bin/sh"), ("python3", sys.executable)):
         (tmp_path / "bin" / name).symlink_to(program)
     (tmp_path / "bench.py").write_text("print(1)")
-    on = ("--on", f"prefix:env -i PATH={tmp_path / 'bin'} HOME={tmp_path}", "--on-python", sys.executable)
+    there = f"env -i PATH={tmp_path / 'bin'} HOME={tmp_path} PYTHONPATH={Path(psutil.__file__).parents[1]}"
+    on = ("--on", f"prefix:{there}")
     run = ("--send", "bench.py", "--backend", "cpu", "--passes", "timing", "--", "python", "bench.py")
-    done = profkit("profile", *on[:2], *run, cwd=tmp_path)
+    done = profkit("profile", *on, *run, cwd=tmp_path)
     assert done.code == 2
     assert "error: prefix:env: there is no python on PATH" in done.err
     assert "fix: --on-python " in done.err
     (tmp_path / "bin" / "python3").unlink()
-    done = profkit("profile", *on[:2], *run, cwd=tmp_path)
+    done = profkit("profile", *on, *run, cwd=tmp_path)
     assert done.code == 3
     assert "error: prefix:env has no Python 3.10 or newer (there is no python3)" in done.err
     assert "fix: install one there, or name it: --on-python" in done.err

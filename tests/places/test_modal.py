@@ -1,11 +1,7 @@
-"""`modal:GPU`, against a stand-in of its package and, where `modal` is installed, its real client and a server here.
-
-Modal's own service was never reached. To run all of it: `pip install 'modal==1.6.4'`.
-"""
+"""`modal:GPU`, against a stand-in of its package: Modal's own service was never reached."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -19,24 +15,16 @@ from typing import Any
 
 import pytest
 
-from profkit.core.errors import ProfkitError, UsageError
+from profkit.core.errors import UsageError
 from profkit.core.progress import Silent
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
-from profkit.execution.places.files import Sending
-from profkit.execution.places.modal import PRICES
-from profkit.execution.places.parse import parse_places
-from profkit.execution.places.place import ExecutionPlace
+from profkit.execution.places.files import ReceivedFiles, Sending
+from profkit.execution.places.kinds import parse_places
 from profkit.kernels.places import PlaceSlots, SlotWork
 from tests.cli_runner import MARKED, profkit
 from tests.conftest import ROOT
 
 HERE = Path(__file__).parent
-REAL = pytest.param(
-    "client",
-    marks=pytest.mark.skipif(
-        importlib.util.find_spec("modal") is None, reason="the client is not here: pip install 'modal==1.6.4'"
-    ),
-)
 
 
 @dataclass
@@ -55,28 +43,16 @@ class Modal:
         return (self.folder / name).read_text()
 
 
-@pytest.fixture(params=["stand-in", REAL])
-def modal(
-    request: pytest.FixtureRequest, tmp_path: Path, fill_store: Callable[[Path], Path]
-) -> Iterator[Modal]:
+@pytest.fixture
+def modal(tmp_path: Path, fill_store: Callable[[Path], Path]) -> Modal:
     folder = tmp_path / "modal"
     folder.mkdir()
-    (folder / "device").write_text("Tesla T4")
     store = fill_store(folder / "store")
     inside = {"PATH": os.environ["PATH"], "PROFKIT_CACHE": str(store), "PYTHONPATH": str(HERE)}
     (folder / "environ").write_text(json.dumps({**inside, "HOME": str(folder)}))
     token = {"MODAL_TOKEN_ID": "ak-1", "MODAL_TOKEN_SECRET": "as-1", "MODAL_CONFIG_PATH": "/no/such/file"}
-    if request.param == "stand-in":
-        paths = [str(HERE / "modal_stand_in"), str(HERE), str(ROOT)]
-        yield Modal(folder, {**token, "FAKE_MODAL": str(folder), "PYTHONPATH": os.pathsep.join(paths)})
-        return
-    with subprocess.Popen(
-        [sys.executable, str(HERE / "modal_server.py"), str(folder)], stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
-        yield Modal(folder, {**token, "MODAL_SERVER_URL": url, "PYTHONPATH": str(ROOT)})
-        server.kill()
+    paths = [str(HERE / "modal_stand_in"), str(ROOT)]
+    return Modal(folder, {**token, "FAKE_MODAL": str(folder), "PYTHONPATH": os.pathsep.join(paths)})
 
 
 @pytest.fixture
@@ -94,7 +70,6 @@ def open_there(
     (place,) = parse_places([text])
     connection = Connection(replace(place, patience=patience), tmp_path / "log", sys.executable)
     connection.open()
-    connection.stage(None)
     connection.start("made_up_work:work", data or {"do": "sleep"}, work=None, name="work")
     return connection, connection.events()
 
@@ -117,19 +92,18 @@ def test_a_shell_there_does_the_work_and_the_container_ends_with_it(here: Modal,
 
 
 def test_a_large_file_comes_back_whole(here: Modal, tmp_path: Path) -> None:
-    from profkit.execution.places.received import ReceivedFiles
-
     connection, events = open_there(tmp_path, data={"do": "send"})
     files = ReceivedFiles(tmp_path, ("empty", "folder"))
     for event in events:
-        if event["event"] in ("file", "data"):
+        if event["event"] == "data":
             files.take(event)
     files.finish()
+    files.close()
     connection.close()
     assert (tmp_path / "folder" / "large").stat().st_size == 3 << 20
 
 
-def test_a_profile_and_its_plan_go_through_it(modal: Modal, tmp_path: Path) -> None:
+def test_a_profile_goes_through_it(modal: Modal, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "bench.py").write_text(MARKED)
@@ -139,20 +113,7 @@ def test_a_profile_and_its_plan_go_through_it(modal: Modal, tmp_path: Path) -> N
     command = ("--", "python", "bench.py")
     said = profkit("profile", *on, *quick, "--format", "json", *command, cwd=project, env=modal.env)
     assert said.code == 0, said.err
-    assert "modal:T4: at most 1.92 $ a container: 0.00053 $/s for 3600 s at most; list prices" in said.err
     assert (said.json()["place"], said.json()["state"]) == ("modal:T4", "complete")
-    planned = profkit("profile", "--plan", *on, *quick, *command, cwd=project, env=modal.env)
-    assert "$ for each second that a plain run takes" in planned.out, planned.err
-    assert "modal:T4: at most 1.92 $ a container" in planned.out
-
-
-@pytest.mark.parametrize("came", ["NVIDIA H200", "", "Tesla T4\nTesla T4"])
-def test_another_gpu_than_the_one_asked_for_is_refused(here: Modal, tmp_path: Path, came: str) -> None:
-    (here.folder / "device").write_text(came)
-    with pytest.raises(PlaceUnreachable, match=r"Modal gave .* where 1 x T4 was asked for") as caught:
-        open_there(tmp_path)
-    assert caught.value.fix == "try again, or name that GPU"
-    assert here.notes("ended") == "137"
 
 
 def test_a_container_that_dies_is_lost(here: Modal, tmp_path: Path) -> None:
@@ -172,17 +133,9 @@ def test_where_its_time_is_over_that_is_said_with_the_option(here: Modal, tmp_pa
     place = replace(place, start=(*place.start[:3], json.dumps(request), "sh"))
     connection = Connection(place, tmp_path / "log", sys.executable)
     connection.open()
-    with pytest.raises(PlaceLost, match="the 2 s of the container are over") as caught:
+    with pytest.raises(PlaceLost, match=r"the 2 s of the container are over .*modal:--timeout 8 GPU"):
         connection.answer()
     connection.close()
-    assert caught.value.fix == "--on 'modal:--timeout 8 GPU'"
-
-
-def test_where_modal_does_not_answer_nothing_is_left(here: Modal, tmp_path: Path) -> None:
-    (here.folder / "hang").touch()
-    with pytest.raises(PlaceUnreachable, match=r"modal:T4 did not answer"):
-        open_there(tmp_path, patience=1.0)
-    assert not (here.folder / "asked").exists()
 
 
 def test_where_this_side_is_killed_the_container_ends(here: Modal, tmp_path: Path) -> None:
@@ -190,9 +143,6 @@ def test_where_this_side_is_killed_the_container_ends(here: Modal, tmp_path: Pat
     connection, events = open_there(tmp_path)
     next(events)
     os.kill(connection._child.pid, signal.SIGKILL)  # it can end nothing any more
-    if "MODAL_SERVER_URL" in here.env:
-        assert not (here.folder / "ended").exists()
-        here.notes("ended", 20)
     pids = [int(word) for word in here.notes("pids").split()]
     deadline = time.monotonic() + 15
     while any(map(is_alive, pids)):
@@ -201,81 +151,42 @@ def test_where_this_side_is_killed_the_container_ends(here: Modal, tmp_path: Pat
     connection.close()
 
 
-def test_where_the_connection_is_closed_the_container_ends_at_once(here: Modal, tmp_path: Path) -> None:
-    connection, events = open_there(tmp_path)
-    next(events)
-    connection.close()
-    assert (here.folder / "ended").exists()
-    assert (here.folder / "left").exists()
-
-
-def test_an_interrupt_while_the_container_is_awaited_leaves_none(here: Modal) -> None:
-    (here.folder / "hang").touch()
-    (place,) = parse_places(["modal:T4"])
-    with subprocess.Popen(place.start, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as client:
-        assert client.stdin is not None
-        time.sleep(1.0)
-        client.stdin.close()
-        assert client.wait(10) == 130, client.stderr.read()  # type: ignore[union-attr]
-    assert here.notes("left") == ""
-    assert not (here.folder / "asked").exists()
-
-
-def test_no_token_and_no_gpu_left_are_told_with_what_to_do(
+def test_no_token_no_gpu_and_no_package_are_told_with_what_to_do(
     here: Modal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here.folder / "full").touch()
-    with pytest.raises(PlaceUnreachable, match="Modal has no T4 for you: Insufficient capacity") as caught:
+    with pytest.raises(PlaceUnreachable, match=r"Modal says ResourceExhaustedError: Insufficient capacity"):
         open_there(tmp_path)
-    assert "https://modal.com/settings/usage" in str(caught.value.fix)
     for name in ("MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"):
         monkeypatch.delenv(name)
-    with pytest.raises(PlaceUnreachable, match="Modal does not know you") as caught:
+    with pytest.raises(PlaceUnreachable, match=r"Modal does not know you.*modal setup"):
         open_there(tmp_path)
-    assert caught.value.fix == f"{sys.executable} -m modal setup"
-
-
-def test_an_absent_package_is_told_with_the_line_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     (tmp_path / "modal.py").write_text("raise ModuleNotFoundError(\"No module named 'modal'\", name='modal')")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
-    with pytest.raises(ProfkitError, match="the package modal is not installed") as caught:
+    with pytest.raises(PlaceUnreachable, match=r"the package modal is not installed .*pip install"):
         open_there(tmp_path)
-    assert (caught.value.exit_code, caught.value.fix) == (
-        3,
-        f"{sys.executable} -m pip install 'modal>=1.6,<2'",
-    )
 
 
-def request_of(text: str) -> tuple[ExecutionPlace, dict[str, Any]]:
-    (place,) = parse_places([text])
-    return place, json.loads(place.start[3])
-
-
-def test_exactly_the_gpu_that_was_named_is_asked_for() -> None:
-    assert {gpu: request_of(f"modal:{gpu}")[1]["gpu"] for gpu in PRICES} == {
-        **{gpu: gpu for gpu in PRICES},
-        "A100": "A100-40GB",
-        "H100": "H100!",
-    }
-    place, request = request_of("modal:--cpu 8 --memory 64 --image me/mine:1 H100:2")
-    assert (request["gpu"], request["count"], request["image"]) == ("H100!:2", 2, "me/mine:1")
-    assert place.rent is not None
-    assert place.rent.price == pytest.approx(2 * 0.001097 + 8 * 0.0000393 + 64 * 0.00000666)
-    assert place.title == "modal:--cpu 8 --memory 64 --image me/mine:1 H100:2"
+def test_exactly_the_gpu_that_was_named_is_asked_for(here: Modal, tmp_path: Path) -> None:
+    place = "modal:--cpu 8 --memory 64 --image me/mine:1 H100:2"
+    connection, events = open_there(tmp_path, place, data={"do": "print"})
+    list(events)
+    connection.close()
+    asked = json.loads(here.notes("asked"))
+    assert (asked["gpu"], asked["cpu"], asked["memory"]) == ("H100!:2", [8, 8], [65536, 65536])
+    assert connection.place.title == place
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "H101",
+        "h100",
         "H100!",
         "H100:0",
         "H100:9",
         "H100:x",
         "--timeout H100",
-        "--timeout 5 T4",
+        "--timeout x T4",
         "--region eu T4",
         "T4 T4",
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.execution.places.parse import parse_places
+from profkit.execution.places.kinds import parse_places
 
 
 def started(text: str) -> list[list[str]]:
@@ -45,13 +45,6 @@ def test_ssh_asks_no_questions_lends_nothing_and_notices_a_dead_line() -> None:
     assert words[-3:] == ["--", "ssh://me@gpu1:2222", "sh"]
     for option in ("BatchMode=yes", "ForwardAgent=no", "ServerAliveInterval=15", "ControlMaster=no"):
         assert option in words
-
-
-def test_a_port_behind_a_host_and_a_bare_host_are_answered_with_how_they_are_written() -> None:
-    for text, fix in (("ssh:me@gpu1:2222", "--on ssh://me@gpu1:2222"), ("gpu1", "--on ssh:gpu1")):
-        with pytest.raises(UsageError) as refused:
-            parse_places([text])
-        assert refused.value.fix == fix
 
 
 def test_a_prefix_with_a_token_is_called_by_its_program() -> None:

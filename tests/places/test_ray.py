@@ -1,47 +1,24 @@
-"""A shell in an actor: by a stand-in for Ray, and by two nodes of Ray itself where there is one.
-
-Those with Ray are run by `PROFKIT_RAY_PYTHON=/path/to/python`, one that has `pip install 'ray[client]'`.
-"""
+"""A shell in an actor, by a stand-in for Ray."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.execution.job import Batch, Job, JobQueue, JobStatus
-from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
-from profkit.execution.places.parse import parse_places
-from profkit.execution.places.slot import PlaceWorker
-from profkit.execution.pool import WorkerPool
-from profkit.kernels.places import RELAY
+from profkit.execution.places.connection import Connection, PlaceUnreachable
+from profkit.execution.places.kinds import parse_places
 from tests.places.test_connection import HERE, ask, assert_gone
 
 STAND_IN = Path(__file__).parent / "ray_stand_in"
-JOBS = str(Path(__file__).parents[1] / "execution")
-CLUSTER = """
-import ray, sys
-from ray.cluster_utils import Cluster
-size = dict(num_cpus=2, num_gpus=2, object_store_memory=100 << 20)
-head = {**size, "resources": {"accelerator_type:H200": 2}, "include_dashboard": False}
-cluster = Cluster(True, False, head_node_args=head)
-nodes = [cluster.add_node(**size, resources={"accelerator_type:T4": 2})]
-print("address", cluster.address, flush=True)
-for line in sys.stdin:
-    cluster.remove_node(nodes.pop(), allow_graceful=False)
-cluster.shutdown()
-"""
 
 
 def request_of(text: str) -> dict[str, Any]:
@@ -57,7 +34,7 @@ def test_options_stand_before_the_address_and_a_type_means_one_gpu() -> None:
         "accelerator": None,
         "cpus": 0,
         "resources": {},
-        "wait": None,
+        "wait": 60.0,
     }
     request = request_of(
         "ray:--accelerator H100 --cpus 4 --resource node:10.0.0.5=0.01 --wait 9 ray://h:10001"
@@ -118,31 +95,20 @@ def test_a_shell_is_relayed_to_its_end_and_leaves_nothing(stand_in: Path) -> Non
 def test_what_keeps_a_shell_away_is_told_with_the_line_that_fixes_it(
     stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def assert_refused(text: str, reason: str, fix: str) -> None:
+    def assert_refused(text: str, reason: str) -> None:
         (place,) = parse_places([text])
-        with pytest.raises(PlaceUnreachable, match=reason) as caught:
+        with pytest.raises(PlaceUnreachable, match=reason):
             Connection(place, tmp_path / "log").open()
-        assert fix in str(caught.value.fix)
 
     del stand_in
-    assert_refused(
-        "ray:--accelerator B200 auto", r"no node has 1 GPU B200: there are 1 x \(2 CPU 2 GPU T4\)", "--wait"
-    )
-    assert_refused("ray:ray://127.0.0.1:1", "refused", "ray.init('ray://127.0.0.1:1')")
-    if not any(process.name() == "raylet" for process in psutil.process_iter()):
-        assert_refused("ray:127.0.0.1:1", "this machine is no node", "ray://HOST:10001")
+    assert_refused("ray:ray://127.0.0.1:1", "refused")
     monkeypatch.setenv("RAY_BUSY", "1")
-    assert_refused("ray:--gpus 2 --wait 0.1 auto", "2 GPU is in use", "--wait")
-    versions = (
-        "Version mismatch: cluster:\n Ray: 2.9\n Python: 3.12.1\nThis process:\n Ray: 2.60\n Python: 3.11.7\n"
-    )
-    monkeypatch.setenv("RAY_FAULT", versions)
-    assert_refused(
-        "ray:auto", r"Ray 2.9 on Python 3.12.1, this is Ray 2.60", "one with ray==2.9 on Python 3.12.1"
-    )
+    assert_refused("ray:--gpus 2 --wait 0.1 auto", r"no node had 2 GPU to give for 0.1 s .*--wait SECONDS")
+    monkeypatch.setenv("RAY_FAULT", "Version mismatch: cluster:\n Ray: 2.9\nThis process:\n Ray: 2.60\n")
+    assert_refused("ray:auto", r"Ray: 2.9 This process: Ray: 2.60")
     monkeypatch.setenv("PYTHONPATH", "")
     monkeypatch.setenv("PROFKIT_RAY_PYTHON", shutil.which("python3", path="/usr/bin:/bin") or sys.executable)
-    assert_refused("ray:auto", "Ray is not installed for", "pip install 'ray[client]'")
+    assert_refused("ray:auto", r"Ray is not installed for .*pip install 'ray\[client\]'")
 
 
 def test_where_the_actor_dies_what_it_started_ends(stand_in: Path) -> None:
@@ -164,106 +130,3 @@ def test_profkit_works_in_an_actor(stand_in: Path, tmp_path: Path) -> None:
     assert value["environ"]["NAMED"] == "2"
     assert "RAY_AUTH_TOKEN" not in value["environ"]
     assert value["path"][0].startswith(str(stand_in.parent))
-
-
-@pytest.fixture(scope="module")
-def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Two nodes, with two H200 and two T4 that are none, behind a token, in a network of their own."""
-    python = os.environ.get("PROFKIT_RAY_PYTHON") or sys.executable
-    if subprocess.run([python, "-c", "import ray"], capture_output=True).returncode:
-        pytest.skip("no Ray: PROFKIT_RAY_PYTHON=/path/to/python, one with pip install 'ray[client]'")
-    own = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$0" "$@"']
-    if subprocess.run([*own, "true"], capture_output=True).returncode:
-        pytest.skip("no network can be made here")
-    folder = tmp_path_factory.mktemp("ray")
-    token = {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": "0123456789abcdef" * 4,
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
-    env = {**os.environ, **token, "PROFKIT_CACHE": str(folder / "store"), "PYTHONPATH": JOBS}
-    cluster = subprocess.Popen(
-        [*own, python, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-    )
-    assert cluster.stdout is not None
-    address = next(line.split()[1] for line in cluster.stdout if line.startswith("address"))
-    inside = folder / "python"
-    enter = f"nsenter -t {cluster.pid} -U -n --preserve-credentials"
-    inside.write_text(f'#!/bin/sh\nexec {enter} {python} "$@"\n')
-    inside.chmod(0o755)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**token, "PROFKIT_RAY_PYTHON": str(inside)}.items():
-            patch.setenv(name, value)
-        yield address, cluster
-    members = psutil.Process(cluster.pid).children(recursive=True)
-    for process in [*members, psutil.Process(cluster.pid)]:
-        process.kill()
-    cluster.communicate()
-
-
-def test_ray_gives_gpus_of_the_type_that_was_asked_for(ray_cluster: tuple[str, Any]) -> None:
-    address, _ = ray_cluster
-    script = "sleep 1; env | grep -E '^(CUDA_V|RAY_|OMP_N)'; nice\n"
-    said = shell(f"ray:--gpus 2 --accelerator T4 {address}", script)
-    assert "CUDA_VISIBLE_DEVICES=0,1" in said.stdout, said.stderr
-    assert "RAY_" not in said.stdout
-    assert "OMP_" not in said.stdout
-    said = shell(f"ray:--accelerator B200 {address}", "")
-    assert said.returncode == 3
-    assert "(2 CPU 2 GPU H200)" in said.stderr
-
-
-def test_an_actor_that_is_killed_is_lost_and_nothing_goes_on(
-    ray_cluster: tuple[str, Any], tmp_path: Path
-) -> None:
-    address, cluster = ray_cluster
-    (place,) = parse_places([f"ray:{address}"])
-    connection = Connection(place, tmp_path / "log", sys.executable)
-    connection.open()
-    connection.stage(None)
-    work = {"factory": "made_up_jobs:plain", "arguments": [], "env": {}}
-    connection.start(RELAY, work, work=None, name="slot")
-    worker = PlaceWorker(connection)
-    worker.open({}, 30.0)
-    actors = [p for p in psutil.Process(cluster.pid).children(recursive=True) if "Shell" in p.name()]
-    assert actors
-    for actor in actors:
-        actor.send_signal(signal.SIGKILL)
-    time.sleep(0.1)
-    with pytest.raises(PlaceLost, match=r"was lost: .*the actor is gone"):
-        list(worker.run(Batch((Job("a", {"do": "sleep", "seconds": 5.0}),), "a"), 30.0))
-    connection.close()
-
-
-def test_two_actors_share_work_and_one_whose_node_dies_is_lost(
-    ray_cluster: tuple[str, subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    address, cluster = ray_cluster
-    settled = {}
-    workers = []
-    for place in parse_places([f"ray:--accelerator H200 {address},ray:--accelerator T4 {address}"]):
-        connection = Connection(place, tmp_path / f"log{len(workers)}", sys.executable)
-        connection.open()
-        connection.stage(None)
-        connection.start(
-            RELAY, {"factory": "made_up_jobs:plain", "arguments": [], "env": {}}, work=None, name="slot"
-        )
-        workers.append(PlaceWorker(connection))
-    pool = WorkerPool(
-        workers, lambda outcome: settled.__setitem__(outcome.job.key, outcome), timeout=30.0, moves=True
-    )
-    try:
-        pool.begin()
-        pool.open()
-        jobs = {str(n): {"do": "sleep", "seconds": 0.05} for n in range(60)} | {"crash": {"do": "crash"}}
-        batches = JobQueue(Batch((Job(key, data),), key) for key, data in jobs.items())
-        assert cluster.stdin is not None
-        cluster.stdin.write("\n")
-        cluster.stdin.flush()
-        pool.run(batches)
-    finally:
-        for worker in workers:
-            worker.close()
-    assert settled.pop("crash").status is JobStatus.crash
-    assert {outcome.status for outcome in settled.values()} == {JobStatus.ok}
-    assert [worker.was_lost for worker in workers] == [False, True]

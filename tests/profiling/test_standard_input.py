@@ -135,7 +135,7 @@ def test_another_place_is_sent_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     errand = _errand_of("profile", ProfileOptions(("cat",), stdin=str(tmp_path / "data.txt")), Sending())
     assert json.loads(json.dumps(errand.data))["stdin"] == "../data.txt"
     assert errand.work is not None
-    assert ([file.name for file in errand.work.files], errand.work.folder) == (["data.txt"], "here")
+    assert ([*errand.work.files], errand.work.folder) == (["data.txt"], "here")
     with pytest.raises(UsageError, match="another place is sent a file"):
         _errand_of("profile", ProfileOptions(("cat",), stdin="-"), Sending())
 

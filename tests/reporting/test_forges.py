@@ -14,7 +14,7 @@ from profkit.reporting import junit
 from profkit.reporting.forges import annotation_lines, append_summary
 from profkit.reporting.markdown import STEP_SUMMARY
 from profkit.reporting.report_files import COMPARISON, write_comparison
-from profkit.reporting.views.comparison import comment, suite_comment, suite_view, view
+from profkit.reporting.views.comparison import comment, suite_view, view
 from tests import schemas
 from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.test_junit import check_shape
@@ -63,7 +63,7 @@ def test_the_folder_has_all_files_and_its_documents_are_of_their_schemas(tmp_pat
             schemas.comparisons(),
             json_report.comparisons(whole),
             suite_view(whole),
-            suite_comment(whole),
+            suite_view(whole, short=True),
         ),
     ):
         folder = tmp_path / name

@@ -55,7 +55,7 @@ def test_the_first_page_has_the_newest_changes_first_and_each_workload(browser: 
     with visit(browser, site / "index.html", within=site) as opened:
         page = opened.page
         changes = texts(page, "#what-changed-lately tbody tr")
-        newest = re.escape(f"{day(168)} gated_mlp time.median on cuda")
+        newest = re.escape(f"{day(168)} gated_mlp time.median (region gated_mlp) on cuda")
         assert any(
             re.match(rf"{newest} .* ▲ [45]\.\d+ % worse {commit_of(168)[:10]}$", row) for row in changes
         )
@@ -76,7 +76,7 @@ def test_a_workload_has_its_series_and_its_runs(browser: Any, site: Path) -> Non
     with visit(browser, site / page_name("gated_mlp"), within=site) as opened:
         page = opened.page
         assert page.locator("svg.chart").count() == 9
-        (first,) = texts(page, "#time-median-on-cuda")
+        (first,) = texts(page, "#gated-mlp-time-median-region-gated-mlp-on-cuda")
         assert "a new segment begins: another machine" in first
         assert re.search(rf"▲ {day(168)}: .* worse .*commit {commit_of(168)[:12]}", first)
         page.locator("#runs summary").click()

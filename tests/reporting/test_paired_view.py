@@ -13,7 +13,7 @@ from profkit.reporting import markdown
 from profkit.reporting.html import page
 from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
 from profkit.reporting.view import plain_text
-from profkit.reporting.views.comparison import comment, suite_comment, suite_view, view
+from profkit.reporting.views.comparison import comment, suite_view, view
 from profkit.reporting.views.comparison.changes import ERROR
 from profkit.reporting.views.comparison.view import why_lines
 from profkit.reporting.views.comparison.words import leading_change, size_text, verdict_text
@@ -63,12 +63,6 @@ def test_the_note_is_of_the_error_of_pairs_and_not_of_adjusted_samples() -> None
     assert ERROR == ALPHA
 
 
-def test_a_side_without_a_backend_has_no_empty_place() -> None:
-    text = as_text(compared(), color=False, width=200)
-    assert ", ," not in text
-    assert "main (aaaaaaaaaaaa), 2026-11-20 13:37:20 UTC\n" in text
-
-
 def test_pairs_seconds_and_what_was_taken_out_stand_in_the_head() -> None:
     text = as_text(compared(), color=False)
     assert "12 pairs in random order, 6.5 s of at most 60 s" in text
@@ -97,7 +91,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
         view(compared(blamed=(LINE,))),
         comment(compared()),
         suite_view(whole),
-        suite_comment(whole),
+        suite_view(whole, short=True),
     ):
         text = text_of(shown, details=False, width=width)
         assert max(map(len, text.split("\n"))) <= width, text
@@ -142,7 +136,7 @@ def test_nothing_in_it_is_obeyed() -> None:
     whole = suite(
         ComparedWorkload(HOSTILE, "compared", found), ComparedWorkload("b", "failed", None, HOSTILE, HOSTILE)
     )
-    for shown in (view(found), comment(found), suite_view(whole), suite_comment(whole)):
+    for shown in (view(found), comment(found), suite_view(whole), suite_view(whole, short=True)):
         for text in (markdown.render(shown), page.render(shown), text_of(shown)):
             assert "\x1b" not in text
         outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", markdown.render(shown).replace("\\`", ""))
@@ -196,7 +190,7 @@ def test_a_suite_has_a_row_for_each_workload_and_the_worst_first() -> None:
     assert re.search(r"^broken +✗ FAILED", text, re.MULTILINE)
     assert re.search(r"^fresh +\+ NEW", text, re.MULTILINE)
     assert "no such file" in text
-    markdown_text = markdown.render(suite_comment(whole))
+    markdown_text = markdown.render(suite_view(whole, short=True))
     assert markdown_text.startswith("## ✗ WORSE: parse: time.median +1")
     assert markdown_text.count("| **✗ WORSE**") == 1
     assert "<summary>All that was compared</summary>" in markdown_text
@@ -228,8 +222,3 @@ def test_the_one_other_thing_that_is_worse_is_named_with_its_size() -> None:
     )
     both = replace(one, changes=(*one.changes, memory, replace(memory, metric="memory.other")))
     assert verdict_text(both).endswith("]; 2 others are worse")
-
-
-def test_a_line_that_was_taken_out_says_so() -> None:
-    line = BlamedLine("a.py", 9, "CACHE[text] = words", "1a2b3c4", "No cache", "parse", said("more"), True)
-    assert "taken out: CACHE[text] = words" in as_text(compared(blamed=(line,)), color=False, width=100)

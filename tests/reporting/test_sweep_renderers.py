@@ -13,7 +13,7 @@ from profkit.core.types import SweepDocument
 from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.report_files import write_sweep_reports
-from profkit.reporting.views.kernels.cases import percent, ratio
+from profkit.reporting.views.kernels.cases import ratio
 from profkit.reporting.views.kernels.sweep import conclusions, view
 from profkit.reporting.views.kernels.sweep_cases import markers, missing_rows
 from tests import sweep_documents as sweeps
@@ -76,12 +76,6 @@ def test_of_many_groups_the_first_have_a_map_and_of_the_others_it_is_said_who_is
     assert len(re.findall(r"\n +\d+ x \d+ +C 1", terminal(many, details=True))) == 16
 
 
-def test_the_memory_column_says_that_it_is_the_largest() -> None:
-    document = sweeps.sweep()
-    for made in (terminal(document), markdown(document), html(document)):
-        assert "Memory is the largest during any call, inputs included" in " ".join(made.split())
-
-
 def test_every_axis_has_its_plot_in_a_terminal_and_in_markdown() -> None:
     document = sweeps.sweep("GELU", dimensions=(8, 64, 512))
     for made in (terminal(document), markdown(document)):
@@ -137,13 +131,9 @@ def test_speedups_are_short(value: float | None, told: str) -> None:
     assert ratio(value) == told
 
 
-def test_a_small_share_keeps_its_figures() -> None:
-    assert [percent(share) for share in (0.0123, 0.512, 1.34, None)] == ["1.2 %", "51.2 %", "134.0 %", "-"]
-
-
-def test_markdown_has_a_table_for_each_panel_and_the_best_in_bold() -> None:
+def test_markdown_has_a_table_for_each_panel() -> None:
     made = markdown(sweeps.sweep("GELU", "MSE"))
-    assert "| GELU forward float32 | 1.00 x | 1.25 x | 2.00 x | **2.50 x** |" in made
+    assert "| GELU forward float32 | 1.00 x | 1.25 x | 2.00 x | 2.50 x |" in made
     assert "### MSE forward float32\n\n12 shapes" in made
     for table in re.findall(r"(?:^\|.*\n)+", made, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
@@ -206,13 +196,6 @@ def test_a_case_with_a_run_of_its_own_leads_to_it_from_every_view() -> None:
     assert "Triton, GELU forward float32 16x256x8: 664 ns, 39.5 % of its roofline" in made.replace(
         "\u00a0", " "
     )
-
-
-def test_of_how_many_calls_a_sample_is_stands_beside_the_times() -> None:
-    document = sweeps.sweep()
-    assert re.search(r"Times +medians of single calls by the device's own clock, cold", terminal(document))
-    eight = replace(document, results=tuple(replace(r, calls=8) for r in document.results))
-    assert re.search(r"Times +medians of means of 8 calls by the device's own clock", terminal(eight))
 
 
 def test_what_is_to_be_minded_is_told_with_its_number_of_cases() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -70,30 +67,3 @@ def test_root_by_itself_gives_nothing_away(project: Project) -> None:
     project.call("wrappers/perf.sh", "out.data", "true")
 
     assert (project.folder / "out.data").stat().st_uid == 0
-
-
-def test_through_sudo_itself_the_callers_python_is_found(project: Project, tmp_path: Path) -> None:
-    if shutil.which("sudo") is None:
-        pytest.skip("sudo is not installed")
-    if os.geteuid() == 0:
-        pytest.skip("sudo called by root has no caller to give files to")
-    if subprocess.run(["sudo", "-n", "-E", "true"], capture_output=True).returncode != 0:
-        pytest.skip("sudo asks this user for a password")
-    project.stub(tmp_path / "mine/python")
-    noted = '#!/bin/bash\n[ "$1" = -c ] && exit 0\ncommand -v python >"$STUB_NOTES"; echo x >"$7"\n'
-    (project.folder / ".venv/bin/python").write_text(noted)
-    environment = {
-        **project.environment,
-        "PATH": f"{tmp_path / 'mine'}:{os.environ['PATH']}",
-        "CONDA_PREFIX": "x",
-    }
-
-    subprocess.run(
-        ["sudo", "-n", "-E", str(project.folder / "wrappers/perf.sh"), "out.data", "python"],
-        cwd=project.folder,
-        env=environment,
-        check=True,
-    )
-
-    assert project.notes.read_text().strip() == str(tmp_path / "mine/python")
-    assert (project.folder / "out.data").stat().st_uid == os.getuid()

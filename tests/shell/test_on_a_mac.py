@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,23 +39,3 @@ def test_an_array_that_may_be_empty_is_no_unbound_variable_to_bash_3(path: Path)
     bare = {name for name in empty if re.search(rf'(?<!\+)"\$\{{{name}\[@\]\}}"', text)}
     # Walked through in a trap that is set after something was put into it.
     assert bare <= {"made"}
-
-
-def test_on_a_mac_setup_looks_for_xctrace_and_fetches_nothing(tmp_path: Path) -> None:
-    for name, body in (
-        ("uname", "echo Darwin"),
-        ("xcode-select", "echo /Library/Developer/CommandLineTools"),
-    ):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / name).chmod(0o755)
-    script = f'say() {{ echo "$*"; }}; venv={tmp_path}; . "{ROOT}/setup/profilers.sh"; find_profilers; find_profilers'
-    done = subprocess.run(
-        [shutil.which("bash") or "bash", "-euc", script],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("no xctrace (developer tools: /Library/Developer/CommandLineTools)") == 1
-    assert "valgrind" not in done.stdout
-    assert (tmp_path / "profkit-profilers").exists()

@@ -145,7 +145,6 @@ def assess_own_kernels(launched: Sequence[tuple[str, float]]) -> OwnKernels | No
 STORED_PER_SECOND = 2 * 64 * 8e9  # bytes
 # No multiprocessor stores more than 128 bytes in a cycle, and none runs at 4 GHz.
 DEVICE_STORED_PER_SECOND = 128 * 4e9  # bytes
-LAUNCHING = 0.5  # of the time at most that the device works: launches take the rest
 NEAR_BOUND = 1.05  # of a time and of a ceiling, by which a time may be below its bound by chance
 BEYOND_BOUND = 1.5  # times faster than ceilings that were measured, which a busy machine makes too low
 MORE_THREADS = 1.5  # times as many, and at least
@@ -174,19 +173,6 @@ def impossible_device_rate(bytes_written: float, seconds: float, multiprocessors
         f"its timed calls ended before their results can have been written: {rate}, and {multiprocessors} "
         f"multiprocessors store less than {limit} (128 bytes a cycle at 4 GHz each)"
     )
-
-
-def describe_launches(seconds: float, device_seconds: float, *, gated: bool = False) -> str:
-    """A remark where kernels run for the lesser part of a call of so many seconds; else empty.
-
-    `gated`: everything was launched before the clock ran, so that the rest is the device's own.
-    """
-    if not 0 < device_seconds < LAUNCHING * seconds:
-        return ""
-    runs, share = format_quantity(device_seconds, "s"), f"{device_seconds / seconds:.0%}"
-    if gated:
-        return f"kernels run for {runs} of a call, {share} of its time: the rest is how long the GPU takes between them"
-    return f"the GPU works {share} of its time, {runs} a call: the rest is what the host needs to launch it"
 
 
 def describe_host_time(seconds: float, launch_seconds: float) -> str:

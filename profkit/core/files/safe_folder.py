@@ -15,7 +15,6 @@ import os
 import secrets
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,27 +107,27 @@ def _open(folder: Path) -> int:
     root = next((path for path in (absolute, *absolute.parents) if str(path) in _made), None)
     if root is None:
         return _walk(folder)
-    try:
-        handle = os.open(root, _FOLDER)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise _replaced(root) from error
-        raise
+    handle = _enter(root, root)
     status = os.fstat(handle)
     if (status.st_dev, status.st_ino) != _made[str(root)]:
         os.close(handle)
         raise _replaced(root)
     for name in absolute.relative_to(root).parts:
         try:
-            inner = os.open(name, _FOLDER, dir_fd=handle)
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                raise _replaced(root / name) from error
-            raise
+            inner = _enter(name, root / name, handle)
         finally:
             os.close(handle)
         handle = inner
     return handle
+
+
+def _enter(name: str | Path, path: Path, folder: int | None = None) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise _replaced(path) from error
+        raise
 
 
 def _walk(folder: Path) -> int:
@@ -219,19 +218,6 @@ def move_into(file: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def private_place(target: Path) -> Iterator[Path]:
-    """A free path of `target`'s name in a folder that is only ours, until it is brought to `target`; then removed.
-
-    Beside it; where another user may put links there, in the folder for temporary files.
-    """
-    shared = is_shared(target.parent)
-    with tempfile.TemporaryDirectory(
-        prefix=f".{target.name[:100]}.", suffix=".tmp", dir=None if shared else target.parent
-    ) as folder:
-        yield Path(folder, target.name)
-
-
-@contextlib.contextmanager
 def arriving(beside: Path) -> Iterator[Path]:
     """A folder in `beside` for what arrives, by a path of its handle; gone afterwards, however the block ends.
 
@@ -295,46 +281,19 @@ def replace_into(source: Path, target: Path) -> None:
 
 
 def bring(source: Path, target: Path) -> None:
-    """Move a file or a folder to `target`, which must not be there. Raises OSError: FileExistsError where it is."""
+    """Move a file or a folder of the same disk to `target`. FileExistsError where something is there."""
     with opened(target.parent) as folder:
         goal = folder / target.name
         if os.path.lexists(goal):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-        temporary = folder / f".{target.name[:100]}.{secrets.token_hex(8)}.tmp"
         try:
-            if source.is_dir():
-                _move_folder(source, temporary)
-                temporary.rename(goal)  # a folder replaces none that holds anything, and no link
-                return
-            move_into(source, temporary)
-            try:
-                os.link(temporary, goal, follow_symlinks=False)  # never replaces what came there meanwhile
-            except FileExistsError:
-                raise
-            except OSError:  # a file system without links
-                temporary.rename(goal)
-        finally:
-            if temporary.is_dir():
-                shutil.rmtree(temporary, ignore_errors=True)
-            else:
-                temporary.unlink(missing_ok=True)
-
-
-def _move_folder(source: Path, target: Path) -> None:
-    try:
-        source.rename(target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
+            os.link(source, goal, follow_symlinks=False)  # never replaces what came there meanwhile
+        except FileExistsError:
             raise
-        target.mkdir()
-        handle = os.open(target, _FOLDER)
-        try:
-            if not is_own(os.fstat(handle).st_uid):
-                raise _replaced(target) from None
-            inside = _HANDLES / str(handle) if _HANDLES.is_dir() else target
-            shutil.copytree(source, inside, symlinks=True, dirs_exist_ok=True)
-        finally:
-            os.close(handle)
+        except (
+            OSError
+        ):  # a folder, which replaces none that holds anything, and no link; a file system without links
+            source.rename(goal)
 
 
 # ---------------------------------------------------------------- hand over

@@ -1,4 +1,4 @@
-"""Runs over time: what a history stores of each, and its series."""
+"""Runs over time, and a nightly: many workloads, each compared with its own past."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.comparison import Feature
-from profkit.core.types.readings import RUN, Direction, Quality, Scope
+from profkit.core.types.comparison import Change, Comparison, Fact, Feature, Pairing
+from profkit.core.types.readings import RUN, Direction, Quality, Scope, Verdict
 
 
 @dataclass(frozen=True)
@@ -174,3 +174,144 @@ class HistorySummary:
 
     series: tuple[SeriesSummary, ...] = ()
     entries: tuple[Entry, ...] = ()
+
+
+# ---------------------------------------------------------------- a night
+
+# `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
+# was declared, and not measured; `new`: too few nights to compare it with. Only `pass`, `improved`, `new` are green.
+Outcome = Literal["pass", "regressed", "improved", "ambiguous", "invalid", "missing", "new"]
+# The worst first. What was not measured is worse than what could not be decided.
+OUTCOME_ORDER: tuple[Outcome, ...] = (
+    "regressed", "missing", "invalid", "ambiguous", "improved", "new", "pass",
+)  # fmt: skip
+MISSED_TARGET = "target"  # the code of a workload that only misses a target: nothing need have become slower
+# Not what could not be decided: its commit may be slower, and to hold the next night against it would hide that.
+GOOD: tuple[Outcome, ...] = ("pass", "improved", "new")
+PAIRED = "paired"  # the code of what the pairs decided
+EXACTLY = "exact"  # of what was counted beside the base
+FIRST = "first-night"  # of a new one, where nothing was good before
+SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
+NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
+# On what the outcome rests, in the order of the steps.
+DecisionStep = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
+
+
+@dataclass(frozen=True)
+class MetricOutcome:
+    """What the nightly says of one metric of one workload, by a `code`: a short fixed word."""
+
+    metric: str
+    outcome: Outcome
+    code: str
+    message: str = ""  # of a run that is not valid: what its profile says
+    step: DecisionStep = "none"
+    unit: str = ""
+    better: Direction = "lower"
+    scope: Scope = RUN
+    value: float | None = None
+    expected: float | None = None  # the median of the past that it is compared with
+    band: tuple[float, ...] = ()  # low, high: the control limits; a night outside is a candidate regression
+    detectable: float | None = None  # the smallest relative change that tonight could have shown
+    change: Change | None = None  # of the interleaved re-run, where there was one
+    change_points: tuple[ChangePoint, ...] = ()
+    trend: Trend | None = None  # what a plot shows
+    nights: int = 0  # for how many nights in a row it has been outside
+    short: int = 0  # nights more until it is decided
+    by_past: str = ""  # the code of what its past alone says, where that is worse than what decided
+    gates: bool = True  # False: shown, and sets no outcome of the night
+    since: str | None = None  # when the regression, or the candidate, began: `started` of its first night
+    commit: str | None = None  # of that night
+    good_commit: str | None = None  # of the last good night before it
+
+
+@dataclass(frozen=True)
+class PairsCommand:
+    """How `profkit compare --base` and `profkit bisect` are called to run two of a workload's commits in pairs.
+
+    `env`: NAME=value. `setup` is what makes a checkout ready; empty where nothing does.
+    """
+
+    command: tuple[str, ...]
+    setup: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Uncounted:
+    """Why a count beside the base decides nothing: `what` (a commit, or metrics) by its code.
+
+    `scatters`: counts of one commit lie `apart` (a share, or the count itself around 0).
+    """
+
+    code: Literal["budget-spent", "failed", "unknown", "scatters"]
+    what: str
+    message: str = ""
+    apart: float = 0.0
+
+
+@dataclass(frozen=True)
+class NightPairs:
+    """What came of a workload beside the commit `base`, or by its `code` why they were not run in turn.
+
+    `same`: the base is tonight's own commit, so no code could be slower. `first`: no night was good yet, and tonight's
+    commit stands for later nights. `failed`: something that can be mended prevented the pairs. `message`: what git, the
+    setup or the pairs said. `exact`: what was counted and not timed.
+    """
+
+    base: str | None = None
+    code: str = ""
+    message: str = ""
+    fix: str | None = None
+    same: bool = False
+    first: bool = False
+    failed: bool = False
+    changes: tuple[Change, ...] = ()
+    exact: tuple[Change, ...] = ()
+    pairing: Pairing | None = None
+    notes: tuple[Fact, ...] = ()
+    uncounted: tuple[Uncounted, ...] = ()
+
+
+@dataclass(frozen=True)
+class WorkloadOutcome:
+    """What the nightly says of one workload: the worst of its metrics, and where its run lies.
+
+    `message` is what its profile said where it did not end well; `pairs` are without their changes, which the metrics
+    have.
+    """
+
+    name: str
+    backend: str
+    outcome: Outcome
+    code: str
+    message: str = ""
+    run: str | None = None
+    seconds: float = 0.0
+    metrics: tuple[MetricOutcome, ...] = ()  # the one that decides first
+    verdicts: tuple[Verdict, ...] = ()  # of its targets
+    comparison: Comparison | None = None  # with the last good run, for the causes
+    notes: tuple[str, ...] = ()
+    fix: str | None = None
+    # How its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...
+    ending: str = "done"
+    log: str | None = None  # what its profile printed; like `run` relative to the night's folder
+    pairs: NightPairs | None = None
+    in_pairs: PairsCommand | None = None
+
+
+@dataclass(frozen=True)
+class Night:
+    """One nightly, all of it."""
+
+    id: str
+    name: str
+    started: str
+    outcome: Outcome
+    seconds: float = 0.0
+    commit: str | None = None
+    workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
+    left_out: int = 0  # workloads of the file that were not asked for
+    notes: tuple[str, ...] = ()  # what could not be stored or written
+    exit_code: int = 0
+    interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing

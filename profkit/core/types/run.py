@@ -1,4 +1,4 @@
-"""A run from the command to the verdicts: its timings, reports of tools, allocations, and the whole document."""
+"""A run from its plan to the verdicts: passes, timings, what is wrong, and the whole document."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.errors import Fault
-from profkit.core.types.exchange import SampleSet, TritonWork
-from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, KernelInstruction, ToolRule
-from profkit.core.types.insights import Insight, TimeSplit
+from profkit.core import errors
+from profkit.core.types.exchange import Directive, SampleSet, TritonWork
+from profkit.core.types.gpu import (
+    Gpu,
+    GpuTrace,
+    Kernel,
+    KernelBottleneck,
+    KernelInstruction,
+    MetalTrace,
+    ToolRule,
+)
 from profkit.core.types.machine import Disturbance, Machine, Moment, Peaks, RunSpread
-from profkit.core.types.metal import MetalTrace
-from profkit.core.types.plan import PassResult, Plan
 from profkit.core.types.readings import (
     BackendName,
     Counter,
+    Depth,
+    PassName,
+    PassState,
     Profile,
     Reading,
     RunState,
@@ -23,6 +31,172 @@ from profkit.core.types.readings import (
     Summary,
     Verdict,
 )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One execution of the workload under one instrument, as data: it can be printed, stored and run."""
+
+    name: str
+    argv: tuple[str, ...]
+    artifacts: tuple[str, ...] = ()  # paths inside the run's folder
+    env: Mapping[str, str] = field(default_factory=dict)  # set on top of the caller's environment
+    directive: Directive | None = None
+    fifos: tuple[str, ...] = ()  # made before the step, removed after it
+    # Path -> text, written before the step: its tool's options
+    files: Mapping[str, str] = field(default_factory=dict)
+    tool: str | None = None
+    workload_status: str | None = None  # file in which the wrapped workload's own wait status is written
+    signals_as_codes: bool = False  # the tool ends with the number of a signal as with an exit code
+    after: tuple[tuple[str, ...], ...] = ()  # conversions to run afterwards (perf inject), each an argv
+    after_limit: float = 300.0  # seconds that one of them may take
+    # How long the tool takes to finish its report once its own time limit came, or once it is asked to end: then SIGINT
+    # goes to it alone, since it ends the workload itself. 0: the whole tree is asked, as of a workload without a tool.
+    finish: float = 0.0
+    own_limit: bool = False  # the tool is told its time limit, and keeps to it by itself
+    end_signal: int = 2  # which signal asks the tool to end; 2 is SIGINT
+    cut: bool = False  # its time limit is no fault: what was written until then is what is wanted
+    fine: tuple[int, ...] = ()  # exit codes of the tool, beside 0, after which all is there
+    # The option by which the tool is told a variable (`--env`), where somebody else starts the workload for it.
+    tells: str | None = None
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """One launch configuration that is to be counted, and what that costs."""
+
+    kernel: Kernel
+    share: float  # of the region's GPU time, 0..1
+    replays: int | None = None  # expected replay passes; None if unknown
+    launch: int | None = None  # which of its launches, 0 the first
+    seconds: float | None = None  # what counting it is expected to take; None if unknown
+
+
+@dataclass(frozen=True)
+class PassPlan:
+    """One pass: its steps, the counters each collects, and what it is expected to cost."""
+
+    name: PassName
+    tool: str | None
+    steps: tuple[Step, ...] = ()
+    counters: tuple[str, ...] = ()
+    cost: float | None = None  # expected wall time as a multiple of one plain run; None if unknown
+    seconds: float | None = None  # expected wall seconds, where more is known than a multiple
+    cost_note: str = ""  # where the figure comes from
+    limit: float | None = None  # wall seconds one step may take; None: as long as it needs
+    parallel: bool = False  # its steps do not disturb each other (simulation)
+    simulated: bool = False
+    skipped: str | None = None  # why it will not run, and
+    fix: str | None = None  # the line that would let it
+    kernels: tuple[KernelPlan, ...] = ()  # GPU: what is counted; empty until the trace has shown it
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The passes of one run, in order."""
+
+    backend: BackendName
+    depth: Depth
+    passes: tuple[PassPlan, ...]
+    notes: tuple[str, ...] = ()  # what the place adds: what it may cost
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """How one pass ended."""
+
+    name: PassName
+    tool: str | None
+    state: PassState
+    reason: str | None = None
+    fix: str | None = None
+    seconds: float = 0.0
+    cost: float | None = None  # as a multiple of one plain run, measured
+    artifacts: tuple[str, ...] = ()
+    log: str | None = None
+    code: str | None = None  # which fault it was, where that decides what follows
+
+
+InsightSource = Literal["profkit", "nsight"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`.
+
+    `label`: the kernel as tables name it, with its launch configuration where it ran in several. `share`: that
+    configuration's part of the GPU time (0..1).
+    """
+
+    kernel: str | None = None
+    operation: str | None = None
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+    label: str | None = None
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows.
+
+    `objection`: of an estimate of others, why it cannot be reached.
+    """
+
+    at_most: float
+    of: str  # "the GPU time", "the run's time", "the time of a step"
+    bound: str
+    objection: str | None = None
+
+
+@dataclass(frozen=True)
+class Insight:
+    """One conclusion. `title` is the change in a few words, `change` how it is made, `evidence` the numbers,
+    without the kernel and its share, which stand in `where`.
+
+    `source`: who concluded it, profkit or a rule of NVIDIA's Nsight Compute that was stored in the report.
+    `gain` None: no bound follows from what was measured.
+    """
+
+    rule: str
+    title: str
+    evidence: str
+    change: str
+    where: Place = Place()
+    gain: Gain | None = None
+    source: InsightSource = "profkit"
+    readings: tuple[Reading, ...] = ()
+
+
+@dataclass(frozen=True)
+class TimeSplit:
+    """Where the wall time of one run of the workload went. Times in seconds; None where it was not measured.
+
+    `startup` comes before the steady part, `waiting` is wall time in which no thread ran or could run, `queued` that in
+    which one could run and had no processor, `cpu` the processor time of all threads, `threads` that over the time in
+    which it worked, `repeats` how often what repeats was seen. `runnable` threads on average ran or could run in the
+    time in which it worked, `thread_count` is the most that there were. `system` is the part of `cpu` in the kernel;
+    `read` and `written` are bytes of `io_calls` calls, `stored` those that a device moved.
+    """
+
+    wall: float
+    startup: float | None = None
+    steady: float | None = None
+    waiting: float | None = None
+    queued: float | None = None
+    cpu: float | None = None
+    gpu: float | None = None
+    threads: float | None = None
+    repeats: int | None = None
+    runnable: float | None = None
+    thread_count: int | None = None
+    system: float | None = None
+    read: float | None = None
+    written: float | None = None
+    stored: float | None = None
+    io_calls: int | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +230,7 @@ class Report:
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()
     warnings: tuple[str, ...] = ()
-    fault: Fault | None = None  # why the tool lost the kernels that it had recorded
+    fault: errors.Fault | None = None  # why the tool lost the kernels that it had recorded
 
 
 @dataclass(frozen=True)

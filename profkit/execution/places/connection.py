@@ -1,17 +1,22 @@
-"""This side of a place: start what is there, send what it lacks, ask it for one piece of work, read what it says."""
+"""This side of a place: start what is there, send what it lacks, ask it for one piece of work, read what it says.
+
+`PlaceWorker` is this side of a slot: a worker of a pool whose process runs there.
+"""
 
 from __future__ import annotations
 
-import base64
+import contextlib
 import json
 import os
 import secrets
 import shlex
+import tempfile
 import time
-import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import IO, Any
 
 from profkit.core.codec import from_plain_data
 from profkit.core.errors import (
@@ -22,21 +27,13 @@ from profkit.core.errors import (
     UsageError,
     WorkloadError,
 )
-from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress, Silent
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Json
 from profkit.execution.child import ChildProcess, WorkerEnded
-from profkit.execution.job import JobStatus
-from profkit.execution.places.files import (
-    NEEDED,
-    Hello,
-    Tree,
-    library_tree,
-    missing_library_fix,
-    profkit_tree,
-)
-from profkit.execution.places.place import ExecutionPlace, words_of
+from profkit.execution.job import Batch, JobStatus
+from profkit.execution.places.files import Tree, profkit_tree
+from profkit.execution.places.kinds import ExecutionPlace, quote_lines, words_of
 from profkit.runtime.passes.secrets import is_secret_variable
 
 STAGE_SECONDS = 600.0  # a slow disk there lays out thousands of files
@@ -45,13 +42,12 @@ LOOK_SECONDS = 10.0  # little is printed on this side; a thousand connections th
 TIDY_SECONDS = 10.0  # for what is removed there at the end
 PATIENCE_SECONDS = 60.0  # after a Ctrl-C, for what was finished to come back
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
-PIECE = 1 << 20  # bytes of a file in one message
+PIECE = 1 << 20  # bytes
 NOISE_LIMIT = 1 << 16  # bytes that a login shell may print before it begins
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 9, -1)), "python")
 BOOT = Path(__file__).with_name("boot.py")
-FAULT = (
-    "PROFKIT_CLIENT_FAULT"  # the file into which a client of ours writes why it has no shell: reason and fix
-)
+DISTRIBUTIONS = {"yaml": "PyYAML"}
+LONGEST_NOTE = 500  # characters
 _FAULTS: dict[int, type[ProfkitError]] = {
     fault.exit_code: fault for fault in (UsageError, MachineError, WorkloadError, Interrupted)
 }
@@ -65,10 +61,20 @@ class PlaceLost(MachineError):
     """The connection ended while work went on there: what became of it is not known (exit 3)."""
 
 
+@dataclass(frozen=True)
+class Hello:
+    """What the Python at a place says of itself. `code`: every profkit that is there."""
+
+    python: str = ""
+    version: tuple[int, ...] = ()
+    missing: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+
+
 class Connection:
     """One shell at a place, and the Python in it. `log` takes what it prints for people.
 
-    Call `open`, `stage` and `start` in this order, then take `events` to the end; `close` at any time. `python` is the
+    Call `open` and `start` in this order, then take `events` to the end; `close` at any time. `python` is the
     interpreter there, or the first that is new enough.
     """
 
@@ -76,16 +82,14 @@ class Connection:
         self.place = place
         self.hello = Hello()
         self.sent = 0  # bytes that went through the pipe
-        self.ended = False  # the connection, and not by this side
         self._python, self._told = python, False
         hidden = [
             name for name, value in os.environ.items() if place.inherits and is_secret_variable(name, value)
         ]
         self._look: Callable[[], None] = _nothing
-        self._fault_file = log.with_name(f"{log.name}.fault")
         self._child = ChildProcess(
             place.start,
-            {FAULT: str(self._fault_file)} if place.has_own_client else {},
+            {},
             log,
             without=hidden,
             look_seconds=LOOK_SECONDS,
@@ -93,8 +97,6 @@ class Connection:
             asks=place.queues,
             reason_mark=place.reason_mark,
         )
-        self._libraries: Tree | None = None
-        self._code = profkit_tree()
 
     def open(self, progress: Progress | None = None) -> None:
         """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
@@ -117,7 +119,7 @@ class Connection:
             words = self._find_marker(nonce)
             if words[:1] != ["ready"]:
                 raise self._no_python(" ".join(words[1:]))
-            source = BOOT.read_bytes() + f"\nBoot({nonce!r}).serve()\n".encode()
+            source = BOOT.read_bytes() + f"\nserve({nonce!r})\n".encode()
             self._send_bytes(b"%d\n" % len(source) + source)
             hello = self._read(SILENCE_SECONDS)
         except WorkerEnded as ended:
@@ -132,52 +134,40 @@ class Connection:
             raise PlaceUnreachable(
                 f"{self.place.title} does not answer as profkit does: {error.message}"
             ) from error
-
-    def stage(self, work: Tree | None, progress: Progress | None = None) -> None:
-        """Bring what is not there yet. Raises PlaceLost, and MachineError where it cannot be kept there."""
-        report = progress or Silent()
-        self._libraries, unfit = library_tree(self.hello)
-        if needed := [name for name in unfit if name in NEEDED]:
-            fix = missing_library_fix(needed, self.hello.python)
-            raise PlaceUnreachable(f"{self.place.title} has no {' and no '.join(needed)}", f"{fix}   (there)")
-        trees = {tree.id: tree for tree in (self._code, self._libraries, work) if tree is not None}
-        with self._as_lost():
-            self._send({"ask": "trees", "trees": list(trees)})
-            for name in self._expect("unknown", "trees", trees):
-                self._send({"ask": "tree", "id": name, "files": trees[name].table()})
-            self._send({"ask": "blobs"})
-            files = {file.sha: file for tree in trees.values() for file in tree.files}
-            files = {sha: files[sha] for sha in dict.fromkeys(self._expect("missing", "blobs", files))}
-            if files:
-                size = sum(file.size for file in files.values())
-                report.begin("send", f"{len(files)} files, {size / 1e6:.1f} MB to {self.place.title}")
-                begun = time.monotonic()
-                for file in files.values():
-                    self._send_file(file.sha, file.content)
-                    if self._child.has_unread:  # nothing is to be said meanwhile but a fault
-                        self._read(STAGE_SECONDS)
-                    report.tick(time.monotonic() - begun)
-                report.end(f"{time.monotonic() - begun:.1f} s, {self.sent / 1e6:.1f} MB through the pipe")
+        if missing := self.hello.missing:
+            packages = " ".join(DISTRIBUTIONS.get(name, name) for name in missing)
+            fix = f"{shlex.quote(self.hello.python)} -m pip install {packages}   (there)"
+            raise PlaceUnreachable(f"{self.place.title} has no {' and no '.join(missing)}", fix)
 
     def start(
-        self, function: str, data: Json, *, work: Tree | None, name: str, env: Mapping[str, str] | None = None
+        self,
+        function: str,
+        data: Json,
+        *,
+        work: Tree | None,
+        name: str,
+        env: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
     ) -> None:
-        """Let `function` (`package.module:name`) do the work that `data` says, in the work tree's folder."""
-        with self._as_lost():
-            self._send(
-                {
-                    "ask": "start",
-                    "code": self._code.id,
-                    "libraries": self._libraries.id if self._libraries is not None else None,
-                    "work": work.id if work is not None else None,
-                    "folder": work.folder if work is not None else ".",
-                    "name": name,
-                    "env": dict(env or {}),
-                    "python": self.hello.python if self._python else None,
-                    "function": function,
-                    "data": data,
-                }
-            )
+        """Send what is not there yet, and let `function` (`package.module:name`) do the work that `data` says.
+
+        It is called in the work tree's folder. Raises PlaceLost, and MachineError where nothing can be kept there.
+        """
+        code, code_id = profkit_tree()
+        with self._as_lost(), tempfile.TemporaryFile() as file:
+            request = {
+                "code": code_id,
+                "code_bytes": 0 if code_id in self.hello.code else code.pack(file),
+                "work_bytes": work.pack(file) if work is not None else 0,
+                "folder": work.folder if work is not None else ".",
+                "name": name,
+                "env": dict(env or {}),
+                "python": self.hello.python if self._python else None,
+                "function": function,
+                "data": data,
+            }
+            self._send(request)
+            self._send_file(file, progress or Silent())
 
     def events(self) -> Iterator[dict[str, Any]]:
         """What it says, until the result or a fault, which is raised.
@@ -234,10 +224,9 @@ class Connection:
 
         So does the client of a place that costs money: it ends that place.
         """
-        if self._told or self.place.rent is not None:
+        if self._told or self.place.is_rented:
             self.finish()
         self._child.close()
-        self._fault_file.unlink(missing_ok=True)
 
     def _send(self, request: Mapping[str, Any]) -> None:
         self._send_bytes(json.dumps(request).encode() + b"\n")
@@ -246,11 +235,16 @@ class Connection:
         self._child.send(data)
         self.sent += len(data)
 
-    def _send_file(self, sha: str, content: Path | bytes) -> None:
-        data = content if isinstance(content, bytes) else content.read_bytes()
-        for at in range(0, max(1, len(data)), PIECE):
-            piece = base64.b64encode(zlib.compress(data[at : at + PIECE], 6)).decode()
-            self._send({"ask": "blob", "sha": sha, "data": piece, "last": at + PIECE >= len(data)})
+    def _send_file(self, file: IO[bytes], progress: Progress) -> None:
+        size, begun = file.tell(), time.monotonic()
+        if size > PIECE:
+            progress.begin("send", f"{size / 1e6:.1f} MB to {self.place.title}")
+        file.seek(0)
+        while piece := file.read(PIECE):
+            self._send_bytes(piece)
+            progress.tick(time.monotonic() - begun)
+        if size > PIECE:
+            progress.end(f"{time.monotonic() - begun:.1f} s")
 
     def _read(self, timeout: float) -> dict[str, Any]:
         """The next message. Raises PlaceLost for what is none, and the fault that it tells of."""
@@ -267,16 +261,6 @@ class Connection:
             raise _fault_of(message, self.place)
         return message
 
-    def _expect(self, event: str, field: str, known: Collection[str]) -> list[str]:
-        """What it lacks, of what it was told of."""
-        message = self._read(STAGE_SECONDS)
-        if message["event"] != event:
-            raise PlaceLost(f"{self.place.title} answered {message['event'][:40]!r}, and not {event!r}")
-        names = message.get(field)
-        if not isinstance(names, list) or not all(isinstance(name, str) and name in known for name in names):
-            raise PlaceLost(f"{self.place.title} asks for what it was not told of")
-        return names
-
     def _find_marker(self, nonce: str) -> list[str]:
         """What stands behind the nonce, past all that a login shell prints."""
         deadline, noise = time.monotonic() + self.place.patience, 0
@@ -292,20 +276,12 @@ class Connection:
     def _unreachable(self, ended: WorkerEnded) -> PlaceUnreachable:
         if ended.status is JobStatus.timeout:
             return PlaceUnreachable(f"{self.place.title} did not answer: {ended}", self.place.try_it)
-        reason, fix = self.reason_of(ended)
-        return PlaceUnreachable(f"{self.place.title} cannot be reached: {reason}", fix)
+        reason = self._reason_of(ended)
+        return PlaceUnreachable(f"{self.place.title} cannot be reached: {reason}", self.place.try_it)
 
-    def reason_of(self, ended: WorkerEnded) -> tuple[str, str | None]:
-        """Why it ended, and a line that may show more. What was printed is quoted: it is not ours.
-
-        Only a client of ours tells a fix, by a file that no place can reach.
-        """
-        try:
-            reason, fix = json.loads(read_bounded_text(self._fault_file, 1 << 16))
-            return str(reason), str(fix) if fix else self.place.try_it
-        except (OSError, ValueError, TypeError):
-            printed = f", and printed {ended.last_line!r}" if ended.last_line else ""
-            return ended.reason + printed, self.place.try_it
+    def _reason_of(self, ended: WorkerEnded) -> str:
+        """Why it ended; what was printed is quoted: it is not ours."""
+        return ended.reason + (f", and printed {ended.last_line!r}" if ended.last_line else "")
 
     def _no_python(self, versions: str) -> PlaceUnreachable:
         name = self._python or "python3"
@@ -315,24 +291,14 @@ class Connection:
             "install one there, or name it: --on-python /path/to/python3",
         )
 
-    def _as_lost(self) -> _AsLost:
-        return _AsLost(self)
-
-
-class _AsLost:
-    """Inside the block a process that ends is a connection that was lost."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection, self._place = connection, connection.place
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, WorkerEnded):
-            self._connection.ended = error.status is not JobStatus.cancelled
-            reason, fix = self._connection.reason_of(error)
-            raise PlaceLost(f"{self._place.title} was lost: {reason}", fix) from error
+    @contextlib.contextmanager
+    def _as_lost(self) -> Iterator[None]:
+        """Inside the block a process that ends is a connection that was lost."""
+        try:
+            yield
+        except WorkerEnded as ended:
+            message = f"{self.place.title} was lost: {self._reason_of(ended)}"
+            raise PlaceLost(message, self.place.try_it) from ended
 
 
 def _nothing() -> None: ...
@@ -376,3 +342,98 @@ def _fault_of(message: Mapping[str, Any], place: ExecutionPlace) -> ProfkitError
     code = message.get("exit")
     kind = _FAULTS.get(code, MachineError) if isinstance(code, int) else MachineError
     return kind(*words_of(place.title, message.get("message"), message.get("fix")))
+
+
+# ---------------------------------------------------------------- slots
+
+
+def believe_all(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
+    """Where nobody reads what a worker says of itself."""
+    return about
+
+
+class PlaceWorker:
+    """A worker behind a connection that was started with `relay`. What it raises tells apart who is gone.
+
+    WorkerEnded: its process there; the slot goes on. PlaceLost: the connection; the slot is gone. `note` gets what it
+    has to say meanwhile. `check` gets what it says of itself, whether it is the first, and its title, and gives what
+    is to be believed of it. It raises UnreadableReport for what none of ours would say.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        note: Callable[[str], None] = lambda _: None,
+        check: Callable[[Json, bool, str], Json] = believe_all,
+    ) -> None:
+        self._connection, self._note, self._check = connection, note, check
+        self.running = self._refused = False
+
+    @property
+    def title(self) -> str:
+        """Its place."""
+        return self._connection.place.title
+
+    def open(self, settings: Mapping[str, object], timeout: float) -> Json:
+        """As WorkerClient does. Raises also PlaceLost."""
+        if self._refused:
+            raise PlaceLost(f"{self.title} answered what it was not asked")
+        self._connection.ask({"ask": "open", "settings": dict(settings), "timeout": timeout})
+        try:
+            about: Json = self._answer("opened").get("about")
+        except WorkerEnded as ended:
+            raise WorkerEnded(ended.status, f"{self.title}: {ended.reason}") from ended
+        try:
+            about = self._check(about, bool(settings.get("first")), self.title)
+        except UnreadableReport as error:
+            raise PlaceLost(
+                f"{self.title} does not answer as a worker of profkit does: {error.message}"
+            ) from error
+        self.running = True
+        return about
+
+    def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
+        """As WorkerClient does. Raises also PlaceLost."""
+        jobs = [[job.key, job.data] for job in batch.jobs]
+        self._connection.ask({"ask": "run", "shared": batch.shared, "jobs": jobs, "timeout": timeout})
+        while (answer := self._answer("said", "done"))["event"] != "done":
+            message = answer.get("message")
+            if not isinstance(message, dict) or not isinstance(message.get("event"), str):
+                raise PlaceLost(f"{self.title} said what is no answer")
+            if not isinstance(message.get("key", ""), (str, NoneType)) or not isinstance(
+                message.get("reason", ""), str
+            ):
+                raise PlaceLost(f"{self.title} said what is no answer of a job")
+            yield message
+
+    def finish(self) -> None:
+        """No more work."""
+        self.running = False
+        self._connection.finish()
+
+    def kill(self) -> None:
+        """Its process has ended already, or answered what it was not asked: then the slot is gone."""
+        if self.running:
+            self._refused = True
+            self.close()
+
+    def close(self) -> None:
+        """No worker any more, and none after it."""
+        self.running = False
+        self._connection.close()
+
+    def _answer(self, *expected: str) -> dict[str, Any]:
+        while (answer := self._connection.answer())["event"] == "progress":
+            if isinstance(words := answer.get("words"), list) and answer.get("call") in (
+                "begin",
+                "end",
+                "note",
+            ):
+                self._note(f"{self.title}: {': '.join(map(str, words))[:LONGEST_NOTE]}")
+        if answer["event"] == "ended":
+            self.running = False
+            status = next((each for each in JobStatus if each.value == answer.get("status")), JobStatus.crash)
+            raise WorkerEnded(status, quote_lines(str(answer.get("reason"))[:2000]))
+        if answer["event"] not in expected:
+            raise PlaceLost(f"{self.title} said {answer['event'][:40]!r}, which was not asked")
+        return answer

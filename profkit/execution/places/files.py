@@ -1,77 +1,63 @@
-"""What is sent to a place: profkit, the libraries that it lacks there, and the workload's files."""
+"""What goes to a place, and what comes back: profkit, the workload's files and those of a result, each as one tar."""
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import functools
+import gzip
 import hashlib
-import importlib.metadata
-import importlib.util
-import json
 import os
+import re
 import shlex
-import stat
 import subprocess
-import sysconfig
-from collections.abc import Mapping, Sequence
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from profkit.core.errors import UsageError
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.files.regular import open_regular
 from profkit.core.git import git_command, git_environment
-from profkit.execution.places.boot import file_hash
 
+PACKAGE = Path(__file__).resolve().parents[2]
 MOST_BYTES = 1 << 30  # of a workload's files
 MOST_FILES = 50_000
-PACKAGE = Path(__file__).resolve().parents[2]
-# What profkit cannot do without at a place. Without capstone it does less; numpy is too large to send.
-NEEDED, SENDABLE = ("psutil", "yaml"), ("psutil", "yaml", "capstone")
-DISTRIBUTIONS = {"yaml": "PyYAML"}
-
-
-@dataclass(frozen=True)
-class Hello:
-    """What the Python at a place says of itself. `host` tells its machine from others."""
-
-    python: str = ""
-    version: tuple[int, ...] = ()
-    platform: str = ""
-    abi: str | None = None
-    libraries: Mapping[str, bool] = field(default_factory=dict)
-    host: str = ""
-
-
-@dataclass(frozen=True)
-class File:
-    """One file of a tree: where its content is now, or the content itself; kind f: file, x: program, l: link."""
-
-    name: str
-    sha: str
-    size: int
-    kind: str
-    content: Path | bytes
+LEVEL = 3  # of gzip: more takes longer than most lines do
+PIECE = 1 << 20  # bytes of what comes back in one message
+MOST_BYTES_BACK = 8 << 30  # a trace has some GB
+MOST_FILES_BACK = 20_000
+FREE_BYTES, MOST_TIMES = (
+    256 << 20,
+    100,
+)  # beyond the first, this often what came packed: no trace packs that well
+LONGEST_NAME = 1024  # bytes
+DEEPEST = 16  # folders
+# No control character, and nothing that another system takes for a separator or a drive.
+_PART = re.compile(r'[^\x00-\x1f\x7f/\\:*?"<>|\ud800-\udfff]{1,255}')
+RUN_PARTS = frozenset({"run.json", "report.md", "report.html", "artifacts", "logs"})
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Files that are laid out together. `folder`: that of them in which the command runs."""
+    """Files that are laid out together, by their names there. `folder`: that of them in which the command runs."""
 
-    files: tuple[File, ...]
+    files: Mapping[str, Path]
     folder: str = "."
 
-    @property
-    def id(self) -> str:
-        """The SHA-256 of its table."""
-        return hashlib.sha256(json.dumps(self.table()).encode()).hexdigest()
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-        return sum(file.size for file in self.files)
-
-    def table(self) -> list[list[Any]]:
-        """Its files, as they are told to a place."""
-        return [[file.name, file.sha, file.size, file.kind] for file in self.files]
+    def pack(self, file: IO[bytes]) -> int:
+        """Write all of it behind what stands in `file`; how many bytes that is."""
+        begin = file.tell()
+        with (
+            gzip.GzipFile("", "wb", LEVEL, file) as packed,
+            tarfile.open(fileobj=packed, mode="w|") as tar,
+        ):
+            for name, path in self.files.items():
+                tar.add(path, name, recursive=False, filter=_anonymous)
+        return file.tell() - begin
 
 
 @dataclass(frozen=True)
@@ -92,56 +78,22 @@ def read_environment(names: Sequence[str]) -> dict[str, str]:
 
 
 @functools.cache
-def profkit_tree() -> Tree:
-    """profkit itself: every file of the package."""
-    paths = sorted(path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return Tree(tuple(_file(path, path.relative_to(PACKAGE.parent).as_posix()) for path in paths))
+def profkit_tree() -> tuple[Tree, str]:
+    """profkit itself, every file of the package, and the SHA-256 of all."""
+    digest, files = hashlib.sha256(), {}
+    for path in sorted(PACKAGE.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            name = path.relative_to(PACKAGE.parent).as_posix()
+            files[name] = path
+            digest.update(f"{name} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return Tree(files), digest.hexdigest()
 
 
-def library_tree(hello: Hello) -> tuple[Tree | None, tuple[str, ...]]:
-    """The libraries that a place lacks, from what is installed here; and the names of those that do not fit there."""
-    missing = [name for name in SENDABLE if not hello.libraries.get(name)]
-    files: list[File] = []
-    unfit = []
-    for name in missing:
-        found = _library_files(name, hello)
-        if found is None:
-            unfit.append(name)
-        else:
-            files += found
-    return (Tree(tuple(files)) if files else None), tuple(unfit)
-
-
-def _library_files(name: str, hello: Hello) -> list[File] | None:
-    """The files of one library; None where its machine code is for another system or another Python."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent
-    same_system = hello.platform == sysconfig.get_platform()
-    same_python = same_system and hello.abi == sysconfig.get_config_var("SOABI")
-    files = []
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder)
-        if not path.is_file() or {"__pycache__", "tests", "include"} & set(inside.parts):
-            continue
-        if path.suffix in (".so", ".dylib", ".pyd"):
-            lasting = ".abi3." in path.name or not path.name.endswith(
-                f"{sysconfig.get_config_var('EXT_SUFFIX')}"
-            )
-            if not (same_system if lasting else same_python):
-                if name == "yaml":  # it does without
-                    continue
-                return None
-        elif path.suffix in (".a", ".pyx", ".pxd"):
-            continue
-        files.append(_file(path, f"{name}/{inside.as_posix()}"))
-    return files
-
-
-def missing_library_fix(names: Sequence[str], python: str) -> str:
-    """The line that installs libraries at a place."""
-    return f"{shlex.quote(python)} -m pip install {' '.join(DISTRIBUTIONS.get(name, name) for name in names)}"
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Nobody there is told who the files belong to here."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
 
 
 # ---------------------------------------------------------------- the workload's files
@@ -154,32 +106,23 @@ def workload_tree(command: Sequence[str], paths: Sequence[Path]) -> Tree:
     UsageError: a path that is not there, too much, or a command that names a file which is not sent.
     """
     here = Path.cwd()
-    top = _work_tree(here)
+    answer = _git(here, "rev-parse", "--show-toplevel")
+    top = Path(os.fsdecode(answer.rstrip(b"\n"))).resolve() if answer else None
     tracked = _tracked_files(top) if top is not None else []
     named = [path for root in paths for path in _files_below(root)]
     roots = [str(path.resolve() if path.is_dir() else path.absolute().parent.resolve()) for path in paths]
     base = Path(os.path.commonpath([str(top or here), str(here), *roots]))
-    files: dict[str, Path] = {}
-    for path in (*tracked, *named):
-        files[path.relative_to(base).as_posix()] = path
-    if len(files) > MOST_FILES:
-        raise UsageError(f"{len(files)} files would be sent, and at most {MOST_FILES} are", "--send PATH")
-    sizes = {name: path.lstat().st_size for name, path in files.items()}
-    if sum(sizes.values()) > MOST_BYTES:
-        largest = max(sizes, key=lambda name: sizes[name])
+    files = {path.relative_to(base).as_posix(): path for path in (*tracked, *named)}
+    size = sum(path.lstat().st_size for path in files.values())
+    if len(files) > MOST_FILES or size > MOST_BYTES:
         raise UsageError(
-            f"{sum(sizes.values()) >> 20} MiB would be sent, and at most {MOST_BYTES >> 20} MiB are; the largest file "
-            f"is {largest} ({sizes[largest] >> 20} MiB)",
+            f"{len(files)} files of {size >> 20} MiB would be sent, and at most {MOST_FILES} of {MOST_BYTES >> 20} "
+            "MiB are",
             "bring the data to the place by other means, and name it by its path there",
         )
     _check_command(command, here, base, files)
-    sent = (_link_or_file(path, name, base) for name, path in sorted(files.items()))
-    return Tree(tuple(file for file in sent if file is not None), here.relative_to(base).as_posix())
-
-
-def _work_tree(folder: Path) -> Path | None:
-    answer = _git(folder, "rev-parse", "--show-toplevel")
-    return Path(os.fsdecode(answer.rstrip(b"\n"))).resolve() if answer else None
+    sent = {name: path for name, path in sorted(files.items()) if _leads_inside(path, base)}
+    return Tree(sent, here.relative_to(base).as_posix())
 
 
 def _tracked_files(top: Path) -> list[Path]:
@@ -235,18 +178,155 @@ def _check_command(command: Sequence[str], here: Path, base: Path, files: Mappin
             raise UsageError(f"{word} is a path of this machine; it is another there", f"call it {relative}")
 
 
-def _link_or_file(path: Path, name: str, base: Path) -> File | None:
-    """A link stays one where it leads to something inside of the tree; any other is left out."""
+def _leads_inside(path: Path, base: Path) -> bool:
+    """A link that leads out of what is sent is left out."""
     if not path.is_symlink():
-        return _file(path, name)
+        return True
     target = os.readlink(path)
     leads = os.path.normpath(os.path.join(path.parent, target))
-    if os.path.isabs(target) or not Path(leads).is_relative_to(base):
-        return None
-    content = os.fsencode(target)
-    return File(name, hashlib.sha256(content).hexdigest(), len(content), "l", content)
+    return not os.path.isabs(target) and Path(leads).is_relative_to(base)
 
 
-def _file(path: Path, name: str) -> File:
-    status = path.stat()
-    return File(name, file_hash(path), status.st_size, "x" if status.st_mode & stat.S_IXUSR else "f", path)
+# ---------------------------------------------------------------- the files of a result
+
+
+def send_folder(folder: Path, parts: Collection[str], send: Callable[[bytes], None]) -> None:
+    """The regular files of a result below a folder, by their names in it; links and hidden files stay here."""
+    pieces = _Pieces(send)
+    with gzip.GzipFile("", "wb", LEVEL, pieces) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
+        tar.dereference = True  # a file with two names comes twice, and not as a link
+        for at, folders, names in os.walk(folder):
+            folders.sort()
+            for name in sorted(names):
+                path = Path(at, name)
+                inside = path.relative_to(folder)
+                if path.is_file() and not path.is_symlink() and _is_wanted(inside.parts, parts):
+                    with open_regular(path) as file:
+                        member = tar.gettarinfo(arcname=inside.as_posix(), fileobj=file)
+                        tar.addfile(_anonymous(member), file)
+    pieces.flush()
+
+
+class _Pieces:
+    """A file whose content is sent, a piece at a time."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send, self._held = send, bytearray()
+
+    def write(self, data: bytes) -> int:
+        self._held += data
+        if len(self._held) >= PIECE:
+            self.flush()
+        return len(data)
+
+    def flush(self) -> None:
+        if self._held:
+            self._send(bytes(self._held))
+            self._held.clear()
+
+
+class ReceivedFiles:
+    """Takes `data` messages, the pieces of one tar. Its files go into `folder`, which nobody else writes to.
+
+    `parts` are the names that may stand at its top. What is refused raises UnreadableReport: then nothing of the
+    result is used.
+    """
+
+    def __init__(self, folder: Path, parts: Collection[str], title: str = "the place") -> None:
+        self._folder, self._parts, self._title = folder, parts, title
+        self._packed = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - until `close`
+        self._size = 0
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """One message of a place."""
+        with refused_with(self._title):
+            try:
+                piece = base64.b64decode(message["data"], validate=True)
+            except (KeyError, TypeError, ValueError) as error:
+                raise UnreadableReport("what comes is no piece of a file") from error
+            self._size += len(piece)
+            if self._size > MOST_BYTES_BACK:
+                raise UnreadableReport(f"more than {MOST_BYTES_BACK >> 20} MiB come back")
+            self._packed.write(piece)
+
+    def finish(self) -> None:
+        """No more comes: lay out the files."""
+        if not self._size:
+            return
+        self._packed.seek(0)
+        most = FREE_BYTES + MOST_TIMES * self._size
+        with refused_with(self._title):
+            try:
+                with tarfile.open(fileobj=_Bounded(self._packed, most), mode="r|") as tar:  # type: ignore[call-overload]
+                    self._lay_out(tar)
+            except (tarfile.TarError, EOFError, ValueError, zlib.error, gzip.BadGzipFile) as error:
+                raise UnreadableReport(f"it cannot be unpacked: {error}") from error
+
+    def close(self) -> None:
+        """Leave nothing open."""
+        self._packed.close()
+
+    def _lay_out(self, tar: tarfile.TarFile) -> None:
+        total = 0
+        for number, member in enumerate(tar):
+            total += member.size
+            if number >= MOST_FILES_BACK or total > MOST_BYTES_BACK:
+                raise UnreadableReport(
+                    f"more than {MOST_FILES_BACK} files or {MOST_BYTES_BACK >> 20} MiB come back"
+                )
+            parts = _checked_parts(member.name)
+            plain = member.isreg() and not member.issparse()
+            content = tar.extractfile(member) if plain else None
+            if content is None or not _is_wanted(parts, self._parts):
+                raise UnreadableReport(f"{member.name!r} is no part of a result")
+            path = self._folder.joinpath(*parts)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as file:  # made anew: no link is followed
+                    while piece := content.read(PIECE):
+                        file.write(piece)
+            except (FileExistsError, NotADirectoryError):
+                raise UnreadableReport(f"{member.name} comes twice") from None
+
+
+class _Bounded:
+    """What a packed file holds, up to so many bytes."""
+
+    def __init__(self, packed: IO[bytes], most: int) -> None:
+        self._file, self._left = gzip.GzipFile("", "rb", fileobj=packed), most
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise UnreadableReport(f"it unpacks to more than {MOST_TIMES} times its size")
+        return data
+
+
+def _is_wanted(parts: Sequence[str], top: Collection[str]) -> bool:
+    """Whether a file is one that a result may be made of: nothing that git, pytest or a shell reads by itself."""
+    hidden = any(part.startswith(".") or part.lower() == "conftest.py" for part in parts)
+    return parts[0] in top and not hidden
+
+
+def _checked_parts(name: str) -> list[str]:
+    """The parts of a relative path that leads down only. Raises UnreadableReport for any other."""
+    parts = name.split("/")
+    if len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME or len(parts) > DEEPEST:
+        raise UnreadableReport("a file comes back with a name that is too long")
+    if any(part in (".", "..") or not _PART.fullmatch(part) for part in parts):
+        raise UnreadableReport(f"a file comes back with the name {name!r}")
+    return parts
+
+
+@contextlib.contextmanager
+def refused_with(title: str) -> Iterator[None]:
+    """What is refused inside of the block is said with its place."""
+    try:
+        yield
+    except UnreadableReport as error:
+        raise UnreadableReport(f"what {title} sent back is refused: {error.message}", error.fix) from error
+    except OSError as error:
+        raise MachineError(
+            f"what a place sent back cannot be kept: {error.strerror or error}", "df -h ."
+        ) from error

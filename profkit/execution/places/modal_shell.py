@@ -9,7 +9,7 @@ costing money, so the container ends in each of these ways:
 - this program or its line dies: the container's own command hears no beat any more, and ends;
 - its time is over: Modal ends it, and counts idle time by itself, too.
 
-Why there is no shell it writes to the file that PROFKIT_CLIENT_FAULT names, too: `[reason, fix]`.
+Why there is no shell is the last line of what it prints.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ import importlib
 import json
 import os
 import queue
-import re
 import signal
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 BEAT_SECONDS, SILENCE_SECONDS = 15.0, 60
@@ -36,21 +34,13 @@ BASE, PYTHON = "nvidia/cuda:12.9.1-devel-ubuntu24.04", "3.12"
 PROGRAMS = ("cuda-nsight-compute-12-9", "cuda-nsight-systems-12-9")
 DRIVER = {"NVIDIA_DRIVER_CAPABILITIES": "all"}  # the library by which counters are read is part of it
 LIBRARIES = ("torch==2.13.0", "numpy", "psutil", "pyyaml", "capstone")
-NAMES = {
-    "A100": r"A100\b.*40GB",
-    "A100-80GB": r"A100\b.*80GB",
-}  # what the device calls itself; else its name alone
-QUERY = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
 INTERRUPTED = 130
-LONGEST = 160  # characters of what Modal says
+# What Modal is asked for so that no other kind comes: it may give an H200 for an H100, and 80 GB for an A100.
+EXACT = {"A100": "A100-40GB", "H100": "H100!"}
 
 
 class _Fault(Exception):
-    """Why there is no shell, and the line that fixes it."""
-
-    def __init__(self, reason: str, fix: str) -> None:
-        super().__init__(reason)
-        self.fix = fix
+    """Why there is no shell, and what to do about it."""
 
 
 class _Input:
@@ -84,11 +74,9 @@ def main(words: Sequence[str]) -> int:
         except KeyboardInterrupt:
             raise
         except Exception as error:
-            raise error if isinstance(error, _Fault) else _explain(error, request) from error
+            raise error if isinstance(error, _Fault) else _explain(error) from error
     except _Fault as fault:
-        print(f"{fault} ({fault.fix})", file=sys.stderr, flush=True)
-        if file := os.environ.get("PROFKIT_CLIENT_FAULT"):
-            Path(file).write_text(json.dumps([str(fault), fault.fix]), encoding="utf-8")
+        print(fault, file=sys.stderr, flush=True)
         return 3
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -100,11 +88,13 @@ def _load_client() -> Any:
     except ImportError as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == "modal"
         reason = "the package modal is not installed" if absent else f"modal cannot be loaded: {error}"
-        raise _Fault(reason, f"{sys.executable} -m pip install 'modal>=1.6,<2'") from error
+        raise _Fault(f"{reason} ({sys.executable} -m pip install 'modal>=1.6,<2')") from error
 
 
 def _rent(modal: Any, request: dict[str, Any], command: Sequence[str], pipe: _Input) -> int:
     app, code = modal.App("profkit"), INTERRUPTED  # Modal's block keeps a KeyboardInterrupt to itself
+    gpu, _, count = request["gpu"].partition(":")
+    memory = request["memory"] << 10  # MiB
     with app.run():  # Modal ends what is in it when its client falls silent
         container = modal.Sandbox.create(
             "bash",
@@ -112,15 +102,14 @@ def _rent(modal: Any, request: dict[str, Any], command: Sequence[str], pipe: _In
             WATCH,
             app=app,
             image=_image(modal, request["image"]),
-            gpu=request["gpu"],
-            cpu=(request["cores"],) * 2,  # asked for, and the most: so the price is an upper limit
-            memory=(request["memory"],) * 2,
+            gpu=EXACT.get(gpu, gpu) + (f":{count}" if count else ""),
+            cpu=(request["cpu"],) * 2,  # asked for, and the most
+            memory=(memory,) * 2,
             timeout=request["timeout"],
             idle_timeout=2 * SILENCE_SECONDS,
         )
         try:
             threading.Thread(target=_beat, args=(container, pipe.over), name="beat", daemon=True).start()
-            _check_device(container, request)
             code = _relay(container, command, pipe)
         except KeyboardInterrupt:
             raise
@@ -141,19 +130,6 @@ def _image(modal: Any, name: str | None) -> Any:
         return modal.Image.from_registry(name).entrypoint([])
     base = modal.Image.from_registry(BASE, add_python=PYTHON).entrypoint([])
     return base.apt_install(*PROGRAMS).pip_install(*LIBRARIES).env(DRIVER)
-
-
-def _check_device(container: Any, request: dict[str, Any]) -> None:
-    """Raise _Fault where the container has other GPUs than were asked for."""
-    asked, count = request["device"], request["count"]
-    query = container.exec(*QUERY)
-    present = [line.strip() for line in query.stdout.read().splitlines() if line.strip()]
-    pattern = NAMES.get(asked, rf"\b{asked}\b")
-    if len(present) != count or not all(re.search(pattern, name) for name in present):
-        came = ", ".join(present) or "no GPU that answers"
-        raise _Fault(
-            f"Modal gave {came} where {count} x {asked} was asked for", "try again, or name that GPU"
-        )
 
 
 def _relay(container: Any, command: Sequence[str], pipe: _Input) -> int:
@@ -216,28 +192,17 @@ def _beat(container: Any, over: threading.Event) -> None:
 def _ended(code: int, request: dict[str, Any]) -> _Fault:
     if code == 124:
         seconds = request["timeout"]
-        return _Fault(
-            f"the {seconds} s of the container are over", f"--on 'modal:--timeout {4 * seconds} GPU'"
-        )
-    return _Fault(
-        f"the container ended with {code}, and not by profkit", "modal container list, or try again"
-    )
+        return _Fault(f"the {seconds} s of the container are over (--on 'modal:--timeout {4 * seconds} GPU')")
+    return _Fault(f"the container ended with {code}, and not by profkit")
 
 
-def _explain(error: Exception, request: dict[str, Any]) -> _Fault:
-    """Modal's own faults, with what to do about them."""
-    words = " ".join(str(error).split())[:LONGEST] or type(error).__name__
+def _explain(error: Exception) -> _Fault:
+    """Modal's own faults; of who has no token with what makes one."""
+    words = " ".join(str(error).split()) or type(error).__name__
     kinds = {kind.__name__ for kind in type(error).__mro__}  # not all versions have all of them
     if "AuthError" in kinds:
-        return _Fault(f"Modal does not know you: {words}", f"{sys.executable} -m modal setup")
-    if "ResourceExhaustedError" in kinds:
-        limits = "another GPU, or later; your limits: https://modal.com/settings/usage"
-        return _Fault(f"Modal has no {request['device']} for you: {words}", limits)
-    if "VersionError" in kinds:
-        return _Fault(words, f"{sys.executable} -m pip install -U 'modal>=1.6,<2'")
-    if kinds & {"ConnectionError", "OSError"}:
-        return _Fault(f"Modal cannot be reached: {words}", "https://status.modal.com, and your network")
-    return _Fault(f"Modal says {type(error).__name__}: {words}", "https://modal.com/apps has its log")
+        return _Fault(f"Modal does not know you: {words} ({sys.executable} -m modal setup)")
+    return _Fault(f"Modal says {type(error).__name__}: {words}")
 
 
 if __name__ == "__main__":

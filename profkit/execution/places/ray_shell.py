@@ -14,15 +14,12 @@ import contextlib
 import importlib
 import json
 import os
-import re
 import select
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from pathlib import Path
 from typing import Any, NoReturn
 
 PIECE = 65536  # bytes of a call: a pipe holds no more, and Ray keeps what is small out of its object store
@@ -30,7 +27,6 @@ POLL_SECONDS = 5.0  # the longest answer of `read`
 ANSWER_SECONDS = 45.0  # until an actor that does not answer is lost
 SILENCE_SECONDS = 60.0  # until an actor that nobody asks ends
 CONNECT_SECONDS = 60.0
-WAIT_SECONDS = 60.0  # for what others use
 END_SECONDS = 30.0  # for a shell to end when its input has
 
 GUARD = """
@@ -181,12 +177,7 @@ def _connect(address: str) -> Any:
         ray: Any = importlib.import_module("ray")
     except ImportError as error:
         missing = "Ray is not installed for" if error.name == "ray" else f"no {error.name} for Ray in"
-        _give_up(f"{missing} {sys.executable}", f"{sys.executable} -m pip install 'ray[client]'")
-    named = os.environ.get("RAY_ADDRESS") or address if address == "auto" else address
-    if not named.startswith("ray://") and not _is_node():  # Ray would abort
-        _give_up(
-            "this machine is no node of a Ray cluster", "--on ray:ray://HOST:10001, the head's client port"
-        )
+        _give_up(f"{missing} {sys.executable} ({sys.executable} -m pip install 'ray[client]')")
     late = threading.Timer(CONNECT_SECONDS, _give_up, [f"{address} did not answer for {CONNECT_SECONDS:g} s"])
     late.daemon = True
     late.start()
@@ -196,43 +187,18 @@ def _connect(address: str) -> Any:
             socket.create_connection((host.strip("[]"), int(port)), 15).close()
         ray.init(address=address, log_to_driver=False, logging_level="error")
     except Exception as error:
-        versions = re.findall(r"(?:Ray|Python): ([\w.+-]+)", str(error))
-        if "ersion mismatch" in str(error) and len(versions) == 4:
-            _give_up(
-                "the cluster is Ray {} on Python {}, this is Ray {} on Python {}".format(*versions),
-                "PROFKIT_RAY_PYTHON=/path/to/python names one with ray=={} on Python {}".format(*versions),
-            )
         _give_up(_reason(error))
     late.cancel()
     return ray
 
 
-def _is_node() -> bool:
-    """Whether Ray runs on this machine, where that can be seen."""
-    for status in Path("/proc").glob("[0-9]*/comm"):
-        with contextlib.suppress(OSError):
-            if status.read_bytes() == b"raylet\n":
-                return True
-    return not Path("/proc/self/comm").exists()
-
-
 def _start_actor(ray: Any, request: dict[str, Any]) -> Any:
-    accelerator, wait = request["accelerator"], request["wait"]
-    needed = {"GPU": request["gpus"], "CPU": request["cpus"], **request["resources"]}
-    needed |= {f"accelerator_type:{accelerator}": 0.001} if accelerator else {}
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    if wait is None and not any(
-        all(node.get(name, 0) >= count for name, count in needed.items()) for node in nodes
-    ):
-        _give_up(
-            f"no node has {_show(needed)}: there are {_show_nodes(nodes)}", "--wait SECONDS if one may come"
-        )
     actor = (
         ray.remote(Shell)
         .options(
             num_gpus=request["gpus"],
             num_cpus=request["cpus"],
-            accelerator_type=accelerator,
+            accelerator_type=request["accelerator"],
             resources=request["resources"],
             max_restarts=0,
             max_task_retries=0,
@@ -241,48 +207,27 @@ def _start_actor(ray: Any, request: dict[str, Any]) -> Any:
         .remote(GUARD, "yes" if request["cpus"] else "")
     )
     try:
-        ray.get(actor.begin.remote(), timeout=wait or WAIT_SECONDS)
+        ray.get(actor.begin.remote(), timeout=request["wait"])
     except ray.exceptions.GetTimeoutError:
-        _give_up(
-            f"{_show(needed)} is in use by others: there are {_show_nodes(nodes)}",
-            "--wait SECONDS waits longer",
-        )
+        wanted = {"GPU": request["gpus"], "CPU": request["cpus"], **request["resources"]}
+        names = [f"{count:g} {name}" for name, count in wanted.items() if count]
+        shown = " ".join([*names, *filter(None, [request["accelerator"]])]) or "an actor"
+        _give_up(f"no node had {shown} to give for {request['wait']:g} s (`ray status`; --wait SECONDS)")
     except Exception as error:
         _give_up(_reason(error))
     return actor
 
 
-def _show(resources: dict[str, float]) -> str:
-    """`1 GPU H100`."""
-    counted = {name: count for name, count in resources.items() if count}
-    typed = {name: name.removeprefix("accelerator_type:") for name in counted}
-    return " ".join(typed[n] if typed[n] != n else f"{count:g} {n}" for n, count in counted.items())
-
-
-def _show_nodes(nodes: list[dict[str, float]]) -> str:
-    """What the nodes have, those that are alike with their number."""
-    hidden = re.compile("node:|.*memory$")
-    shown = Counter(
-        _show({name: node[name] for name in sorted(node) if not hidden.match(name)}) for node in nodes
-    )
-    return "; ".join(f"{count} x ({text})" for text, count in shown.most_common()) or "no nodes"
-
-
 def _reason(error: BaseException) -> str:
-    """Of Ray's many lines those that say why."""
+    """Of Ray's many lines the first ones."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    why = [line for line in lines if re.search(r"dead because|died|killed|exit detail", line)]
-    if "Traceback (most recent call last):" in str(error):
-        why = why or lines[-1:]
-    return " ".join((why or lines)[:3])[:200] or type(error).__name__
+    return " ".join(lines[:5]) or type(error).__name__
 
 
-def _give_up(message: str, fix: str = "") -> NoReturn:
-    """The reason is the last line of what is printed; with the line that fixes it it goes to a file of profkit's."""
+def _give_up(message: str) -> NoReturn:
+    """The reason is the last line of what is printed."""
     sys.stdout.flush()
-    os.write(2, f"\n{message[:200]}{f' ({fix})' if fix else ''}\n".encode())
-    if file := os.environ.get("PROFKIT_CLIENT_FAULT"):
-        Path(file).write_text(json.dumps([message[:200], fix]), encoding="utf-8")
+    os.write(2, f"\n{message[:300]}\n".encode())
     os._exit(3)
 
 

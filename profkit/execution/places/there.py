@@ -1,33 +1,39 @@
 """The other side, once profkit is there: work is done, and what it says goes back, an object a line.
 
-A thread reads the requests that come meanwhile: `cancel` is a Ctrl-C. Where the requests end, the connection is gone,
-and everything here ends too. Another thread says every second that this side lives.
+`serve` does one piece of work. A thread reads the requests that come meanwhile: `cancel` is a Ctrl-C. Where the
+requests end, the connection is gone, and everything here ends too. Another thread says every second that this side
+lives. `relay` is a slot: it supervises a worker process, and hands on what is asked and what is said. So a crash, a
+hang and a refusal of memory are told apart there, where they can be, and not taken for a lost connection.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
+import queue
 import signal
 import threading
 import time
 import traceback
-import zlib
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from profkit.core.errors import ProfkitError
-from profkit.core.files.regular import open_regular
+from profkit.core.errors import MachineError, ProfkitError
 from profkit.core.process import adopt_orphans
 from profkit.core.types import Json
-from profkit.execution.places.boot import file_hash
-from profkit.execution.places.received import PIECE, is_wanted
+from profkit.execution.child import WorkerEnded
+from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.job import Batch, Job
+from profkit.execution.places.files import send_folder
 
 BEAT_SECONDS = 1.0
+SLOT_BEAT_SECONDS = 10.0  # a thousand slots that say each second that they live keep who listens busy
 GRACE_SECONDS = 20.0  # for the work to end by itself when the connection is gone
 INTERNAL = 70
+OUT = "{out}"  # in an argument of a worker: the run's folder for what is left
 
 
 class Home:
@@ -47,21 +53,8 @@ class Home:
             pass
 
     def send_folder(self, folder: Path, parts: Collection[str]) -> None:
-        """The regular files of a result below a folder, by their names in it; links and hidden files stay here."""
-        for at, folders, names in os.walk(folder):
-            folders.sort()
-            for name in sorted(names):
-                path = Path(at, name)
-                inside = path.relative_to(folder)
-                if path.is_file() and not path.is_symlink() and is_wanted(inside.parts, parts):
-                    self.send_file(path, inside.as_posix())
-
-    def send_file(self, path: Path, name: str) -> None:
-        """One file."""
-        self.send("file", name=name, size=path.stat().st_size, sha=file_hash(path))
-        with open_regular(path) as file:
-            while piece := file.read(PIECE):
-                self.send("data", data=base64.b64encode(zlib.compress(piece, 3)).decode())
+        """The files of a result, once; links and hidden files stay here."""
+        send_folder(folder, parts, lambda data: self.send("data", data=base64.b64encode(data).decode()))
 
     def begin(self, title: str, detail: str = "") -> None:
         """As a Progress does."""
@@ -107,8 +100,8 @@ def serve(requests: IO[bytes], answers: IO[bytes], work: Callable[[Home], Json])
         end_children()
 
 
-def _beat(home: Home, over: threading.Event) -> None:
-    while not over.wait(BEAT_SECONDS):
+def _beat(home: Home, over: threading.Event, seconds: float = BEAT_SECONDS) -> None:
+    while not over.wait(seconds):
         home.send("beat")
 
 
@@ -133,3 +126,59 @@ def end_children() -> None:
             process.kill()
         except psutil.Error:
             continue
+
+
+# ---------------------------------------------------------------- a slot
+
+
+def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
+    """Be one slot until the requests end. `data`: the worker's factory, its arguments and environment, and `locks`."""
+    from profkit.hardware.gpu import read_gpu_uuids
+    from profkit.hardware.gpu_locks import lock_gpus
+
+    adopt_orphans()
+    home, over = Home(answers), threading.Event()
+    out = run / "out"
+    (out / "logs").mkdir()
+    words = (word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"])
+    (out / "tmp").mkdir()  # what a worker leaves that is killed goes with the run's folder
+    env = {"TMPDIR": str(out / "tmp"), **data["env"]}
+    client = WorkerClient(WorkerCommand(data["factory"], tuple(words), env=env, log=out / "log"))
+    gpus = contextlib.ExitStack()
+    asked: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+
+    def listen() -> None:
+        for line in requests:
+            asked.put(json.loads(line))
+        client.close()
+        asked.put(None)
+        if not over.wait(GRACE_SECONDS):
+            os._exit(1)
+
+    threading.Thread(target=listen, name="requests", daemon=True).start()
+    threading.Thread(target=_beat, args=(home, over, SLOT_BEAT_SECONDS), name="beat", daemon=True).start()
+    while (request := asked.get()) is not None:
+        try:
+            if request["ask"] == "open" and data.get("locks"):
+                uuids = read_gpu_uuids({**os.environ, **env})[:1]
+                gpus.enter_context(lock_gpus(uuids, home))  # until the slot ends
+            _answer(client, home, request)
+        except MachineError as fault:
+            home.send("fault", exit=fault.exit_code, message=fault.message, fix=fault.fix)
+            break
+        except WorkerEnded as ended:
+            client.kill()
+            home.send("ended", status=ended.status.value, reason=str(ended))
+    over.set()
+    end_children()
+    gpus.close()
+
+
+def _answer(client: WorkerClient, home: Home, request: dict[str, Any]) -> None:
+    if request["ask"] == "open":
+        home.send("opened", about=client.open(request["settings"], request["timeout"]))
+        return
+    batch = Batch(tuple(Job(key, data) for key, data in request["jobs"]), request["shared"])
+    for message in client.run(batch, request["timeout"]):
+        home.send("said", message=message)
+    home.send("done")

@@ -78,25 +78,6 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True)
-class EvaluationOptions:
-    """The options of a new evaluation, as they were typed: values between commas, empty for the default."""
-
-    suite: str = "smoke"
-    traces: Path | None = None  # the suite's own file
-    ops: str = ""
-    dtype: str = ""
-    device: str = "auto"
-    correctness_only: bool = False
-    compiled: bool = False
-    gpus: str = ""
-    threads: int = 0
-    timeout: float = 60.0
-    timing: PairOptions = field(default_factory=PairOptions)
-    output: Path = Path("reports")
-    name: str = "evaluation"
-
-
-@dataclass(frozen=True)
 class EvaluationRequest:
     """An evaluation that can be run. `command` is how it was typed; `gpus` are the devices that share it."""
 
@@ -110,43 +91,32 @@ class EvaluationRequest:
 
 
 def make_request(
-    options: EvaluationOptions,
-    source: SourceRequest,
-    command: tuple[str, ...],
+    settings: JudgeSettings,
+    output: Path | None,
     *,
-    make_folder: bool = True,
+    gpus: str = "",
+    name: str = "evaluation",
+    command: tuple[str, ...] = (),
     elsewhere: bool = False,
 ) -> EvaluationRequest:
-    """A new evaluation, in a folder of its own below `output`; `elsewhere`: on the devices of other places.
+    """A new evaluation by settings whose `device` is as typed, with a seed of its own, in a new folder below `output`.
 
+    None: it gets no folder. `gpus` stand between commas; `elsewhere`: on the devices of other places.
     Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
     """
-    _check(options)
-    numbers = split_list(options.gpus)
+    _check(settings)
+    numbers = split_list(gpus)
     if elsewhere:
-        kind, gpus = choose_device_elsewhere(options.device, numbers)
+        kind, chosen = choose_device_elsewhere(settings.device, numbers)
     else:
-        kind, gpus = choose_device(options.device, numbers, "this evaluation")
-    settings = JudgeSettings(
-        suite=options.suite,
-        suite_path=str(options.traces.resolve()) if options.traces else "",
-        source=source,
-        operations=split_list(options.ops),
-        dtype=options.dtype,
-        device="cuda:0" if kind == "cuda" else kind,  # a judge sees one device alone
-        correctness_only=options.correctness_only,
-        compiled=options.compiled,
-        threads=options.threads,
-        timeout=options.timeout,
-        seed=secrets.randbits(SEED_BITS),
-        timing=options.timing,
-    )
-    folder = options.output / "EVALUATION"
-    request = EvaluationRequest(settings, folder, source.kind, options.name, command, gpus=gpus)
-    if not make_folder:
-        return request
-    folder = create_run_folder(options.output, options.name, kind, datetime.now())
-    return replace(request, folder=folder)
+        kind, chosen = choose_device(settings.device, numbers, "this evaluation")
+    device = "cuda:0" if kind == "cuda" else kind  # a judge sees one device alone
+    settings = replace(settings, device=device, seed=secrets.randbits(SEED_BITS))
+    folder = Path("EVALUATION")
+    if output is not None:
+        folder = create_run_folder(output, name, kind, datetime.now())
+    backend = settings.source.kind
+    return EvaluationRequest(settings, folder, backend, name, command, gpus=chosen)
 
 
 def note_asked(logs: Path, judge: int, test: str) -> None:
@@ -167,7 +137,7 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _check(options: EvaluationOptions) -> None:
+def _check(options: JudgeSettings) -> None:
     if sys.platform != "linux":
         raise MachineError(
             "kernels can be evaluated on Linux alone: elsewhere no process reads the memory of another",
@@ -177,7 +147,7 @@ def _check(options: EvaluationOptions) -> None:
         raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")
     if options.dtype and options.dtype not in DTYPES:
         raise UsageError(f"there is no dtype called {options.dtype!r} here", f"--dtype {','.join(DTYPES)}")
-    usual = EvaluationOptions()
+    usual = JudgeSettings()
     for option, value, most, default in (
         ("--budget", options.timing.budget, LONGEST, usual.timing.budget),
         ("--timeout", options.timeout, LONGEST, usual.timeout),

@@ -34,8 +34,8 @@ from profkit.core.types import (
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
-from profkit.execution.places.place import words_of
-from profkit.execution.places.relay import OUT
+from profkit.execution.places.kinds import words_of
+from profkit.execution.places.there import OUT
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.campaign import (
     Campaign,
@@ -135,7 +135,7 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
         Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
         for _, group in groupby(left, key=lambda test: test.operation)
     ]
-    campaign.do(pool, JobQueue(batches), elsewhere, campaign.tick)
+    campaign.do(pool, JobQueue(batches), campaign.tick)
 
 
 def update_result(

@@ -85,20 +85,15 @@ def _batch_parts(problem: Problem, double: bool) -> Iterator[_Part]:
     for start in range(0, point.batch, step):
         cut = slice(start, min(start + step, point.batch))
         own = [
-            _widen(on_host(t[cut] if whole else t), double)
+            _widen(t[cut] if whole else t, double)
             for t, whole in zip(problem.inputs, operation.chunked, strict=True)
         ]
         above = problem.above
         if above is not None and operation.scalar:
-            above = _widen(on_host(above), double) * ((cut.stop - cut.start) / point.batch)
+            above = _widen(above, double) * ((cut.stop - cut.start) / point.batch)
         elif above is not None:
-            above = _widen(on_host(above[cut]), double)
+            above = _widen(above[cut], double)
         yield _Part(cut, own, above)
-
-
-def on_host(tensor: Tensor) -> Tensor:
-    """Where it can be float64: on the CPU what is on torch's MPS device, which has none; else where it is."""
-    return tensor.cpu() if tensor.device.type == "mps" else tensor
 
 
 def _widen(tensor: Tensor, double: bool) -> Tensor:
@@ -169,7 +164,7 @@ def _largest_error(
         raise WrongResult(f"{what} is {str(result.dtype).removeprefix('torch.')}, not {point.dtype}")
     if result.device != (ought := problem.inputs[0].device):
         raise WrongResult(f"{what} is on {result.device}, not on {ought}")
-    result = on_host(result.detach())
+    result = result.detach()
     worst, before, outwards = 0.0, 0, 0.0
     sums = torch.zeros(4, dtype=torch.float64, device=wanted.device)
     for limits in known or _error_limits(problem, place, wanted):
@@ -204,7 +199,7 @@ def _error_limits(problem: Problem, place: int, wanted: Tensor) -> Iterator[_Lim
 
     operation, dtype = problem.operation, DTYPES[problem.point.dtype]
     inside = operation.kept_results(problem.point) * dtype.roundoff + _inner_rounding(problem, place)
-    whole = _Part(..., [], None if problem.above is None else on_host(problem.above))
+    whole = _Part(..., [], problem.above)
     for cut, inputs, above in (
         _batch_parts(problem, double=False) if _has_batches(problem, place) else (whole,)
     ):

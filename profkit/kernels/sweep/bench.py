@@ -76,8 +76,6 @@ class Bench:
         if self.device.type == "cuda":
             torch.zeros(1, device=self.device)  # the context is made before anything is timed
             torch.cuda.set_device(self.device)
-        elif self.device.type == "mps" and not torch.backends.mps.is_available():
-            raise RuntimeError("torch sees no MPS device")
 
     def run(
         self, point: GridPoint, implementations: Sequence[str]
@@ -182,12 +180,6 @@ class Bench:
         from profkit.runtime.passes.timing import TimedCalls, time_calls
 
         calls = TimedCalls(call)
-        if self.device.type == "mps":
-            from profkit.runtime.passes.mps_timing import time_on_mps
-
-            return time_on_mps(
-                calls, torch.mps, precision=timing.precision, budget=timing.budget, cold=timing.cold
-            )
         from profkit.runtime.passes.processor import ProcessorWatch
 
         with ProcessorWatch() as calls.watch:
@@ -271,8 +263,7 @@ def make_problem(point: GridPoint, device: torch.device) -> Problem:
 
 def _is_memory(error: BaseException) -> bool:
     message = str(error)
-    # torch's allocators for the CPU and for MPS
-    words = ("not enough memory", "can't allocate memory", "MPS backend out of memory")
+    words = ("not enough memory", "can't allocate memory")  # torch's allocator for the CPU
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(word in message for word in words)
 
 

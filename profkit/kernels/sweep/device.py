@@ -45,9 +45,7 @@ def describe_device(device: torch.device) -> dict[str, Any]:
 
         machine = read_machine()
         return {
-            "device": machine.cpu
-            if device.type == "mps"
-            else f"{machine.cpu}, {plural(torch.get_num_threads(), 'thread')}",
+            "device": f"{machine.cpu}, {plural(torch.get_num_threads(), 'thread')}",
             "versions": versions,
             "capability": None,
         }
@@ -113,8 +111,6 @@ def wait_for(device: torch.device) -> None:
     """Until the device has done what it was given. Raises what torch does where the device has failed."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
 
 
 def free_memory(device: torch.device) -> int | None:
@@ -137,7 +133,7 @@ def call_memory(
     """Bytes of the inputs, and the most that one call has allocated at a time beside them; None where it is not known.
 
     As torch's allocator counts them: its statistics on a CUDA device, the events of its profiler on the CPU. What code
-    allocates by other means is not in it. On MPS it keeps no maximum.
+    allocates by other means is not in it.
     """
     before = sum(int(t.untyped_storage().nbytes()) for t in inputs)
     if device.type == "cuda":
@@ -146,8 +142,6 @@ def call_memory(
         call()
         wait()
         return before + int(torch.cuda.max_memory_allocated(device)) - int(held)
-    if device.type == "mps":
-        return None
     most = _peak_allocation(call)
     return None if most is None else before + most
 

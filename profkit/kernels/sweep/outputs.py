@@ -36,8 +36,7 @@ from profkit.core.whole_files import write_whole
 from profkit.hardware.machine import read_machine
 from profkit.kernels.sweep.request import SweepGrid
 
-# By the clock of its cases; by the wall clock it is the CPU.
-_BACKENDS = {"cuda-events": "cuda", "mps-synchronized": "mps"}
+ON_CUDA = "cuda-events"  # the clock of cases on a GPU
 
 
 def write_results(
@@ -91,15 +90,12 @@ def write_records(path: Path, document: SweepDocument, fix: str = "make room, an
 
 def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:
     """The devices that measured: what decides what the run may be compared with."""
-    clocks = {result.clock for result in document.results}
-    if not clocks & _BACKENDS.keys():
+    if not any(result.clock == ON_CUDA for result in document.results):
         return ()
     from profkit.hardware.gpu import read_gpus
-    from profkit.hardware.macos import read_apple_gpus
 
-    read = read_gpus if "cuda-events" in clocks else read_apple_gpus
     used = {result.device for result in document.results if result.device is not None}
-    alike = [gpu for gpu in read() if gpu.name == document.device]
+    alike = [gpu for gpu in read_gpus() if gpu.name == document.device]
     return tuple(alike[: max(1, len(used))])
 
 
@@ -116,7 +112,7 @@ def sweep_as_run(
     measured = [result for result in document.results if result.median]
     return RunDocument(
         name=name,
-        backend=next((_BACKENDS[r.clock] for r in document.results if r.clock in _BACKENDS), "cpu"),
+        backend="cuda" if any(r.clock == ON_CUDA for r in document.results) else "cpu",
         state="complete" if document.complete else "interrupted",
         workload=Workload(command, name, folder),
         started=document.started,

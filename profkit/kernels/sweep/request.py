@@ -17,7 +17,7 @@ from profkit.core.run_folder import create_run_folder
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDirection, SweepDocument
 from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
-from profkit.execution.places.place import ExecutionPlace
+from profkit.execution.places.kinds import ExecutionPlace
 from profkit.kernels.campaign import format_duration, require_named
 from profkit.kernels.devices import choose_device, choose_device_elsewhere
 from profkit.kernels.operations.definitions import DTYPES
@@ -155,7 +155,7 @@ class SweepRequest:
 
     grid: SweepGrid
     folder: Path
-    device: str  # "cuda", "mps" or "cpu"
+    device: str  # "cuda" or "cpu"
     gpus: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     timing: TimingOptions = field(default_factory=TimingOptions)
@@ -390,7 +390,6 @@ def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> 
         "precision": timing.precision,
         "budget": timing.budget,
         "seconds": WORKER_SECONDS + (grid.cases * each + compiled * COMPILE_SECONDS) / workers,
-        "costs": [place.cost for place in places if place.cost is not None],
     }
 
 
@@ -403,6 +402,5 @@ def plan_text(plan: dict[str, Any]) -> str:
         f"about {format_duration(plan['seconds'])}",
         *(f"  {name:<16} {', '.join(map(str, plan[name]))}" for name in names),
         f"  {'timing':<16} each median to ± {100 * plan['precision']:g} %, {plan['budget']:g} s per case at most",
-        *(f"  {'cost':<16} {cost}" for cost in plan["costs"]),
     ]
     return "\n".join(lines) + "\n"

@@ -109,7 +109,7 @@ def _measure(
     before = f", {known} known already" if known else ""
     batches = [batch_of(*each) for each in small_last(work, pool.serving)]
     campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases, describe)
-    campaign.do(pool, JobQueue(batches), elsewhere, campaign.tick)
+    campaign.do(pool, JobQueue(batches), campaign.tick)
 
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:

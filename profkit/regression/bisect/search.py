@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from math import ceil, exp, hypot, inf, lgamma, log, log2, pi, sqrt
 
-from profkit.core.types.bisect import CERTAINTY
+from profkit.core.types.comparison import CERTAINTY
 from profkit.regression.paired.interleave import trimmed_mean
 
 WRONG = 0.01  # of the tests say what is true of the other end

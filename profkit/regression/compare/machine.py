@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from math import exp, log
 
 from profkit.analysis.comparability.fingerprint import arguments_of, holds_down, program_of
-from profkit.core.inference import Interval, decide, ratio_interval
-from profkit.core.inference.tails import student_quantile
+from profkit.core.inference import Interval, decide, ratio_interval, student_quantile
 from profkit.core.statistics import median, median_interval
 from profkit.core.types import Cause, Change, Fact, KernelChange, RunDocument, RunSpread, Scope, Timing
 from profkit.hardware.conditions import lost_shares

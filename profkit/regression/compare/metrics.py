@@ -11,6 +11,7 @@ from typing import Literal
 from profkit.analysis.metrics import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference import (
+    BETWEEN,
     Interval,
     Ratio,
     benjamini_hochberg,
@@ -20,7 +21,6 @@ from profkit.core.inference import (
     ratio_of,
     ratio_of_values,
 )
-from profkit.core.inference.ratio import BETWEEN
 from profkit.core.statistics import combine_processes, mad_sigma, median
 from profkit.core.tables import load_yaml
 from profkit.core.types import (

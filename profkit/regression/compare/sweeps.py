@@ -15,8 +15,7 @@ from math import exp, hypot, inf, log, sqrt
 
 from profkit.analysis.ranking.ranking import FRAMEWORK
 from profkit.core.formatting import plural
-from profkit.core.inference import Ratio
-from profkit.core.inference.ratio import BETWEEN
+from profkit.core.inference import BETWEEN, Ratio
 from profkit.core.statistics import geometric_mean, mad_sigma, median
 from profkit.core.types import Change, Fact, RunDocument, Sample, Scope
 from profkit.regression.compare.metrics import MetricPair, decide_ratios, rule_of

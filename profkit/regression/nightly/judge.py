@@ -24,7 +24,7 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
+from profkit.core.types.history import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import WorkloadSpec

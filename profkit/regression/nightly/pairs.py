@@ -23,7 +23,7 @@ from profkit.core.files.safe_folder import make_parents
 from profkit.core.formatting import format_figures
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Change, Entry, MetricOutcome, NightPairs, Outcome, Scope, Uncounted
-from profkit.core.types.night import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
+from profkit.core.types.history import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.history.rows import microseconds
 from profkit.regression.nightly.config import (

@@ -26,7 +26,7 @@ from profkit.core.types import (
     PairsCommand,
     WorkloadOutcome,
 )
-from profkit.core.types.night import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
+from profkit.core.types.history import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import judge_workload, past_of, with_causes
@@ -225,15 +225,12 @@ def build_night(
 ) -> Night:
     """The night as a whole; `more` are further fields of it."""
     ordered = sorted(workloads, key=lambda w: (OUTCOME_ORDER.index(w.outcome), w.code in KNOWN_CODES))
-    looked = [m for w in ordered for m in w.metrics if m.band and m.value is not None]
     night = Night(
         id=id,
         name=name,
         started=started,
         outcome=ordered[0].outcome if ordered else "missing",
         workloads=tuple(ordered),
-        looked_at=len(looked),
-        suspects=sum(not m.band[0] <= (m.value or 0.0) <= m.band[-1] for m in looked),
     )
     night = replace(night, **more)  # type: ignore[arg-type]
     return replace(night, exit_code=exit_code(night, strict=strict))

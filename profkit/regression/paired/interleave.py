@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.errors import WorkloadError
-from profkit.core.inference import Interval, course_of, decide
-from profkit.core.inference.tails import student_quantile
+from profkit.core.inference import Interval, course_of, decide, student_quantile
 from profkit.core.progress import Progress
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Fact, Pairing, Sample, Scope

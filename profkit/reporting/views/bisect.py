@@ -14,7 +14,7 @@ from profkit.core.types import (
     BisectState,
     BisectStep,
 )
-from profkit.core.types.bisect import CERTAINTY
+from profkit.core.types.comparison import CERTAINTY
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -34,7 +34,7 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views.comparison.words import fact_text
-from profkit.reporting.views.night_words import duration
+from profkit.reporting.views.kernels.cases import format_duration as duration
 
 _SHORT = 10  # digits of a commit
 _SUBJECT = 16  # characters of a message in the table

@@ -10,7 +10,7 @@ from typing import Literal
 
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, signed
 from profkit.core.types import MetricOutcome, Night, NightPairs, Outcome, WorkloadOutcome
-from profkit.core.types.night import EXACTLY, MISSED_TARGET, OUTCOME_ORDER, PAIRED
+from profkit.core.types.history import EXACTLY, MISSED_TARGET, OUTCOME_ORDER, PAIRED
 from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState, verdict_case
@@ -35,8 +35,8 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views.comparison import DISTURBANCES
 from profkit.reporting.views.comparison.words import cause_text, evidence_texts
+from profkit.reporting.views.kernels.cases import format_duration
 from profkit.reporting.views.night_words import (
-    duration,
     missed_targets,
     name_of,
     night_notes,
@@ -84,11 +84,8 @@ _LOUD = 8  # plots of one workload, the worst first: what moves together looks a
 
 def view(night: Night, folder: Path | None = None) -> View:
     """The night as blocks; `folder` is where its files are, for the closing lines."""
-    facts: list[tuple[str, Text]] = [
-        ("Workloads", counts(night.workloads)),
-        ("Took", duration(night.seconds)),
-    ]
-    facts += [("Started", format_utc_time(night.started))]
+    facts: list[tuple[str, Text]] = [("Workloads", counts(night.workloads))]
+    facts += [("Took", format_duration(night.seconds)), ("Started", format_utc_time(night.started))]
     facts += [("Commit", night.commit[:12])] if night.commit else []
     return View(
         f"{night.name}: night {night.id}",
@@ -315,11 +312,6 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
     facts |= {"commit": night.commit} if night.commit else {}
     facts |= {"run": workload.run} if workload.run else {}
     lines = [reason, *_causes(workload), *workload_notes(workload)]
-    lines += [
-        f"{name_of(m)}: could have shown a change of {detectable(m)}"
-        for m in workload.metrics
-        if m.detectable is not None
-    ]
     return Cases(
         f"{workload.name} on {workload.backend}",
         tuple(cases),

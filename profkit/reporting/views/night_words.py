@@ -12,7 +12,7 @@ from profkit.core.types import (
     Uncounted,
     WorkloadOutcome,
 )
-from profkit.core.types.night import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
+from profkit.core.types.history import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
 from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.views.comparison.words import fact_text, size_text
@@ -82,11 +82,14 @@ def _by_past(metric: MetricOutcome, code: str) -> str:
     ends = [format_quantity(end, unit) for end in metric.band]
     limits = f"{ends[0]} to {ends[-1]}" if ends else ""
     nights = plural(metric.nights, "night")
+    machines = [point.machine for point in metric.trend.series.points] if metric.trend is not None else []
+    here = machines[-1] if machines else ""
+    before = next((machine for machine in reversed(machines) if machine != here), "")
     texts = {
         "not-measured": "it was not measured",
         "not-valid": metric.message or "its value is not a finite number",
         "new": f"too few nights on this machine: judged after {plural(metric.short, 'more night')}",
-        "other-machine": _other_machine(metric),
+        "other-machine": f"the first night on another machine ({short_machine(here)}, before {short_machine(before)})",
         "collapse": f"{value}, {size}: too fast to be believed until it is accepted; was the work done?",
         "held": f"{value}, within {limits}" if limits else value,
         "suspect": f"{value}, {size}, outside of {limits}: night {metric.nights} of {metric.nights + metric.short}",
@@ -116,16 +119,6 @@ def _size(value: float | None, expected: float | None, unit: str) -> str:
         else format_quantity(abs(value), unit)
     )
     return f"{far} {away} {format_quantity(expected, unit)}"
-
-
-def _other_machine(metric: MetricOutcome) -> str:
-    points = metric.trend.series.points if metric.trend is not None else ()
-    here = points[-1].machine if points else ""
-    before = next((point.machine for point in reversed(points) if point.machine != here), "")
-    return (
-        f"the first night on another machine ({short_machine(here)}, before {short_machine(before)}): "
-        "its values are not compared with those of the other"
-    )
 
 
 def no_pairs(pairs: NightPairs) -> str:
@@ -234,13 +227,3 @@ def workload_notes(workload: WorkloadOutcome) -> list[str]:
         fix = f" (fix: {pairs.fix})" if pairs.fix else ""
         lines.append(f"not run in pairs: {no_pairs(pairs)}{fix}")
     return lines
-
-
-def duration(seconds: float) -> str:
-    """`42 s`, `8 min 20 s`, `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from profkit.core.codec import to_plain_data
-from profkit.core.errors import MachineError
 from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.kernels.evaluation import run
 from profkit.kernels.evaluation.request import (
-    EvaluationOptions,
     EvaluationRequest,
     JudgeSettings,
-    make_request,
     note_asked,
     was_asked,
 )
-from profkit.kernels.evaluation.run import _describe
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 from tests.evaluation_documents import a_test
@@ -46,7 +41,6 @@ def folder(tmp_path: Path) -> Path:
     [
         (["--timeout", "0"], "--timeout 0 is not above 0 and at most 10,000,000", "--timeout 60"),
         (["--budget", "nan"], "--budget nan is not above 0 and at most 10,000,000", "--budget 5"),
-        (["--precision", "0.7"], "--precision 0.7 is not above 0 and at most 0.5", "--precision 0.02"),
         (["--floor", "-1"], "--floor -1 is not above 0 and at most 0.5", "--floor 0.05"),
     ],
 )
@@ -67,16 +61,6 @@ def test_run_is_evaluate_by_the_names_of_the_guide_and_says_so(tmp_path: Path, o
     assert "profkit run is profkit evaluate here" in done.err
     assert "error: K is not there" in done.err
     assert "│ run " not in call_in_process(["--help"], tmp_path, ENVIRONMENT).out
-
-
-def test_where_no_kernel_can_be_judged_the_sweep_is_named_as_it_is_typed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(MachineError) as refused:
-        make_request(EvaluationOptions(), SourceRequest("aten"), ())
-    monkeypatch.undo()
-    assert (refused.value.fix or "").startswith("profkit sweep --with FILE.py ")
 
 
 def test_an_unknown_backend_is_refused_with_all_there_are(tmp_path: Path) -> None:
@@ -136,15 +120,6 @@ def test_functions_whose_text_stands_in_a_folder_are_not_run_from_it(tmp_path: P
         done = evaluate(*words, cwd=tmp_path)
         assert done.code == 2
         assert "are functions of a program" in done.err
-
-
-def test_nothing_is_said_of_times_where_none_is_measured() -> None:
-    tests = [a_test("relu.default"), a_test("abs.default")]
-    for settings, said in (
-        (JudgeSettings(), "1 test, 1 of them timed; 1 known already"),
-        (JudgeSettings(correctness_only=True), "1 test; 1 known already"),
-    ):
-        assert _describe(EvaluationRequest(settings, Path(), "aten"), tests[:1], tests) == said
 
 
 def test_no_kernel_gets_out_of_a_test_by_ending_the_judge(tmp_path: Path) -> None:

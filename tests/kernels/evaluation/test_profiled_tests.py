@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.core.errors import Interrupted, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.types import (
     EvaluationDocument,
@@ -26,8 +26,7 @@ from profkit.core.types import (
 )
 from profkit.evaluation import one_test
 from profkit.execution.places.files import Sending, workload_tree
-from profkit.execution.places.parse import parse_places
-from profkit.execution.places.place import ExecutionPlace
+from profkit.execution.places.kinds import ExecutionPlace, parse_places
 from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, read_document
 from profkit.kernels.evaluation.sources.source import SourceRequest
@@ -99,20 +98,6 @@ def test_a_profiled_test_has_its_link_and_its_insight_and_one_that_fails_costs_n
     assert len(asked) == 3  # only the one that failed is tried again
 
 
-def test_a_test_of_a_gpu_is_profiled_by_the_backend_of_gpus_and_not_by_torch_s_name_of_the_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[ProfileOptions] = []
-
-    def profile(wanted: ProfileOptions, progress: object) -> tuple[RunDocument, Path]:
-        asked.append(wanted)
-        raise WorkloadError("it failed by itself")
-
-    monkeypatch.setattr(drill_down, "profile_workload", profile)
-    profiled(evaluation(tmp_path, passed(a_test("relu.default"), 2.0), device="cuda:0"), "slowest")
-    assert [options.backend for options in asked] == ["cuda"]
-
-
 def test_a_ctrl_c_ends_all_profiles_and_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,27 +114,6 @@ def test_a_ctrl_c_ends_all_profiles_and_says_how_to_go_on(
     assert len(asked) == 1
     assert ended.value.fix == f"profkit evaluate --resume {tmp_path} --profile slower:2 --profile-depth gate"
     assert {result.profile for result in read_document(tmp_path).results} == {None}
-
-
-def test_other_operations_are_chosen_first(tmp_path: Path) -> None:
-    request = evaluation(
-        tmp_path,
-        passed(a_test("gelu.default", (8, 8)), 0.1),
-        passed(a_test("gelu.default", (16, 16)), 0.2),
-        passed(a_test("relu.default"), 3.0),
-    )
-    document = read_document(request.folder)
-    for choices in ("slower:2", "slowest:2", "farthest:2"):
-        chosen = drill_down.chosen_tests(document, drill_down.parse_choices(choices, "tests"))
-        assert [result.test.operation for result in chosen] == ["gelu.default", "relu.default"]
-        assert chosen[0].speedup is not None
-        assert chosen[0].speedup.median == 0.1
-
-
-@pytest.mark.parametrize("text", ["fastest", "slowest:0", ","])
-def test_a_choice_of_no_tests_is_refused(text: str) -> None:
-    with pytest.raises(UsageError):
-        drill_down.parse_choices(text, "tests")
 
 
 def a_result(operation: str) -> TestResult:
@@ -201,7 +165,7 @@ def test_a_test_that_was_judged_elsewhere_is_the_same_program_there_with_its_fil
         asked.append((wanted, tuple(place.title for place in places)))
         shutil.copytree(here, there)
         sent = workload_tree(wanted.command, sending.paths)
-        assert {"mine.py", "reports/e/tests.jsonl"} <= {file.name for file in sent.files}
+        assert {"mine.py", "reports/e/tests.jsonl"} <= sent.files.keys()
         return RUN, wanted.output / "run"
 
     monkeypatch.setattr(drill_down, "profile_elsewhere", profile)

@@ -86,14 +86,6 @@ def test_a_sum_one_number_after_the_other_is_right_and_one_in_half_precision_is_
         share(reference, x.half().float().sum(1))
 
 
-def test_zeros_are_wrong_where_every_number_is_smaller_than_the_usual_tolerance() -> None:
-    x = randn(64, 30522, dtype=F16)
-    reference = reference_of(aten._softmax.default, x, -1, False)
-    assert float(reference.outputs[0].native.max()) < 1e-2
-    with pytest.raises(Incorrect):
-        share(reference, torch.zeros_like(x))
-
-
 def test_a_result_that_is_cut_off_instead_of_rounded_leans() -> None:
     x = randn(100, 100, dtype=BF16)
     reference = reference_of(aten.exp.default, x)
@@ -105,11 +97,19 @@ def test_a_result_that_is_cut_off_instead_of_rounded_leans() -> None:
         share(reference, cut)
 
 
-def test_a_jump_allows_nothing() -> None:
-    x = torch.tensor([1.0, 2.0, 2.5])
-    reference = reference_of(aten.floor.default, x)
-    with pytest.raises(Incorrect):
-        share(reference, torch.tensor([1.0, 1.0, 2.0]))
+@pytest.mark.parametrize(
+    ("operation", "args", "output"),
+    [
+        (aten.floor.default, (torch.tensor([1.0, 2.0, 2.5]),), torch.tensor([1.0, 1.0, 2.0])),  # a jump
+        (aten._softmax.default, (randn(64, 30522, dtype=F16), -1, False), torch.zeros(64, 30522, dtype=F16)),
+    ],
+    ids=["jump", "zeros"],
+)
+def test_what_is_wrong_by_more_than_rounding_is_wrong_however_small(
+    operation: Any, args: Any, output: torch.Tensor
+) -> None:
+    with pytest.raises(Incorrect, match=r"wrong|leans"):
+        share(reference_of(operation, *args), output)
 
 
 def test_nan_and_infinity_stand_where_pytorch_has_them() -> None:
@@ -119,17 +119,6 @@ def test_nan_and_infinity_stand_where_pytorch_has_them() -> None:
     with pytest.raises(Incorrect) as wrong:
         share(reference, torch.tensor([0.0, -torch.inf, 0.0, torch.inf]))
     assert wrong.value.fault == "not-finite"
-
-
-def test_a_wrong_number_says_how_far_it_is_beyond_what_is_allowed() -> None:
-    x = randn(99)
-    reference = reference_of(aten.exp.default, x)
-    with pytest.raises(Incorrect) as wrong:
-        share(reference, x.exp() + 0.5 * (torch.arange(99) == 3))
-    errors = wrong.value.errors
-    assert errors is not None
-    assert errors.absolute == pytest.approx(0.5, rel=1e-3)
-    assert errors.share > 1000
 
 
 def test_whole_numbers_are_equal_or_wrong() -> None:
@@ -147,13 +136,6 @@ def test_the_schema_says_which_arguments_are_changed() -> None:
     assert written_places(aten.native_batch_norm.default, (x, x, x, x, x, True, 0.1, 1e-5), {}) == {3, 4}
     reference = reference_of(aten.add_.Tensor, x, x)
     assert [place for place, _ in reference.arguments] == [0]
-
-
-def test_an_operation_without_float64_is_held_against_pytorchs_own_and_says_so() -> None:
-    reference = reference_of(aten.bitwise_and.Tensor, torch.tensor([3]), torch.tensor([1]))
-    assert reference.remarks == ()
-    half = reference_of(aten._to_copy.default, randn(5), dtype=F16)
-    assert share(half, randn(5).half()) == 0
 
 
 def test_where_pytorchs_own_number_is_right_by_luck_another_right_rounding_is_right_too() -> None:
@@ -185,15 +167,6 @@ def test_what_a_batch_norm_changes_without_saying_so_is_right_within_rounding_an
     assert compare(exact, places[1]).share <= 1
     with pytest.raises(Incorrect):
         compare(mean, places[1])
-
-
-def test_sums_along_a_dimension_in_float32_one_after_the_other_are_right() -> None:
-    x = randn(30, 400)
-    running, sums = torch.zeros(30), []
-    for column in x.unbind(1):
-        running = running + column
-        sums.append(running)
-    assert share(reference_of(aten.cumsum.default, x, 1), torch.stack(sums, 1)) <= 1
 
 
 @pytest.mark.parametrize(

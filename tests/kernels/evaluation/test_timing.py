@@ -1,4 +1,4 @@
-"""Fresh values stay in their domain, and the words of a speed-up follow from its interval."""
+"""Times: fresh values, pairs, the gate, processes that are alike, luck, and what else bears witness of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 import os
 import random
 from collections.abc import Sequence
+from math import exp, log
 from pathlib import Path
-from typing import Any
-from unittest.mock import MagicMock
+from statistics import fmean
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -16,81 +19,51 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
+from profkit.analysis.evaluation.witnesses import (
+    STORED_PER_SECOND,
+    describe_witnesses,
+    impossible_device_rate,
+    impossible_rate,
+)
+from profkit.core.types import Speedup, SpeedWord
+from profkit.execution.child import WorkerEnded
+from profkit.execution.job import JobStatus
+from profkit.kernels.evaluation.candidate.arguments import Arena, Encoder, KernelError, Recipe, decode
+from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.candidate.memory import DONE, OPEN, PAGE, JudgeGate
+from profkit.kernels.evaluation.candidate.process import LEAST
+from profkit.kernels.evaluation.judging import trial as alike
+from profkit.kernels.evaluation.judging.correctness import Incorrect
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.judging.pairs import (
     Pair,
     PairedBatches,
+    PairedTimes,
+    ReferenceFailed,
+    Unlaunched,
     find_speedup,
-    speed_word,
+    fit_gate,
     undisturbed,
+)
+from profkit.kernels.evaluation.judging.reference import count_written
+from profkit.kernels.evaluation.judging.trial import (
+    LUCK,
+    TrialTimer,
+    may_be_luck,
+    start_alike,
+    time_against_compiled,
 )
 from profkit.kernels.evaluation.request import WAIT_POLICY, PairOptions
 from profkit.kernels.evaluation.run import judge_command
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "word"),
-    [
-        (1.0, 0.97, 1.03, "SAME"),
-        (1.04, 1.02, 1.049, "SAME"),
-        (1.5, 1.2, 1.8, "FASTER"),
-        (1.04, 1.01, 1.08, "AMBIGUOUS"),
-        (1.5, 0.9, 2.0, "AMBIGUOUS"),
-        (0.5, 0.4, 0.6, "SLOWER"),
-        (0.97, 0.93, 0.99, "AMBIGUOUS"),
-    ],
-)
-def test_the_word_follows_from_the_interval(value: float, low: float, high: float, word: str) -> None:
-    assert speed_word(value, low, high, 0.05) == word
-
-
-def test_fresh_values_differ_in_every_number_and_keep_sign_range_and_indices() -> None:
-    x, index = torch.randn(300, 300), torch.randint(0, 300, (50,))
-    encoder = Encoder()
-    recipe = encoder.encode((x, index), {})
-    fresh = FreshValues(encoder, recipe)
-    storages = [torch.empty_like(content) for content in encoder.contents]
-    seen = []
-    for _ in range(2):
-        fresh.write(storages)
-        (first, second), _ = decode(recipe.body, storages)
-        assert torch.equal(second, index)
-        assert torch.equal(first.sign(), x.sign())
-        assert bool((first.abs() <= x.abs()).all())
-        assert bool((first.abs() >= 0.87 * x.abs()).all())
-        seen.append(first.clone())
-    assert float((seen[0] == seen[1]).float().mean()) < 0.01
+from tests.kernels.evaluation.judging import judge_of, judge_operation
 
 
 def test_whole_numbers_alone_change_their_places() -> None:
     x = torch.randperm(1000)
-    fresh = write_fresh(x)
-    assert not torch.equal(fresh, x)
-    assert torch.equal(fresh.sort().values, x.sort().values)
     fresh = write_fresh(x, strong=True)
     assert int(fresh.sum()) != int(x.sum())
     assert set(fresh.tolist()) <= set(x.tolist())
-
-
-def test_what_is_sorted_stays_sorted() -> None:
-    x = torch.linspace(-3, 7, 50).repeat(4, 1)
-    fresh = write_fresh(x)
-    assert not torch.equal(fresh, x)
-    assert bool((fresh.diff(dim=-1) >= 0).all())
-
-
-@pytest.mark.parametrize("shape", [(1024, 1024), (1100, 2000)])
-def test_no_part_of_a_large_tensor_has_the_same_values_again(shape: tuple[int, int]) -> None:
-    encoder = Encoder()
-    recipe = encoder.encode((torch.ones(shape),), {})
-    fresh, (storage,) = FreshValues(encoder, recipe), [torch.empty_like(each) for each in encoder.contents]
-    seen = set()
-    for _ in range(12):
-        fresh.write([storage])
-        seen.add(storage[:8].numpy().tobytes())
-    assert len(seen) == 12
 
 
 @pytest.mark.parametrize(
@@ -149,20 +122,6 @@ def test_faster_is_what_a_thousand_equal_pairs_would_hardly_show() -> None:
     assert word(*[1.0] * 5) == "AMBIGUOUS"
 
 
-def test_each_process_is_first_and_written_first_once_in_two_pairs() -> None:
-    bench, seen = PairedBatches.__new__(PairedBatches), []
-    bench._secret, bench._both = random.SystemRandom(), ("reference", "candidate")  # type: ignore[assignment]
-
-    def run_pair(number: int, written: Sequence[Any], run: Sequence[Any]) -> Pair:
-        seen.append((*written, *run))
-        return Pair(number, 1.0, 1.0, waited=len(seen) == 1)
-
-    bench._run_pair = run_pair  # type: ignore[method-assign]
-    pairs = bench.run_pairs(3)
-    assert [pair.waited for pair in pairs] == [True, True]
-    assert seen[1] == (*seen[0][1::-1], *seen[0][:1:-1])
-
-
 @pytest.mark.parametrize("first", [0.9, 1.3])
 @pytest.mark.parametrize("slow", [1.0, 1.04, 2.0])
 def test_exchanged_roles_give_the_reciprocal_whoever_is_first_and_whose_empty_batch_was_slow(
@@ -212,35 +171,28 @@ def made_up_speedup(
 
 @pytest.mark.parametrize("kind", ["weak", "strong", "sorted", "whole"])
 def test_values_of_many_calls_at_once_are_as_fresh_as_those_of_one(kind: str) -> None:
-    x = torch.linspace(-3, 7, 50) if kind == "sorted" else torch.randn(30, 40).half()
-    x = torch.randperm(500) if kind == "whole" else x
-    y = torch.randn(7, dtype=torch.complex64)
-    index = torch.randint(0, 9, (11,))
+    makes = {"sorted": lambda: torch.linspace(-3, 7, 50), "whole": lambda: torch.randperm(500)}
+    x = makes.get(kind, lambda: torch.randn(30, 40).half())()
     encoder = Encoder()
-    recipe = encoder.encode((x, index) if kind == "whole" else (x, y, index, torch.empty(0)), {})
+    recipe = encoder.encode((x, torch.randint(0, 9, (11,))), {})
     region = torch.full((20 * recipe.slot_bytes,), 77, dtype=torch.uint8)
     FreshValues(encoder, recipe, strong=kind == "strong").write_rows(region, recipe)
     seen = set()
     for begin in range(0, region.numel(), recipe.slot_bytes):
-        slot = [
-            region[begin + at :][:size].clone()
-            for at, size in zip(recipe.storages, recipe.sizes, strict=True)
-        ]
-        (first, *others), _ = decode(recipe.body, slot)
+        places = zip(recipe.storages, recipe.sizes, strict=True)
+        slot = [region[begin + at :][:size].clone() for at, size in places]
+        (first, index), _ = decode(recipe.body, slot)
         seen.add(slot[0].numpy().tobytes())
         if kind == "whole":
             assert torch.equal(first.sort().values, x.sort().values)
-            continue
-        second, third, empty = others
-        assert kind == "strong" or bool((second.abs() <= y.abs()).all())
-        assert torch.equal(third, index)
-        assert not empty.numel()
+        else:
+            assert torch.equal(index, encoder.contents[1].view(torch.int64))
         if kind == "sorted":
             assert bool((first.diff() >= 0).all())
         if kind == "weak":
             assert torch.equal(first.sign(), x.sign())
             assert bool((first.abs() >= 0.87 * x.abs()).all())
-    assert len(seen) > (10 if kind == "whole" else 19)
+    assert len(seen) > 10
 
 
 def test_threads_of_the_judge_wait_asleep_and_those_of_kernels_as_the_user_has_it(
@@ -257,3 +209,316 @@ def test_threads_of_the_judge_wait_asleep_and_those_of_kernels_as_the_user_has_i
     assert command.env == {}
     Judge(*command.arguments)
     assert os.environ[WAIT_POLICY] == "active"
+
+
+def number_at(page: Arena, offset: int) -> int:
+    return int.from_bytes(page.memory[offset : offset + 4], "little")
+
+
+def test_a_batch_waits_until_the_gate_opens_and_is_done_when_the_device_says_its_number() -> None:
+    waiting: set[int] = set()
+    gate = JudgeGate(waiting)
+    device = Arena.inherited(gate.fd, PAGE)
+    number = gate.next_batch()
+    assert number_at(device, OPEN) < number
+    assert len(waiting) == 1
+    gate.open()
+    assert number_at(device, OPEN) == number
+    assert not gate.is_done
+    device.memory[DONE : DONE + 4] = number.to_bytes(4, "little")
+    assert gate.is_done
+    gate.leave()
+    assert not waiting
+    assert gate.next_batch() == number + 1
+    assert not gate.is_done  # that was the batch before
+    gate.close()
+    assert not waiting
+
+
+class Launching:
+    """Kernels that fit behind a gate up to `most` calls, or fail; a call takes so many `seconds`."""
+
+    def __init__(self, most: int, error: Exception | None = None, seconds: float = 1.0) -> None:
+        self.most, self.error, self.seconds, self.ran = most, error, seconds, 0
+
+    def place(self, recipe: Recipe, count: int) -> list[list[torch.Tensor]]:
+        assert recipe
+        self.slots = [[torch.zeros(4)] for _ in range(count)]
+        return self.slots
+
+    def launch_slots(self, outputs: int) -> tuple[float, Sequence[int]] | None:
+        if self.error:
+            raise self.error
+        assert all(bool((slot[0] == 7).all()) for slot in self.slots)  # no kernel reads an index that is none
+        return (0.0, ()) if outputs <= 2 * self.most else None
+
+    def run_launched(self) -> float:
+        self.ran += 1
+        return len(self.slots) * self.seconds
+
+    def kill(self) -> None:
+        pass
+
+
+def fit(candidate: Launching, reference: Launching, count: int) -> int:
+    recipe = Recipe("", (0,), (16,), 64)
+    both: Any = cast("tuple[KernelProcess, KernelProcess]", (candidate, reference))
+    return fit_gate(*both, recipe, [torch.full((4,), 7.0)], 2, count)
+
+
+def test_as_many_calls_as_both_processes_can_launch_ahead_wait_at_the_gate() -> None:
+    assert fit(Launching(1000), Launching(1000), 512) == 512
+    assert fit(Launching(1000), Launching(200), 512) == 128
+    assert fit(Launching(40), Launching(200), 512) == 32
+    assert fit(Launching(1), Launching(200), 512) == 1
+    assert fit(Launching(1000), Launching(1000), 1) == 1
+
+
+def test_a_kernel_that_waits_for_the_device_is_found_by_one_call_and_waits_at_no_gate() -> None:
+    candidate = Launching(0)
+    assert fit(candidate, Launching(1000), 512) == 0
+    assert candidate.ran == 0
+    assert fit(Launching(1000), Launching(0), 1) == 0
+
+
+def test_a_batch_that_is_over_at_once_does_not_wait_at_the_gate() -> None:
+    assert fit(Launching(1000), Launching(1000, seconds=2e-6), 512) == 512
+    assert fit(Launching(1000), Launching(1000, seconds=1e-6), 512) == 0
+    assert fit(Launching(1000), Launching(100, seconds=2e-6), 512) == 0  # only 32 of them fit
+    assert fit(Launching(100, seconds=2e-6), Launching(1000, seconds=2e-6), 512) == 0
+    assert (
+        fit(Launching(1000, seconds=1e-6), Launching(1000, seconds=2e-6), 512) == 512
+    )  # it may be as fast as it likes
+
+
+def test_who_fails_at_the_gate_is_blamed() -> None:
+    with pytest.raises(KernelError):
+        fit(Launching(1, KernelError("ValueError", "", "")), Launching(1), 8)
+    with pytest.raises(ReferenceFailed):
+        fit(Launching(1), Launching(1, WorkerEnded(JobStatus.crash, "it died")), 8)
+
+
+OPERATIONS = [4.2, 4.9, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.5, 6.6, 7.3, 7.8, 9.8]  # µs of a launch
+
+
+class Simulated:
+    """A process that draws how many µs more each of its launches takes: by chance 0.2, beside what all differ by."""
+
+    memory = SimpleNamespace(gate=object())
+
+    def __init__(self, chance: random.Random, *, gated: bool = True) -> None:
+        self._chance, self.gated = chance, gated
+        self.running, self.operation, self.offset = False, "", 0.0
+        self.asked: list[str] = []
+        self.starts = 0
+
+    @property
+    def pid(self) -> int:
+        return id(self) + self.starts
+
+    def start(self) -> None:
+        if not self.running:
+            self.running, self.starts = True, self.starts + 1
+            self.offset = 0.2 * (self._chance.random() < 0.3) + self._chance.gauss(0, 0.015)
+
+    def kill(self) -> None:
+        self.running, self.operation = False, ""
+        self.asked.append("kill")
+
+    def load(self, operation: str) -> None:
+        self.start()
+        self.operation = operation
+        self.asked.append(operation)
+
+
+@pytest.fixture(autouse=True)
+def simulated_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches of 3 µs, whose difference is seen to 0.015 µs."""
+
+    def time_launches(candidate: Simulated, reference: Simulated) -> tuple[float, float]:
+        for process in (candidate, reference):
+            process.load(LEAST)
+        if not candidate.gated:
+            raise Unlaunched
+        difference = (
+            candidate.offset - reference.offset + random.Random(str(candidate.offset)).gauss(0, 0.015)
+        )
+        return 1e-6 * difference, 1e-6 * (3 + reference.offset)
+
+    monkeypatch.setattr(alike, "_time_launches", time_launches)
+
+
+def geometric_means(*, chosen: bool, exchanged: bool) -> list[float]:
+    """Of equal operations, each with processes of its own draw."""
+    means = []
+    for seed in range(60):
+        chance = random.Random(seed)
+        both = Simulated(chance), Simulated(chance)
+        if chosen:
+            start_alike(*both)  # type: ignore[arg-type]
+        for process in both:
+            process.start()
+        over, under = both if exchanged else both[::-1]
+        means.append(exp(fmean(log((each + over.offset) / (each + under.offset)) for each in OPERATIONS)))
+    return means
+
+
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_equal_operations_come_out_equal_whatever_their_processes_have_drawn(exchanged: bool) -> None:
+    drawn = geometric_means(chosen=False, exchanged=exchanged)
+    assert max(abs(log(mean)) for mean in drawn) > 0.02  # what there is to be mended
+    found = geometric_means(chosen=True, exchanged=exchanged)
+    assert max(abs(log(mean)) for mean in found) < 0.0065
+    assert sum(abs(log(mean)) < 0.005 for mean in found) >= 57
+    assert abs(fmean(map(log, found))) < 0.001
+
+
+def test_no_process_is_measured_in_which_a_kernel_may_have_changed_what_a_launch_takes() -> None:
+    chance = random.Random(3)
+    candidate, reference = Simulated(chance), Simulated(chance)
+    start_alike(candidate, reference)  # type: ignore[arg-type]
+    candidate.load("relu.default")
+    before = len(candidate.asked)
+    start_alike(candidate, reference)  # type: ignore[arg-type]
+    assert len(candidate.asked) == before  # both run: nothing is asked of them
+    reference.kill()
+    start_alike(candidate, reference)  # type: ignore[arg-type]
+    assert candidate.asked[before] == "kill"
+
+
+@pytest.mark.parametrize("correctness_only", [False, True])
+def test_processes_are_made_alike_before_a_kernel_is_loaded_where_times_are_asked_for(
+    correctness_only: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+
+    def note(candidate: Any, reference: Any) -> None:
+        loaded.append(candidate.operation + reference.operation)
+        raise RuntimeError  # nothing else is of interest
+
+    monkeypatch.setattr(f"{Judge.__module__}.start_alike", note)
+    with judge_of("cheats.py", tmp_path, correctness_only=correctness_only) as judge:
+        judge_operation(judge, "relu.default")
+    assert loaded == [] if correctness_only else [""]
+
+
+def times_of(median: float, word: SpeedWord, *, disturbed: bool = False) -> PairedTimes:
+    speedup = Speedup(median, median - 0.01, median + 0.01, word, 40)
+    return PairedTimes(speedup, 1.0 / median, 1.0, 5, disturbed, 1.0, 1.0, 1.0)
+
+
+class Replaced:
+    memory = SimpleNamespace(gate=None)
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def kill(self) -> None:
+        self.done.append("kill")
+
+    def load(self, operation: str) -> None:
+        self.done.append(operation)
+
+
+def confirmed(
+    first: PairedTimes, again: PairedTimes | None, device: str = "cpu"
+) -> tuple[PairedTimes, tuple[str, ...], list[str]]:
+    """What comes of a first answer where new processes give the other one; None: they are not to be asked."""
+    candidate, reference = Replaced(), Replaced()
+    trial = SimpleNamespace(
+        test=SimpleNamespace(operation="relu.default"),
+        first_call=lambda process: process.done.append("first call"),
+    )
+    where = SimpleNamespace(device=SimpleNamespace(type=device))
+    parts: Any = (trial, None, candidate, where, None)
+    timer = TrialTimer(*parts)
+
+    def time(_: object) -> PairedTimes:
+        assert again is not None
+        return again
+
+    timer.time = time  # type: ignore[method-assign, assignment]
+    asked: Any = reference
+    found, remarks = timer.confirm(first, asked)
+    assert candidate.done == reference.done
+    return found, remarks, candidate.done
+
+
+def test_a_difference_that_new_processes_show_too_is_kept_as_the_smaller_of_both() -> None:
+    found, remarks, done = confirmed(times_of(1.12, "FASTER"), times_of(1.09, "FASTER"))
+    assert (found.speedup.word, found.speedup.median, remarks) == ("FASTER", 1.09, ())
+    assert found.verified == 10
+    assert done == ["kill", "relu.default"]
+
+
+@pytest.mark.parametrize("word", ["SAME", "AMBIGUOUS", "SLOWER"])
+def test_one_that_they_do_not_show_is_ambiguous_and_said_to_be_luck(word: SpeedWord) -> None:
+    found, remarks, _ = confirmed(times_of(1.12, "FASTER"), times_of(1.01, word))
+    assert (found.speedup.word, found.speedup.median, remarks) == ("AMBIGUOUS", 1.01, (LUCK,))
+
+
+@pytest.mark.parametrize(
+    ("median", "word", "asks"),
+    [
+        (1.24, "FASTER", True),
+        (1.26, "FASTER", False),
+        (0.82, "SLOWER", True),
+        (0.78, "SLOWER", False),
+        (1.02, "SAME", False),
+        (1.1, "AMBIGUOUS", False),
+    ],
+)
+def test_only_a_small_difference_may_be_luck(median: float, word: SpeedWord, asks: bool) -> None:
+    first = times_of(median, word)
+    assert may_be_luck(first.speedup) is asks
+    if not asks:
+        assert confirmed(first, None) == (first, (), [])
+
+
+def test_on_a_gpu_less_may_be_luck_and_a_new_process_is_called_before_it_is_timed() -> None:
+    first = times_of(1.2, "FASTER")
+    assert confirmed(first, None, device="cuda") == (first, (), [])
+    found, remarks, done = confirmed(times_of(1.08, "FASTER"), times_of(0.99, "SAME"), device="cuda")
+    assert (found.speedup.word, remarks) == ("AMBIGUOUS", (LUCK,))
+    assert done == ["kill", "relu.default", "first call"]
+
+
+TIMES = PairedTimes(Speedup(1.5, 1.4, 1.6, "FASTER", 9), 1e-3, 1e-3, 3, False, 1e-3, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "fault", [None, KernelError("Unsupported", "no such thing", ""), Incorrect("values", "3 off")]
+)
+def test_a_compile_that_fails_costs_its_column_alone(fault: Exception | None) -> None:
+    trial = SimpleNamespace(
+        test=SimpleNamespace(operation="relu.default"), first_call=Mock(side_effect=fault)
+    )
+    process: Any = Mock()
+    speedup, said = time_against_compiled(process, trial, lambda _: TIMES)  # type: ignore[arg-type]
+    assert (speedup is None, process.kill.called) == (fault is not None, fault is not None)
+    assert said == (f"not timed against torch.compile: {fault}" if fault else "")
+
+
+def test_only_what_no_processor_can_write_is_impossible() -> None:
+    size = 1 << 26
+    quickest = size / (2 * STORED_PER_SECOND)
+    assert impossible_rate(size, 1.01 * quickest, 2) == ""
+    assert "ended before their results can have been written" in impossible_rate(size, 0.9 * quickest, 2)
+    assert impossible_rate(0, 1e-9, 1) == ""  # a view
+    h100 = 132
+    assert impossible_device_rate(4 << 20, 2e-6, h100) == ""  # 2 TB/s
+    assert "before their results can have been written" in impossible_device_rate(4 << 20, 5e-8, h100)
+    old, new = torch.ones(8), torch.ones(16)
+    known = {old.untyped_storage().data_ptr()}
+    assert count_written([old[2:], new, new[1:], torch.ones(1).expand(1000), torch.zeros(9)], known) == 64 + 4
+
+
+def test_a_time_below_measured_peaks_and_more_threads_are_remarks() -> None:
+    assert describe_witnesses(1.5, 2.0, 1.0, 1.0) == ()
+    assert "2.0 times as fast as the measured peaks" in describe_witnesses(1.0, 2.0, 1.0, 1.0)[0]
+    assert "keeps 2.0 threads busy, and PyTorch's own 1.0" in describe_witnesses(1.0, None, 2.0, 1.0)[0]
+    assert describe_witnesses(1.0, None, 1.9, 1.5) == ()
+    assert describe_witnesses(1.0, None, 1.6, 1.0, allowed=1) == ()
+    assert (
+        "keeps 1.9 processors busy, and --threads allows 1" in describe_witnesses(1.0, None, 1.9, 1.9, 1)[0]
+    )

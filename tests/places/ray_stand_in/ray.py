@@ -21,12 +21,6 @@ def init(**_: Any) -> None:
         raise RuntimeError(fault)
 
 
-def nodes() -> list[dict[str, Any]]:
-    """Two of them, of which one is gone."""
-    here = {"CPU": 2.0, "GPU": 2.0, "accelerator_type:T4": 1.0, "memory": 1e9, "node:10.0.0.1": 1.0}
-    return [{"Alive": True, "Resources": here}, {"Alive": False, "Resources": {"GPU": 8.0}}]
-
-
 def remote(kind: type) -> Any:
     """The class of an actor; what it is started with is written down."""
 

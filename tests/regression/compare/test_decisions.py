@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from profkit.analysis.metrics import all_metrics
-from profkit.core.inference.ratio import BETWEEN
+from profkit.core.inference import BETWEEN
 from profkit.core.types import Change, Comparison, Moment, RunDocument, SampleSet, Timing
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.metrics import DEVICE_SIGMA, STEADY_DEVICE_SIGMA, all_rules, between_processes

@@ -9,7 +9,7 @@ from itertools import permutations
 
 import pytest
 
-from profkit.cli.regression.compare import exit_code
+from profkit.cli.compare import exit_code
 from profkit.core.types import Change, Comparison, GridPoint, RunDocument
 from profkit.regression.compare import CompareOptions, compare
 from tests.reporting.shown import comparison_markdown as markdown

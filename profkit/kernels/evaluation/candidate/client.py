@@ -39,7 +39,6 @@ from profkit.kernels.evaluation.candidate.confinement import Standstill, cpu_sec
 from profkit.kernels.evaluation.candidate.cuda_memory import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.kernels.evaluation.candidate.process import LEAST
-from profkit.kernels.evaluation.request import WAIT_POLICY
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.runtime.passes.processor import ProcessorWatch
 
@@ -63,7 +62,6 @@ class KernelProcess:
 
     Arguments are written to `memory`, which it closes with the process.
     Kernels of others write to no file below the folders that are `kept`; without any they are PyTorch's own.
-    `patient`: its threads sleep where they wait for each other, which takes longer and costs no processor time.
     Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout` seconds.
     """
 
@@ -76,7 +74,6 @@ class KernelProcess:
         timeout: float,
         log: Path,
         kept: Sequence[Path] = (),
-        patient: bool = False,
     ) -> None:
         self.memory = memory
         self.region: Tensor | None = None  # where the arguments lie that were placed last
@@ -92,14 +89,8 @@ class KernelProcess:
             "TMPDIR": self._scratch.name if self._scratch else tempfile.gettempdir(),
             **{name: "" for name in ALLOCATORS if name in os.environ},
         }  # the layout of both is alike
-        if patient and WAIT_POLICY not in os.environ:
-            env[WAIT_POLICY] = "passive"
-        runs_foreign_code = (
-            bool(kept) and source.kind != "compiled"
-        )  # whose orphans are told from nobody's then
-        self._child = ChildProcess(
-            argv, env, log, inherited=memory.inherited, starts_others=runs_foreign_code
-        )
+        foreign = bool(kept) and source.kind != "compiled"  # its code's orphans are told from nobody's then
+        self._child = ChildProcess(argv, env, log, inherited=memory.inherited, starts_others=foreign)
         self._asked = 0  # requests
         # whether a handle that was open was another one, when it was asked for last
         self._has_changed = False
@@ -259,10 +250,7 @@ class KernelProcess:
         begin = perf_counter()
         self._standstill.wake()
         child.send(b"go\n")
-        (count,) = unpack("<q", child.read_bytes(8, self._timeout))
-        addresses = array("Q")
-        if count == outputs:
-            addresses.frombytes(child.read_bytes(8 * count, self._timeout))
+        count, addresses = self._read_addresses(outputs)
         self._standstill.stop_group()
         self._settle(self.memory.finish)
         seconds = perf_counter() - begin
@@ -299,14 +287,11 @@ class KernelProcess:
         seconds = perf_counter() - begin
         if not is_launched:
             gate.open()
-        (count,) = unpack("<q", child.read_bytes(8, self._timeout))
-        addresses = array("Q")
-        if count == outputs:
-            addresses.frombytes(child.read_bytes(8 * count, self._timeout))
-        elif count >= 0:
-            self._refuse()
+        count, addresses = self._read_addresses(outputs)
         if count < 0:
             gate.open()
+        elif count != outputs:
+            self._refuse()
         self._stop()
         if count >= 0 and is_launched and not self.memory.is_idle:
             is_launched = False
@@ -316,6 +301,14 @@ class KernelProcess:
             gate.leave()
             return None
         return seconds, addresses
+
+    def _read_addresses(self, outputs: int) -> tuple[int, Sequence[int]]:
+        """How many outputs it says that there are, -1 where it has failed; their addresses, if they are so many."""
+        (count,) = unpack("<q", self._child.read_bytes(8, self._timeout))
+        addresses = array("Q")
+        if count == outputs:
+            addresses.frombytes(self._child.read_bytes(8 * count, self._timeout))
+        return count, addresses
 
     def run_launched(self, write: Callable[[], object] | None = None) -> float:
         """Write the arguments, and open the gate: seconds until the device is idle again.

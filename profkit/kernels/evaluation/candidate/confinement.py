@@ -34,33 +34,15 @@ _KEPT = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 14  # capabilities: files of others, loc
 _CAPABILITIES = 41
 # Where compilers of kernels keep what they made: variables that name a folder, and folders.
 _VARIABLES = (
-    "XDG_CACHE_HOME",
-    "TORCH_EXTENSIONS_DIR",
-    "TORCHINDUCTOR_CACHE_DIR",
-    "TRITON_CACHE_DIR",
-    "CUDA_CACHE_PATH",
-    "NUMBA_CACHE_DIR",
-    "FLAGGEMS_CACHE_DIR",
-)
+    "XDG_CACHE_HOME", "TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH",
+    "NUMBA_CACHE_DIR", "FLAGGEMS_CACHE_DIR",
+)  # fmt: skip
 _FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems", "/tmp", "/var/tmp", "/dev/shm")
 _DEVICES = (
-    "null",
-    "zero",
-    "full",
-    "random",
-    "urandom",
-    "tty",
-    "ptmx",
-    "pts",
-    "nvidia*",
-    "dri",
-    "kfd",
-    "hugepages",
+    "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "nvidia*", "dri", "kfd", "hugepages",
     "infiniband",
-)
-_MADE = (
-    "~/.cache/torch_extensions",
-)  # what a compiler could not make itself: ~/.cache may lack, or have kept folders
+)  # fmt: skip
+_MADE = "~/.cache/torch_extensions"  # what a compiler could not make itself: ~/.cache may lack, or have kept folders
 # seccomp(2): its number, the number that audit(7) has for the architecture, and the numbers of the calls that are
 # refused: ptrace (whoever traces a process keeps it from being stopped), userfaultfd, and by io_uring_setup.
 _FILTERS = {"x86_64": (317, 0xC000003E, (101, 323, 425)), "aarch64": (277, 0xC00000B7, (117, 282, 425))}
@@ -143,9 +125,8 @@ def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[
         return
     folders = [tempfile.gettempdir(), *filter(None, map(os.environ.get, _VARIABLES)), *_FOLDERS]
     places = [Path(folder).expanduser() for folder in folders]
-    for made in _MADE:
-        with suppress(OSError, RuntimeError):
-            Path(made).expanduser().mkdir(parents=True, exist_ok=True)
+    with suppress(OSError, RuntimeError):
+        Path(_MADE).expanduser().mkdir(parents=True, exist_ok=True)
     kept = [path.resolve() for path in kept]
     own = Path(tempfile.gettempdir()).resolve()  # made for this process alone: it may lie below what is kept
     allowed = [own] if not any(path.is_relative_to(own) for path in kept) else []

@@ -36,10 +36,8 @@ FLUSH_TIMES = 2  # of the L2
 SPARE_BLOCKS = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 26)
 # of the probe
 CALIBRATIONS = 50
-TIMES_IDLE, ABOVE_IDLE = (
-    5.0,
-    150e-6,
-)  # slower than so many times an idle device's answer, and seconds above it: busy
+# Slower than so many times an idle device's answer, and seconds above it: busy.
+TIMES_IDLE, ABOVE_IDLE = 5.0, 150e-6
 WAITING = 1.5e-3  # seconds that an answer may take while processes wait at a gate: the device looks after them in turn
 IN_A_ROW = 2  # fast answers: one alone may have come between two time slices
 LOOKS = 3  # slow answers in a row: a single one is a judge that waited for a processor
@@ -383,7 +381,6 @@ class IdleProbe:
     def __init__(self, ask: Callable[[], object], clock: Callable[[], float] = perf_counter) -> None:
         self._ask, self._clock = ask, clock
         self.idle_seconds = 0.0  # of an answer
-        self.overruns = 0  # how often work went on after its process had said that it was done
         self.checks = self.early = 0  # before a process is woken, and how often there was work already
         self.waiting: set[int] = set()  # processes with work that waits at a gate
         self.calibrate()
@@ -429,15 +426,11 @@ class IdleProbe:
     def wait(self, patience: float = PATIENCE) -> None:
         """Until it is idle. Raises BusyDevice where it is not within `patience` seconds."""
         end = self._clock() + patience
-        fast = slow = 0
+        fast = 0
         while fast < IN_A_ROW:
-            if self._answer_seconds() > self.busy_seconds:
-                fast, slow = 0, slow + 1
-                if self._clock() > end:
-                    raise BusyDevice(f"the GPU goes on working for more than {patience:g} s")
-            else:
-                fast += 1
-        self.overruns += slow >= LOOKS
+            fast = fast + 1 if self._answer_seconds() <= self.busy_seconds else 0
+            if not fast and self._clock() > end:
+                raise BusyDevice(f"the GPU goes on working for more than {patience:g} s")
 
     def recover(self) -> bool:
         """Whether the device becomes idle after its process was killed; waits for that."""

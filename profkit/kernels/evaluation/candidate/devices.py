@@ -22,7 +22,6 @@ ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 DEVICE_ARENA_SHARE = 1 / 16  # of the device's: all of it is taken, by candidate and reference each
 SPARE_SHARE = 1 / 16  # what each allocator of judge, candidate and reference may keep for later
 TRUTH = 20  # times its bytes: float64 copies of arguments and results, several of them
-MOST_OVERRUNS = 3  # in one test: fewer are a judge that waited for a processor
 # of all checks, of which the candidate has half: fewer are a judge that waited for a processor
 EARLY_SHARE = 0.2
 PATIENCE, LOOK_SECONDS = 20.0, 0.5  # seconds that a judge waits for a device, and between two looks
@@ -120,7 +119,7 @@ class CudaDevice(JudgedDevice):
         self._spare_bytes = int(self._properties.total_memory * SPARE_SHARE)
         self._driver = CudaDriver()
         self._watch = DeviceWatch(DeviceClock(self._driver, 0, 0).address())
-        self._overruns, self._slowdowns = 0, set[str]()
+        self._slowdowns = set[str]()
         self._checks = self._early = 0
         self._probe = IdleProbe(self._ask)
         deadline = monotonic() + PATIENCE
@@ -154,19 +153,16 @@ class CudaDevice(JudgedDevice):
         return {"": measure_ceilings(self.device), **dict.fromkeys(("bfloat16", "float16"), half)}
 
     def begin_timing(self) -> None:
-        """Whatever slows the device down, or goes on on it, counts from now on."""
-        self._overruns, self._slowdowns = self._probe.overruns, set()
+        """Whatever slows the device down, or works on it too early, counts from now on."""
+        self._slowdowns = set()
         self._checks, self._early = self._probe.checks, self._probe.early
 
     def remarks(self) -> tuple[str, ...]:
-        """Throttling, and work that went on after its process had answered."""
+        """Throttling."""
         self._slowdowns |= set(self._watch.look().words)
-        found = []
-        if self._slowdowns:
-            found.append(f"the GPU was slowed down while it was timed: {', '.join(sorted(self._slowdowns))}")
-        if self._probe.overruns - self._overruns >= MOST_OVERRUNS:
-            found.append("its work on the GPU went on after it had answered; that is in its time")
-        return tuple(found)
+        if not self._slowdowns:
+            return ()
+        return (f"the GPU was slowed down while it was timed: {', '.join(sorted(self._slowdowns))}",)
 
     def find_early_work(self) -> str:
         """Work that waited on the GPU itself for new arguments (stream memory operations)."""

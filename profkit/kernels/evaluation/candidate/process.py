@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> None:
         if line == b"go\n":
             handler.run_slots()
         elif line.startswith(b"gate "):
-            handler.launch_slots(int(line[5:]))
+            handler.run_slots(int(line[5:]))
         else:
             request = json.loads(line)
             number = request.pop("number")
@@ -223,47 +223,32 @@ class _Handler:
         self.memory.keep_freed()
         return {"prepared": True}
 
-    def run_slots(self) -> None:
-        """Call the kernel on every slot, then say where the outputs lie: their number, and their addresses.
+    def run_slots(self, gate: int = 0) -> None:
+        """Call the kernel on every slot, then say where the outputs lie: their number, and their addresses; or -1.
 
         The clock of the judge runs meanwhile, and stops with the answer. So the answer is short, and made at once.
+        With a number of the `gate` the calls are only launched behind it. What waits for the device there waits until
+        the judge opens the gate because no answer comes.
         """
         kernel, self._outputs = self._kernel, []
         outputs = self._outputs
         gc.disable()  # as timeit does: it comes when it likes, and takes longer than a call
         try:
+            if gate:
+                self.memory.begin_gated(gate)
             if kernel is _give_back:
                 self.memory.touch()
             for args, kwargs in self._slots:
                 outputs.append(kernel(*args, **kwargs))
-            self.memory.wait()
+            if gate:
+                self.memory.end_gated(gate)
+            else:
+                self.memory.wait()
             addresses = array("Q", [tensor.data_ptr() for tensor in _flat(outputs)])
         except Exception as error:
             _answer_bytes(self._answers, pack("<q", -1))
-            _answer(self._answers, self._describe_failure(error))
-            return
-        finally:
-            gc.enable()
-        _answer_bytes(self._answers, pack("<q", len(addresses)) + addresses.tobytes())
-
-    def launch_slots(self, number: int) -> None:
-        """Launch the kernel on every slot, behind the gate; then say where the outputs lie, or -1: it has failed.
-
-        What waits for the device here waits until the judge opens the gate because no answer comes.
-        """
-        kernel, self._outputs = self._kernel, []
-        outputs = self._outputs
-        gc.disable()
-        try:
-            self.memory.begin_gated(number)
-            if kernel is _give_back:
-                self.memory.touch()
-            for args, kwargs in self._slots:
-                outputs.append(kernel(*args, **kwargs))
-            self.memory.end_gated(number)
-            addresses = array("Q", [tensor.data_ptr() for tensor in _flat(outputs)])
-        except Exception:
-            _answer_bytes(self._answers, pack("<q", -1))
+            if not gate:
+                _answer(self._answers, self._describe_failure(error))
             return
         finally:
             gc.enable()

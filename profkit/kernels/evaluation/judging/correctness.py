@@ -23,19 +23,9 @@ from profkit.kernels.operations.in_float64 import WIDER, flat_tensors
 EPS = 1e-10  # of a relative error, as the field has it: |y - t| / (|t| + eps)
 # Of what gives places, a tie may be broken in another way: the places are right where they hold the same values.
 PLACES = {
-    "argmax": 0,
-    "argmin": 0,
-    "max": 1,
-    "min": 1,
-    "topk": 1,
-    "sort": 1,
-    "kthvalue": 1,
-    "median": 1,
-    "nanmedian": 1,
-    "mode": 1,
-    "cummax": 1,
-    "cummin": 1,
-}
+    "argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1, "kthvalue": 1, "median": 1, "nanmedian": 1,
+    "mode": 1, "cummax": 1, "cummin": 1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,70 +54,110 @@ class Incorrect(Exception):
         self.errors = errors
 
 
-def check_call(
-    operation: Any,
-    process: KernelProcess,
-    value: Any,
-    reference: CallReference,
-    slot: Sequence[Tensor],
-    arguments: tuple[Sequence[Any], Mapping[str, Any]],
-) -> Errors:
-    """Check a call whose value is described by `value`, on the arguments that lie in `slot`. Raises Incorrect.
+class CallCheck:
+    """A call of the process's kernel on the arguments that lie in `slot`, held against the reference.
 
     `slot` are the bytes of each storage as they are after the call, and `arguments` the tensors on them.
     """
-    errors = Errors()
-    outputs = _read_outputs(operation, process, value, reference, slot)
-    for place, (output, expected) in enumerate(zip(outputs, reference.outputs, strict=True)):
-        if not leaves_unwritten(operation):
-            ties = _find_ties(operation, place, output, expected.native, arguments)
-            errors = errors.with_other(compare(output, expected, ties))
-    tensors = flat_tensors(arguments)
-    for place, expected in reference.arguments:
-        errors = errors.with_other(_check_changed(tensors[place], expected))
-    _check_storages(slot, reference, tensors)
-    return errors
 
+    def __init__(
+        self,
+        operation: Any,
+        process: KernelProcess,
+        reference: CallReference,
+        slot: Sequence[Tensor],
+        arguments: tuple[Sequence[Any], Mapping[str, Any]],
+    ) -> None:
+        self._operation, self._process, self._reference = operation, process, reference
+        self._slot, self._arguments = slot, arguments
+        self._bases = [process.address_of(storage) for storage in slot]
 
-def _read_outputs(
-    operation: Any, process: KernelProcess, value: Any, reference: CallReference, slot: Sequence[Tensor]
-) -> list[Tensor]:
-    """The outputs of a call. Raises Incorrect where it gives something else than so many plain tensors."""
-    natives = flat_tensors(reference.value)
-    described = _flat_description(value)
-    if not natives and not _is_tensor(reference.value):
-        _check_plain(reference.value, value)
-    if len(described) != len(natives):
-        raise Incorrect("count", f"it gives {len(described)} tensors, and PyTorch gives {len(natives)}")
-    bases = [process.address_of(storage) for storage in slot]
-    outputs = [
-        _read_output(operation, process, text, expected, reference, bases, place)
-        for place, (text, expected) in enumerate(zip(described, reference.outputs, strict=True))
-    ]
-    own = [
-        (place, output)
-        for place, (output, native) in enumerate(zip(outputs, natives, strict=True))
-        if native.untyped_storage().data_ptr() not in reference.native_storages and output.numel()
-    ]
-    _check_mappings(process, [(described[place][0], place, output) for place, output in own], slot)
-    return outputs
+    def check(self, value: Any) -> Errors:
+        """The errors of the call whose value is described by `value`. Raises Incorrect."""
+        errors = Errors()
+        for place, output in enumerate(self._read_outputs(value)):
+            expected = self._reference.outputs[place]
+            if not leaves_unwritten(self._operation):
+                ties = _find_ties(self._operation, place, output, expected.native, self._arguments)
+                errors = errors.with_other(compare(output, expected, ties))
+        tensors = flat_tensors(self._arguments)
+        for place, expected in self._reference.arguments:
+            errors = errors.with_other(_check_changed(tensors[place], expected))
+        _check_storages(self._slot, self._reference, tensors)
+        return errors
 
+    def _read_outputs(self, value: Any) -> list[Tensor]:
+        """The outputs of a call. Raises Incorrect where it gives something else than so many plain tensors."""
+        known = self._reference.value
+        natives, described = flat_tensors(known), _flat_description(value)
+        if not natives and not isinstance(known, (torch.Tensor, list, tuple)):
+            _check_plain(known, value)
+        if len(described) != len(natives):
+            raise Incorrect("count", f"it gives {len(described)} tensors, and PyTorch gives {len(natives)}")
+        outputs = [self._read_output(text, place) for place, text in enumerate(described)]
+        own = [
+            (described[place][0], place, output)
+            for place, (output, native) in enumerate(zip(outputs, natives, strict=True))
+            if native.untyped_storage().data_ptr() not in self._reference.native_storages and output.numel()
+        ]
+        self._check_mappings(own)
+        return outputs
 
-def _check_mappings(
-    process: KernelProcess, outputs: Sequence[tuple[int, int, Tensor]], slot: Sequence[Tensor]
-) -> None:
-    """Whether an output, by its address, is the memory of an argument at another address: it changes with that."""
-    for storage in slot:
-        storage.bitwise_not_()
-    try:
-        for address, place, output in outputs:
-            known = torch.empty(0, dtype=torch.uint8, device=output.device).set_(output.untyped_storage())
-            now = process.read(address, known.numel())
-            if now is None or not torch.equal(now, known):
-                raise Incorrect("aliasing", f"output {place} shares memory with an argument, and must not")
-    finally:
-        for storage in slot:
+    def _check_mappings(self, outputs: Sequence[tuple[int, int, Tensor]]) -> None:
+        """Whether an output, by its address, is the memory of an argument at another address: it changes with that."""
+        for storage in self._slot:
             storage.bitwise_not_()
+        try:
+            for address, place, output in outputs:
+                known = torch.empty(0, dtype=torch.uint8, device=output.device).set_(output.untyped_storage())
+                now = self._process.read(address, known.numel())
+                if now is None or not torch.equal(now, known):
+                    raise Incorrect(
+                        "aliasing", f"output {place} shares memory with an argument, and must not"
+                    )
+        finally:
+            for storage in self._slot:
+                storage.bitwise_not_()
+
+    def _read_output(self, text: Sequence[Any], place: int) -> Tensor:
+        """An output, read out of the process's memory. Raises Incorrect where it is not laid out as PyTorch's own."""
+        address, dtype, shape, stride, room, device, lazy = text
+        native = self._reference.outputs[place].native
+        wanted = str(native.dtype).removeprefix("torch.")
+        if dtype != wanted or dtype not in DTYPES:
+            raise Incorrect("dtype", f"output {place} is {dtype} instead of {wanted}")
+        if list(shape) != list(native.shape):
+            raise Incorrect("shape", f"output {place} has shape {shape} instead of {list(native.shape)}")
+        if str(torch.device(device).type) != native.device.type:
+            raise Incorrect("device", f"output {place} is on {device} instead of {native.device}")
+        if lazy:
+            raise Incorrect("type", f"output {place} is conjugated or negated lazily")
+        if _meaningful(shape, stride) != _meaningful(native.shape, native.stride()):
+            own = list(native.stride())
+            raise Incorrect("stride", f"output {place} has strides {stride}; PyTorch gives {own}")
+        if not native.numel():
+            return torch.empty(tuple(shape), dtype=native.dtype, device=native.device)
+        extent = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+        count = extent * native.itemsize
+        if room < count:
+            raise Incorrect("stride", f"output {place} reaches beyond its memory")
+        self._check_aliasing(native, address, count, place)
+        data = self._process.read(address, count)
+        if data is None:
+            raise Incorrect("type", f"output {place} lies where its process has no memory")
+        return data.view(native.dtype).as_strided(tuple(shape), tuple(stride))
+
+    def _check_aliasing(self, native: Tensor, address: int, count: int, place: int) -> None:
+        """Whether an output shares memory with an argument where the schema says so, and nowhere else."""
+        storage = native.untyped_storage().data_ptr()
+        own = self._reference.native_storages.get(storage)
+        returns = self._operation._schema.returns
+        info = returns[place].alias_info if place < len(returns) else None
+        if own is not None:
+            if address != self._bases[own][0] + native.data_ptr() - storage:
+                raise Incorrect("aliasing", f"output {place} must be a view of an argument, and is not")
+        elif info is None and any(address < end and begin < address + count for begin, end in self._bases):
+            raise Incorrect("aliasing", f"output {place} shares memory with an argument, and must not")
 
 
 def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> Errors:
@@ -228,10 +258,6 @@ def _flat_description(value: Any) -> list[list[Any]]:
     return []
 
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, (torch.Tensor, list, tuple))
-
-
 def _check_plain(native: Any, value: Any) -> None:
     """A number or a truth value, equal to PyTorch's own, or as near as float64 is."""
     if isinstance(value, dict):
@@ -253,73 +279,9 @@ def _check_plain(native: Any, value: Any) -> None:
         raise Incorrect("values", f"it gives {str(value)[:80]} instead of {str(native)[:80]}")
 
 
-def _read_output(
-    operation: Any,
-    process: KernelProcess,
-    text: Sequence[Any],
-    expected: Expected,
-    reference: CallReference,
-    bases: Sequence[tuple[int, int]],
-    place: int,
-) -> Tensor:
-    """An output, read out of the process's memory. Raises Incorrect where it is not laid out as PyTorch's own."""
-    address, dtype, shape, stride, room, device, lazy = text
-    native = expected.native
-    wanted = str(native.dtype).removeprefix("torch.")
-    if dtype != wanted or dtype not in DTYPES:
-        raise Incorrect("dtype", f"output {place} is {dtype} instead of {wanted}")
-    if list(shape) != list(native.shape):
-        raise Incorrect("shape", f"output {place} has shape {list(shape)} instead of {list(native.shape)}")
-    if str(torch.device(device).type) != native.device.type:
-        raise Incorrect("device", f"output {place} is on {device} instead of {native.device}")
-    if lazy:
-        raise Incorrect("type", f"output {place} is conjugated or negated lazily")
-    if _meaningful(shape, stride) != _meaningful(native.shape, native.stride()):
-        raise Incorrect(
-            "stride", f"output {place} has strides {list(stride)}; PyTorch gives {list(native.stride())}"
-        )
-    if not native.numel():
-        return torch.empty(tuple(shape), dtype=native.dtype, device=native.device)
-    extent = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
-    count = extent * native.itemsize
-    if room < count:
-        raise Incorrect("stride", f"output {place} reaches beyond its memory")
-    _check_aliasing(operation, expected, reference, bases, address, count, place)
-    data = process.read(address, count)
-    if data is None:
-        raise Incorrect("type", f"output {place} lies where its process has no memory")
-    return data.view(native.dtype).as_strided(tuple(shape), tuple(stride))
-
-
 def _meaningful(shape: Sequence[int], stride: Sequence[int]) -> list[int]:
     """The strides that matter: not those of dimensions of one element."""
     return [] if 0 in shape else [step for size, step in zip(shape, stride, strict=True) if size > 1]
-
-
-def _check_aliasing(
-    operation: Any,
-    expected: Expected,
-    reference: CallReference,
-    bases: Sequence[tuple[int, int]],
-    address: int,
-    count: int,
-    place: int,
-) -> None:
-    """Whether an output shares memory with an argument where the schema says so, and nowhere else."""
-    native = expected.native
-    own = reference.native_storages.get(native.untyped_storage().data_ptr())
-    inside = [
-        number for number, (begin, end) in enumerate(bases) if address < end and begin < address + count
-    ]
-    returns = operation._schema.returns
-    info = returns[place].alias_info if place < len(returns) else None
-    if own is not None:
-        begin, _ = bases[own]
-        offset = native.data_ptr() - native.untyped_storage().data_ptr()
-        if address != begin + offset:
-            raise Incorrect("aliasing", f"output {place} must be a view of an argument, and is not")
-    elif inside and info is None:
-        raise Incorrect("aliasing", f"output {place} shares memory with an argument, and must not")
 
 
 def _check_changed(argument: Tensor, expected: Expected) -> Errors:

@@ -19,7 +19,6 @@ import torch
 from profkit.analysis.evaluation.witnesses import (
     assess_own_kernels,
     describe_host_time,
-    describe_launches,
     describe_witnesses,
     kept_bound,
 )
@@ -41,7 +40,7 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice, find_device
 from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
-from profkit.kernels.evaluation.judging.pairs import PairedTimes, ReferenceFailed, Unverified
+from profkit.kernels.evaluation.judging.pairs import ReferenceFailed, Unverified
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.judging.trial import (
     COMPILE_SECONDS,
@@ -72,9 +71,6 @@ NEEDS_GPU = "Triton needs a GPU"
 NOTHING_RAN = "nothing of it ran on the GPU"
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
-BEATEN = (
-    "PyTorch's own is faster than the measured peaks of this machine allow: no bound is given for this test"
-)
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
@@ -107,12 +103,14 @@ class Judge:
 
         What makes no sense to it is `usage`: a message, and what to type instead.
         """
+        first = bool(settings.pop("first"))
         try:
-            return self._open(settings, first=bool(settings.pop("first")))
+            about = self._open(settings)
+            return about | self._describe() if first else about
         except UsageError as error:
             return {"usage": [error.message, error.fix]}
 
-    def _open(self, settings: dict[str, Any], *, first: bool) -> Json:
+    def _open(self, settings: dict[str, Any]) -> dict[str, Json]:
         adopt_orphans()
         shield()
         self._settings = codec.from_plain_data(JudgeSettings, settings)
@@ -131,22 +129,23 @@ class Judge:
             self._rival = self._process(SOURCE, "compiled", self._kept, patience)
         self._make_tracer(chosen.source)
         described = describe_device(self._device.device)
-        about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
-        if first:
-            selection = Selection(chosen.operations, chosen.dtype, chosen.device)
-            tests, without = self._list_tests(selection)
-            about["tests"] = codec.to_plain_data(tests)
-            about["without_kernel"] = list(without)
-            source = self._open_source()
-            untested = describe_untested(source, chosen.source, tests) if not chosen.operations else ()
-            about["notes"] = [*source.remarks(), *untested]
-            if chosen.describe:
-                about["described"] = [
-                    codec.to_plain_data(describe_operation(name))
-                    for name in dict.fromkeys(test.operation for test in tests)
-                ]
-            if not chosen.correctness_only:
-                about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
+        return {"device": described["device"], "versions": described["versions"]}
+
+    def _describe(self) -> dict[str, Json]:
+        """The tests, and what else a whole evaluation is told once."""
+        chosen, source = self._settings, self._open_source()
+        tests, without = self._list_tests(Selection(chosen.operations, chosen.dtype, chosen.device))
+        untested = describe_untested(source, chosen.source, tests) if not chosen.operations else ()
+        about: dict[str, Json] = {
+            "tests": codec.to_plain_data(tests),
+            "without_kernel": list(without),
+            "notes": [*source.remarks(), *untested],
+        }
+        if chosen.describe:
+            names = dict.fromkeys(test.operation for test in tests)
+            about["described"] = [codec.to_plain_data(describe_operation(name)) for name in names]
+        if not chosen.correctness_only:
+            about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
 
     def use(self, suite: Suite, source: SourceRequest, function: FunctionOperation | None = None) -> None:
@@ -255,9 +254,8 @@ class Judge:
 
     def _time_reference(self, trial: Trial, result: TestResult) -> TestResult:
         """A test without a kernel, whose operation's own time counts in that of a whole model."""
-        result = replace(
-            result, reason="there is no kernel for it: PyTorch's own time counts in that of the model"
-        )
+        why = "there is no kernel for it: PyTorch's own time counts in that of the model"
+        result = replace(result, reason=why)
         if self._settings.correctness_only or not trial.can_be_timed:
             return result
         assert self._reference is not None
@@ -337,13 +335,11 @@ class Judge:
         )
         witnesses = describe_witnesses(times.seconds, bound, *threads, self._settings.threads)
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
-        if bound is not None and kept_bound(bound, times.reference_seconds) is None:
-            remarks = (*remarks, BEATEN)
         compiled = None
         if self._rival is not None:
             compiled, remark = time_against_compiled(self._rival, trial, timer.time)
             remarks = (*remarks, *filter(None, (remark,)))
-        own_share, launching = self._trace(trial, times)
+        own_share, own = self._trace(trial)
         host = describe_host_time(times.seconds, times.launch_seconds)
         return replace(
             result,
@@ -353,28 +349,24 @@ class Judge:
             reference_seconds=times.reference_seconds,
             compiled=compiled,
             verified=times.verified,
-            remarks=(*remarks, *said, *launching, *filter(None, (host,))),
+            remarks=(*remarks, *said, *filter(None, (own, host))),
             bytes=float(bytes_),
             flops=flops,
             bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),
         )
 
-    def _trace(self, trial: Trial, times: PairedTimes) -> tuple[float | None, tuple[str, ...]]:
-        """The share of the device's time in kernels of the candidate's own, and what is to be said of where it goes."""
+    def _trace(self, trial: Trial) -> tuple[float | None, str]:
+        """The share of the device's time in kernels of the candidate's own, and what is to be said of that."""
         tracer = self._tracer
         if tracer is None:
-            return None, ()
+            return None, ""
         try:
             tracer.load(trial.test.operation)
-            launched = trial.trace(tracer, TRACED_CALLS)
+            own = assess_own_kernels(trial.trace(tracer, TRACED_CALLS))
         except (KernelError, WorkerEnded, MachineError) as error:
             tracer.kill()
-            return None, (f"what it launches is not known: {error}",)
-        own = assess_own_kernels(launched)
-        device_seconds = sum(spent for _, spent in launched) / TRACED_CALLS
-        launching = describe_launches(times.seconds, device_seconds, gated=times.launch_seconds > 0)
-        remarks = (own.remark if own is not None else NOTHING_RAN, launching)
-        return None if own is None else own.share, tuple(filter(None, remarks))
+            return None, f"what it launches is not known: {error}"
+        return (own.share, own.remark) if own is not None else (None, NOTHING_RAN)
 
     def _make_tracer(self, source: SourceRequest) -> None:
         """On a device, the process that shows which kernels are launched; of PyTorch's own nobody asks."""
@@ -402,7 +394,6 @@ class Judge:
             timeout=timeout or self._settings.timeout,
             log=log,
             kept=kept,
-            patient=self._settings.correctness_only,
         )
 
 

@@ -32,7 +32,6 @@ import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Tensor
 from profkit.kernels.evaluation.candidate.memory import fill_new_memory
-from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.operations.check import ACCUMULATOR, SAFETY
 from profkit.kernels.operations.in_float64 import WIDER, Make, Truth, flat_tensors
@@ -85,17 +84,6 @@ class CallReference:
     storages: tuple[Tensor, ...]
     native_storages: Mapping[int, int] = field(default_factory=dict)  # address of a storage -> its number
     remarks: tuple[str, ...] = ()
-
-
-def find_operation(name: str) -> Any:
-    """torch's own overload by its name: `add.Tensor`. Raises LookupError where torch has none."""
-    try:
-        return find_operator(name)
-    except KeyError as error:
-        library, _, rest = name.partition(".")
-        if "." in rest:
-            raise LookupError(f"it is an operation of the library {library}, and none of aten") from error
-        raise LookupError(f"torch has no operation aten.{name}") from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from profkit.kernels.evaluation.candidate.arguments import (
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
 from profkit.kernels.evaluation.candidate.process import LEAST
-from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect, check_call
+from profkit.kernels.evaluation.judging.correctness import CallCheck, Errors, Incorrect
 from profkit.kernels.evaluation.judging.fresh_values import (
     FreshValues,
     choose_values,
@@ -57,12 +57,12 @@ from profkit.kernels.evaluation.judging.reference import (
     borrow_limits,
     count_bytes,
     count_written,
-    find_operation,
     is_random,
     make_reference,
     run_natively,
 )
 from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import Skip
 from profkit.kernels.operations.in_float64 import flat_tensors
@@ -112,7 +112,7 @@ class Trial:
         function: FunctionOperation | None = None,
     ) -> None:
         self.test, self.seed, self._device = test, seed, device
-        self.operation: Any = function or find_operation(test.operation)
+        self.operation: Any = function or find_operator(test.operation)
         if is_random(self.operation):
             raise Skip("its values are drawn at random")
         arguments = suite.make_arguments(test, seed)
@@ -263,7 +263,7 @@ class Trial:
 
     def _check(self, process: KernelProcess, call: KernelCall, reference: CallReference) -> Errors:
         arguments = decode(self.recipe.body, call.slot)
-        return check_call(self.operation, process, call.value, reference, call.slot, arguments)
+        return CallCheck(self.operation, process, reference, call.slot, arguments).check(call.value)
 
     def _is_right_by_far(self, process: KernelProcess, call: KernelCall, native: CallReference) -> bool:
         """Whether it is as near to PyTorch's own result as the first call may be to the truth."""

@@ -21,14 +21,21 @@ from profkit.core.files.regular import read_bounded
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.kernels.evaluation.sources.names import (
+    SUFFIX,
+    LoadError,
     Named,
+    choose_file,
     encode_name,
     find_operator,
     folder_meaning,
     function_stems,
+    kernel_folders,
     main_overload,
     name_meaning,
     near_names,
+    parse_text,
+    read_text,
+    with_imports,
 )
 from profkit.kernels.evaluation.sources.source import (
     BACKENDS,
@@ -38,15 +45,6 @@ from profkit.kernels.evaluation.sources.source import (
     Kernel,
     KernelSource,
     SourceRequest,
-)
-from profkit.kernels.evaluation.sources.text import (
-    SUFFIX,
-    LoadError,
-    choose_file,
-    kernel_folders,
-    parse_text,
-    read_text,
-    with_imports,
 )
 
 

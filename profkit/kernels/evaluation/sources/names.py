@@ -1,19 +1,26 @@
 """Names of operations: from a folder, a file or a person to the overloads that PyTorch knows.
 
-What an operation is, for whoever is to write a kernel of it: schema, documentation, reference code of PyTorch.
+What an operation is, for whoever is to write a kernel of it: schema, documentation, reference code of PyTorch. And what
+files say of their kernels, read and not run: names, functions, decorators; which of several is the kernel. No torch.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
+import json
 import re
-from collections.abc import Iterable, Mapping
+import symtable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+from profkit.core.codec import is_finite_number
 from profkit.core.errors import UsageError
+from profkit.core.files.regular import read_bounded
 
 _PREFIXES = ("torch.ops.aten.", "aten::", "aten.")
 # Bare names whose most called overload, by the operator traces of tritonbench, is neither `default` nor `Tensor`.
@@ -133,12 +140,13 @@ def near_names(name: str) -> str:
 
 
 def find_operator(name: str) -> Any:
-    """torch's own object of an overload (`add.Tensor`). Raises KeyError for what it does not have."""
+    """torch's own object of an overload (`add.Tensor`). Raises LookupError for what it does not have."""
     import torch
 
     operation, _, overload = name.partition(".")
     if (overload := overload or "default") not in known_overloads().get(operation, ()):
-        raise KeyError(name)
+        library = f"it is an operation of the library {operation}, and " if "." in overload else ""
+        raise LookupError(f"{library}torch {torch.__version__} has no aten::{name}")
     return getattr(getattr(torch.ops.aten, operation), overload)
 
 
@@ -170,7 +178,7 @@ class OperationDescription:
 
 
 def describe_operation(name: str) -> OperationDescription:
-    """What PyTorch says of an overload (`add.Tensor`). Raises KeyError for what is none."""
+    """What PyTorch says of an overload (`add.Tensor`). Raises LookupError for what is none."""
     operation = find_operator(name)
     base, _, overload = name.partition(".")
     return OperationDescription(
@@ -210,3 +218,206 @@ def _decomposition(operation: Any) -> str:
     except (OSError, TypeError):
         return ""
     return code if code.count("\n") <= MOST_LINES else ""
+
+
+# ---------------------------------------------------------------- files of kernels
+
+MOST_BYTES = 16 << 20  # of a file of Python; the largest generated ones have 2 MB
+SUFFIX = "_kernel_impl"  # of the function in a folder's file, after the folder's name
+# What kernels from texts use without importing it, as the field's evaluators let them.
+_USUAL = {
+    "torch": "import torch",
+    "nn": "from torch import nn",
+    "F": "import torch.nn.functional as F",
+    "triton": "import triton",
+    "tl": "import triton.language as tl",
+    "helion": "import helion",
+    "hl": "import helion.language as hl",
+}
+_DECORATOR = "kernel"
+
+
+class LoadError(RuntimeError):
+    """There is no such kernel: its file cannot be read, or does not define it."""
+
+
+@dataclass(frozen=True)
+class FileText:
+    """The names that a file binds, its functions, and the names of operations that it decorates with `kernel`."""
+
+    names: frozenset[str]
+    functions: frozenset[str]
+    kernels: tuple[str, ...] = ()
+
+    def kernel_of(self, stem: str) -> str | None:
+        """The function of `relu`: `relu_kernel_impl`, or one of an overload, `relu__default_kernel_impl`."""
+        if stem + SUFFIX in self.names:
+            return stem + SUFFIX
+        of_overload = re.compile(f"{re.escape(stem)}__[^_].*{SUFFIX}")  # `add___Tensor` is of `add_`
+        return next(filter(of_overload.fullmatch, sorted(self.names)), None)
+
+    def implementations(self) -> tuple[str, ...]:
+        """The names before `_kernel_impl`, in the order of the file."""
+        return tuple(name.removesuffix(SUFFIX) for name in sorted(self.names) if name.endswith(SUFFIX))
+
+
+def read_text(path: Path) -> FileText:
+    """What the file says. Raises LoadError where it cannot be read, or is no Python."""
+    try:
+        return parse_text(read_bounded(path, MOST_BYTES), str(path))
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def parse_text(text: bytes | str, name: str) -> FileText:
+    """What a text says that is called `name`. Raises LoadError for what is no Python."""
+    try:
+        tree = ast.parse(text, name)
+        functions = frozenset(node.name for node in _top_level(tree) if isinstance(node, ast.FunctionDef))
+        return FileText(frozenset(_bound_names(tree)), functions, tuple(dict.fromkeys(_decorated(tree))))
+    except SyntaxError as error:
+        line = f", line {error.lineno}" if error.lineno is not None else ""  # a null byte has none
+        raise LoadError(f"{name}{line}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:  # a null byte, a hostile depth
+        raise LoadError(f"{name} is no Python: {str(error) or 'it is nested too deeply'}") from error
+
+
+def with_imports(text: str) -> str:
+    """The text with an import of each usual module that it uses and does not bind; it runs alone then.
+
+    They stand behind its docstring and `from __future__`. What is no Python stays as it is.
+    """
+    try:
+        tree, table = ast.parse(text), symtable.symtable(text, "kernel", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    bound = {each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported()}
+    missing = [line for name, line in _USUAL.items() if name in _free_names(table) - bound]
+    if not missing:
+        return text
+    lines = text.split("\n")
+    at = _end_of_head(tree)
+    return "\n".join([*lines[:at], *missing, *lines[at:]])
+
+
+def _free_names(table: symtable.SymbolTable) -> set[str]:
+    """The names of the module that are used in it, and in all functions and classes of it."""
+    here = {
+        each.get_name()
+        for each in table.get_symbols()
+        if each.is_referenced() and (each.is_global() or table.get_type() == "module")
+    }
+    return here.union(*map(_free_names, table.get_children()))
+
+
+def _end_of_head(tree: ast.Module) -> int:
+    """The line behind docstring and `from __future__`; of a text without them the one before its first statement."""
+    at = 0
+    for place, node in enumerate(tree.body):
+        is_docstring = place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not (is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")):
+            first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+            return at or first - 1
+        at = node.end_lineno or at
+    return at
+
+
+def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements of the module, also those under `if` and `try`."""
+    pending = list(reversed(tree.body))
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, (ast.If, ast.Try, ast.With)):
+            inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+            inner += [each for child in getattr(node, "handlers", ()) for each in child.body]
+            pending.extend(reversed(inner))
+
+
+def _bound_names(tree: ast.Module) -> Iterator[str]:
+    for node in _top_level(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def _decorated(tree: ast.Module) -> Iterator[str]:
+    """The texts that functions of the file give to `@kernel(...)`."""
+    for node in ast.walk(tree):
+        for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] == _DECORATOR:
+                values = [each.value for each in call.args if isinstance(each, ast.Constant)]
+                yield from (value for value in values if isinstance(value, str))
+
+
+@dataclass(frozen=True)
+class ChosenFile:
+    """The file of a folder that is the kernel, and why where there were several."""
+
+    file: Path
+    reason: str = ""
+
+
+def kernel_folders(root: Path) -> Iterator[Path]:
+    """The folders in it that may be of an operation, by name."""
+    for entry in sorted(root.iterdir()):
+        if entry.is_dir() and not entry.name.startswith((".", "__pycache__")):
+            yield entry
+
+
+def kernel_files(folder: Path) -> list[Path]:
+    """The files that are named after the folder, the one that is taken without a summary last.
+
+    `relu.py`, `relu_attempt_3.py`, `relu_implementation_v1.py`: a number comes after none, the highest last.
+    """
+    named = re.compile(rf"{re.escape(folder.name)}(_attempt_?\w*|_implementation\w*)?\.py")
+    return sorted((file for file in folder.glob("*.py") if named.fullmatch(file.name)), key=_order)
+
+
+def _order(file: Path) -> tuple[int, str]:
+    number = re.search(r"(\d+)$", file.stem.removeprefix(file.parent.name))
+    return (int(number[1]) if number else -1, file.name)
+
+
+def choose_file(folder: Path) -> ChosenFile:
+    """The kernel of a folder: what its summary says is correct, else the highest number.
+
+    Raises LoadError where there is none.
+    """
+    files = kernel_files(folder)
+    if not files:
+        raise LoadError(
+            f"{folder} has no kernel: no {folder.name}.py, {folder.name}_implementation_v1.py, and none like them"
+        )
+    if len(files) == 1:
+        return ChosenFile(files[0])
+    summary = folder / f"{folder.name}_kernel_gen_summary.json"
+    correct = _correct_file(summary, {file.name: file for file in files})
+    if correct is not None:
+        return ChosenFile(correct, f"{summary.name} says that it is correct")
+    return ChosenFile(files[-1], f"the highest number of {len(files)} files")
+
+
+def _correct_file(summary: Path, files: Mapping[str, Path]) -> Path | None:
+    """What the record of a generation says: the kernel that it keeps, else its fastest correct one."""
+    try:
+        rows: Any = json.loads(read_bounded(summary))
+    except (OSError, ValueError, RecursionError):
+        return None
+    correct = [
+        (row.get("kept") is True, _speedup(row), place, files[name])
+        for place, row in enumerate(rows if isinstance(rows, list) else ())
+        if isinstance(row, dict) and row.get("is_correct") is True
+        if (name := Path(str(row.get("kernel_file"))).name) in files
+    ]
+    return max(correct)[-1] if correct else None
+
+
+def _speedup(row: dict[str, Any]) -> float:
+    value = row.get("overall_speedup")
+    return float(value) if is_finite_number(value) else 0.0

@@ -23,8 +23,15 @@ from profkit.core.files.regular import read_bounded
 from profkit.core.formatting import plural
 from profkit.core.types import EvaluationTest
 from profkit.kernels.devices import choose_device
-from profkit.kernels.evaluation.sources.names import find_operator, known_overloads
-from profkit.kernels.evaluation.sources.text import SUFFIX, LoadError, kernel_files, kernel_folders, read_text
+from profkit.kernels.evaluation.sources.names import (
+    SUFFIX,
+    LoadError,
+    find_operator,
+    kernel_files,
+    kernel_folders,
+    known_overloads,
+    read_text,
+)
 
 Kernel: TypeAlias = Callable[..., Any]  # called with exactly the arguments of the operation
 
@@ -253,12 +260,10 @@ def _check_folder(folder: Path) -> Path:
     try:
         if any(map(kernel_files, kernel_folders(folder))):
             return folder.absolute()
-        there = sorted(entry.name for entry in folder.iterdir())
     except OSError as error:
         raise UsageError(f"{folder} cannot be read: {error.strerror or error}", "chmod +rx FOLDER") from error
-    shown = ", ".join(there[:SHOWN]) + (", ..." if len(there) > SHOWN else "")
     raise UsageError(
-        f"{folder} is empty" if not there else f"nothing in {folder} is named like an operation: {shown}",
+        f"nothing in {folder} is named like an operation",
         "--kernels FOLDER, with relu/relu.py in it, or add__Tensor/add__Tensor_implementation_v1.py",
     )
 

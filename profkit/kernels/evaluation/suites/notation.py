@@ -33,20 +33,10 @@ from profkit.core.whole_files import write_whole
 from profkit.runtime.passes.command import counting_environment
 
 DTYPES = {
-    "bf16": "bfloat16",
-    "f64": "float64",
-    "f32": "float32",
-    "f16": "float16",
-    "c32": "complex32",
-    "c64": "complex64",
-    "c128": "complex128",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "b8": "bool",
-    "u8": "uint8",
-}
+    "bf16": "bfloat16", "f64": "float64", "f32": "float32", "f16": "float16",
+    "c32": "complex32", "c64": "complex64", "c128": "complex128",
+    "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "b8": "bool", "u8": "uint8",
+}  # fmt: skip
 SHORT_DTYPES = {name: short for short, name in DTYPES.items()}
 # As files of older versions of torch call them.
 LEGACY_NAMES = {"sum.SymInt": "sum.dim_IntList"}

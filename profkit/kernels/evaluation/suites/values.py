@@ -30,17 +30,8 @@ from profkit.kernels.evaluation.suites.suite import Arguments, Skip
 # index: 0 to `below`. distinct: the same, no two equal along `dim`, or in all with `dim` None. sorted: ascending, from
 # 0 on. nonzero: integers without 0. definite: a symmetric positive definite matrix in the last two dimensions.
 Kind = Literal[
-    "normal",
-    "positive",
-    "fraction",
-    "signed-fraction",
-    "any",
-    "nonzero",
-    "index",
-    "distinct",
-    "sorted",
-    "definite",
-]
+    "normal", "positive", "fraction", "signed-fraction", "any", "nonzero", "index", "distinct", "sorted", "definite",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -203,14 +194,6 @@ _NO_VALUES = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_st
 SPECIAL = (math.nan, math.inf, -math.inf, -0.0)
 
 
-def find_overload(operation: str) -> Any:
-    """torch's overload that is called `add.Tensor`. Raises Skip where this torch has none."""
-    try:
-        return find_operator(operation)
-    except KeyError:
-        raise Skip(f"torch {torch.__version__} has no aten::{operation}") from None
-
-
 def check_decidable(overload: Any, device: str = "cpu") -> None:
     """Raises Skip where no result of the operation can be wrong, or it does not run on this device."""
     if torch.Tag.nondeterministic_seeded in overload.tags:
@@ -233,9 +216,9 @@ def make_values(
 ) -> Arguments:
     """The arguments that a text in the notation of traces stands for. `special`: with NaN, infinities and -0 in them.
 
-    Raises Skip where they cannot be made.
+    Raises Skip where they cannot be made, LookupError for an operation that this torch has not.
     """
-    overload = find_overload(operation)
+    overload = find_operator(operation)
     check_decidable(overload, device)
     try:
         call = parse_call(text)

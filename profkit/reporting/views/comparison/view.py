@@ -171,37 +171,31 @@ def why_lines(comparison: Comparison) -> list[str]:
 # ---------------------------------------------------------------- several workloads
 
 
-def suite_view(suite: ComparedSuite) -> View:
-    """The suite as blocks: the table, then each workload, those that are the same folded."""
-    compared = _compared(suite)
-    sides = (compared[0][1].baseline.name, compared[0][1].candidate.name) if compared else ()
-    facts: list[tuple[str, Text]] = list(zip(("baseline", "candidate"), sides, strict=False))
-    facts += [("started", format_utc_time(suite.started)), ("took", _took(suite))]
-    body = (_table(suite, len(suite.workloads)), *_without(suite), *_workloads(compared), *_machine(suite))
-    warning = _warning(suite)
-    return View(
-        f"comparison of {suite.name}",
-        body,
-        label_of(suite.outcome),
-        (headline(suite),),
-        tuple(facts),
-        warning=warning,
-    )
+def suite_view(suite: ComparedSuite, *, short: bool = False) -> View:
+    """The suite as blocks: the table, then each workload, those that are the same folded.
 
-
-def suite_comment(suite: ComparedSuite) -> View:
-    """The suite in short: at most ten workloads, why the worst are worse, and all else folded."""
+    `short`: at most ten workloads, why the worst are worse, and all else folded.
+    """
     compared = _compared(suite)
-    body: list[Block] = [_table(suite, MOST_ROWS), *_without(suite)]
-    for name, found in [(n, c) for n, c in compared if c.outcome == "regressed"][:_MOST_CAUSES]:
-        body += _causes(found, f"Why {name} is worse")
+    workloads: tuple[Block, ...] = tuple(_workloads(compared))
+    body: list[Block] = [_table(suite, MOST_ROWS if short else len(suite.workloads)), *_without(suite)]
+    if short:
+        for name, found in [(n, c) for n, c in compared if c.outcome == "regressed"][:_MOST_CAUSES]:
+            body += _causes(found, f"Why {name} is worse")
+        workloads = (Detail(workloads, title="All that was compared"),) if workloads else ()
+    took = f"{plural(len(suite.workloads), 'workload')} in {format_figures(suite.seconds, 2)} s"
+    facts = [("started", format_utc_time(suite.started)), ("took", took)]
     if compared:
-        body.append(Detail(tuple(_workloads(compared)), title="All that was compared"))
         first = compared[0][1]
-        line = f"{first.baseline.name} -> {first.candidate.name}; {_took(suite)}"
-    label = label_of(suite.outcome)
-    lines = (line if compared else _took(suite),)
-    return View(headline(suite), (*body, *_machine(suite)), label, lines, warning=_warning(suite))
+        facts[:0] = [("baseline", first.baseline.name), ("candidate", first.candidate.name)]
+    return View(
+        f"comparison of {suite.name}" if not short else headline(suite),
+        (*body, *workloads, *_machine(suite)),
+        label_of(suite.outcome),
+        (headline(suite),) if not short else (),
+        tuple(facts),
+        warning="Interrupted: what was finished is shown." if suite.interrupted else "",
+    )
 
 
 def label_of(outcome: SuiteOutcome) -> Label:
@@ -277,14 +271,6 @@ def _workloads(compared: Sequence[tuple[str, Comparison]]) -> Iterator[Section]:
         fold = Fold.FOLDED if comparison.outcome == "same" else Fold.OPEN
         body = (*inside, *blocks(comparison))
         yield Section(title, body, verdict_text(comparison, values=True), fold)
-
-
-def _took(suite: ComparedSuite) -> str:
-    return f"{plural(len(suite.workloads), 'workload')} in {format_figures(suite.seconds, 2)} s"
-
-
-def _warning(suite: ComparedSuite) -> Text:
-    return "Interrupted: what was finished is shown." if suite.interrupted else ""
 
 
 # ---------------------------------------------------------------- for a CI system

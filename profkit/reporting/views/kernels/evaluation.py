@@ -438,14 +438,12 @@ def _next_steps(
     yield Section("Next", (Commands(tuple(lines)),), anchor="next")
 
 
-_CASE_STATES: Mapping[TestStatus, CaseState] = {
-    "passed": "passed",
-    "skipped": "skipped",
-    "not-run": "unknown",
-    "incorrect": "failure",
-    "cheat": "failure",
-    "lost": "unknown",
-}  # all else is an error
+_CASE_STATES: Mapping[Status, CaseState] = {
+    Status.PASS: "passed",
+    Status.NONE: "skipped",
+    Status.UNKNOWN: "unknown",
+    Status.FAIL: "failure",
+}
 
 
 def _test_cases(document: EvaluationDocument, verdicts: Sequence[Verdict]) -> Cases:
@@ -454,7 +452,7 @@ def _test_cases(document: EvaluationDocument, verdicts: Sequence[Verdict]) -> Ca
         Case(
             f"profkit.{result.test.operation}",
             f"{result.test.id} {result.test.arguments}",
-            _CASE_STATES.get(result.status, "error"),
+            _CASE_STATES[SIGNS[result.status]],
             "" if result.status == "passed" else _failure_reason(result),
             result.traceback,
             result.spent,

@@ -40,7 +40,6 @@ from profkit.reporting.view import (
     Facts,
     Fold,
     Label,
-    OnScreen,
     Section,
     Span,
     Status,
@@ -187,16 +186,11 @@ def _speedups(document: SweepDocument, groups: Sequence[ComparisonGroup]) -> Ite
     }
     rows.append((strong("All shapes"), overall))
 
-    def cell(name: str, speedups: Mapping[str, float | None]) -> Text:
-        value = speedups.get(name)
-        largest = max((one for one in speedups.values() if one is not None), default=None)
-        return strong(ratio(value)) if value is not None and value == largest else ratio(value)
-
     def column(name: str) -> Column[tuple[Text, dict[str, float | None]]]:
-        return Column(short_name(name), lambda row: cell(name, row[1]), "x", hidden_when_empty=False)
+        return Column(short_name(name), lambda row: row[1].get(name), "x", hidden_when_empty=False)
 
     first: Column[tuple[Text, dict[str, float | None]]] = Column(f"Over {BASELINE}", lambda row: row[0])
-    note = f"How many times as fast as {BASELINE}, as geometric means over shapes; the largest is bold."
+    note = f"How many times as fast as {BASELINE}, as geometric means over shapes."
     body = data_table([first, *map(column, names)], rows, note=note)
     yield Section("Who is fastest", (body,), anchor="speed-ups")
 
@@ -216,53 +210,31 @@ def _group(
     if best:
         gain = f", {ratio(largest)} as fast as {BASELINE}" if BASELINE not in best else ""
         headline += f"; fastest: {' and '.join(map(short_name, best))}{gain}"
+    missing = sum(one.cases - one.measured for one in ranking)
+    headline += f"; {plural(missing, 'case')} not measured" if missing else ""
     headline += "" if drawn else "; not drawn, as there are many shapes: filter the table of all cases"
-    screen, page = (_ranking_table(ranking, marks, best, screen=narrow) for narrow in (True, False))
-    blocks: list[Block] = [OnScreen((screen,), (page,))]
+    blocks: list[Block] = [_ranking_table(ranking, marks)]
     if drawn:
         blocks += [*_map(group, marks), *_lines(group, marks)]
     fold = Fold.FOLDED if number >= _OPEN else Fold.OPEN
     return Section(group.title, tuple(blocks), headline, fold, f"panel-{number}")
 
 
-def _ranking_table(
-    ranking: Sequence[ImplementationRanking], marks: Mapping[str, Span], best: set[str], *, screen: bool
-) -> DataTable:
-    def name(one: ImplementationRanking) -> Text:
-        own = short_name(one.implementation)
-        return marks[one.implementation], " ", strong(own) if one.implementation in best else own
-
-    def speedup(one: ImplementationRanking) -> Text:
-        text = ratio(_speedup(one))
-        return strong(text) if one.implementation in best else text
-
+def _ranking_table(ranking: Sequence[ImplementationRanking], marks: Mapping[str, Span]) -> DataTable:
     def column(
-        title: str, value: Callable[[ImplementationRanking], Any], unit: str, meaning: str, wide: bool = False
+        title: str, value: Callable[[ImplementationRanking], Any], unit: str
     ) -> Column[ImplementationRanking]:
-        return Column(title, value, unit, meaning, hidden_when_empty=False, wide=wide)
+        return Column(title, value, unit, hidden_when_empty=False)
 
     columns = (
-        Column("", name),
-        column("Time", lambda one: one.time, "s", "geometric mean over shapes"),
-        column("Memory", lambda one: one.memory, "B", "the largest during any call, inputs included"),
-        column(
-            "Inference Speed",
-            lambda one: 1 / one.time if one.time else None,
-            "1/s",
-            "calls per second",
-        ),
-        column(
-            "GPU Efficiency",
-            lambda one: percent(one.efficiency),
-            "%",
-            "median share of the device's roofline",
-        ),
-        column("Speed-up", speedup, "x", f"over {BASELINE}, geometric mean over shapes"),
-        column(
-            "Measured", lambda one: f"{one.measured} of {one.cases}", "n", "shapes with a time", wide=True
-        ),
+        column("", lambda one: (marks[one.implementation], " ", short_name(one.implementation)), "text"),
+        column("Time", lambda one: one.time, "s"),
+        column("Memory", lambda one: one.memory, "B"),
+        column("Inference Speed", lambda one: 1 / one.time if one.time else None, "1/s"),
+        column("GPU Efficiency", lambda one: percent(one.efficiency), "%"),
+        column("Speed-up", _speedup, "x"),
     )
-    return data_table(columns, ranking, screen=screen)
+    return data_table(columns, ranking)
 
 
 def _map(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:

@@ -18,8 +18,8 @@ import pytest
 from profkit.core.errors import UsageError
 from profkit.evaluation import compile_kernel_from_string
 from profkit.kernels.evaluation.sources.files import open_source
+from profkit.kernels.evaluation.sources.names import LoadError, with_imports
 from profkit.kernels.evaluation.sources.source import SourceRequest, make_source_request
-from profkit.kernels.evaluation.sources.text import LoadError, with_imports
 from tests.conftest import ROOT
 
 torch = pytest.importorskip("torch")
@@ -79,16 +79,6 @@ def test_a_file_is_asked_for_its_kernels_without_being_run_and_without_torch(tmp
 def test_a_file_without_a_kernel_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         request_of(tmp_path / "mine.py", text)
-
-
-def test_a_file_is_run_with_gradients_also_where_kernels_are_called_without(tmp_path: Path) -> None:
-    text = (
-        "import torch\ntorch.ones(1, requires_grad=True).sum().backward()\n"
-        "def relu_kernel_impl(x): return x\n"
-    )
-    source = open_source(request_of(tmp_path / "mine.py", text))
-    with torch.no_grad():
-        assert source.load("relu.default")(1) == 1
 
 
 def compiled(tmp_path: Path, text: str) -> Any:

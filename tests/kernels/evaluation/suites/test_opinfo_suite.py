@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError, UsageError
 from profkit.kernels.evaluation.suites.suite import find_suite
 
 pytestmark = pytest.mark.torch
@@ -69,16 +68,6 @@ def test_a_sample_with_a_random_number_among_its_arguments_is_made_as_it_was_lis
         assert format_call(describe_call(arguments.args, arguments.kwargs)) == test.arguments
 
 
-def test_the_list_is_kept_and_another_dtype_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    from profkit.kernels.evaluation.suites import opinfo
-
-    listed = _tests("relu")
-    monkeypatch.setattr(opinfo, "load_entries", dict)
-    assert _tests("relu") == listed
-    with pytest.raises(UsageError, match="no operation 'relu'"):
-        _tests("relu", dtype="float32")
-
-
 def test_many_samples_of_an_operation_are_taken_evenly_with_the_largest() -> None:
     from profkit.kernels.evaluation.suites.opinfo import OpInfo
     from profkit.kernels.evaluation.suites.suite import Selection
@@ -89,17 +78,3 @@ def test_many_samples_of_an_operation_are_taken_evenly_with_the_largest() -> Non
     numbers = [test.source["sample"] for test in few if test.operation == "searchsorted.Tensor"]
     assert numbers[0] == 0
     assert numbers[-1] > 100
-
-
-def test_a_torch_whose_database_cannot_be_loaded_says_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from profkit.kernels.evaluation.suites import opinfo
-
-    def fail() -> None:
-        raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
-
-    monkeypatch.setattr(opinfo, "load_entries", fail)
-    with pytest.raises(MachineError, match="No module named 'numpy'") as missing:
-        _tests()
-    assert missing.value.fix == "pip install numpy"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.cli.evaluate import _split_program
 from profkit.core.errors import UsageError, WorkloadError
 from profkit.kernels.evaluation.suites.notation import record_operations
 from profkit.kernels.evaluation.suites.suite import find_suite
@@ -37,8 +36,8 @@ thread.join()
 
 
 def test_forward_backward_and_threads_are_in_the_trace_and_can_be_made_again(tmp_path: Path) -> None:
+    from profkit.kernels.evaluation.sources.names import find_operator
     from profkit.kernels.evaluation.suites.suite import Selection
-    from profkit.kernels.evaluation.suites.values import find_overload
 
     (tmp_path / "train.py").write_text(PROGRAM)
     trace = tmp_path / "trace.txt"
@@ -58,7 +57,7 @@ def test_forward_backward_and_threads_are_in_the_trace_and_can_be_made_again(tmp
     assert not any("profiler" in operation for operation, _ in counts)
     for test in (test for test in tests.values() if test.operation[:5] not in ("empty", "unifo")):
         made = suite.make_arguments(test, 1)
-        find_overload(test.operation)(*made.args, **made.kwargs)
+        find_operator(test.operation)(*made.args, **made.kwargs)
 
 
 def test_a_program_that_fails_or_calls_nothing_is_an_error(tmp_path: Path) -> None:
@@ -76,7 +75,6 @@ def test_a_program_that_fails_or_calls_nothing_is_an_error(tmp_path: Path) -> No
     ("words", "said"),
     [
         (["evaluate", "--trace"], "--trace needs a program"),
-        (["evaluate", "one.py", "two.py"], "'two.py' is one word too many"),
         (["evaluate", "--trace", "--plan", "--", "python", "train.py"], "--plan runs no program"),
         (["evaluate", "--trace", "--", "sleep", "0"], "not a Python program"),
     ],
@@ -87,12 +85,3 @@ def test_a_program_stands_after_two_dashes_where_it_is_traced(
     answer = profkit(*words, cwd=tmp_path)
     assert answer.code == 2
     assert said in answer.err
-
-
-def test_a_file_of_kernels_and_a_program_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    for before, file in (([], None), (["mine.py"], Path("mine.py"))):
-        monkeypatch.setattr(
-            sys, "argv", ["profkit", "evaluate", *before, "--trace", "--", "python", "train.py"]
-        )
-        first, *rest = [*before, "python", "train.py"]
-        assert _split_program(Path(first), rest, trace=True) == (file, ["python", "train.py"])

@@ -20,14 +20,14 @@ def _tests(*operations: str, dtype: str = ""):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_every_small_test_runs_in_pytorch_and_has_an_id_of_its_own(dtype: str) -> None:
-    from profkit.kernels.evaluation.suites.values import find_overload
+    from profkit.kernels.evaluation.sources.names import find_operator
 
     tests = _tests(dtype=dtype)
     suite = find_suite("smoke")
     for test in tests:
         if not test.timed:
             arguments = suite.make_arguments(test, 1)
-            find_overload(test.operation)(*arguments.args, **arguments.kwargs)
+            find_operator(test.operation)(*arguments.args, **arguments.kwargs)
     assert len({test.id for test in tests}) == len(tests) > 60
     assert {test.operation for test in tests if test.timed} == {test.operation for test in tests}
 

@@ -1,9 +1,10 @@
-"""`record --tool ncu|nsys` with stand-ins for NVIDIA's tools: what they leave lies where it was asked for."""
+"""`profkit record` with perf, valgrind and nsys: where the report lies, and what is told where there is none."""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,82 @@ import pytest
 
 from tests.cli_runner import Said, profkit
 from tests.conftest import ROOT
+
+
+def record_with_perf(report: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "profkit", "record", "--tool", "perf", "--report", report, "--", "true"]
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=100)
+
+
+@pytest.mark.perf
+def test_the_line_that_makes_the_missing_folder_and_the_line_for_afterwards_are_quoted(
+    tmp_path: Path,
+) -> None:
+    missing = record_with_perf("my runs/it's.data", tmp_path)
+    assert missing.returncode == 2
+    fix = missing.stderr.partition("fix: ")[2].strip()
+    subprocess.run(["sh", "-c", fix], cwd=tmp_path, check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["my runs"]
+
+    done = record_with_perf("my runs/it's.data", tmp_path)
+    assert done.returncode == 0, done.stderr
+    following = done.stderr.partition("next: profkit ")[2].strip()
+    read = subprocess.run(
+        ["sh", "-c", f"'{sys.executable}' -m profkit {following}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert "does not exist" not in read.stderr
+
+
+@pytest.mark.perf
+def test_json_is_one_document_that_names_the_file_that_was_left(tmp_path: Path) -> None:
+    said = profkit(
+        "record", "--tool", "perf", "--report", "out.data", "--format", "json", "--", "true", cwd=tmp_path
+    )
+    assert said.code == 0, said.err
+    assert said.json() == {"schema": "profkit.record/1", "tool": "perf", "report": "out.data"}
+    assert (tmp_path / "out.data").stat().st_size > 0
+
+
+def test_a_fault_is_a_document_where_json_was_asked_for(tmp_path: Path) -> None:
+    said = profkit(
+        "record", "--tool", "ncu", "--report", "out", "--format", "json", "--", "true", cwd=tmp_path
+    )
+    assert said.code == 3
+    assert said.json()["schema"] == "profkit.error/1"
+
+
+BUSY = "s = 0\nfor i in range(400_000): s += i * i\n"
+MENTIONS = f"import profkit\n{BUSY}"
+STEPS = """
+import profkit
+def walk():
+    for _ in range(3):
+        with profkit.region("step"):
+            sum(i * i for i in range(60_000))
+"""
+
+
+@pytest.mark.perf
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [(MENTIONS, "it marks no region: once more"), ("from steps import walk\nwalk()", "it marks a region")],
+)
+def test_a_wrong_guess_about_regions_costs_a_second_run_and_never_an_empty_report(
+    tmp_path: Path, script: str, says: str
+) -> None:
+    (tmp_path / "steps.py").write_text(STEPS)
+    (tmp_path / "work.py").write_text(script)
+    said = profkit("record", "--tool", "perf", "--report", "r", "--", sys.executable, "work.py", cwd=tmp_path)
+    assert said.code == 0
+    assert says in said.err
+    assert sorted(p.name for p in tmp_path.glob("r*")) == ["r"]  # perf's r.old is not left
+    told = profkit("summarize", "r", cwd=tmp_path)
+    assert told.code == 0
+    assert "samples" in told.out
+
 
 STAND_INS = ROOT / "tests" / "stand_ins"
 NOTE = "import sys; open('words', 'w').write(repr(sys.argv[1:]))"

@@ -57,8 +57,8 @@ def bisect(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Find the commit that made a command slower, by running commits between two ends in turn."""
+    from profkit.cli.compare import parse_share
     from profkit.cli.progress import progress_for
-    from profkit.cli.regression.compare import parse_share
     from profkit.core.errors import UsageError
     from profkit.core.signals import defer_interrupts, raise_on_signals
     from profkit.core.types import BisectOptions

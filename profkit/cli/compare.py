@@ -283,13 +283,13 @@ class _Show:
     def suite(self, found: ComparedSuite) -> None:
         """Several workloads."""
         from profkit.reporting import json
-        from profkit.reporting.views.comparison import suite_comment, suite_view
+        from profkit.reporting.views.comparison import suite_view
 
         document, shown = json.comparisons(found), suite_view(found)
         print_result(
             document if self.format is OutputFormat.json else render_view(shown, self.format, details=False)
         )
-        self._write(document, shown, suite_comment(found), in_step=True)
+        self._write(document, shown, suite_view(found, short=True), in_step=True)
 
     def _write(self, document: str, shown: View, comment: View, *, in_step: bool) -> None:
         from profkit.reporting.forges import (

@@ -1,8 +1,9 @@
-"""Memory of a device between two processes, on a driver that is made of files: which bytes are whose, and when."""
+"""Arguments reach another process as they are; memory of a device by handles, on a driver made of files."""
 
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
 import os
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ import torch
 from judging import judge_of, judge_operation
 
 from profkit.kernels.evaluation.candidate import cuda_memory
+from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode, storage_views
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.cuda_memory import (
     ABOVE_IDLE,
@@ -28,8 +30,85 @@ from profkit.kernels.evaluation.candidate.cuda_memory import (
     IpcHandle,
     free_blocks,
 )
-from profkit.kernels.evaluation.candidate.memory import JudgeMemory
+from profkit.kernels.evaluation.candidate.memory import JudgeMemory, KernelMemory
 from profkit.runtime.region.cuda import DriverError
+
+
+def through_arena(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as the other process makes them."""
+    encoder = Encoder()
+    recipe = encoder.encode(args, kwargs)
+    memory = JudgeMemory(1 << 20)
+    (fd,) = memory.inherited
+    other = KernelMemory({"fd": os.dup(fd), "size": memory.size})
+    for view, content in zip(storage_views(recipe, memory.bytes_at, 4096), encoder.contents, strict=True):
+        view.copy_(content)
+    return decode(json.loads(json.dumps(recipe.body)), storage_views(recipe, other.bytes_at, 4096))
+
+
+def test_tensors_keep_their_strides_offsets_dtypes_and_values() -> None:
+    base = torch.arange(60.0)
+    tensors = (
+        base[7:47].view(5, 8)[:, ::2],
+        base.view(6, 10).t(),
+        torch.tensor(3, dtype=torch.int64),
+        torch.zeros(0, 4),
+        torch.randn(3, dtype=torch.complex64),
+        torch.ones(1, 3).expand(4, 3),
+        torch.tensor([True, False]),
+    )
+    args, _ = through_arena(*tensors)
+    for mine, other in zip(tensors, args, strict=True):
+        assert torch.equal(mine, other)
+        assert (mine.dtype, mine.stride(), mine.storage_offset()) == (
+            other.dtype,
+            other.stride(),
+            other.storage_offset(),
+        )
+
+
+def test_tensors_that_share_memory_share_it_there_too() -> None:
+    x = torch.zeros(10)
+    (first, second), _ = through_arena(x[:5], x[3:])
+    first[4] = 7.0
+    assert float(second[1]) == 7.0
+
+
+def test_values_that_json_has_no_word_for_arrive() -> None:
+    args, kwargs = through_arena(
+        [torch.ones(2), None],
+        float("inf"),
+        2 + 1j,
+        (1, 2),
+        dtype=torch.bfloat16,
+        layout=torch.strided,
+        device=torch.device("cpu"),
+        memory_format=torch.channels_last,
+        text="quotes ' \" and <script>",
+        flag=True,
+    )
+    assert torch.equal(args[0][0], torch.ones(2))
+    assert args[0][1] is None
+    assert args[1:] == (float("inf"), 2 + 1j, [1, 2])
+    assert kwargs == {
+        "dtype": torch.bfloat16,
+        "layout": torch.strided,
+        "device": torch.device("cpu"),
+        "memory_format": torch.channels_last,
+        "text": "quotes ' \" and <script>",
+        "flag": True,
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [torch.zeros(2, 2).to_sparse(), torch.randn(2, dtype=torch.complex64).conj(), object()],
+    ids=["sparse", "conjugated", "object"],
+)
+def test_what_cannot_be_given_to_another_process_is_refused(value: Any) -> None:
+    with pytest.raises(NotPortable):
+        Encoder().encode((value,), {})
+
 
 SIZE = 1 << 16
 
@@ -144,50 +223,28 @@ def test_what_the_judge_writes_is_what_the_process_reads_at_its_own_address(both
     assert int(result[7]) == 7  # a copy
 
 
-def test_memory_of_the_process_is_read_after_it_has_made_a_handle_for_it(both: Both) -> None:
+def test_memory_of_the_process_is_read_by_handles_that_it_has_made_and_are_closed_with_it(both: Both) -> None:
     driver, judge, kernels = both
-    own = driver.allocate(4096)
+    own, other, unshared = (driver.allocate(4096) for _ in range(3))
+    driver.unshared.add(unshared)
+    before = len(driver.opened)
     assert judge.read(own + 16, 8) is None
     assert judge.unknown([own + 16]) == [own + 16]
+    assert kernels.export([unshared, 1]) == []
+    judge.open([(unshared, 4096, "no handle"), (unshared, 4096, "00")])
+    assert judge.unknown([unshared]) == [unshared]
     judge.open(kernels.export([own + 16, own + 32]))
-    assert judge.unknown([own + 16]) == []
     tensor_at(own + 16, 8).fill_(5)  # after it was opened: the same memory, not a copy of then
     result = judge.read(own + 16, 8)
     assert result is not None
     assert result.tolist() == [5] * 8
     assert judge.read(own + 4090, 8) is None  # beyond it
-
-
-def test_another_allocation_at_the_same_address_is_opened_anew(both: Both) -> None:
-    driver, judge, kernels = both
-    own = driver.allocate(4096)
-    judge.open(kernels.export([own]))
-    known = set(driver.opened)
-    judge.open(kernels.export([own]))
-    assert set(driver.opened) == known
-    other = driver.allocate(4096)
-    tensor_at(other, 1).fill_(9)
     ((_, size, handle),) = kernels.export([other])
-    judge.open([(own, size, handle)])
+    tensor_at(other, 1).fill_(9)
+    assert judge.open([(own, size, handle)])  # another allocation at the same address
     result = judge.read(own, 1)
     assert result is not None
     assert result.tolist() == [9]
-
-
-def test_memory_without_a_handle_and_handles_that_are_none_stay_unknown(both: Both) -> None:
-    driver, judge, kernels = both
-    own = driver.allocate(4096)
-    driver.unshared.add(own)
-    assert kernels.export([own, 1]) == []
-    judge.open([(own, 4096, "no handle"), (own, 4096, "00")])
-    assert judge.unknown([own]) == [own]
-
-
-def test_a_process_that_was_killed_leaves_nothing_open(both: Both) -> None:
-    driver, judge, kernels = both
-    own = driver.allocate(4096)
-    before = len(driver.opened)
-    judge.open(kernels.export([own]))
     judge.lose()
     judge.recover()
     assert len(driver.opened) == before
@@ -219,29 +276,16 @@ def probe_of(*answers: float) -> IdleProbe:
     return probe
 
 
-def test_an_idle_device_is_found_idle_and_one_late_judge_changes_nothing() -> None:
-    probe = probe_of()
-    probe.check()
-    assert (probe.checks, probe.early) == (1, 0)
-    probe = probe_of(3e-3)
-    probe.check()
-    assert (probe.checks, probe.early) == (1, 1)
-    probe = probe_of(3e-3)
-    probe.wait()
-    assert probe.overruns == 0
+def test_an_idle_device_is_told_from_one_that_works_and_one_late_judge_changes_nothing() -> None:
+    for answers, early in (((), 0), ((3e-3,), 1)):
+        probe = probe_of(*answers)
+        probe.check()
+        assert (probe.checks, probe.early, probe.is_idle) == (1, early, True)
     assert probe.busy_seconds == pytest.approx(10e-6 + ABOVE_IDLE)
-
-
-def test_work_that_goes_on_is_found_and_waited_for() -> None:
     with pytest.raises(BusyDevice, match="stands still"):
         probe_of(*[2e-3] * 10).check()
-    probe_of(*[2e-3] * 9).check()
-    probe = probe_of(2e-3, 2e-3, 10e-6, 2e-3)  # one fast answer between two slices of time is none
-    probe.wait()
-    assert probe.overruns == 1
-
-
-def test_a_device_that_never_becomes_idle_is_given_up() -> None:
+    assert not probe_of(2e-3, 10e-6, 2e-3, 10e-6, 2e-3).is_idle
+    probe_of(2e-3, 2e-3, 10e-6, 2e-3).wait()  # one fast answer between two slices of time is none
     with pytest.raises(BusyDevice, match="more than 5 s"):
         probe_of(*[2e-3] * 10_000).wait()
     assert not probe_of(*[1.0] * 100).recover()

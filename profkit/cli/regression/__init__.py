@@ -1,1 +1,0 @@
-"""The verbs that hold runs and versions against each other: compare, bisect, history, nightly."""

@@ -1,0 +1,148 @@
+"""`profkit check`, `report` and `scrub`: what is done with a run or a report that is there."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.cli.options import (
+    FormatOption,
+    OutputFormat,
+    StrictOption,
+    TargetsOption,
+    print_document,
+    print_evaluation,
+    print_pieces,
+    print_result,
+    print_sweep_digest,
+    print_view,
+    remember_format,
+    show_reading,
+    verdict_exit,
+)
+
+EXAMPLES = {
+    "check": """
+Example:  profkit check reports/20261120-054700-gated_mlp-cpu --targets targets.yaml --strict
+
+Exit codes: 0 all that could be judged passed; 1 a target failed; 5 with --strict, a verdict is unknown.
+""",
+    "report": """
+Example:  profkit report reports/20261120-054700-gated_mlp-cpu --format html --output gated_mlp.html
+
+In GitHub Actions:  profkit report RUN --format markdown >> "$GITHUB_STEP_SUMMARY"
+
+A report judges and does not gate: for an exit code by the verdicts, profkit check.
+""",
+    "scrub": """
+Example:  profkit scrub RUN --output public
+
+Only text is scrubbed: binary reports are left out, with the line that exports them as text. Look at the copy before
+you give it away: names that you chose stay.
+""",
+}
+
+
+def check(
+    report: Annotated[Path, typer.Argument(help="A report or a run folder.", metavar="REPORT|RUN")],
+    targets: TargetsOption = None,
+    strict: StrictOption = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="In the terminal: every table; of a sweep every case by itself.")
+    ] = False,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Judge a report or a run by its targets."""
+    from profkit.profiling.summarize import is_sweep, summarize_report
+
+    with show_reading(report):
+        document = summarize_report(report, targets)
+    if print_evaluation(report, document, format, details=details):
+        pass
+    elif not (is_sweep(document) and not details and print_sweep_digest(report, document, format)):
+        print_document(document, format, details=details and not is_sweep(document), every_case=True)
+    raise typer.Exit(verdict_exit(document, judged=True, strict=strict))
+
+
+class ReportFormat(str, Enum):
+    """The forms of a report."""
+
+    terminal = "terminal"
+    html = "html"
+    markdown = "markdown"
+    json = "json"
+    junit = "junit"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def _remember(form: ReportFormat) -> ReportFormat:
+    if form is ReportFormat.json:
+        remember_format(OutputFormat.json)
+    return form
+
+
+def report(
+    reports: Annotated[list[Path], typer.Argument(help="Runs, or reports.", metavar="RUN|REPORT...")],
+    format: Annotated[
+        ReportFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help=f"What to make of it: {', '.join(form.value for form in ReportFormat)}.",
+            metavar="FORM",
+            callback=_remember,
+        ),
+    ] = ReportFormat.terminal,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write (else standard output).")
+    ] = None,
+    targets: TargetsOption = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="In junit what is not known is an error; else it is skipped.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write what is known of runs or reports as HTML, Markdown, JSON or JUnit."""
+    from profkit.cli import print_fault
+    from profkit.cli.progress import progress_for
+    from profkit.profiling.export import ExportOptions, check_output, export, write_export
+
+    options = ExportOptions(tuple(reports), format.value, targets, strict=strict, output=output)
+    check_output(options, force=force, terminal=sys.stdout.isatty())
+    done = export(options, progress_for(quiet=not sys.stderr.isatty()))
+    if output is None:
+        print_pieces(done.pieces)
+    else:
+        write_export(output, done.pieces)
+        typer.echo(f"{output} is written", err=True)
+    for fault in done.faults:
+        print_fault(fault)
+    if done.faults:
+        raise typer.Exit(done.faults[0].exit_code)
+
+
+def scrub(
+    report: Annotated[Path, typer.Argument(help="A report or a run's folder.", metavar="REPORT|RUN")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the copy goes (else beside it).")
+    ] = None,
+    format: FormatOption = OutputFormat.terminal,
+) -> None:
+    """Copy a report in text, or a run, without host, user, command line and paths."""
+    from profkit.profiling.scrub import scrub as scrubbed
+    from profkit.reporting import json
+    from profkit.reporting.views.plan import scrubbed_view
+
+    done = scrubbed(report, output)
+    if format is OutputFormat.json:
+        texts = json.scrubbed(str(done.source), str(done.output), done.removed, done.left_out)
+        print_result(texts)
+    else:
+        shown = scrubbed_view(str(done.output), done.removed, done.left_out)
+        print_view(shown, format, details=False)

@@ -1,0 +1,311 @@
+"""What `--on` says, as places: this machine, or a command prefix that starts a shell somewhere else."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from profkit.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class ExecutionPlace:
+    """One place. `start` is the command that starts a shell there, which reads from its standard input.
+
+    The shell is always the last word, `sh` alone, so that no word of ours is quoted for somebody's login shell. `start`
+    is empty for `local`. `title` is what people and results call it. `patience`: seconds until it answers; a queue may
+    let it wait. `inherits`: what runs there gets this process's environment, so that secrets are taken out of it first.
+    `gives_devices`: who starts the shell says which GPUs it sees. `try_it` is a line that shows whether it can be
+    reached. `is_rented`: it costs money by the second, so its client is given the time to end it. `queues`: others may
+    be served first, for hours; it leaves the queue where it is asked to end, and not where it is killed. `reason_mark`:
+    what stands in the line that says why it ended, if not the last.
+    """
+
+    kind: str
+    title: str
+    start: tuple[str, ...] = ()
+    patience: float = 60.0
+    inherits: bool = False
+    gives_devices: bool = False
+    try_it: str | None = None
+    is_rented: bool = False
+    queues: bool = False
+    reason_mark: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this is the machine that profkit was called on, without anything between."""
+        return self.kind == "local"
+
+    def refuse_devices(self) -> None:
+        """Raises UsageError where GPUs are named for a place that is given its own."""
+        if self.gives_devices:
+            raise UsageError(
+                f"{self.title} is given its GPUs there, and --gpus can name none",
+                f"leave out --gpus, and name one place for each GPU: --on '{self.title},{self.title}'",
+            )
+
+
+LOCAL = ExecutionPlace("local", "local")
+
+
+# ---------------------------------------------------------------- ssh, containers, prefix
+
+# A question for a password would wait for ever. Nobody's agent, display or ports are lent to the other machine. A line
+# that is dead is noticed within a minute. A connection that others share is used where the user has one, and never
+# made here: it would end with the first worker that is killed, and all others with it.
+SSH_OPTIONS = {
+    "BatchMode": "yes",
+    "ConnectTimeout": "20",
+    "ServerAliveInterval": "15",
+    "ServerAliveCountMax": "3",
+    "ControlMaster": "no",
+    "ForwardAgent": "no",
+    "ForwardX11": "no",
+    "ClearAllForwardings": "yes",
+    "PermitLocalCommand": "no",
+    "RemoteCommand": "none",
+}
+SSH_PROGRAM = "PROFKIT_SSH"
+VOLUME = "profkit-cache"  # keeps profkit from one container to the next
+CACHE = "/profkit-cache"
+PULL_SECONDS = 1800.0  # an image with CUDA is some GB
+POD_SECONDS = 120.0
+
+
+def _shell_by_ssh(words: Sequence[str]) -> ExecutionPlace:
+    """By OpenSSH's own client, with the user's own configuration: `HOST`, `USER@HOST` or `//USER@HOST:PORT`."""
+    host = f"ssh:{words[0]}" if words[0].startswith("//") else words[0]
+    if len(words) != 1 or host.startswith("-"):
+        raise UsageError(
+            f"ssh:{' '.join(words)} is not one host",
+            "--on ssh:HOST, with its options in ~/.ssh/config; or --on 'prefix:ssh OPTIONS HOST'",
+        )
+    program = os.environ.get(SSH_PROGRAM) or "ssh"
+    options = [word for name, value in SSH_OPTIONS.items() for word in ("-o", f"{name}={value}")]
+    start = (program, "-T", *options, "--", host, "sh")
+    return ExecutionPlace(
+        "ssh", f"ssh:{words[0]}", start, try_it=f"{shlex.quote(program)} {shlex.quote(host)} true"
+    )
+
+
+def _shell_in_image(words: Sequence[str]) -> ExecutionPlace:
+    """A shell in a new container, which ends when its standard input does: a client that is killed leaves none."""
+    run = ("docker", "run", "-i", "--rm", "--init", "-v", f"{VOLUME}:{CACHE}", "-e", f"PROFKIT_CACHE={CACHE}")
+    return ExecutionPlace(
+        "docker",
+        f"docker:{words[-1]}",
+        (*run, *words, "sh"),
+        PULL_SECONDS,
+        try_it=f"docker run --rm {shlex.join(words)} python3 -V",
+        reason_mark="docker: ",  # a hint at its help comes after it
+    )
+
+
+def _shell_in_pod(words: Sequence[str]) -> ExecutionPlace:
+    return ExecutionPlace(
+        "kubectl",
+        f"kubectl:{words[-1]}",
+        ("kubectl", "exec", "-i", *words, "--", "sh"),
+        POD_SECONDS,
+        try_it=f"kubectl exec {shlex.join(words)} -- python3 -V",
+    )
+
+
+def _shell_behind(words: Sequence[str]) -> ExecutionPlace:
+    """A shell behind any prefix. Of its words only the program is shown: those behind it may hold a token."""
+    return ExecutionPlace("prefix", f"prefix:{words[0]}", (*words, "sh"), inherits=True)
+
+
+# ---------------------------------------------------------------- Slurm
+
+QUEUE_SECONDS = 7 * 86400.0  # a queue is as long as it is; Ctrl-C ends the wait
+# srun takes its job out of the queue where it is asked to end, and leaves it there where it is killed. It reads nothing
+# while it waits, so that it would outlive a profkit that was killed: the kernel asks it then (PR_SET_PDEATHSIG).
+_ASKED_AT_THE_END = (
+    "import ctypes, os, sys\n"
+    "if sys.platform == 'linux': ctypes.CDLL(None).prctl(1, 15, 0, 0, 0)\n"
+    "if os.getppid() != int(sys.argv[1]): sys.exit('profkit has ended')\n"
+    "try: os.execvp(sys.argv[2], sys.argv[2:])\n"
+    "except OSError as error: sys.exit(f'{sys.argv[2]} cannot be started: {error.strerror}')\n"
+)
+
+
+def _shell_in_task(words: Sequence[str]) -> ExecutionPlace:
+    """A shell in one task of Slurm, which waits in the queue. Slurm hands the environment on, so it inherits."""
+    ended_with_us = (sys.executable, "-ISc", _ASKED_AT_THE_END, str(os.getpid()))
+    return ExecutionPlace(
+        "srun",
+        f"srun:{' '.join(words)}",
+        (*ended_with_us, "srun", "--job-name=profkit", "--ntasks=1", "--unbuffered", *words, "sh"),
+        QUEUE_SECONDS,
+        inherits=True,
+        try_it=f"srun {shlex.join(words)} python3 -V",
+        gives_devices=True,
+        queues=True,
+        reason_mark=" CANCELLED AT ",
+    )
+
+
+# ---------------------------------------------------------------- Modal and Ray: by programs of ours
+
+MODAL_SHELL = "profkit.execution.places.modal_shell"
+MODAL_SECONDS = 2400.0  # the image is built once, and Modal itself waits 21 minutes for a GPU
+RAY_SHELL = Path(__file__).with_name("ray_shell.py")
+RAY_PYTHON = "PROFKIT_RAY_PYTHON"  # one that has Ray, where this one has not
+RAY_SECONDS = 120.0  # to connect, and for a worker process to start
+RAY_WAIT_SECONDS = 60.0  # for what others use
+
+
+class _Options(argparse.ArgumentParser):
+    """Options that stand before a name; what is wrong with them is a UsageError."""
+
+    def __init__(self, kind: str, example: str) -> None:
+        super().__init__(prog=kind, add_help=False, allow_abbrev=False)
+        self._example = example
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}", f"--on '{self._example}'")
+
+
+def _shell_at_modal(words: Sequence[str]) -> ExecutionPlace:
+    """A shell in a container that Modal rents out by the second, with a GPU; it ends with its connection."""
+    parser = _Options("modal", "modal:--timeout 7200 --cpu 8 --memory 64 --image NAME H100:2")
+    parser.add_argument("--timeout", type=int, default=3600)  # seconds
+    parser.add_argument("--cpu", type=int, default=4)
+    parser.add_argument("--memory", type=int, default=32)  # GiB
+    parser.add_argument("--image")
+    parser.add_argument("gpu")
+    request = vars(parser.parse_args(list(words)))
+    if re.fullmatch(r"[A-Z][\w-]*(:[1-8])?", request["gpu"]) is None or request["timeout"] < 1:
+        parser.error(f"{' '.join(words)!r} is no GPU")
+    return ExecutionPlace(
+        "modal",
+        f"modal:{' '.join(words)}",
+        (sys.executable, "-m", MODAL_SHELL, json.dumps(request), "sh"),
+        MODAL_SECONDS,
+        try_it=f"profkit doctor --on 'modal:{request['gpu']}'",
+        is_rented=True,
+    )
+
+
+def _shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
+    """A shell in an actor of a Ray cluster, with the GPUs that Ray gives it."""
+    parser = _Options("ray", "ray:--gpus 1 --accelerator H100 HOST:6379")
+    parser.add_argument("--gpus", type=_count)
+    parser.add_argument("--accelerator")
+    parser.add_argument("--cpus", type=_count, default=0)
+    parser.add_argument("--resource", type=_resource, action="append", default=[])
+    parser.add_argument("--wait", type=_count, default=RAY_WAIT_SECONDS)
+    parser.add_argument("address")
+    request = vars(parser.parse_args(list(words)))
+    address = request["address"]
+    if address != "auto" and not address.removeprefix("ray://").rpartition(":")[2].isdigit():
+        parser.error(f"{address!r} is no address of a cluster: auto, HOST:PORT or ray://HOST:PORT")
+    if request["gpus"] is None:
+        request["gpus"] = 1 if request["accelerator"] else 0
+    request["resources"] = dict(request.pop("resource"))
+    python = os.environ.get(RAY_PYTHON) or sys.executable
+    return ExecutionPlace(
+        "ray",
+        f"ray:{' '.join(words)}",
+        (python, str(RAY_SHELL), json.dumps(request), "sh"),
+        RAY_SECONDS + request["wait"],
+        gives_devices=True,
+        try_it=f"{shlex.quote(python)} -c \"import ray; ray.init('{address}')\"",
+    )
+
+
+def _count(text: str) -> float:
+    """Ray counts whole ones, and parts of one."""
+    number = float(text)
+    if not 0 <= number < 1e9:
+        raise ValueError
+    return int(number) if number.is_integer() else number
+
+
+def _resource(text: str) -> tuple[str, float]:
+    name, _, count = text.partition("=")
+    return name, _count(count or "1")
+
+
+# ---------------------------------------------------------------- what was typed
+
+MAKERS: dict[str, Callable[[Sequence[str]], ExecutionPlace]] = {
+    "ssh": _shell_by_ssh,
+    "docker": _shell_in_image,
+    "kubectl": _shell_in_pod,
+    "modal": _shell_at_modal,
+    "ray": _shell_in_actor,
+    "srun": _shell_in_task,
+    "prefix": _shell_behind,
+}
+# An argument of a place may hold commas, too.
+_COMMA = re.compile(rf",(?=\s*(?:local\s*(?:,|$)|(?:{'|'.join(MAKERS)}):))")
+
+
+def parse_places(texts: Sequence[str]) -> tuple[ExecutionPlace, ...]:
+    """The places of all `--on`, in their order; several in one text stand with commas between them.
+
+    Raises UsageError for what is no place.
+    """
+    return tuple(_parse_place(part.strip()) for text in texts for part in _COMMA.split(text))
+
+
+def _parse_place(text: str) -> ExecutionPlace:
+    if text == "local":
+        return LOCAL
+    kind, _, rest = text.partition(":")
+    if kind not in MAKERS:
+        choices = (
+            "local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, prefix:WORDS"
+        )
+        host = text if re.fullmatch(r"[\w.@-]+", text) else "HOST"
+        raise UsageError(f"there is no place {text!r}; there are {choices}", f"--on ssh:{host}")
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        raise UsageError(f"the place {text!r} cannot be split into words: {error}") from error
+    if not words:
+        raise UsageError(f"the place {text!r} says nothing behind its colon", f"--on {kind}:SOMETHING")
+    return MAKERS[kind](words)
+
+
+def hide_prefixes(words: Sequence[str]) -> Iterator[str]:
+    """The command line with each place by its title: the words of a prefix may hold a secret."""
+    is_place = False
+    for number, word in enumerate(words):
+        if word == "--":
+            yield from words[number:]
+            return
+        option, equals, value = word.partition("=")
+        if is_place:
+            yield ",".join(place.title for place in parse_places([word]))
+        elif option == "--on" and equals:
+            yield f"--on={','.join(place.title for place in parse_places([value]))}"
+        else:
+            yield word
+        is_place = word == "--on"
+
+
+# ---------------------------------------------------------------- what a place says
+
+
+def words_of(title: str, message: object, fix: object) -> tuple[str, str | None]:
+    """A fault that a place tells of, and its fix, as words of that place."""
+    text = quote_lines(str(message)[:4000]) if message else "it failed, and said no reason"
+    line = " ".join(str(fix)[:2000].split()) if fix else ""
+    return f"{title}: {text}", f"{line}   (said by {title})" if line else None
+
+
+def quote_lines(text: str) -> str:
+    """A text of a place: no line of it stands where a line of ours could, as one that begins with `fix:`."""
+    return "\n  | ".join(text.splitlines() or [""])
