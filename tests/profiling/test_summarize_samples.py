@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.profiling import summarize as examine
-from tests.profilers.ncu.test_nvidia_samples import sample
+from tests.profilers.ncu.test_rep_recorded import sample
 from tests.reporting.shown import run_text
 
 TARGETS = ("occupancy", "memory-bandwidth", "bank-conflicts", "warp-efficiency", "coalescing")

@@ -121,23 +121,6 @@ def test_the_details_page_is_refused_with_the_line_that_prints_the_other(tmp_pat
     assert "--page raw" in str(caught.value.fix)
 
 
-def test_columns_of_an_older_version_give_the_shape_by_launch_attributes(tmp_path: Path) -> None:
-    old = '"ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream"'
-    names = f'{old},"launch__grid_size","launch__block_size","{TIME}"'
-    units = ",".join(['""'] * 10 + ['"nsecond"'])
-    row = '"0","7","app","host","k","2020-Jan-01 10:00:00","1","7","65,536","256","1,500"'
-    report = read(tmp_path, names, units, row)
-    assert report.trace is not None
-    assert report.trace.kernels[0].kernel.id == "65536 of 256"
-
-
-def test_text_without_a_table_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "log.txt"
-    path.write_text("==PROF== Connected to process 7 (app)\n==WARNING== No kernels were profiled.\n")
-    with pytest.raises(UnreadableReport, match="no line names the columns"):
-        read_ncu_csv(path)
-
-
 def test_cut_at_any_offset_it_is_read_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "cut.csv"
     whole = {(c.scope, c.name): c.value for c in read_ncu_csv(BASE).counters}

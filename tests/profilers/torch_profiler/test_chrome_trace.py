@@ -55,17 +55,6 @@ def ordinary() -> list[dict[str, Any]]:
     return found
 
 
-def test_the_streams_of_kernels_and_copies_are_read(tmp_path: Path) -> None:
-    copy = event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 6.0, 4.0, device=0, stream=22, bytes=64)
-    found = read(trace(tmp_path, [*ordinary(), copy])).trace
-    assert found is not None
-    assert [(one.stream, one.kernels, one.copies) for one in found.streams[0].streams] == [
-        (7, 4, 0),
-        (22, 0, 1),
-    ]
-    assert found.streams[0].streams[1].copies_beside == pytest.approx(1e-6)
-
-
 @pytest.mark.parametrize("name", ["torch.both.json.gz", "torch.cuda.json.gz"])
 def test_twenty_steps_of_two_products_silu_and_mul(name: str) -> None:
     report = read(DATA / name)
@@ -85,12 +74,6 @@ def test_twenty_steps_of_two_products_silu_and_mul(name: str) -> None:
     assert [(r.name, r.entries, r.kernels) for r in found.ranges] == (
         [("step", 20, 80)] if with_annotations else []
     )
-
-
-def test_the_estimate_that_kineto_makes_of_occupancy_is_no_counter() -> None:
-    report = read(DATA / "torch.both.json.gz")
-    assert report.counters == ()
-    assert "occupancy" not in repr(report)
 
 
 def test_a_trace_of_kernels_and_calls(tmp_path: Path) -> None:
@@ -212,22 +195,6 @@ def test_an_amd_gpu_is_told_for_what_it_is(tmp_path: Path) -> None:
     assert (report.trace.launches, report.trace.launch_latency) == (1, pytest.approx(4 * US))
     assert any("trace of an AMD GPU (HIP)" in warning for warning in report.warnings)
     assert [gpu.capability for gpu in report.gpus] == [None]  # gfx90a is no Hopper
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        [{"ph": "X", "cat": "kernel"}],
-        [{"ph": "X", "cat": "kernel", "name": 7, "ts": "now", "dur": None, "args": []}],
-        [kernel("f", 1e300, 1, 1), kernel("f", 1, -5, 1), kernel("f", True, 1, 1)],
-        [kernel("f", 1, 1, 1, grid="8", block=[None], device=-7, correlation=1e99)],
-        [kernel("f", 1, 1, 1 << 80, grid=[1 << 90, -3, 2.5]), 3, None, "x", [[]]],
-        [kernel("x" * 1_000_000, 1, 1, 1)],
-        [kernel("<script>\u0000'\"", 1, 1, 1)],
-    ],
-)
-def test_events_of_nonsense_end_in_a_report(tmp_path: Path, events: list[Any]) -> None:
-    assert read(trace(tmp_path, [*events, kernel("good", 50, 1, 5)])).trace is not None
 
 
 @pytest.mark.parametrize(
