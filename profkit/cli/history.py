@@ -298,7 +298,7 @@ def prune(
 
 @history.command("export", epilog="Example:  profkit history export --to history.csv")
 def export(
-    to: Annotated[Path, typer.Option("--to", help="The table to write: .csv or .json.", metavar="FILE")],
+    to: Annotated[Path, typer.Option("--to", help="The table to write: .csv.", metavar="FILE")],
     workload: WorkloadOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     history: HistoryOption = None,

@@ -5,7 +5,6 @@
 - `child`: a process that is asked through a pipe: start it, notice how it ended, kill its process tree.
 - `client`: the other side of a worker: send it a batch, and read what it says.
 - `pool`: several workers, for instance one for each device, that share a queue of batches.
-- `limits`: what keeps a worker process within its limits.
 - `journal`: outcomes on disk, line by line, so that an interrupted campaign can be resumed.
 
 Nothing here knows what the jobs are.

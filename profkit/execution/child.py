@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from profkit.core.files.regular import open_regular
 from profkit.core.process import describe_status
 from profkit.execution.job import JobStatus
-from profkit.execution.limits import kills_for_memory
+from profkit.execution.worker import kills_for_memory
 
 if TYPE_CHECKING:
     from profkit.core.process_tree import ProcessTree

@@ -33,10 +33,9 @@ from profkit.core.types import (
     TimedCall,
 )
 from profkit.core.whole_files import write_whole
-from profkit.generation.answer_code import FoundCode, find_code
 from profkit.generation.judging import Judge, KernelFile, NoProfile, profile_attempt
 from profkit.generation.model import BudgetSpent, Message, Model, ModelFailed
-from profkit.generation.prompt import KernelTask, first_messages
+from profkit.generation.prompt import FoundCode, KernelTask, find_code, first_messages
 from profkit.generation.request import GenerationRequest, Until, attempt_id, attempts_of, note_stop
 from profkit.kernels.campaign import Campaign
 from profkit.kernels.evaluation.outputs import write_results

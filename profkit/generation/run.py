@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shlex
 import shutil
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import Any, cast
 
-from profkit.analysis.generation import best_attempt
+from profkit.analysis.generation import best_attempt, generation_scores, is_correct, kept_attempt
 from profkit.core import codec
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
-from profkit.core.types import Attempt, GenerationDocument, MeasuredCeilings
+from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, MeasuredCeilings, OperationAttempts
 from profkit.core.whole_files import write_whole
 from profkit.execution.journal import Journal
 from profkit.generation.choose_model import make_model
-from profkit.generation.field_files import field_files
 from profkit.generation.judging import Judge, Stopped
 from profkit.generation.keys import is_local, without_secrets
 from profkit.generation.loop import ANSWER, LoopTools, OperationLoop
@@ -47,12 +50,15 @@ from profkit.kernels.campaign import Campaign, Code, open_campaign, require_name
 from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import SUFFIX, OperationDescription, encode_name
 from profkit.kernels.generation_document import FILE, generation_text
+from profkit.reporting.views.kernels.cases import speedup_text
+from profkit.reporting.views.kernels.generation import STOPPED, asked_model, head_line
 from profkit.reporting.views.kernels.generation import resume_line as resume_text
 from profkit.runtime.passes.secrets import mask_command
 
+OVERALL_SUMMARY = "OVERALL_SUMMARY.txt"
+_UNLOADED: tuple[AttemptStatus, ...] = ("load-error", "no-code", "no-answer")
 WRITE_SECONDS = 5.0  # between two versions of the page while it goes on
 LOOK_SECONDS = 0.2
-END_SECONDS = 20.0  # for what is being done, after a Ctrl-C
 
 
 def generate_kernels(
@@ -165,7 +171,14 @@ def run_generation(
         campaign.at_end(judge.close)
         tasks = _open(request, judge, campaign)
         note_session(campaign.journal, request.limits)
-        _Operations(request, model, judge, campaign, lambda: write(campaign.journal)).do(tasks)
+        doing: dict[str, str] = {}  # by operation, what is done just now
+        notes: deque[str] = deque()  # only the thread that shows progress shows them
+        tools = LoopTools(request, model, judge, campaign, threading.Event(), doing.__setitem__, notes.append)
+        changes, when = -1, 0.0  # how many changes the files have, and when they were written
+        for _ in _do(tools, doing, notes, tasks):
+            if campaign.journal.changes != changes and monotonic() - when >= WRITE_SECONDS:
+                changes, when = campaign.journal.changes, monotonic()
+                write(campaign.journal)
         correct = sum(
             best_attempt(attempts_of(campaign.journal.contents, t.operation)) is not None
             for t in tasks.values()
@@ -174,101 +187,48 @@ def run_generation(
     return documents[-1]
 
 
-class _Operations:
-    """The threads of one call: each takes the next operation until none is left."""
+def _do(
+    tools: LoopTools, doing: Mapping[str, str], notes: deque[str], tasks: Mapping[str, KernelTask]
+) -> Iterator[None]:
+    """All operations, some at a time; gives control a few times a second. Raises what one of them raises."""
+    campaign = tools.campaign
 
-    def __init__(
-        self,
-        request: GenerationRequest,
-        model: Model,
-        judge: Judge,
-        campaign: Campaign[Attempt],
-        write: Callable[[], None],
-    ) -> None:
-        self._request, self._campaign, self._write = request, campaign, write
-        self._model, self._judge = model, judge
-        self._left: deque[tuple[str, KernelTask]] = deque()
-        self._cancel = threading.Event()
-        self._doing: dict[str, str] = {}  # by operation, what is done just now
-        self._notes: deque[str] = deque()  # only the thread that shows progress shows them
-        self._fault: BaseException | None = None
-
-    def do(self, tasks: Mapping[str, KernelTask]) -> None:
-        """All operations. Raises what one of them raises."""
-        campaign, self._left = self._campaign, deque(tasks.items())
-        threads = [
-            threading.Thread(target=self._work, name=f"operation-{number}", daemon=True)
-            for number in range(min(self._request.at_once, len(tasks)))
-        ]
-        detail = f"{plural(len(tasks), 'operation')} by {self._model.name}"
-        campaign.begin("generate", detail, None, lambda: self._describe(tasks))
-        campaign.at_end(lambda: self._join(threads))
-        campaign.at_end(self._stop)
-        for thread in threads:
-            thread.start()
-        changes, when = -1, 0.0  # how many changes the files have, and when they were written
-        while alive := [thread for thread in threads if thread.is_alive()]:
-            alive[0].join(LOOK_SECONDS)
-            while self._notes:
-                campaign.progress.note(self._notes.popleft())
-            campaign.tick()
-            if campaign.journal.changes != changes and monotonic() - when >= WRITE_SECONDS:
-                changes, when = campaign.journal.changes, monotonic()
-                self._write()
-        if self._fault is not None:
-            raise self._fault
-
-    def _work(self) -> None:
-        """One thread. What it raises ends the others, too."""
-        tools = LoopTools(
-            self._request,
-            self._model,
-            self._judge,
-            self._campaign,
-            self._cancel,
-            self._doing.__setitem__,
-            self._notes.append,
-        )
-        while not self._cancel.is_set():
-            try:
-                folder, task = self._left.popleft()
-            except IndexError:
-                return
-            try:
+    def work(folder: str, task: KernelTask) -> None:
+        with contextlib.suppress(Stopped, Cancelled, Interrupted):
+            if not tools.cancel.is_set():
                 OperationLoop(task, folder, tools).run()
-            except (Stopped, Cancelled, Interrupted):
-                return
-            except BaseException as error:
-                self._fault = self._fault or error
-                self._stop()
-                return
-            finally:
-                self._doing.pop(task.operation, None)
+        tools.report(task.operation, "")
 
-    def _stop(self) -> None:
-        """What is being done ends."""
-        self._cancel.set()
-        self._model.close()
-        self._judge.close()
+    def stop() -> None:
+        tools.cancel.set()
+        tools.model.close()
+        tools.judge.close()
 
-    @staticmethod
-    def _join(threads: Sequence[threading.Thread]) -> None:
-        deadline = monotonic() + END_SECONDS
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join(max(0.0, deadline - monotonic()))
-
-    def _describe(self, tasks: Mapping[str, KernelTask]) -> str:
+    def describe() -> str:
         """`2 of 5 operations, 3 correct, 6 attempts; relu: attempt 2: testing`."""
-        contents = self._campaign.journal.contents
-        made = [attempts_of(contents, task.operation) for task in tasks.values()]
-        parts = [
-            f"{len(tasks) - len(self._left) - len(self._doing)} of {plural(len(tasks), 'operation')}",
-            f"{sum(best_attempt(each) is not None for each in made)} correct",
-            plural(sum(map(len, made)), "attempt"),
-        ]
-        doing = "; ".join(f"{operation}: {what}" for operation, what in [*self._doing.items()])
-        return ", ".join(parts) + (f"; {doing}" if doing else "")
+        made = [attempts_of(campaign.journal.contents, task.operation) for task in tasks.values()]
+        correct = sum(best_attempt(each) is not None for each in made)
+        parts = [f"{sum(future.done() for future in futures)} of {plural(len(tasks), 'operation')}"]
+        parts += [f"{correct} correct", plural(sum(map(len, made)), "attempt")]
+        under_way = "; ".join(f"{operation}: {what}" for operation, what in [*doing.items()] if what)
+        return ", ".join(parts) + (f"; {under_way}" if under_way else "")
+
+    threads = ThreadPoolExecutor(tools.request.at_once, "operation")
+    campaign.at_end(lambda: threads.shutdown(cancel_futures=True))
+    campaign.at_end(stop)
+    futures = [threads.submit(work, folder, task) for folder, task in tasks.items()]
+    campaign.begin("generate", f"{plural(len(tasks), 'operation')} by {tools.model.name}", None, describe)
+    while not all(future.done() for future in futures):
+        done, _ = wait(futures, LOOK_SECONDS, FIRST_EXCEPTION)
+        while notes:
+            campaign.progress.note(notes.popleft())
+        campaign.tick()
+        yield
+        if any(future.exception() for future in done):
+            break
+    for future in futures:
+        if future.done():
+            future.result()
 
 
 def _open(request: GenerationRequest, judge: Judge, campaign: Campaign[Attempt]) -> dict[str, KernelTask]:
@@ -332,3 +292,99 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
     from profkit.reporting.report_files import write_generation_reports
 
     return write_generation_reports(folder, document)
+
+
+# ---------------------------------------------------------------- the files of the field
+
+
+def field_files(document: GenerationDocument) -> Mapping[str, str]:
+    """The text of each file, by its path below the generation's folder, as BackendBench's generation leaves them.
+
+    The kernels and their feedback lie there already. Keys are the field's; null where there is no number. profkit's own
+    are `kept` (which of several correct kernels an evaluation takes), `speedup_low`, `speedup_high` and `speedup_word`.
+    """
+    files = {}
+    for operation in document.operations:
+        name = operation.folder
+        files[f"{name}/{name}_kernel_gen_summary.json"] = _summary_rows(operation)
+        files[f"{name}/metadata.txt"] = _metadata(document, operation)
+    files[OVERALL_SUMMARY] = _overall_summary(document)
+    return files
+
+
+def _summary_rows(operation: OperationAttempts) -> str:
+    kept = kept_attempt(operation)
+    rows = [_summary_row(attempt, attempt is kept) for attempt in operation.attempts]
+    return json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
+
+
+def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:
+    speedup = attempt.speedup
+    return {
+        "attempt": attempt.number,
+        "kernel_file": PurePosixPath(attempt.file).name,
+        "compilation_error": attempt.reason or attempt.status if attempt.status in _UNLOADED else None,
+        "overall_speedup": speedup.median if speedup is not None else None,
+        "correctness_score": attempt.passed / attempt.tests if attempt.tests else 0.0,
+        "is_correct": is_correct(attempt),
+        "kept": kept,
+        **{f"speedup_{name}": getattr(speedup, name, None) for name in ("low", "high", "word")},
+    }
+
+
+def _kept_text(kept: Attempt | None) -> str:
+    if kept is None:
+        return "none is correct"
+    return f"attempt {kept.number}, {PurePosixPath(kept.file).name}, {_speed_text(kept)}"
+
+
+def _speed_text(attempt: Attempt) -> str:
+    if attempt.speedup is None:
+        return "not timed"
+    return f"{speedup_text(attempt.speedup)} as fast as PyTorch"
+
+
+def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str:
+    """Lines of `name: value`."""
+    kept = kept_attempt(operation)
+    facts = {
+        "operation": operation.operation,
+        "function": f"{operation.folder}_kernel_impl",
+        "suite": document.suite,
+        "dtype": document.dtype,
+        "language": document.language,
+        "device": document.device,
+        "model": asked_model(document),
+        "run": document.name,
+        "started": document.started,
+        **{f"version {name}": version for name, version in document.versions.items()},
+        "attempts": len(operation.attempts),
+        "kept": PurePosixPath(kept.file).name if kept is not None else "none",
+        "stopped": operation.stopped or "not yet",
+    }
+    return "".join(f"{name}: {value}\n" for name, value in facts.items() if value not in ("", None))
+
+
+def _overall_summary(document: GenerationDocument) -> str:
+    """The whole in some lines, and one for each operation."""
+    lines = [
+        f"Generation: {document.name}",
+        f"Model: {asked_model(document)}",
+        f"Suite: {document.suite}{', ' + document.dtype if document.dtype else ''}",
+        f"Device: {document.device}",
+        f"Started: {document.started}",
+        f"Complete: {'yes' if document.complete else 'no'}",
+        "",
+        f"{head_line(document, generation_scores(document))}.",
+        "",
+        "Operations:",
+    ]
+    width = max((len(operation.operation) for operation in document.operations), default=0)
+    for operation in document.operations:
+        kept = _kept_text(kept_attempt(operation))
+        lines.append(
+            f"  {operation.operation:<{width}}  {kept}; {plural(len(operation.attempts), 'attempt')}; "
+            f"{STOPPED[operation.stopped]}"
+        )
+    lines += ["", *(f"Note: {note}" for note in document.notes)]
+    return "\n".join(lines).rstrip() + "\n"

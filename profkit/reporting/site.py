@@ -270,7 +270,7 @@ def _by(series: SeriesSummary, before: float | None, after: float | None, least:
     if before is None or after is None or before <= 0 or after < 0:
         return "-"
     ratio, better = after / before, series.trend.series.better
-    by = f"{'▲' if ratio >= 1 else '▼'} {format_percent(100 * abs(ratio - 1))} %"
+    by = f"{'▲' if ratio > 1 else '▼' if ratio < 1 else '='} {format_percent(100 * abs(ratio - 1))} %"
     if least is None or abs(ratio - 1) < least or better == "none":
         return by
     worse = (ratio > 1) == (better == "lower")

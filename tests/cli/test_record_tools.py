@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -162,14 +161,3 @@ def test_nsys_that_leaves_no_report_is_a_fault_of_the_machine(tmp_path: Path) ->
     assert said.code == 3
     assert "Traceback" not in said.err
     assert not (tmp_path / "out.nsys-rep").exists()
-
-
-def test_the_front_of_nsys_works_from_any_folder_with_any_words(tmp_path: Path) -> None:
-    import subprocess
-
-    env = {**os.environ, **scenario(tmp_path, "nsys"), "PROFKIT_PYTHON": sys.executable}
-    argv = [str(ROOT / "wrappers" / "nsys.sh"), "my out.nsys-rep", sys.executable, "-c", NOTE, *WORDS]
-    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "my out.nsys-rep").stat().st_size > 0
-    assert (tmp_path / "words").read_text() == repr(WORDS)

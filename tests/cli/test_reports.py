@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,31 +109,6 @@ def _defaults(folder: Path) -> str:
     """The names of the targets that speak of such a report."""
     document = profkit("check", "good.csv", "--format", "json", cwd=folder).json()
     return json.dumps([verdict["target"] for verdict in document["verdicts"]])
-
-
-def test_a_report_that_takes_long_is_told_of_at_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
-    """The line of a report that is being read, on a pseudo-terminal and in a pipe."""
-    import pty
-
-    slow = (
-        "import time, profkit.profiling.summarize as e, profkit.cli as c\n"
-        "plain = e.summarize_report\n"
-        "e.summarize_report = lambda *given: (time.sleep(1.6), plain(*given))[1]\n"
-        "c.main()"
-    )
-    report = tmp_path / "perf stat.json"
-    report.write_text(
-        '{"counter-value" : "12.0", "unit" : "msec", "event" : "task-clock", "event-runtime" : 1}\n'
-    )
-    argv = [sys.executable, "-c", slow, "summarize", str(report)]
-    piped = subprocess.run(argv, capture_output=True, text=True)
-    assert piped.returncode == 0, piped.stderr
-    assert piped.stderr == ""
-    here, there = pty.openpty()
-    subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=there)
-    os.close(there)
-    assert b"perf stat.json" in os.read(here, 1 << 16)
-    os.close(here)
 
 
 STATES, INTERVALS = "metal-gpu-state-intervals", "metal-gpu-intervals"

@@ -160,7 +160,7 @@ OTHERS = {
     "core/tables.py",
     "core/files/regular.py",
     "core/files/safe_folder.py",
-    "execution/limits.py",
+    "execution/worker.py",
     "execution/places/boot.py",
     "execution/places/connection.py",
     "execution/places/files.py",
@@ -186,8 +186,9 @@ def _reading_calls(file: Path) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        of_module = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "")
-        of_path = isinstance(node.func, ast.Attribute) and of_module not in ("system", "child")
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        of_module = owner is not None and (getattr(owner, "id", "") or getattr(owner, "attr", ""))
+        of_path = isinstance(node.func, ast.Attribute) and of_module not in ("system", "child", "_child")
         if name in ("read_text", "read_bytes") and of_path:
             yield f"{file.name}:{node.lineno}"
         if name == "open" and of_module not in ("os", "self", "gzip"):

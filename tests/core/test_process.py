@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,6 @@ import pytest
 
 from profkit.core import process
 from profkit.core.errors import Interrupted, UsageError
-from profkit.core.process_tree import ProcessTree
 
 PYTHON = sys.executable
 
@@ -134,25 +132,6 @@ def test_a_daemon_that_forked_twice_into_its_own_session_is_ended_too(tmp_path: 
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
-def test_a_child_that_starts_while_another_tree_ends_is_left_alone() -> None:
-    ending = subprocess.Popen(["true"], start_new_session=True)
-    tree = ProcessTree(ending.pid)
-    end = threading.Thread(target=tree.end)
-    with ProcessTree.starting():
-        child = subprocess.Popen(["sleep", "100"], start_new_session=True)
-        end.start()
-        end.join(0.5)  # it would be over: `true` is
-        other = ProcessTree(child.pid)
-    try:
-        end.join()
-        assert child.poll() is None
-    finally:
-        tree.forget()
-        other.end(grace=0.0)
-        other.forget()
-        ending.wait()
-
-
 TWICE = """
 import sys, threading, time, os, signal
 from profkit.core import process, process_tree
@@ -214,25 +193,3 @@ def _eventually(look: Callable[[], Any]) -> Any:
                 return found
         time.sleep(0.02)
     raise AssertionError("it never came")
-
-
-@pytest.mark.timed
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system tells no end of a process")
-def test_the_seconds_of_a_child_end_when_it_ends() -> None:
-    """Not when it is asked for next: that came up to 50 ms later, a tenth of a program of half a second."""
-    bare = sorted(process.run(["sleep", "0"]).seconds for _ in range(5))[2]
-    late = [process.run(["sleep", f"{0.3 + 0.017 * n}"]).seconds - (0.3 + 0.017 * n) - bare for n in range(7)]
-    assert sorted(late)[3] < 0.006
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the kernel counts no waiting")
-def test_what_a_child_waited_for_a_processor_is_known_to_its_end() -> None:
-    """Three children on one processor wait for each other; each knows best how long."""
-    code = "import os, time; os.sched_setaffinity(0, {%d}); end = time.process_time() + 0.03\n"
-    code = code % min(os.sched_getaffinity(0)) + "while time.process_time() < end: pass\n"
-    argv = python(code + "print(open('/proc/self/schedstat').read().split()[1])")
-    with ThreadPoolExecutor(3) as pool:
-        outcomes = list(pool.map(lambda _: process.run(argv), range(3)))
-    own = [float(outcome.output_tail) / 1e9 for outcome in outcomes]
-    assert max(own) > 0.005
-    assert all(outcome.usage[-1][2] >= waited for outcome, waited in zip(outcomes, own, strict=True))

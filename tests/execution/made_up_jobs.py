@@ -14,18 +14,25 @@ from typing import Any
 from profkit.core.types import Json
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, Job, JobOutcome, JobQueue
-from profkit.execution.limits import limit_memory
 from profkit.execution.pool import WorkerPool
-from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep, SequentialHandler
+from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep, limit_memory
 
 HERE = {"PYTHONPATH": str(Path(__file__).parent)}
 PLAIN = WorkerCommand("made_up_jobs:plain", env=HERE)
 SLOW = WorkerCommand("made_up_jobs:Slow", ("first",), env=HERE)
 
 
-def plain() -> SequentialHandler:
+class plain:  # noqa: N801 - called as the factory that it is
     """The handler of a plain function."""
-    return SequentialHandler(work)
+
+    def open(self, settings: dict[str, Any]) -> Json:
+        return settings
+
+    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
+        del shared
+        for job in jobs:
+            yield JobStarted(job.key)
+            yield JobFinished(job.key, work(job.data))
 
 
 def work(data: dict[str, Any]) -> Json:

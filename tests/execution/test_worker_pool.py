@@ -14,8 +14,8 @@ import pytest
 from made_up_jobs import PLAIN, SLOW, outcomes, singles
 
 from profkit.core.errors import MachineError
-from profkit.execution import child, limits
-from profkit.execution.child import ChildProcess
+from profkit.execution import child
+from profkit.execution import worker as limits
 from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.pool import WorkerPool
@@ -148,17 +148,6 @@ def test_a_pool_may_be_closed_at_any_moment(milliseconds: float) -> None:
     assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
 
 
-def test_a_worker_that_another_thread_closes_while_it_is_written_to_was_closed() -> None:
-    worker = WorkerClient(PLAIN)
-    worker.open({}, 60.0)
-    process = worker._child._child
-    worker.close()
-    worker._child._child = process  # as this thread has seen it before
-    with pytest.raises(child.WorkerEnded, match="the worker was closed") as ended:
-        next(worker.run(batch("a"), 60.0))
-    assert ended.value.status is JobStatus.cancelled
-
-
 def test_what_settle_and_tick_raise_ends_the_run() -> None:
     def refuse(outcome: JobOutcome) -> None:
         raise MachineError("the disk is full")
@@ -193,10 +182,3 @@ def test_slots_on_different_devices_do_not_share_a_run() -> None:
     pool.open()
     pool.run(JobQueue([]))
     assert notes in ([], ["worker 1 is gone, the others go on: slot 1 is second"])
-
-
-def test_a_log_that_would_fill_the_disk_is_cut(tmp_path: Path) -> None:
-    log = tmp_path / "worker.log"
-    log.write_bytes(bytes(child.LOG_LIMIT + 1))
-    ChildProcess((), {}, log).cut_log()
-    assert log.stat().st_size == 0

@@ -95,43 +95,11 @@ def failed(status: int = 500, message: str = "Internal error", **fields: Any) ->
     return Reply(status=status, kind="api_error", message=message, **fields)
 
 
-def cut(text: str = "") -> Reply:
-    """An answer in whose midst the connection is closed."""
-    return Reply(text, broken=True)
-
-
-def silence(seconds: float = 30.0) -> Reply:
-    """Nothing comes."""
-    return Reply(before=seconds)
-
-
-def cut_at_length(text: str) -> Reply:
-    """An answer that ends because it may not be longer."""
-    return Reply(text, ending="length")
-
-
-def refusal(text: str = "I cannot help with that.") -> Reply:
-    """The model refuses."""
-    return Reply(text, ending="refused")
-
-
 def bad_key(key: str = "") -> Reply:
     """401, which echoes parts of the key, as services do."""
     echo = f"{key[:8]}{'*' * 20}{key[-4:]}" if key else "(none)"
     return Reply(status=401, kind="authentication_error", code="invalid_api_key",
                  message=f"Incorrect API key provided: {echo}.")  # fmt: skip
-
-
-def unknown_model(name: str = MODEL) -> Reply:
-    """404."""
-    return Reply(status=404, kind="not_found_error", code="model_not_found",
-                 message=f"The model `{name}` does not exist.")  # fmt: skip
-
-
-def context_too_long() -> Reply:
-    """400."""
-    return Reply(status=400, kind="invalid_request_error", code="context_length_exceeded",
-                 message="prompt is too long: 210000 tokens > 200000 maximum")  # fmt: skip
 
 
 class ModelServer:

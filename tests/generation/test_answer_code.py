@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.generation.answer_code import find_code
+from profkit.generation.prompt import find_code
 
 FUNCTION, FILE = "relu_kernel_impl", "relu_attempt_1.py"
 KERNEL = "import torch\n\ndef relu_kernel_impl(x):\n    return torch.clamp(x, min=0)\n"

@@ -18,15 +18,9 @@ from tests.generation.model_server import (
     Request,
     Script,
     bad_key,
-    context_too_long,
-    cut,
-    cut_at_length,
     failed,
     needs_packages,
     rate_limited,
-    refusal,
-    silence,
-    unknown_model,
 )
 
 pytestmark = needs_packages
@@ -78,13 +72,19 @@ def test_what_a_model_thinks_is_no_part_of_its_answer(dialect: str) -> None:
     assert ask(dialect, [Reply("text", thinking="should I " * 9)])[0].text == "text"
 
 
-@pytest.mark.parametrize(("reply", "stop"), [(cut_at_length("half of it"), "length"), (refusal(), "refused")])
+@pytest.mark.parametrize(
+    ("reply", "stop"),
+    [
+        (Reply("half of it", ending="length"), "length"),
+        (Reply("no", ending="refused"), "refused"),
+    ],
+)
 def test_an_answer_says_why_it_ends(dialect: str, reply: Reply, stop: str) -> None:
     assert ask(dialect, [reply])[0].stop == stop
 
 
 @pytest.mark.parametrize(
-    "reply", [rate_limited(0.01), failed(529, headers={"retry-after-ms": "1"}), cut("x")]
+    "reply", [rate_limited(0.01), failed(529, headers={"retry-after-ms": "1"}), Reply("x", broken=True)]
 )
 def test_what_passes_is_tried_again(dialect: str, reply: Reply) -> None:
     answer, requests = ask(dialect, [reply, "text"])
@@ -102,7 +102,7 @@ def test_a_proxy_is_not_asked_for_this_machine(dialect: str, monkeypatch: pytest
     [
         (failed(500), "answers with an error (500: Internal error)"),
         (rate_limited(3600), "answers with an error (429: Rate limit reached.)"),
-        (silence(20), "does not answer"),
+        (Reply(before=20.0), "does not answer"),
     ],
     ids=["error", "rate", "silence"],
 )
@@ -121,9 +121,9 @@ def test_patience_ends_and_another_operation_may_be_answered(
         (bad_key(KEY), "refuses the key of {}_API_KEY (401)",
          "export {}_API_KEY=...", True),
         (failed(403, "no"), "does not allow it with the key of {}_API_KEY (403: no)", "export {}_API_KEY=...", True),
-        (unknown_model(), f"has no model {MODEL}", "--model NAME, or --base-url http://HOST:PORT", True),
+        (Reply(status=404), f"has no model {MODEL}", "--model NAME, or --base-url http://HOST:PORT", True),
         (Reply(status=404, message="Not Found"), "does not speak the dialect", "--model NAME", True),
-        (context_too_long(), "answers with an error (400: prompt is too long", None, False),
+        (Reply(status=400, message="too long"), "answers with an error (400: too long", None, False),
         (Reply(status=307, headers={"location": "http://127.0.0.1:1/"}), "answers with an error (307", None, False),
         (Reply(page=True), "does not speak the dialect", "--base-url http://HOST:PORT", True),
     ],
@@ -152,7 +152,7 @@ def test_a_server_that_is_not_there_is_named_with_the_option_for_another(dialect
 
 
 @pytest.mark.parametrize(
-    "script", [[silence(20)], [rate_limited(30)]], ids=["asked", "between two tries"]
+    "script", [[Reply(before=20.0)], [rate_limited(30)]], ids=["asked", "between two tries"]
 )  # fmt: skip
 def test_closing_ends_what_is_asked_at_once(dialect: str, script: Script) -> None:
     with ModelServer(script) as server:

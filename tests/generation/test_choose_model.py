@@ -15,15 +15,7 @@ from profkit.generation import api_client
 from profkit.generation.choose_model import QUESTION, make_model, provider_of, try_model
 from profkit.generation.model import BudgetSpent, Cancelled, Ledger, Message, ModelFailed, ModelOptions
 from tests.cli_runner import profkit
-from tests.generation.model_server import (
-    ModelServer,
-    Reply,
-    bad_key,
-    needs_packages,
-    rate_limited,
-    refusal,
-    silence,
-)
+from tests.generation.model_server import ModelServer, Reply, bad_key, needs_packages, rate_limited
 
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
 TALK = [Message("user", "x" * 300)]  # 100 tokens are set aside
@@ -184,7 +176,7 @@ def test_what_others_have_set_aside_is_waited_for_until_the_model_is_closed() ->
 
 @needs_packages
 def test_an_answer_that_never_came_counts_in_full() -> None:
-    with ModelServer(["one two three", silence(5), "text"]) as server:
+    with ModelServer(["one two three", Reply(before=5.0), "text"]) as server:
         limits = GenerationLimits(tokens=320)
         model = make_model(served(server, answer_tokens=100, limits=limits, timeout=0.2, retries=0))
         model.ask(TALK)
@@ -204,7 +196,7 @@ def test_an_answer_that_never_came_counts_in_full() -> None:
     [
         ([rate_limited(), "ready"], "ok", "m answers in ", None),
         ([bad_key()], "refused", "refuses the key of OPENAI_API_KEY", "export OPENAI_API_KEY=..."),
-        ([refusal()], "limited", "m refuses to answer", None),
+        ([Reply("I cannot help with that.", ending="refused")], "limited", "m refuses to answer", None),
     ],
 )
 def test_one_short_question_shows_whether_a_model_answers(

@@ -11,17 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli_runner import Said, profkit
-from tests.generation.model_server import (
-    ModelServer,
-    Reply,
-    Request,
-    cut,
-    cut_at_length,
-    failed,
-    needs_packages,
-    rate_limited,
-    refusal,
-)
+from tests.generation.model_server import ModelServer, Reply, Request, failed, needs_packages, rate_limited
 
 pytestmark = needs_packages
 KEY = "sk-made-up-9c1e7f2b5a"
@@ -75,15 +65,15 @@ SCRIPT: tuple[Reply | str, ...] = (
     rate_limited(0.01),
     NO_CODE,
     failed(500),
-    cut("half of an ans"),
-    cut_at_length(UNFINISHED),
+    Reply("half of an ans", broken=True),
+    Reply(UNFINISHED, ending="length"),
     NO_PYTHON,
     RAISES,
     WRONG,
     WRONG,
     CHEATS,
     SPIES,
-    refusal(),
+    Reply("I cannot help with that.", ending="refused"),
     RIGHT,
 )
 STATUSES = [

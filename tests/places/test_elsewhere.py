@@ -80,35 +80,6 @@ def test_a_file_that_git_does_not_track_goes_only_by_name(sshd: Server, project:
     assert on_ssh(sshd, "profile", *ON, *send, *QUICK, *command, cwd=project).code == 0
 
 
-def test_a_plan_is_of_the_machine_there_and_runs_nothing(sshd: Server, project: Path) -> None:
-    said = on_ssh(
-        sshd,
-        "profile",
-        *ON,
-        "--backend",
-        "cpu",
-        "--plan",
-        "--format",
-        "json",
-        "--",
-        "python",
-        "bench.py",
-        cwd=project,
-    )
-    assert said.code == 0, said.err
-    assert str(sshd.home) in json.dumps(said.json())
-    assert not (project / "reports").exists()
-
-
-@pytest.mark.perf
-def test_a_report_that_is_recorded_there_comes_back(sshd: Server, project: Path) -> None:
-    words = ("record", *ON, "--tool", "perf", "--report", "out.data", "--", "python", "bench.py")
-    said = on_ssh(sshd, *words, cwd=project)
-    assert said.code == 0, said.err
-    assert (project / "out.data").stat().st_size > 1000
-    assert on_ssh(sshd, *words, cwd=project).code == 2  # it is there already
-
-
 def test_where_one_place_is_not_reached_or_lost_the_next_is_taken(sshd: Server, project: Path) -> None:
     gone = "prefix:sh -c 'echo no route to host >&2; exit 255'"
     said = on_ssh(sshd, "profile", "--on", gone, *ON, *QUICK, "--", "python", "bench.py", cwd=project)

@@ -20,8 +20,7 @@ from profkit.analysis.timeline.windows import OWN_PREFIX
 from profkit.core import codec, statistics
 from profkit.core.types import CaseResult, CaseState, GridPoint, Json, SampleSet
 from profkit.execution.job import Job
-from profkit.execution.limits import limit_memory
-from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep
+from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep, limit_memory
 from profkit.kernels.operations.check import (
     RepeatedCheck,
     WrongResult,

@@ -34,28 +34,17 @@ CPU_COPY_BYTES, CPU_PRODUCT, CPU_REPEATS = 1 << 28, 1024, 7
 def describe_device(device: torch.device) -> dict[str, Any]:
     """The device in words, and versions of what decides its speed."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    try:
+    with suppress(ImportError):
         import triton
 
         versions["triton"] = triton.__version__
-    except ImportError:
-        pass
-    if device.type != "cuda":
-        from profkit.hardware.machine import read_machine
+    if device.type == "cuda":
+        versions["cuda"] = str(torch.version.cuda)
+        return {"device": torch.cuda.get_device_properties(device).name, "versions": versions}
+    from profkit.hardware.machine import read_machine
 
-        machine = read_machine()
-        return {
-            "device": f"{machine.cpu}, {plural(torch.get_num_threads(), 'thread')}",
-            "versions": versions,
-            "capability": None,
-        }
-    properties = torch.cuda.get_device_properties(device)
-    versions["cuda"] = str(torch.version.cuda)
-    return {
-        "device": properties.name,
-        "versions": versions,
-        "capability": f"{properties.major}.{properties.minor}",
-    }
+    threads = plural(torch.get_num_threads(), "thread")
+    return {"device": f"{read_machine().cpu}, {threads}", "versions": versions}
 
 
 def measure_ceilings(device: torch.device, dtype: torch.dtype | None = None) -> MeasuredCeilings:

@@ -186,16 +186,9 @@ def make_grid(
         raise UsageError(
             "the largest case has more than 2^40 elements", "smaller --batch, --sequence or --dimension"
         )
-    if not dtypes:
-        raise UsageError("the sweep has no dtype", "--dtype float32")
-    if wrong_dtype := [dtype for dtype in dtypes if dtype not in DTYPES]:
-        raise UsageError(f"there is no dtype called {wrong_dtype[0]!r} here", f"--dtype {','.join(DTYPES)}")
-    chosen: list[SweepDirection] = [known for known in DIRECTIONS if known in directions]
-    if not chosen or (unknown := set(directions) - set(DIRECTIONS)):
-        raise UsageError(
-            f"there is no direction called {min(unknown) if chosen else (directions or ('',))[0]!r}",
-            "--direction forward,backward",
-        )
+    for axis, values, known in (("dtype", dtypes, tuple(DTYPES)), ("direction", directions, DIRECTIONS)):
+        if unknown := [value for value in values or ("",) if value not in known]:
+            raise UsageError(f"there is no {axis} called {unknown[0]!r}", f"--{axis} {','.join(known)}")
     return SweepGrid(
         operations=_unique(names),
         implementations=_unique(builders),
@@ -203,7 +196,7 @@ def make_grid(
         sequences=_unique(sequences),
         dimensions=_unique(dimensions),
         dtypes=_unique(dtypes),
-        directions=_unique(chosen),
+        directions=tuple(known for known in DIRECTIONS if known in directions),
     )
 
 

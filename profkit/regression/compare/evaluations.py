@@ -74,7 +74,7 @@ def compare_evaluations(
         found.word,
         found.why,
         forced=options.force and baseline.device != candidate.device,
-        changes=worst_first(_without_small_open(changes)),
+        changes=worst_first(changes),
         looked_at=tested_count(changes),
         notes=tuple(_notes(baseline, candidate, pairs, changes, timed=timed)),
         fix=found.fix,
@@ -215,13 +215,6 @@ def _with_lost_tests(
     first = f"{lost[0].operation} {lost[0].id}"
     why = Fact.of("lost-tests", count=len(lost), first=first, more=len(lost) - 1)
     return Decided("ambiguous", why, Fact("same-operations"))
-
-
-def _without_small_open(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Of operations whose speed-up is open the largest changes alone."""
-    known = [c for c in changes if c.role == "supports" and c.word == "ambiguous" and c.ratio]
-    small = sorted(known, key=lambda c: -abs(log(c.ratio or 1.0)))[_TOLD:]
-    return tuple(change for change in changes if change not in small)
 
 
 def _notes(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import difflib
 import hashlib
-import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -171,14 +170,13 @@ COLUMNS = (
 
 
 def export_table(history: History, target: Path, *, workload: str | None = None, force: bool = False) -> int:
-    """Write all values to `target` (.csv, or .json as a list of objects), and say how many rows there are.
+    """Write all values to `target` as CSV, and say how many rows there are.
 
     Raises UsageError where `target` is there already (without `force`) or of another kind, MachineError where it cannot
     be written; then nothing of it is left.
     """
-    suffix = target.suffix.lower()
-    if suffix not in (".csv", ".json"):
-        raise UsageError(f"{target} is neither .csv nor .json", "--to history.csv, or --to history.json")
+    if target.suffix.lower() != ".csv":
+        raise UsageError(f"{target} is no .csv", "--to history.csv")
     if target.exists() and not force:
         raise UsageError(f"{target} exists already", "--force, or another name")
     if target.is_file() and is_history(target):  # whatever --force means, it is not this
@@ -187,18 +185,10 @@ def export_table(history: History, target: Path, *, workload: str | None = None,
     try:
         with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            if suffix == ".csv":
-                writer.writerow(COLUMNS)
-            for count, row in enumerate(_rows(history, workload), 1):
-                if suffix == ".csv":
-                    writer.writerow(map(_cell, row))
-                else:
-                    body = json.dumps(
-                        dict(zip(COLUMNS, row, strict=True)), ensure_ascii=False, allow_nan=False
-                    )
-                    file.write(("[" if count == 1 else ",\n") + body)
-            if suffix == ".json":
-                file.write("]\n" if count else "[]\n")
+            writer.writerow(COLUMNS)
+            for row in _rows(history, workload):
+                writer.writerow(map(_cell, row))
+                count += 1
     except OSError as error:
         raise MachineError(
             f"cannot write {target}: {error.strerror or error}", "--to FILE elsewhere"

@@ -96,22 +96,11 @@ def default_path() -> Path:
     return Path(os.environ.get(VARIABLE) or DEFAULT)
 
 
-def recover_command(path: Path) -> str:
-    """The line that brings over what is left, by SQLite's own shell: its `.dump` reads on behind what is lost.
-
-    (`.recover` finds more, but does nothing in the shell of Debian 12.) A dump has no header, so that is set again.
-    """
-    return (
-        f"(sqlite3 {shlex.quote(str(path))} .dump | sed 's/^ROLLBACK/COMMIT/';"
-        f" echo 'PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};')"
-        f" | sqlite3 {shlex.quote(f'{path}.recovered')}"
-    )
-
-
 def damage_error(path: Path, what: str) -> UnreadableReport:
     """The fault of a file that was a history and is not whole."""
     return UnreadableReport(
-        f"the history {path} is damaged: {what}; it was left as it is", recover_command(path)
+        f"the history {path} is damaged: {what}; it was left as it is",
+        "profkit history add reports/*/ --history FILE makes another of the runs; or sqlite3's .recover",
     )
 
 

@@ -105,7 +105,7 @@ def test_what_would_not_be_heeded_is_refused(
         (["--budget", "inf"], "--budget inf is not a time in seconds"),
         (["--timeout", "1e300"], "--timeout 1e+300 is not a time in seconds"),
         (["--threads", "100000"], "--threads 100000 is no number of threads"),
-        (["--dtype", ","], "the sweep has no dtype"),
+        (["--dtype", ","], "there is no dtype called ''"),
         (["--results", "."], ". is a folder"),
         (["--threads", "-1"], "--threads -1 is no number of threads"),
         (["--gpus", "0"], "--gpus are devices of cuda"),

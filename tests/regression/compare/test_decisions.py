@@ -43,13 +43,6 @@ def test_the_same_says_how_small_a_change_it_would_have_seen() -> None:
     assert 0.02 < change.detectable < 0.05
 
 
-def test_a_change_below_the_floor_is_the_same_and_another_floor_finds_it() -> None:
-    base, other = run(), replace(run(), timings=(timing(0.012, between=0.0005, seed=2),))
-    base = replace(base, timings=(timing(between=0.0005),))
-    assert compare(base, other).outcome == "same"
-    assert compare(base, other, CompareOptions(floor=0.005)).outcome == "regressed"
-
-
 def test_one_process_on_each_side_cannot_show_a_few_per_cent() -> None:
     runs = [
         replace(run(), timings=(timing(by, seed=s, processes=1, samples=60),))
@@ -89,13 +82,6 @@ def test_a_measured_value_is_judged_by_how_far_such_values_differ(
 ) -> None:
     sides = (run(0.0, value("memory.rss_peak", v, "B", "psutil")) for v in (before, after))
     assert of(compare(*sides), "memory.rss_peak").word == word
-
-
-def test_a_metric_whose_noise_no_rule_tells_is_ambiguous_however_far_it_moved() -> None:
-    sides = [run(0.0, value("page_faults", v, "count", "perf")) for v in (10.0, 10_000.0)]
-    assert "page_faults" not in {c.metric for c in compare(*sides).changes}
-    change = of(compare(*sides, CompareOptions(metrics=("page_faults",))), "page_faults")
-    assert (change.word, change.role) == ("ambiguous", "decides")
 
 
 def test_nothing_grows_out_of_nothing() -> None:
@@ -201,11 +187,6 @@ def test_what_a_slower_processor_may_have_done_decides_nothing_and_the_loop_says
     assert [cause.kind for cause in found.causes] == ["neighbours"]
     back = compare(beside_loop(0.5, 1.55e-4, 2), beside_loop(0.0, 1.00e-4, 1))
     assert back.outcome == "ambiguous"
-
-
-def test_the_same_time_on_a_faster_processor_is_not_the_same() -> None:
-    assert compare(beside_loop(0.0, 1.0e-4, 1), beside_loop(0.0, 1.0e-4, 2)).outcome == "same"
-    assert compare(beside_loop(0.0, 1.3e-4, 1), beside_loop(0.0, 1.0e-4, 2)).outcome == "ambiguous"
 
 
 # ---------------------------------------------------------------- refusals

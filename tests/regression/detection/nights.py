@@ -16,27 +16,9 @@ LATE = ("change-point", "drift")  # said every night until it is gone or accepte
 FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
 # noise of about 1 %, the same for every test, and no two neighbours alike
 NOISE = (
-    0.3,
-    -0.9,
-    1.1,
-    -0.4,
-    0.0,
-    0.8,
-    -1.2,
-    0.5,
-    -0.2,
-    1.0,
-    -0.7,
-    0.1,
-    -1.0,
-    0.6,
-    0.2,
-    -0.5,
-    0.9,
-    -0.1,
-    0.7,
-    -0.8,
-)
+    0.3, -0.9, 1.1, -0.4, 0.0, 0.8, -1.2, 0.5, -0.2, 1.0,
+    -0.7, 0.1, -1.0, 0.6, 0.2, -0.5, 0.9, -0.1, 0.7, -0.8,
+)  # fmt: skip
 
 
 def date(night: int) -> str:

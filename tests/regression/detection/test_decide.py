@@ -69,14 +69,6 @@ def test_the_first_night_on_another_machine_is_not_valid_and_the_next_are_new() 
     assert tonight([1.0] * 40 + [1.3] * 8, machines="a" * 40 + "b" * 8).outcome == "pass"
 
 
-def test_a_machine_that_is_another_each_night_is_never_green() -> None:
-    machines = "a" * 10 + "bcdefgh"
-    told = [
-        tonight([1.0] * nights, machines=machines[:nights]).outcome for nights in range(11, len(machines) + 1)
-    ]
-    assert set(told) == {"invalid"}
-
-
 def test_one_night_outside_is_a_candidate_and_fails_nothing() -> None:
     told = tonight([*QUIET, 1.3])
     assert (told.outcome, told.code, told.nights) == ("ambiguous", "suspect", 1)
@@ -145,12 +137,6 @@ def test_a_night_that_is_not_valid_says_why_and_is_no_part_of_the_past() -> None
     told = tonight(levels, invalid={40: "throttled", 41: "throttled", 42: "throttled"})
     assert (told.outcome, reason_of(told)) == ("invalid", "throttled")
     assert tonight([*levels, 1.0], invalid={40: "t", 41: "t", 42: "t"}).code == "held"
-
-
-def test_no_number_is_not_valid_and_an_empty_series_is_missing() -> None:
-    told = decide(series_of([*noisy(QUIET), float("nan")]), RULE)
-    assert (told.outcome, told.value) == ("invalid", None)
-    assert decide(series_of([]), RULE).outcome == "missing"
 
 
 def test_a_difference_below_the_floor_is_none_however_quiet_the_series() -> None:
@@ -247,11 +233,6 @@ def test_of_other_workloads_and_metrics_nothing_is_accepted() -> None:
     assert shape("aaaa", known(2, metric="time.median")) == [(0, 1, "begin"), (2, 3, "accepted")]
 
 
-def test_machines_of_invalid_nights_decide_nothing() -> None:
-    series = series_of([1.0] * 5, "xaaya", invalid={0: "no", 3: "no"})
-    assert [(e.first, e.last) for e in segments_of(series)] == [(0, 4)]
-
-
 # ---------------------------------------------------------------- values as no benchmark gives them
 
 
@@ -279,15 +260,6 @@ def test_every_value_has_an_outcome(pool: str, better: str) -> None:
         last = decide(series, rule)
         assert reason_of(last)
         json.dumps([to_plain_data(one) for one in (*told, replace(last, trend=None))], allow_nan=False)
-
-
-def test_a_count_that_was_nothing_and_is_something_is_told_in_its_own_unit() -> None:
-    rule = rule_for("shared.bank_conflicts", {"shared.bank_conflicts": {"gates": True}})
-    series = series_of([0.0] * 30 + [4096.0] * 3, metric="shared.bank_conflicts", unit="count")
-    told = decide(series, rule)
-    assert told.outcome == "regressed"
-    assert reason_of(told).startswith("4.10 k above 0 for 3 nights")
-    assert told.detectable is None
 
 
 # ---------------------------------------------------------------- limits
@@ -318,14 +290,6 @@ def test_a_quiet_night_of_a_normal_series_is_outside_in_about_one_of_a_thousand(
         for end in range(24, len(draws))
     )
     assert 0.0002 < outside / len(draws) < 0.004
-
-
-def test_a_short_level_has_wider_limits_and_a_night_that_follows_one_outside_narrower_ones() -> None:
-    draws = level([1 + v for v in islice(gaussian(random.Random(2), 0.01), 24)])
-    whole, short = control_limits(draws, BARE), control_limits(draws[:7], BARE)
-    assert (short.high - short.low) / short.sigma > 1.4 * (whole.high - whole.low) / whole.sigma
-    following = control_limits(draws, BARE, following=True)
-    assert (following.high - following.low) / (whole.high - whole.low) == pytest.approx(2.5 / 4)
 
 
 def test_disturbed_nights_are_forgotten_once_there_are_quiet_ones() -> None:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,24 +118,6 @@ def test_a_value_that_is_of_no_type_of_its_column_is_refused(whole: Path, tmp_pa
         sql.execute("UPDATE point SET value = 'much' WHERE entry = 3")
     with pytest.raises(UnreadableReport, match="is damaged: CHECK constraint failed in point"):
         open_history(path, read_only=True)
-
-
-@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="SQLite's shell is not here")
-@pytest.mark.parametrize("cut", [False, True])
-def test_the_line_of_the_fault_brings_over_what_is_left(whole: Path, tmp_path: Path, cut: bool) -> None:
-    path = tmp_path / "it's.sqlite"
-    content, truth = whole.read_bytes(), runs(whole)
-    middle = len(content) * 3 // 4 // 4096 * 4096
-    lost = content[:middle] + (b"" if cut else bytes(4096) + content[middle + 4096 :])
-    path.write_bytes(lost)
-    fix = refused(path).fix
-    assert fix is not None
-    subprocess.run(fix, shell=True, check=True)
-    found = runs(tmp_path / "it's.sqlite.recovered")
-    assert path.read_bytes() == lost
-    assert found
-    assert all(set(run.values) <= set(truth[key].values) for key, run in found.items())
-    assert sum(len(run.values) for run in found.values()) > 100  # of 630
 
 
 def runs(path: Path) -> dict[str, Entry]:

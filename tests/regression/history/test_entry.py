@@ -102,11 +102,6 @@ def test_sums_of_a_trace_are_kept_for_one_iteration() -> None:
     assert entry_of(traced).facts["traced iterations"] == "10"
 
 
-def test_a_loop_that_was_counted_is_kept_for_one_repetition() -> None:
-    traced = document(trace=GpuTrace("nsys", kernels(1, launches=8), marked=False, repeats=4))
-    assert values(traced)["launch.count", "k0"] == 2
-
-
 def test_of_many_kernels_those_with_the_most_time_are_kept_and_it_is_said() -> None:
     many = kernels(30)
     counted = tuple(reading("occupancy.achieved", 50.0, "%", one.kernel.scope) for one in many)
@@ -116,11 +111,6 @@ def test_of_many_kernels_those_with_the_most_time_are_kept_and_it_is_said() -> N
     assert names == {f"k{n}" for n in range(10, 30)}
     assert entry.facts["kernels"] == "the 20 with the most GPU time of 30"
     assert "flops.peak.f32" not in {value.key.metric for value in entry.values}  # describes the device alone
-
-
-def test_functions_are_not_kept() -> None:
-    entry = entry_of(document(readings=(reading("instructions", 5.0, "count", Scope("function", "f")),)))
-    assert {value.key.scope.kind for value in entry.values} == {"kernel"}
 
 
 @pytest.mark.parametrize("state", ["interrupted", "failed"])

@@ -48,12 +48,6 @@ def test_a_run_added_twice_changes_nothing(history: History) -> None:
     assert [point.value for series in history.series() for point in series.points] == [1.001e-3]
 
 
-def test_another_process_sees_what_was_added(history: History) -> None:
-    history.add(entry(1))
-    with open_history(history.path, read_only=True) as other:
-        assert [one.id for one in other.entries()] == [entry(1).id]
-
-
 def test_runs_added_out_of_order_are_told_in_the_order_of_their_start(history: History) -> None:
     for number in (5, 2, 9, 0, 7):
         history.add(entry(number))
@@ -115,13 +109,6 @@ def test_a_mark_keeps_a_run_and_takes_its_vote(history: History) -> None:
     assert (series.points[0].valid, series.points[0].reason) == (True, None)
     with pytest.raises(UsageError, match="holds no run"):
         history.mark("ffff", False, "nobody")
-
-
-def test_a_contradicted_value_is_no_valid_point_of_a_valid_run(history: History) -> None:
-    history.add(entry(1, replace(value(), doubt="the trace says otherwise")))
-    (point,) = history.series()[0].points
-    assert (point.valid, point.reason) == (False, "the trace says otherwise")
-    assert history.entry("last").valid
 
 
 def test_an_accepted_change_is_kept_once(history: History) -> None:

@@ -128,22 +128,6 @@ def test_what_pairs_decided_is_said_once_and_the_next_commands_run_the_same_two_
     assert " ".join(night_text(both).split()).count(" bisect ") == 1  # the same line
 
 
-def test_the_first_line_of_a_workload_that_failed_names_its_error() -> None:
-    said = "the workload exited with 1; it said:\n  File 'a.py', line 3\n    f()\nKeyError: 'x'\n"
-    one = night(
-        replace(
-            workload("w", "missing"),
-            message=said,
-            code="workload-failed",
-            ending="workload-failed",
-            metrics=(),
-        )
-    )
-    first = night_text(one).splitlines()[0]
-    assert first.endswith("w: the workload exited with 1: \"KeyError: 'x'\"")
-    assert "a.py" in night_junit(one)  # its detail has all of it
-
-
 def test_every_pass_says_how_small_a_change_it_could_have_seen() -> None:
     one = night(workload("a"))
     for text in (night_text(one), night_markdown(one), night_page(one)):
@@ -195,28 +179,11 @@ def test_junit_has_a_state_for_each_outcome() -> None:
     assert sum(int(suite.get("errors") or 0) for suite in strict) == 3
 
 
-def test_a_watched_metric_fails_nothing_and_is_told() -> None:
-    one = night(workload("a", metrics=(metric(), metric("regressed", metric="memory.rss_peak", gates=False))))
-    assert one.exit_code == 0
-    root = ElementTree.fromstring(night_junit(one).split("\n", 1)[1])
-    assert [child.tag for case in root.iter("testcase") for child in case] == ["skipped"]
-    assert "Watched metrics, which fail no night" in night_text(one)
-    assert night_annotations(one) == ""
-
-
 def test_annotations_are_escaped_as_githubs_runner_reads_them() -> None:
     one = night(workload("a: b, 100 %\r\n", "missing", message="50 %\nof it", fix="do: this, now"))
     assert night_annotations(one) == (
         "::error title=a%3A b%2C 100 %25  %3A missing::50 %25 of it%0Afix: do: this, now\n"
     )
-
-
-def test_annotations_keep_to_what_the_runner_shows_and_count_the_rest() -> None:
-    many = night(*(workload(f"w{n}", "missing") for n in range(30)), workload("slow", "regressed"))
-    lines = night_annotations(many).splitlines()
-    assert len(lines) == 10
-    assert "title=slow%3A regressed" in lines[0]
-    assert "22 more" in lines[-1]
 
 
 def hostile() -> Night:
@@ -258,10 +225,3 @@ def test_the_document_of_a_night_has_all_of_it() -> None:
     document = json.loads(night_to_text(MIXED))
     assert document.pop("schema") == "profkit.night/1"
     assert from_plain_data(Night, document) == MIXED
-
-
-def test_markdown_keeps_within_what_a_step_summary_shows() -> None:
-    many = night(*(workload(f"workload number {n}", "missing") for n in range(2000)))
-    text = night_markdown(many, 50_000)
-    assert len(text.encode()) <= 50_000
-    assert "further lines" in text

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -237,26 +236,3 @@ def test_two_nightlies_at_once_would_measure_each_other(tmp_path: Path) -> None:
         said = night(tmp_path)
     assert said.code == 3
     assert "another nightly is running" in said.err
-
-
-def test_a_history_that_cannot_be_used_is_told_with_the_key_of_the_file(tmp_path: Path) -> None:
-    (tmp_path / "other.txt").write_text("a text")
-    written(tmp_path, GOOD, "history: other.txt\n")
-    said = profkit("nightly", "night.yaml", cwd=tmp_path, process=False)
-    assert said.code == 2
-    assert "fix: history: FILE" in said.err
-    assert (tmp_path / "other.txt").read_text() == "a text"
-
-
-def test_a_workload_may_run_at_another_place_with_the_variables_of_the_file(tmp_path: Path) -> None:
-    place = f"prefix:env -i HOME={tmp_path / 'home'}"
-    code = "import os; assert os.environ['SIZE'] == '3' and 'UNNAMED' not in os.environ"
-    where = f'on: "{place}", on_python: {sys.executable}, env: {{SIZE: "3"}}'
-    written(tmp_path, f'  - {{name: there, command: [python, -c, "{code}"], {where}}}\n')
-    said = night(tmp_path, env={"UNNAMED": "1"})
-    assert said.code == 0, said.err
-    (run,) = (tmp_path / "reports").glob("**/run.json")
-    assert json.loads(run.read_text())["place"] == "prefix:env"
-    written(tmp_path, "  - {name: there, command: [python], on: gpu1}\n")
-    (told,) = night(tmp_path).json()["workloads"]
-    assert (told["ending"], "there is no place 'gpu1'" in told["message"]) == ("refused", True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,42 +186,6 @@ def test_too_few_pairs_decide_nothing_and_are_no_base_for_later_nights(
     for id in ("b", "c"):  # the same night goes on, and one of its own
         code, _, decided = night(place, id)
         assert (code, base_of(decided)) == (1, good)
-
-
-def test_a_night_whose_pairs_failed_is_no_base_though_its_past_lets_it_pass(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    """The past of a noisy machine lets a commit pass that is slower; pairs must still find it the night after."""
-    place = place_of(tmp_path)
-    for number in range(9):
-        night(place, f"a{number}")
-    good = git(place, "rev-parse", "HEAD")
-    file = place / "night.yaml"
-    text = file.read_text()
-    noisy = text.replace("budget: 60}", "budget: 60, floors: {time.median: 30 %}}")
-    file.write_text("pairs: {setup: [sh, -c, exit 3]}\n" + noisy)
-    commit(place, 104)
-    code, _, decided = night(place, "b")
-    assert (code, decided["outcome"], decided["code"]) == (0, "pass", "held")
-    file.write_text(text)
-    (place / "other.txt").write_text("x")
-    commit(place, 104)
-    code, _, decided = night(place, "c")
-    assert (code, base_of(decided)) == (1, good)
-
-
-def test_where_the_file_sets_no_budget_there_is_room_for_four_pairs(
-    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A workload of ten seconds would have three pairs in a minute, and no night would ever see a change of it."""
-    monkeypatch.setattr("profkit.regression.nightly.pairs.PAIRS_SECONDS", 0.01)
-    monkeypatch.setattr("profkit.regression.nightly.pairs.warm_up", lambda *_: time.sleep(0.05) or [])
-    place = place_of(tmp_path)
-    commit(place, 150)
-    in_turn.lasts = 0.02
-    code, _, found = night(place, "a")
-    assert (code, found["code"]) == (1, "paired")
-    assert len(in_turn.runs) >= 8
 
 
 def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_paired(

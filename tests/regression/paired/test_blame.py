@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.core.types import RUN, Frame, Hotspot, Profile, Reading, RunDocument, Source
+from profkit.core.types import RUN, Hotspot, Profile, Reading, RunDocument, Source
 from profkit.regression.paired.blame import ChangedLines, blamed_lines, changed_lines
 from profkit.regression.paired.version import Version
 from profkit.regression.paired.why import ROUNDS, CallChange, Reason
@@ -62,29 +62,6 @@ def test_the_changed_line_of_the_function_that_rose_is_blamed_with_its_commit(tm
     assert (line.path, line.line, line.text) == ("tool.py", 7, "words = sorted(words)")
     assert (line.function, line.subject, line.commit) == ("parse", "Sort the words", new.commit)
     assert "100 ms to 250 ms" in spoken(line)
-
-
-def test_a_function_that_calls_all_others_is_blamed_for_what_was_added_to_itself(tmp_path: Path) -> None:
-    """All that is below it hides what it has more: 5 % of its whole, but 40 times what it did itself."""
-    old, new = versions(tmp_path)
-
-    def dispatching(root: Path | None, sorting: float) -> RunDocument:
-        file = str((root or tmp_path) / "tool.py")
-        own = Hotspot("parse", 0.001, 0.95 + sorting, 10, file, 5)
-        edges = (
-            Hotspot("parse", 0.9, 0.9, 10, file, 5, callee=Frame("handler", None, file, 20)),
-            Hotspot("parse", sorting, sorting, 10, file, 5, callee=Frame("sorted", "built-in")),
-        )
-        profiles = (
-            Profile("own time by function", "s", 1.0, (own,), "own-time"),
-            Profile("own functions and what they call", "s", 1.0, edges, "program-calls"),
-        )
-        return replace(document(), profiles=profiles)
-
-    (line,) = blamed_lines(reason(dispatching(old.root, 0.0), dispatching(new.root, 0.04)), old, new)
-    assert (line.line, line.function) == (7, "parse")
-    assert "libraries that it calls: 1.00 ms to 41.0 ms" in spoken(line)
-    assert blamed_lines(reason(dispatching(old.root, 0.04), dispatching(new.root, 0.04)), old, new) == ()
 
 
 def test_nothing_is_blamed_where_no_changed_function_takes_more(tmp_path: Path) -> None:
@@ -147,17 +124,6 @@ def test_calls_that_were_counted_blame_the_line_of_their_caller_before_any_secon
     (line,) = blamed_lines(Reason(calls=calls), old, new)
     assert (line.line, line.function) == (7, "parse")
     assert spoken(line) == "sorted is called 1,200 times per run instead of 0"
-
-
-def test_seconds_that_overlap_between_the_runs_of_both_versions_blame_nothing(tmp_path: Path) -> None:
-    old, new = versions(tmp_path)
-    assert old.root is not None
-    assert new.root is not None
-    slow, quick = profiled(old.root, parse=0.5), profiled(old.root, parse=0.2)
-    after = profiled(new.root, parse=0.5)
-    assert blamed_lines(Reason(profiled=((quick, slow, quick), (after,) * 3)), old, new) == ()
-    assert blamed_lines(Reason(profiled=((quick,), (after,))), old, new) == ()
-    assert blamed_lines(Reason(profiled=((quick,) * 3, (after,) * 3)), old, new) != ()
 
 
 def committed(place: Path, message: str) -> str:
@@ -246,19 +212,3 @@ def test_a_decorator_that_was_taken_out_is_blamed_for_calls_of_its_function(tmp_
     calls = (CallChange(("tool.py", "rank"), 10, 1000, 0.5, ("bench.py", "main"), 3),)
     (line,) = blamed_lines(Reason(calls=calls), old, new)
     assert (line.function, line.text, line.removed) == ("rank", "@functools.cache", True)
-
-
-def test_of_several_changed_lines_that_which_makes_the_further_calls_is_named(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    code = 'def escape(text):\n    """Escape it."""\n    return text\n'
-    (place / "tool.py").write_text(code)
-    first = committed(place, "Begin")
-    body = '    """Escape it by a table."""\n    table = {"&": "&amp;"}\n'
-    body += '    return "".join([table.get(c, c) for c in text])\n'
-    (place / "tool.py").write_text("def escape(text):\n" + body)
-    last = committed(place, "Use a table")
-    old = Version("old", ("x",), place, root=place, commit=first)
-    new = Version("new", ("x",), place, root=place, commit=last)
-    calls = (CallChange(("", "<method 'get' of 'dict' objects>"), 0, 900, 0.9, ("tool.py", "escape"), 1),)
-    (line,) = blamed_lines(Reason(calls=calls), old, new)
-    assert (line.line, line.text) == (4, 'return "".join([table.get(c, c) for c in text])')

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,18 +93,6 @@ def test_submodules_come_from_the_repository_itself_at_their_own_commits(tmp_pat
     assert git(place, "worktree", "list").count("\n") == 0
 
 
-def test_a_submodule_that_lacks_the_commit_is_refused_with_the_line_that_fetches_it(tmp_path: Path) -> None:
-    inner, place = repository(tmp_path / "inner"), repository(tmp_path / "repo")
-    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
-    commit(place, 1)
-    git(place, "update-index", "--cacheinfo", f"160000,{'1' * 40},deps")
-    git(place, "commit", "-qm", "Point to nowhere")
-    head = git(place, "rev-parse", "HEAD")
-    with pytest.raises(NoCheckout, match="git's checkout") as caught:
-        checked_out(place, head, USUAL, tmp_path / "log").__enter__()
-    assert caught.value.fix == f"git -C {place / 'deps'} fetch origin {'1' * 40}"
-
-
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
@@ -179,33 +164,6 @@ def test_a_repository_of_another_user_is_said_to_be_one_with_the_line_that_trust
     assert no_repository(tmp_path, "x").message == f"{tmp_path} is in no git repository"
 
 
-def test_a_checkout_of_a_process_that_was_killed_is_taken_away_and_one_in_use_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    place = repository(tmp_path / "repo")
-    program = (
-        "import sys, os, signal, pathlib\n"
-        "from profkit.regression.paired.checkout import CheckoutSpec, checked_out, commit_of\n"
-        "here = pathlib.Path(sys.argv[1])\n"
-        "with checked_out(here, commit_of(here), CheckoutSpec(), here / 'log') as checkout:\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", program, str(place)], env=environment, check=False)
-    (left,) = tmp_path.glob("profkit-checkout~*")
-    (tmp_path / "profkit-checkout-foreign").mkdir()  # a name that somebody may have chosen
-    commit = git(place, "rev-parse", "HEAD")
-    with checked_out(place, commit, CheckoutSpec(), tmp_path / "log") as used:
-        assert left.exists()  # too young to tell
-        for folder in tmp_path.glob("profkit-checkout~*"):
-            os.utime(folder, (1, 1))
-        with checked_out(place, commit, CheckoutSpec(), tmp_path / "log"):
-            assert not left.exists()
-            assert used.folder.is_dir()
-            assert (tmp_path / "profkit-checkout-foreign").is_dir()
-
-
 # ---------------------------------------------------------------- builds that are kept
 
 
@@ -237,13 +195,6 @@ def test_another_commit_goes_on_with_what_git_ignores(place: Path, tmp_path: Pat
     built(place, "HEAD", tmp_path)
     commit(place, 2)
     assert built(place, "HEAD", tmp_path) == "12"  # an object file would be there, and not be made anew
-
-
-def test_other_lock_files_begin_from_nothing(place: Path, tmp_path: Path) -> None:
-    built(place, "HEAD", tmp_path)
-    (place / "requirements.txt").write_text("numpy==2.0\n")
-    commit(place, 2)
-    assert built(place, "HEAD", tmp_path) == "2"
 
 
 def test_two_at_once_have_two_builds_and_the_repository_knows_of_none(place: Path, tmp_path: Path) -> None:

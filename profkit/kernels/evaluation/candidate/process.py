@@ -17,8 +17,12 @@ from contextlib import suppress
 from struct import pack
 from typing import Any
 
-from profkit.execution import limits
-from profkit.execution.worker import search_own_modules_last
+from profkit.execution.worker import (
+    end_with,
+    limit_memory,
+    prefer_as_oom_victim,
+    search_own_modules_last,
+)
 from profkit.hardware.machine import available_memory
 from profkit.kernels.evaluation.candidate.confinement import (
     GPU_CACHES,
@@ -38,8 +42,8 @@ def main(arguments: Sequence[str]) -> None:
     `arguments`: the judge's process; the source of kernels, the shared memory, the number of threads, and the folders
     that nothing may be written to. Without any it is the reference, which runs nobody's code.
     """
-    limits.end_with(int(arguments[0]))
-    limits.prefer_as_oom_victim()
+    end_with(int(arguments[0]))
+    prefer_as_oom_victim()
     source, memory, threads, kept = json.loads(arguments[1])
     free = None if "cuda" in memory else available_memory()
     if kept:
@@ -54,7 +58,7 @@ def main(arguments: Sequence[str]) -> None:
     os.dup2(2, 1)
     handler = _Handler(answers, source, memory, threads)
     # A kernel that asks for more gets an error at once, and no other program is killed.
-    limits.limit_memory(free)
+    limit_memory(free)
     _answer(answers, {"arena": handler.memory.base})
     for line in sys.stdin.buffer:
         if line == b"go\n":

@@ -177,12 +177,8 @@ class _Words(Formatter):
             )
         if spec == "many":
             return value.replace("as much", "as many").replace(" less", " fewer")
-        if spec == "fact":
-            return fact_text(Fact(value, {}, self.fact.names))
         if spec == "field":
             return _field(value)
-        if spec == "why":
-            return all_fields()[value].why
         if spec == "of":
             return f": not both have {value}" if value else ""
         if spec == "colon":
@@ -248,7 +244,6 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
         f", but {plural(round(value), 'single case stands out', 'single cases stand out')}" if value else ""
     ),
     "mended": lambda value: f"; {plural(round(value), 'test')} failed and passed now" if value else "",
-    "python": lambda value: f"{100 * value:.0f} % of it is",
     "calls": lambda value: f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}",
     "and": lambda more: f" and {more:.0f} more are" if more else " is",
     "plain": lambda more: f" and {more:.0f} more" if more else "",

@@ -442,23 +442,24 @@ _CASE_STATES: Mapping[Status, CaseState] = {
     Status.PASS: "passed",
     Status.NONE: "skipped",
     Status.UNKNOWN: "unknown",
-    Status.FAIL: "failure",
-}
+}  # of what failed a wrong result is a failure, and all else an error
 
 
 def _test_cases(document: EvaluationDocument, verdicts: Sequence[Verdict]) -> Cases:
     """The tests by operation, and verdicts of targets, as test cases."""
-    cases = [
-        Case(
-            f"profkit.{result.test.operation}",
-            f"{result.test.id} {result.test.arguments}",
-            _CASE_STATES[SIGNS[result.status]],
-            "" if result.status == "passed" else _failure_reason(result),
-            result.traceback,
-            result.spent,
-            result.status,
+    cases = []
+    for result in document.results:
+        wrong: CaseState = "failure" if result.status in ("incorrect", "cheat") else "error"
+        cases.append(
+            Case(
+                f"profkit.{result.test.operation}",
+                f"{result.test.id} {result.test.arguments}",
+                _CASE_STATES.get(SIGNS[result.status], wrong),
+                "" if result.status == "passed" else _failure_reason(result),
+                result.traceback,
+                result.spent,
+                result.status,
+            )
         )
-        for result in document.results
-    ]
     cases += [verdict_case("profkit.targets", verdict) for verdict in verdicts]
     return Cases(title(document), tuple(cases), document.started, document.seconds)
