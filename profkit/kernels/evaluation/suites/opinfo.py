@@ -182,7 +182,7 @@ class OpInfo:
         return self._draw(test, FIRST_SEED)  # as it was listed
 
     def _draw(self, test: EvaluationTest, seed: int) -> Arguments:
-        source = test.source if isinstance(test.source, dict) else {}
+        source: Any = test.source if isinstance(test.source, dict) else {}
         key = EntryKey(str(source.get("entry")), str(source.get("variant")))
         try:
             call = draw_sample(key, getattr(torch, test.dtype), int(source.get("sample", 0)), seed)
