@@ -67,13 +67,12 @@ class Device:
         fn: Callable[[], object],
         *,
         cold: bool = False,
-        graph: bool = False,
         setup: Callable[[], object] | None = None,
         budget: float = 1.0,
         address: bytes | None = None,
     ) -> SampleSet:
         with open_clock(self.driver) as clock:
-            calls = DeviceCalls(fn, clock, setup, cold=cold, graph=graph)
+            calls = DeviceCalls(fn, clock, setup, cold=cold)
             return time_on_device(calls, DeviceWatch(address), precision=0.05, budget=budget)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from profkit.core.errors import UsageError
 from profkit.core.types import (
@@ -24,9 +24,7 @@ from profkit.core.types import (
     KernelTime,
     Machine,
     MetalTrace,
-    PassPlan,
     PassResult,
-    Plan,
     Profile,
     Reading,
     Report,
@@ -38,6 +36,9 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.profilers.registry import PROFILERS
+
+if TYPE_CHECKING:
+    from profkit.backends.passes import BackendRun
 
 
 @dataclass(frozen=True)
@@ -125,27 +126,6 @@ class DeviceCandidate:
     evidence: str
     gpus: tuple[Gpu, ...] = ()
     missing: str | None = None
-
-
-class BackendRun(Protocol):
-    """A backend at work on one run. Tools are tried once, when the first plan is made."""
-
-    @property
-    def gpus(self) -> tuple[Gpu, ...]:
-        """The devices that the workload may use."""
-
-    @property
-    def tools(self) -> dict[str, str]:
-        """Versions of the tools that the asked passes use."""
-
-    def plan(self, state: PlanState) -> Plan:
-        """The passes, as far as `state` tells; asked again after each pass that tells something new.
-
-        A new plan begins with the passes that were carried out already. What comes after them may differ.
-        """
-
-    def findings(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        """What the artifacts of a pass say. Raises UnreadableReport where they cannot be read."""
 
 
 class Backend(Protocol):

@@ -1,17 +1,16 @@
-"""One execution of the workload under Instruments, as a step: recorded by xctrace, exported, and read back.
-
-One execution of the workload under a template of Instruments that looks at the CPU.
-"""
+"""Passes under Instruments, of the CPU and of the GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from profkit.backends import PlanState, RunContext
+from profkit.backends.passes import Pass
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.types import Directive, PassName, Report, Step, Switch
+from profkit.core.types import Directive, Report, Step, Switch
 from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain_fault, record_argv
 from profkit.profilers.xctrace.export import TOC, export_argv
 from profkit.profilers.xctrace.find import XctraceAbility
@@ -21,62 +20,77 @@ from profkit.runtime.passes.read import read_records
 EXPORT_SECONDS = 1800.0  # of one recording: a dozen tables, of which a large one takes minutes
 
 
-def instruments_step(
-    context: RunContext,
-    xctrace: XctraceAbility,
-    directive: Directive,
-    name: str,
-    schemas: Sequence[str],
-    *,
-    template: str | None = None,
-    instruments: Sequence[str] = (),
-    limit: float | None = None,
-    finish: float = FINISH,
-) -> Step:
-    """The step `name`: the workload launched by xctrace, nothing in between, and those of `schemas` that come, as XML.
+class InstrumentsPass(Pass):
+    """One execution of the workload under a template of Instruments, recorded by xctrace, exported, and read back."""
 
-    The recording is whole; a region is found in it afterwards, by the clock. `limit`: seconds after which this plan
-    itself ends the workload, so that the document stays in bounds; the user's own limit (`context.timeout`), where it
-    comes first, is a failure as in any other step.
-    """
-    folder = context.folder / "artifacts"
-    document, exports, status = (folder / f"{name}{end}" for end in (".trace", ".xctrace", ".status"))
-    asked = context.timeout
-    planned = limit is not None and (asked is None or limit < asked)
-    program = str(xctrace.path)
-    return Step(
-        name,
-        record_argv(
-            absolute_command(context.workload.command, context.workload.folder),
-            document,
-            template=template,
-            instruments=instruments,
-            limit=limit if planned else asked,
-            xctrace=program,
-        ),
-        (f"artifacts/{name}.trace", f"artifacts/{name}.xctrace"),
-        directive=directive,
-        tool="xctrace",
-        workload_status=str(status),
-        after=(export_argv(document, exports, schemas, status=status, may_be_cut=planned, xctrace=program),),
-        after_limit=EXPORT_SECONDS,
-        finish=finish,
-        own_limit=True,
-        fine=(CUT,),
-        tells=TELL,
-    )
+    tool = "xctrace"
 
+    def __init__(self, context: RunContext, xctrace: XctraceAbility) -> None:
+        super().__init__(context)
+        self._xctrace = xctrace
 
-def read_step(folder: Path, step: Step) -> Report:
-    """The exports of a step, restricted to what the workload marked.
+    def recorded(
+        self,
+        name: str,
+        directive: Directive,
+        schemas: Sequence[str],
+        *,
+        template: str | None = None,
+        instruments: Sequence[str] = (),
+        limit: float | None = None,
+        finish: float = FINISH,
+    ) -> Step:
+        """The step `name`: the workload launched by xctrace, nothing in between; those of `schemas` that come, as XML.
 
-    Raises UnreadableReport, with xctrace's own reason where it could not open or export what it had recorded.
-    """
-    exports = folder / step.artifacts[1]
-    if not (exports / TOC).is_file():
-        raise _explain_no_export(folder, step)
-    records = read_records(sorted((folder / "artifacts").glob(f"{step.name}.region.*.json")))
-    return read_exports(exports, [record for record in records if record.regions or record.benchmarks])
+        The recording is whole; a region is found in it afterwards, by the clock. `limit`: seconds after which this plan
+        itself ends the workload, so that the document stays in bounds; the user's own limit (`context.timeout`), where
+        it comes first, is a failure as in any other step.
+        """
+        document, exports, status = (
+            self.folder / f"{name}{end}" for end in (".trace", ".xctrace", ".status")
+        )
+        asked, program = self.context.timeout, str(self._xctrace.path)
+        planned = limit is not None and (asked is None or limit < asked)
+        workload = self.context.workload
+        return Step(
+            name,
+            record_argv(
+                absolute_command(workload.command, workload.folder),
+                document,
+                template=template,
+                instruments=instruments,
+                limit=limit if planned else asked,
+                xctrace=program,
+            ),
+            (f"artifacts/{name}.trace", f"artifacts/{name}.xctrace"),
+            directive=directive,
+            tool="xctrace",
+            workload_status=str(status),
+            after=(
+                export_argv(document, exports, schemas, status=status, may_be_cut=planned, xctrace=program),
+            ),
+            after_limit=EXPORT_SECONDS,
+            finish=finish,
+            own_limit=True,
+            fine=(CUT,),
+            tells=TELL,
+        )
+
+    def of_cpu(self, state: PlanState, name: str, template: str, schemas: Sequence[str], **told: Any) -> Step:
+        """The step `name`: the whole process, of which a marked region is picked out afterwards."""
+        directive = self.directive(name, Switch("signpost") if state.marked else None, **told)
+        return self.recorded(name, directive, (*schemas, *REGION_TABLES), template=template)
+
+    def read_step(self, step: Step) -> Report:
+        """The exports of a step, restricted to what the workload marked.
+
+        Raises UnreadableReport, with xctrace's own reason where it could not open or export what it had recorded.
+        """
+        exports = self.context.folder / step.artifacts[1]
+        if not (exports / TOC).is_file():
+            raise _explain_no_export(self.context.folder, step)
+        records = read_records(sorted(self.folder.glob(f"{step.name}.region.*.json")))
+        return read_exports(exports, [record for record in records if record.regions or record.benchmarks])
 
 
 def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
@@ -108,30 +122,6 @@ def log_of(folder: Path, log: str) -> str:
 
 START_SECONDS = 10.0  # until xctrace records, has ended, and has exported: 2 to 3 s each on an M5, by others
 _KEPT = ("Instruments", "device model", "system")
-
-
-def cpu_step(
-    context: RunContext,
-    xctrace: XctraceAbility,
-    state: PlanState,
-    pass_name: PassName,
-    name: str,
-    template: str,
-    schemas: Sequence[str],
-    *,
-    iterations: int | None = None,
-    seconds: float | None = None,
-) -> Step:
-    """The step `name`: the whole process, of which a marked region is picked out afterwards."""
-    directive = Directive(
-        pass_name,
-        str(context.folder / "artifacts" / f"{name}.region"),
-        switch=Switch("signpost") if state.marked else None,
-        iterations=iterations,
-        seconds=seconds,
-    )
-    tables = (*schemas, *REGION_TABLES)
-    return instruments_step(context, xctrace, directive, name, tables, template=template)
 
 
 def comparable_facts(report: Report) -> dict[str, str]:

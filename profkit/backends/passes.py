@@ -1,4 +1,4 @@
-"""What the runs of all backends share: timing, Python's own instruments, and counts of a region per iteration."""
+"""A pass, and what the runs of all backends share: timing, Python's own instruments, counts of one iteration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, TypeAlias, get_args
 
 from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
@@ -22,13 +22,14 @@ from profkit.core.types import (
     PassResult,
     Plan,
     Profile,
+    Stacks,
     Step,
     Switch,
     Workload,
 )
 from profkit.profilers.cprofile import read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
-from profkit.runtime.passes.command import host_command, sampling_environment
+from profkit.runtime.passes.command import HostKind, host_command, sampling_environment
 from profkit.runtime.passes.read import read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
@@ -39,10 +40,44 @@ DEVICE_PASSES: tuple[PassName, ...] = tuple(name for name in ALL_PASSES if name 
 PassTable: TypeAlias = "Mapping[Depth, tuple[PassName, ...]]"
 
 
-class PlannedRun:
-    """A run with timing, cProfile and tracemalloc. A backend adds its own passes.
+class Pass:
+    """The workload under one instrument: what is to be done, by what is known so far, and what its artifacts say.
 
-    Those that `plan_pass` plans are read by `read_pass`.
+    It is asked for its plans when a run begins, and again whenever another pass told something new. A second try is a
+    plan of its own.
+    """
+
+    name: PassName
+    tool: str | None = None
+
+    def __init__(self, context: RunContext) -> None:
+        self.context, self.folder = context, context.folder / "artifacts"
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """The steps of each try, or why there are none."""
+        raise NotImplementedError
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
+        """What a try left. Raises UnreadableReport where it cannot be read."""
+        return PassFindings()
+
+    def planned(self, steps: Sequence[Step], **more: Any) -> list[PassPlan]:
+        """The one plan that there is."""
+        return [PassPlan(self.name, self.tool, tuple(steps), **more)]
+
+    def skip(self, reason: str | None, fix: str | None = None, **more: Any) -> list[PassPlan]:
+        """A plan that only says why nothing is done."""
+        return [PassPlan(self.name, self.tool, skipped=reason, fix=fix, **more)]
+
+    def directive(self, step: str, switch: Switch | None = None, **more: Any) -> Directive:
+        """What the workload's process is told in a step."""
+        return Directive(self.name, str(self.folder / f"{step}.region"), switch, **more)
+
+
+class BackendRun:
+    """A backend at work on one run. Tools are tried once, when the first plan is made.
+
+    A backend adds the passes of its own tools.
     """
 
     name: ClassVar[str]
@@ -56,9 +91,11 @@ class PlannedRun:
     # of a device, at whose work a region's ends wait while it is timed
     switch: ClassVar[Switch | None] = None
     late_allocations: ClassVar[bool] = False  # tracemalloc begins with the region
+    order: ClassVar[tuple[PassName, ...]] = get_args(PassName)
 
     def __init__(self, context: RunContext, gpus: tuple[Gpu, ...] = ()) -> None:
-        self.context, self.gpus = context, gpus
+        self.context, self.gpus = context, gpus  # the devices that the workload may use
+        self._made: dict[str, Pass | None] = {}
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -75,195 +112,213 @@ class PlannedRun:
         return {}
 
     def plan(self, state: PlanState) -> Plan:
-        """The passes in order; what cannot run stands there with its reason."""
-        planned = [p for name in get_args(PassName) if name in self.wanted for p in self._plan(name, state)]
-        return Plan(self.name, self.context.depth, tuple(planned))
+        """The passes in order; what cannot run stands there with its reason.
 
-    def _plan(self, name: PassName, state: PlanState) -> list[PassPlan]:
-        if name == "timing":
-            return [plan_timing(self.context, self.processes[self.context.depth], self.switch)]
-        if name == "cprofile" or name == "tracemalloc":
-            return [plan_python(self.context, state, name, late=self.late_allocations)]
-        if name == "stacks":
-            return [plan_stacks(self.context, state)]
-        return self.plan_pass(name, state)
-
-    def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:  # noqa: ARG002
-        """The passes of this name under the backend's own tools: trace, counters or explain."""
-        return []
+        A new plan begins with the passes that were carried out already. What comes after them may differ.
+        """
+        asked = [self.pass_named(name) for name in self.order if name in self.wanted]
+        planned = tuple(plan for each in asked if each is not None for plan in each.plan(state))
+        return Plan(self.name, self.context.depth, planned)
 
     def findings(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        """What the artifacts of one pass say."""
-        artifacts = self.context.folder / "artifacts"
-        if plan.name == "cprofile":
-            report = read_cprofile(artifacts / _FILE["cprofile"])
-            notes = (*report.warnings, *read_pass_notes(artifacts / "cprofile.json"))
-            return PassFindings(profiles=report.profiles, notes=notes)
-        if plan.name == "tracemalloc":
-            return PassFindings(allocations=read_tracemalloc(artifacts / _FILE["tracemalloc"]))
-        if plan.name == "stacks":
-            return read_samples(self.context)
-        return PassFindings() if plan.name == "timing" else self.read_pass(plan, result)
+        """What the artifacts of one pass say. Raises UnreadableReport where they cannot be read."""
+        one = self.pass_named(plan.name)
+        return one.read(plan, result) if one is not None else PassFindings()
 
-    def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """What a pass of `plan_pass` left. Raises UnreadableReport where it cannot be read."""
-        return PassFindings()
+    def pass_named(self, name: PassName) -> Pass | None:
+        """The pass of this name; None where this backend has none."""
+        if name not in self._made:
+            self._made[name] = self.make_pass(name)
+        return self._made[name]
+
+    def make_pass(self, name: PassName) -> Pass | None:
+        """Timing and Python's own instruments; a backend makes those of its tools: trace, counters, explain."""
+        if name == "timing":
+            return TimingPass(self.context, self.processes[self.context.depth], self.switch)
+        if name == "cprofile":
+            return CallsPass(self.context)
+        if name == "tracemalloc":
+            return AllocationsPass(self.context, late=self.late_allocations)
+        return StacksPass(self.context) if name == "stacks" else None
 
 
-def plan_timing(context: RunContext, processes: int, switch: Switch | None = None) -> PassPlan:
-    """One step per process; a workload that marks nothing is timed whole, as often as it takes.
+class TimingPass(Pass):
+    """The workload alone: one step per process; one that marks nothing is timed whole, as often as it takes."""
 
-    `switch`: for a device, at whose work a region's ends wait.
-    """
-    steps = tuple(
-        Step(
-            f"timing-{number}",
-            context.workload.command,
-            directive=Directive(
-                "timing",
-                str(context.folder / "artifacts" / f"timing-{number}"),
-                switch,
-                precision=context.precision,
-                budget=context.sampling,
-                cold=context.cold,
-            ),
+    name = "timing"
+
+    def __init__(self, context: RunContext, processes: int, switch: Switch | None = None) -> None:
+        super().__init__(context)
+        self._processes, self._switch = processes, switch
+
+    def plan(self, state: PlanState) -> list[PassPlan]:  # noqa: ARG002
+        """Nothing needs to be known for it."""
+        context = self.context
+        directive = Directive(
+            "timing",
+            "",
+            self._switch,
+            precision=context.precision,
+            budget=context.sampling,
+            cold=context.cold,
         )
-        for number in range(1, processes + 1)
-    )
-    return PassPlan(
-        "timing",
-        None,
-        steps,
-        cost=float(processes),
-        cost_note="one plain run each",
-        notes=(
-            f"±{100 * context.precision:g} % asked, up to {context.sampling:g} s of samples in each process",
-            *(("cold: the device's L2 is flushed before each call",) if context.cold else ()),
-        ),
-    )
+        names = [f"timing-{number}" for number in range(1, self._processes + 1)]
+        steps = tuple(
+            Step(name, context.workload.command, directive=replace(directive, record=str(self.folder / name)))
+            for name in names
+        )
+        notes = [
+            f"±{100 * context.precision:g} % asked, up to {context.sampling:g} s of samples in each process"
+        ]
+        if context.cold:
+            notes.append("cold: the device's L2 is flushed before each call")
+        cost = float(self._processes)
+        return self.planned(steps, cost=cost, cost_note="one plain run each", notes=tuple(notes))
 
 
-# Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
-_COST = {"stacks": 1.05, "cprofile": 1.5, "tracemalloc": 2.5, "region": 1.1}
-# How long a benchmarked function is repeated, where its time is known by then; 200 samples of a stack.
-_SECONDS = {"cprofile": 1.0, "tracemalloc": 1.0, "stacks": 2.0}
-_LEAST = {
-    "cprofile": 1,
-    "tracemalloc": 32,
-    "stacks": 1,
-}  # iterations; a leak is a slope, which takes some points
-_MOST = {"cprofile": 100_000, "tracemalloc": 2_000, "stacks": 10_000_000}
-_LONGEST = 60.0  # but never longer than this for the sake of the least
-# Wall seconds after which the instrument stops while the program goes on: so many plain runs, and some seconds.
-_CAPS = {"cprofile": (1.5, 0.5), "tracemalloc": (1.5, 0.5)}
-_FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json", "stacks": "stacks.jsonl"}
+class PythonPass(Pass):
+    """An instrument inside the workload's Python. A benchmark is repeated for `seconds` under it."""
+
+    file: str  # what it leaves
+    cost_note = "typical; grows with calls and allocations"
+    seconds = 1.0
+    least, most = 1, 100_000  # iterations
+    longest = 60.0  # seconds, for the sake of the least
+    # Wall seconds after which the instrument stops while the program goes on: so many plain runs, and some seconds.
+    cap: tuple[float, float] | None = (1.5, 0.5)
+
+    def one_step(
+        self,
+        state: PlanState,
+        argv: Sequence[str] | None,
+        reason: str | None,
+        cost: float,
+        env: Mapping[str, str] | None = None,
+    ) -> list[PassPlan]:
+        """The workload under the instrument by `argv`, or the `reason` why it has no Python to look into.
+
+        `cost`: its wall time against a plain run, as measured on the workloads in benchmark/.
+        """
+        if argv is None:
+            return self.skip(reason)
+        once, iterations, longest, seconds = state.iteration_seconds, None, None, None
+        if once is not None and once > 0:
+            wanted = max(self.least, min(self.most, int(self.seconds / once)))
+            iterations = max(1, min(wanted, int(self.longest / once)))
+        if self.context.depth != "full" and state.plain_seconds is not None and self.cap is not None:
+            longest = self.cap[0] * state.plain_seconds + self.cap[1]
+        if state.benchmark and state.start_seconds is not None:
+            seconds = cost * (state.start_seconds + self.seconds)
+        directive = self.directive(self.name, iterations=iterations, seconds=self.seconds, longest=longest)
+        step = Step(self.name, tuple(argv), (f"artifacts/{self.file}",), env=env or {}, directive=directive)
+        return self.planned((step,), cost=cost, seconds=seconds, cost_note=self.cost_note)
 
 
-def plan_python(
-    context: RunContext, state: PlanState, kind: Literal["cprofile", "tracemalloc"], *, late: bool = False
-) -> PassPlan:
-    """One step under Python's own instrument, or the reason why the workload has no Python to look into.
+class CallsPass(PythonPass):
+    """cProfile."""
+
+    name, file = "cprofile", "cprofile.prof"
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """One step under the host."""
+        argv, reason = host_command(self.context.workload.command, "cprofile", self.folder / self.file)
+        return self.one_step(state, argv, reason, 1.5)
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
+        """Functions and their callers."""
+        report = read_cprofile(self.folder / self.file)
+        notes = (*report.warnings, *read_pass_notes(self.folder / "cprofile.json"))
+        return PassFindings(profiles=report.profiles, notes=notes)
+
+
+class AllocationsPass(PythonPass):
+    """tracemalloc, which notes every allocation.
 
     `late`: where a region is marked, allocations are traced from there on. Importing torch under tracemalloc takes
     three times as long, and a GPU's workload is not about it.
     """
-    out = context.folder / "artifacts" / _FILE[kind]
-    if late and kind == "tracemalloc" and not state.marked and _may_leave_out(context):
-        return PassPlan(
-            kind,
-            None,
-            skipped="no region is marked, and a program that imports torch starts three times as slowly under it",
-            fix="mark a step with profkit.region, or --passes tracemalloc",
+
+    name, file = "tracemalloc", "tracemalloc.json"
+    least, most = 32, 2_000  # a leak is a slope, which takes some points
+
+    def __init__(self, context: RunContext, *, late: bool) -> None:
+        super().__init__(context)
+        self._late = late
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """One step under the host; none of a GPU's program that marks nothing, where time is short."""
+        context, late = self.context, self._late and state.marked
+        if self._late and not state.marked and context.wanted is None and context.depth != "full":
+            why = (
+                "no region is marked, and a program that imports torch starts three times as slowly under it"
+            )
+            return self.skip(why, "mark a step with profkit.region, or --passes tracemalloc")
+        kind: HostKind = "tracemalloc-region" if late else "tracemalloc"
+        argv, reason = host_command(context.workload.command, kind, self.folder / self.file)
+        return self.one_step(state, argv, reason, 1.1 if late else 2.5)
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
+        """Peaks, growth, and lines that hold most."""
+        return PassFindings(allocations=read_tracemalloc(self.folder / self.file))
+
+
+class StacksPass(PythonPass):
+    """Every Python process of the workload samples its stacks."""
+
+    name, file = "stacks", "stacks.jsonl"
+    cost_note = "a hundred samples a second, in all Python processes"
+    seconds = 2.0  # 200 samples
+    most = 10_000_000
+    cap = None
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """The workload as it is, with the variables that each Python below it finds."""
+        command = self.context.workload.command
+        env, reason = sampling_environment(command, self.folder / self.file)
+        return self.one_step(state, command if env is not None else None, reason, 1.05, env)
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
+        """Functions, lines, imports and stacks of the Python processes; leaves files for viewers of flame graphs."""
+        workload = self.context.workload
+        if not (self.folder / self.file).exists():
+            if workload.python is None:
+                return PassFindings(absent=f"not a Python program: {Path(workload.command[0]).name}")
+            raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
+        report = read_stacks(self.folder / self.file)
+        return PassFindings(
+            profiles=report.profiles,
+            stacks=report.stacks,
+            notes=report.warnings,
+            artifacts=leave_stacks(self.context, report.stacks, "stacks"),
         )
-    late = late and state.marked and kind == "tracemalloc"
-    argv, reason = host_command(context.workload.command, "tracemalloc-region" if late else kind, out)
-    if argv is None:
-        return PassPlan(kind, None, skipped=reason)
-    record = str(context.folder / "artifacts" / f"{kind}.region")
-    directive = Directive(
-        kind,
-        record,
-        iterations=_iterations(kind, state.iteration_seconds),
-        seconds=_SECONDS[kind],
-        longest=_longest(context, state, kind),
-    )
-    step = Step(kind, tuple(argv), (f"artifacts/{_FILE[kind]}",), directive=directive)
-    cost = _COST["region" if late else kind]
-    note = "typical; grows with calls and allocations"
-    return PassPlan(
-        kind, None, (step,), cost=cost, seconds=_benchmark_seconds(state, kind, cost), cost_note=note
-    )
 
 
-def _benchmark_seconds(
-    state: PlanState, kind: Literal["cprofile", "tracemalloc", "stacks"], factor: float
-) -> float | None:
-    """What a pass over a benchmark takes, which is repeated for so long; None: as long as a plain run and its cost."""
-    if not state.benchmark or state.start_seconds is None:
-        return None
-    return factor * (state.start_seconds + _SECONDS[kind])
-
-
-def _may_leave_out(context: RunContext) -> bool:
-    """Whether the passes are those of a depth that is short of time, and not asked for by name."""
-    return context.wanted is None and context.depth != "full"
-
-
-def _longest(context: RunContext, state: PlanState, kind: Literal["cprofile", "tracemalloc"]) -> float | None:
-    """Wall seconds that the instrument may look; None where it is asked for all, or nobody knows how long a run is."""
-    if context.depth == "full" or state.plain_seconds is None:
-        return None
-    runs, seconds = _CAPS[kind]
-    return runs * state.plain_seconds + seconds
-
-
-def _iterations(kind: Literal["cprofile", "tracemalloc", "stacks"], seconds: float | None) -> int | None:
-    if seconds is None or seconds <= 0:
-        return None
-    wanted = max(_LEAST[kind], min(_MOST[kind], int(_SECONDS[kind] / seconds)))
-    return max(1, min(wanted, int(_LONGEST / seconds)))
-
-
-def plan_stacks(context: RunContext, state: PlanState) -> PassPlan:
-    """One step in which every Python process of the workload samples its stacks, or why none will."""
-    artifacts = context.folder / "artifacts"
-    env, reason = sampling_environment(context.workload.command, artifacts / _FILE["stacks"])
-    if env is None:
-        return PassPlan("stacks", None, skipped=reason)
-    directive = Directive(
-        "stacks",
-        str(artifacts / "stacks.region"),
-        iterations=_iterations("stacks", state.iteration_seconds),
-        seconds=_SECONDS["stacks"],
-    )
-    step = Step(
-        "stacks", context.workload.command, (f"artifacts/{_FILE['stacks']}",), env=env, directive=directive
-    )
-    note = "a hundred samples a second, in all Python processes"
-    cost = _COST["stacks"]
-    seconds = _benchmark_seconds(state, "stacks", cost)
-    return PassPlan("stacks", None, (step,), cost=cost, seconds=seconds, cost_note=note)
-
-
-def read_samples(context: RunContext) -> PassFindings:
-    """Functions, lines, imports and stacks of the Python processes; leaves files for viewers of flame graphs.
-
-    Raises UnreadableReport where the file is damaged.
-    """
+def leave_stacks(context: RunContext, stacks: Sequence[Stacks], name: str) -> tuple[str, ...]:
+    """Files for viewers of flame graphs, called `name`; their places in the run's folder. None where nothing is."""
+    if not stacks:
+        return ()
     folder = context.folder / "artifacts"
-    if not (folder / _FILE["stacks"]).exists():
-        if context.workload.python is None:
-            return PassFindings(absent=f"not a Python program: {Path(context.workload.command[0]).name}")
-        raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
-    report = read_stacks(folder / _FILE["stacks"])
-    artifacts: tuple[str, ...] = ()
-    if report.stacks:
-        write_speedscope(report.stacks, folder / "stacks.speedscope.json", context.workload.name)
-        write_collapsed(report.stacks[0], folder / "stacks.collapsed.txt")
-        artifacts = ("artifacts/stacks.speedscope.json", "artifacts/stacks.collapsed.txt")
-    return PassFindings(
-        profiles=report.profiles, stacks=report.stacks, notes=report.warnings, artifacts=artifacts
-    )
+    write_speedscope(stacks, folder / f"{name}.speedscope.json", context.workload.name)
+    write_collapsed(stacks[0], folder / f"{name}.collapsed.txt")
+    return f"artifacts/{name}.speedscope.json", f"artifacts/{name}.collapsed.txt"
+
+
+PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
+
+
+def start_seconds(state: PlanState) -> float:
+    """Wall seconds of one run of a device's workload without the samples that timing took."""
+    return state.start_seconds if state.start_seconds is not None else PLAIN_SECONDS
+
+
+def plain_runs(seconds: float, state: PlanState) -> float:
+    """Seconds as a multiple of one plain run."""
+    return seconds / (state.plain_seconds or PLAIN_SECONDS)
+
+
+def known_seconds(seconds: float, state: PlanState) -> float | None:
+    """What a pass is expected to take; None where no run of the workload was timed yet."""
+    return seconds if state.plain_seconds is not None else None
 
 
 _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters

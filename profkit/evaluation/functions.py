@@ -33,13 +33,13 @@ from profkit.kernels.evaluation.sources.names import find_operator, operation_na
 from profkit.kernels.evaluation.sources.source import Kernel, KernelSource, make_source_request
 from profkit.kernels.evaluation.suites.capture import describe_call
 from profkit.kernels.evaluation.suites.notation import (
-    Symbol,
     TensorForm,
     format_call,
     parse_call,
     replace_tensors,
 )
 from profkit.kernels.evaluation.suites.suite import Arguments, Selection, Suite, find_suite
+from profkit.kernels.evaluation.suites.values import plain_value
 
 INTEGERS = (-9, 10)  # the range of made integers, as torch's make_tensor has it
 
@@ -65,10 +65,9 @@ def deserialize_args(text: str, device: str = "cuda") -> tuple[tuple[Any, ...], 
 
     args = replace_tensors(call.args, make)
     kwargs = {name: replace_tensors(value, make) for name, value in call.kwargs.items()}
-    where = torch.device(_device(device))
-    return tuple(_plain(value, where) for value in args), {
-        name: _plain(value, where) for name, value in kwargs.items()
-    }
+    where = _device(device)
+    named = {name: plain_value(value, where) for name, value in kwargs.items()}
+    return tuple(plain_value(value, where) for value in args), named
 
 
 def deserialize_tensor(
@@ -108,14 +107,6 @@ def _make_tensor(form: TensorForm, device: str) -> torch.Tensor:
 
 def _device(device: str) -> str:
     return "cpu" if device.startswith("cuda") and not torch.cuda.is_available() else device
-
-
-def _plain(value: Any, device: torch.device) -> Any:
-    if isinstance(value, Symbol):
-        return device if value.kind == "device" else getattr(torch, value.name)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_plain(each, device) for each in value)
-    return value
 
 
 WARM_UPS = 10

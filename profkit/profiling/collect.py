@@ -14,7 +14,8 @@ from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_operations
-from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
+from profkit.backends import Backend, PassFindings, PlanState, RunContext
+from profkit.backends.passes import BackendRun
 from profkit.core.errors import Interrupted, MachineError, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress

@@ -186,32 +186,6 @@ def test_perf_killed_in_one_group_costs_that_group_only(pmu_run):
     assert run.reading("ipc").value == pytest.approx(2.5)
 
 
-HYBRID = {
-    f"{pmu}{'/' if '_' not in name and '.' not in name else '__'}{name}{'/' if '.' not in name else ''}": value
-    for pmu, counts in {
-        "cpu_core": {"cycles": 900_000, "instructions": 2_700_000, "branches": 90_000, "branch-misses": 900},
-        "cpu_atom": {"cycles": 100_000, "instructions": 100_000, "branches": 10_000, "branch-misses": 1_000},
-    }.items()
-    for name, value in counts.items()
-}
-
-
-def test_a_hybrid_part_has_readings_of_each_kind_of_core_and_sums_nothing(pmu_run):
-    window = {
-        **HYBRID,
-        "cpu_core__mem_load_retired.l1_hit": 99_000,
-        "cpu_core__mem_load_retired.l1_miss": 1_000,
-    }
-    run = pmu_run("intel_hybrid", {"window": window, "fixed": [k for k in HYBRID if "branch" not in k]})
-    assert run.reading("ipc", "cpu_core").value == pytest.approx(3.0)
-    assert run.reading("ipc", "cpu_atom").value == pytest.approx(1.0)
-    assert run.reading("ipc").value == pytest.approx(3.0)
-    assert "cpu_core, which did 90% of the cycles" in run.reading("ipc").reason
-    assert run.reading("branch.miss_rate", "cpu_atom").value == pytest.approx(10.0)
-    assert run.reading("cache.l1.miss_rate", "cpu_core").value == pytest.approx(1.0)
-    assert run.verdict("branch-miss-rate").value == pytest.approx(1.0)
-
-
 def machine_of(monkeypatch, vendor, family, model):
     """A machine that no tree was recorded of."""
     from profkit.hardware.machine import read_machine
@@ -275,20 +249,6 @@ def test_what_is_run_inside_one_entry_of_a_benchmark_is_divided_by_its_iteration
 
 
 # ---------------------------------------------------------------- what is marked was guessed wrong
-
-HIDDEN = "from steps import walk\nwalk()"
-
-
-def test_a_region_marked_by_an_imported_module_is_counted_alone(pmu_run):
-    run = pmu_run("amd_zen4", WITH_MEMORY, HIDDEN)
-    assert run.reading("instructions").value == pytest.approx(
-        2_500_000
-    )  # of one entry, not of all by their number
-    steps = run.document.plan.passes[0].steps
-    assert all(step.directive.switch.kind == "perf-control" for step in steps)
-    per_group = [len(list((run.folder / "artifacts").glob(f"{step.name}.region.*.json"))) for step in steps]
-    assert set(per_group) == {1}  # nothing is left of the first try
-
 
 # ---------------------------------------------------------------- several regions, several processes
 

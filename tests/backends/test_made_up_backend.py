@@ -6,19 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends import BACKENDS, Backend, BackendRun, CheckGroup, PassFindings, RunContext
+from profkit.backends import BACKENDS, Backend, CheckGroup, PassFindings, RunContext
+from profkit.backends.passes import BackendRun
 from profkit.core.types import RUN, Check, Gpu, PassPlan, PassResult, Reading, Report, Source
-from tests.profilers.test_made_up_profiler import Call, TicksRun
+from tests.profilers.test_made_up_profiler import Call, TicksPass, TicksRun
 from tests.profilers.test_made_up_profiler import call as call  # the fixture
+
+
+class AbacusPass(TicksPass):
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
+        (ticks,) = super().read(plan, result).counters
+        seconds = Reading("time.geometric_mean", ticks.value, "s", "measured", RUN, Source("abacus"))
+        return PassFindings(readings=(seconds,))
 
 
 class AbacusRun(TicksRun):
     name = "abacus"
-
-    def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        (ticks,) = super().read_pass(plan, result).counters
-        seconds = Reading("time.geometric_mean", ticks.value, "s", "measured", RUN, Source("abacus"))
-        return PassFindings(readings=(seconds,))
+    kind = AbacusPass
 
 
 class Abacus(Backend):

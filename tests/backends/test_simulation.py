@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.backends import PlanState, RunContext
-from profkit.backends.cpu.simulation import plan_simulation, read_simulation
+from profkit.backends.cpu.simulation import Simulation, read_simulation
 from profkit.core.types import Directive, PassPlan, Step, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
@@ -53,7 +53,8 @@ def planned(tmp_path, command, seconds, *, depth="standard", imports=None, marke
     workload = Workload(command, str(tmp_path), "work", python=python)
     context = RunContext(workload, read_machine(), tmp_path, depth, None, 0.5, 1.0)
     state = PlanState(marked, plain_seconds=seconds, start_seconds=seconds / 2, import_seconds=imports)
-    return plan_simulation(context, WORKS, state)
+    (plan,) = Simulation(context, WORKS).plan(state)
+    return plan
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_a_real_simulation_begins_late_ends_in_time_and_leaves_its_counts(tmp_pa
         (sys.executable, str(tmp_path / "work.py")), str(tmp_path), "w", python=sys.executable
     )
     context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
-    plan = plan_simulation(context, probe_valgrind(), PlanState(False, plain_seconds=60.0))
+    (plan,) = Simulation(context, probe_valgrind()).plan(PlanState(False, plain_seconds=60.0))
     step = plan.steps[0]
     quick = Step(**{**vars(step), "directive": Directive("counters", step.directive.record, delay=4.0)})
     done = run_step(quick, RunSettings(tmp_path, timeout=10.0))

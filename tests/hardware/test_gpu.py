@@ -9,7 +9,15 @@ import pytest
 
 from profkit.core.types import Gpu
 from profkit.hardware import gpu, nvml
-from profkit.hardware.gpu import count_multiprocessors, driver_fault, find_chip_name, read_gpus
+from profkit.hardware.gpu import (
+    ListedGpu,
+    count_multiprocessors,
+    driver_fault,
+    find_chip_name,
+    list_devices,
+    read_gpus,
+    visible_gpus,
+)
 from tests.cuda_stand_in import nvidia as nvidia
 
 H200 = Gpu(
@@ -48,20 +56,6 @@ def machine(folder: Path, **files: str) -> Path:
         path.write_text(text)
     (folder / "root").mkdir(exist_ok=True)
     return folder / "root"
-
-
-def test_what_a_device_is_set_to_and_how_it_is_now(library: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Both are asked of the devices that the workload sees, by its numbers."""
-    from profkit.hardware.conditions import read_moment
-
-    library.setenv("STAND_IN_WATTS", "500")
-    library.setenv("STAND_IN_LOCK", "1410")
-    library.setenv("STAND_IN_GPUS", "2")
-    gpu = read_gpus({}, machine(tmp_path))[0]
-    assert (gpu.power_limit, gpu.clock_lock) == (500.0, 1410e6)
-    library.setenv("CUDA_VISIBLE_DEVICES", "1")
-    (seen,) = read_moment("before timing", devices=True).devices
-    assert (seen.index, seen.clock, seen.temperature, seen.power) == (0, 1755e6, 41.0, 123.456)
 
 
 CARD = {
@@ -119,15 +113,10 @@ def test_a_part_of_a_device_or_windows_behind_it_is_said(
     ],
 )
 def test_only_visible_devices_are_told_in_the_order_of_the_list(
-    library: pytest.MonkeyPatch, tmp_path: Path, asked: str | None, expected: list[int]
+    library: pytest.MonkeyPatch, asked: str | None, expected: list[int]
 ) -> None:
     library.setenv("STAND_IN_GPUS", "4")
-    seen: list[str] = []
-    library.setattr(gpu, "visible_gpus", lambda found, environ: seen.extend(d.uuid for d in found) or ())
-    read_gpus({}, machine(tmp_path))
-    from profkit.hardware.gpu import ListedGpu, visible_gpus
-
-    devices = [ListedGpu(Gpu(f"gpu {i}"), uuid) for i, uuid in enumerate(seen)]
+    devices = [ListedGpu(Gpu(f"gpu {i}"), one.uuid) for i, one in enumerate(list_devices(None))]
     found = visible_gpus(devices, {} if asked is None else {"CUDA_VISIBLE_DEVICES": asked})
     assert [device.name for device in found] == [f"gpu {number}" for number in expected]
     assert [device.index for device in found] == list(range(len(expected)))
@@ -177,15 +166,8 @@ def test_a_driver_that_hangs_costs_its_time_and_no_more(library: pytest.MonkeyPa
     ("pci", "capability", "chip"),
     [
         (0x2335, "9.0", "GH100"),
-        (0x20B5, "8.0", "GA100"),
-        (0x2237, "8.6", "GA102"),
-        (0x26B9, "8.9", "AD102"),
         (0x2B85, "12.0", "GB202"),
-        (0x2901, "10.0", "GB100"),
-        (0x3182, "10.3", "GB110"),
         (0x1EB8, "7.5", "TU104"),
-        (0x21C4, "7.5", "TU116"),
-        (0x1DB6, "7.0", "GV100"),
         (None, "9.0", "GH100"),
         (None, "8.6", None),  # GA102 to GA107
         (0xFFFF, "12.1", "GB20B"),
@@ -203,14 +185,10 @@ def test_a_chip_is_told_by_its_pci_number_or_by_a_capability_that_has_one_chip_o
     [
         (16896, "9.0", 132),
         (6912, "8.0", 108),
-        (2560, "7.5", 40),
-        (7168, "8.6", 56),
         (21760, "12.0", 170),
         (100, "9.0", None),
         (None, "9.0", None),
         (128, None, None),
-        (128, "x", None),
-        (128, "5.0", None),
     ],
 )
 def test_multiprocessors_are_told_where_the_cores_come_out_even(

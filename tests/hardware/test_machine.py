@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.machine import available_memory, read_limits, read_machine, usable_cores
+from profkit.core.types import Cache
+from profkit.hardware.machine import available_memory, cache_warnings, read_limits, read_machine, usable_cores
+from profkit.hardware.processor import (
+    data_caches,
+    find_typical_caches,
+    instruction_cache,
+)
 
 Tree = Callable[..., Path]
 GIB = 1 << 30
@@ -125,3 +131,106 @@ def test_this_machine_can_be_read() -> None:
     assert machine.architecture == platform.machine()
     assert platform.node() not in (machine.cpu, machine.release)
     assert len(usable_cores()) >= machine.cores
+
+
+# ------------------------------------------------------------ test_caches
+
+KIB, MIB = 1024, 1024 * 1024
+INDEX = "sys/devices/system/cpu/cpu0/cache/index"
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction", "data"),
+    [
+        ("vm", (32 * KIB, 8, 1), [(48 * KIB, 12, 1), (MIB, 16, 1), (32 * MIB, 16, 2)]),
+        ("intel_hybrid", (32 * KIB, 8, 2), [(48 * KIB, 12, 2), (2 * MIB, 16, 2), (24 * MIB, 12, 20)]),
+        ("amd_zen4", (32 * KIB, 8, 2), [(32 * KIB, 8, 2), (MIB, 8, 2), (32 * MIB, 16, 8)]),
+        ("arm_neoverse", (64 * KIB, 4, 1), [(64 * KIB, 4, 1), (MIB, 8, 1), (32 * MIB, 16, 4)]),
+        ("container", (32 * KIB, 8, 2), [(48 * KIB, 12, 2), (2 * MIB, 16, 2), (105 * MIB, 15, 16)]),
+    ],
+)
+def test_the_geometry_of_a_core_is_that_of_sysfs(
+    tree: Tree, name: str, instruction: tuple[int, int, int], data: list[tuple[int, int, int]]
+) -> None:
+    machine = read_machine(tree(name))
+    first = instruction_cache(machine)
+    assert (first.size, first.ways, first.shared) == instruction
+    assert [(cache.size, cache.ways, cache.shared) for cache in data_caches(machine)] == data
+    assert {cache.source for cache in (first, *machine.caches)} == {"sysfs"}
+    assert cache_warnings(tree(name)) == ()
+
+
+@pytest.mark.parametrize(
+    ("index", "field", "value"),
+    [
+        (0, "size", "48"),
+        (0, "size", "huge"),
+        (0, "coherency_line_size", "63"),
+        (2, "ways_of_associativity", "1"),
+        (2, "size", "16K"),  # smaller than L1
+        (2, "size", "1000K"),  # 1000 sets: an address has no such field
+        (3, "size", "33554500"),  # no whole number of sets
+        (3, "size", "512K"),  # smaller than L2
+        (3, "size", "327680K"),  # the sum over a socket
+        (3, "ways_of_associativity", "8192"),
+        (3, "ways_of_associativity", "0"),
+    ],
+)
+def test_an_impossible_level_is_replaced_and_the_others_are_kept(
+    tree: Tree, index: int, field: str, value: str
+) -> None:
+    root = tree("vm", {f"{INDEX}{index}/{field}": value})
+    level = max(1, index)
+    for cache in read_machine(root).caches:
+        assert cache.source == ("assumed" if cache.level == level else "sysfs")
+    assert len(cache_warnings(root)) == 2
+
+
+def test_a_machine_without_cache_files_gets_the_typical_geometry_of_its_part(tree: Tree) -> None:
+    machine = read_machine(tree("no_caches"))
+    assert machine.caches == (
+        Cache(1, 32 * KIB, 2, source="assumed"),
+        Cache(2, MIB, 16, source="assumed"),
+    )
+    assert instruction_cache(machine) == Cache(1, 48 * KIB, 3, source="assumed")
+
+
+def test_an_emulators_stand_in_geometry_is_not_believed_in_a_guest_only(tree: Tree) -> None:
+    changes = {
+        f"{INDEX}2/size": "4096K",
+        f"{INDEX}2/ways_of_associativity": "16",
+        f"{INDEX}3/size": "16384K",
+        f"{INDEX}3/ways_of_associativity": "16",
+    }
+    assert [cache.source for cache in read_machine(tree("vm", changes)).caches] == [
+        "sysfs",
+        "assumed",
+        "assumed",
+    ]
+    clocks = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+    metal = {**changes, clocks: "tsc", "proc/cpuinfo": "processor: 0\nvendor_id: AuthenticAMD\nflags: avx2"}
+    assert {cache.source for cache in read_machine(tree("vm", metal)).caches} == {"sysfs"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "model", "name"),
+    [
+        ("AuthenticAMD", 25, 0x11, "AMD Zen 4"),
+        ("AuthenticAMD", 25, 0x61, "AMD Zen 4"),
+        ("AuthenticAMD", 25, 0x01, "AMD Zen 3"),
+        ("AuthenticAMD", 25, 0x50, "AMD Zen 3"),
+        ("AuthenticAMD", 23, 0x31, "AMD Zen 2"),
+        ("AuthenticAMD", 23, 0x01, "AMD Zen"),
+        ("AuthenticAMD", 26, 2, "AMD Zen 5"),
+        ("GenuineIntel", 6, 143, "Intel Sapphire or Emerald Rapids"),
+        ("GenuineIntel", 6, None, "an Intel server"),
+        ("ARM", 8, 0xD4F, "Arm Neoverse V2"),
+        ("Apple", 8, 0x23, "Apple silicon"),
+        ("HygonGenuine", 24, 1, "a common server"),
+        ("unknown", None, None, "a common server"),
+    ],
+)
+def test_the_typical_geometry_is_that_of_the_processors_generation(
+    vendor: str, family: int | None, model: int | None, name: str
+) -> None:
+    assert find_typical_caches(vendor, family, model).name == name

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from profkit.backends import PassFindings, PlanState
-from profkit.backends.passes import PlannedRun
+from profkit.backends.passes import BackendRun, Pass
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Counter, PassName, PassPlan, PassResult, Report, Step
 from profkit.profilers.profiler import Format, Profiler, Recorder, RecordRequest
@@ -47,16 +48,24 @@ TICK_PROFILER = Profiler(
 )
 
 
-class TicksRun(PlannedRun):
-    name = "cpu"
+class TicksPass(Pass):
+    name, tool = "counters", "ticks"
 
-    def plan_pass(self, name: PassName, _: PlanState) -> list[PassPlan]:
-        argv = ("./ticks", f"{self.context.folder}/artifacts/ticks.txt", *self.context.workload.command)
-        return [PassPlan(name, "ticks", (Step("ticks", argv, ("artifacts/ticks.txt",), tool="ticks"),))]
+    def plan(self, _: PlanState) -> list[PassPlan]:
+        argv = ("./ticks", f"{self.folder}/ticks.txt", *self.context.workload.command)
+        return self.planned((Step("ticks", argv, ("artifacts/ticks.txt",), tool="ticks"),))
 
-    def read_pass(self, _: PassPlan, result: PassResult) -> PassFindings:
+    def read(self, _: PassPlan, result: PassResult) -> PassFindings:
         left = [read_ticks(self.context.folder / name) for name in result.artifacts]
         return PassFindings(counters=tuple(counter for report in left for counter in report.counters))
+
+
+class TicksRun(BackendRun):
+    name = "cpu"
+    kind: ClassVar[type[Pass]] = TicksPass
+
+    def make_pass(self, name: PassName) -> Pass | None:
+        return self.kind(self.context) if name == "counters" else super().make_pass(name)
 
 
 @pytest.fixture

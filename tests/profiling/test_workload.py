@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+from cli_runner import ENVIRONMENT, PROFKIT, profkit, runs
 
 from profkit.backends.cuda import cuda_evidence
-from profkit.core.types import Workload
-from profkit.profiling.workload import seems_marked
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.types import Revision, Step, Workload
+from profkit.execution.places.files import Sending
+from profkit.profiling.elsewhere import _errand_of
+from profkit.profiling.profile import ProfileOptions
+from profkit.profiling.run_steps import RunSettings, run_step
+from profkit.profiling.workload import describe_workload, read_revision, seems_marked, unchanged_program
+from profkit.runtime.passes.command import reads_program_from_input
 
 
 @pytest.mark.parametrize(
@@ -60,3 +73,231 @@ def test_a_workload_seems_to_use_a_gpu_by_its_arguments_its_text_or_what_it_is_l
         (tmp_path / name).chmod(0o755)
     python = "/usr/bin/python" if command[0] == "python" else None
     assert cuda_evidence(Workload(command, "w", str(tmp_path), python)) == why
+
+
+# ------------------------------------------------------------ test_revision
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
+NOBODY = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *words: str) -> str:
+    plain = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        ["git", "-C", str(folder), *NOBODY, *words], check=True, capture_output=True, text=True, env=plain
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one commit of a script, and a remote that nobody may learn of."""
+    folder = tmp_path / "a repository's folder"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "remote", "add", "origin", "https://token@secret.example/alice.git")
+    (folder / "bench.py").write_text("pass\n")
+    git(folder, "add", "bench.py")
+    git(folder, "commit", "-q", "-m", "one")
+    return folder
+
+
+def of(folder: Path, *command: str) -> Revision:
+    return read_revision(Workload(command or ("python", "bench.py"), "bench", str(folder)))
+
+
+def test_a_clean_repository_is_told_by_commit_and_branch(repository: Path) -> None:
+    assert of(repository) == Revision(git(repository, "rev-parse", "HEAD"), "main", False)
+
+
+def test_a_changed_file_makes_it_dirty_and_a_new_one_does_not(repository: Path) -> None:
+    (repository / "new.txt").write_text("x")
+    assert of(repository).dirty is False
+    (repository / "bench.py").write_text("pass  # changed\n")
+    assert of(repository).dirty is True
+
+
+def test_the_script_s_repository_counts_wherever_it_is_called_from(repository: Path, tmp_path: Path) -> None:
+    assert of(tmp_path, "python", str(repository / "bench.py")).branch == "main"
+    assert of(tmp_path, "python", "-O", os.path.join(repository.name, "bench.py"), "-n", "3").branch == "main"
+
+
+def test_a_repository_without_a_commit_and_a_folder_without_a_repository(tmp_path: Path) -> None:
+    assert of(tmp_path) == Revision(reason="the folder is in no git repository")
+    git(tmp_path, "init", "-q", "-b", "main")
+    assert of(tmp_path) == Revision(None, "main", None, "the repository has no commit yet")
+
+
+def test_a_git_that_does_not_answer_is_not_waited_for(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
+    begin = time.monotonic()
+    found = read_revision(Workload(("python", "bench.py"), "bench", str(repository)), seconds=0.2)
+    assert found == Revision(reason="git did not answer in time")
+    assert time.monotonic() - begin < 10
+
+
+def test_what_the_repository_configures_is_not_started(repository: Path, tmp_path: Path) -> None:
+    trap = tmp_path / "trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
+    trap.chmod(0o755)
+    git(repository, "config", "core.fsmonitor", str(trap))
+    assert of(repository).commit is not None
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_variables_of_a_hook_do_not_name_another_repository(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert of(repository).branch == "main"
+
+
+def content(folder: Path, *command: str, packages: dict[str, str] | None = None) -> str | None:
+    workload = Workload(command or ("python", "bench.py"), "bench", str(folder))
+    return unchanged_program(workload, read_revision(workload), packages or {"python": "3.11.7"})
+
+
+def test_a_program_is_unchanged_until_a_commit_a_file_beside_it_a_package_or_its_command_is_another(
+    repository: Path,
+) -> None:
+    first = content(repository)
+    assert first is not None
+    assert content(repository) == first
+    assert content(repository, "python", "bench.py", "5") != first
+    assert content(repository, packages={"python": "3.12.1"}) != first
+    (repository / "untracked.py").write_text("x = 1\n")
+    assert content(repository) not in (None, first)
+    (repository / "untracked.py").unlink()
+    assert content(repository) == first
+    git(repository, "commit", "-q", "--allow-empty", "-m", "two")
+    assert content(repository) not in (None, first)
+
+
+def test_of_changes_that_are_in_no_commit_nobody_can_say_that_nothing_changed(repository: Path) -> None:
+    (repository / "bench.py").write_text("pass  # changed\n")
+    assert content(repository) is None
+
+
+# ------------------------------------------------------------ test_standard_input
+
+QUICK = (
+    "profile",
+    "--backend",
+    "cpu",
+    "--sampling",
+    "0.1",
+    "--depth",
+    "gate",
+    "--precision",
+    "0.5",
+    "--quiet",
+)
+SCRIPT = "import sys\nwith open('ran.txt', 'a') as file:\n    file.write(f'{sys.argv} {sys.path[0]!r}\\n')\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("python -", True),
+        ("python", True),
+        ("python -O - a b", True),
+        ("env A=1 python3 -", True),
+        ("sh", True),
+        ("bash -s a", True),
+        ("bash -", True),
+        ("bash -c true", False),
+        ("bash x.sh -s", False),
+        ("python x.py -", False),
+        ("python -c pass", False),
+        ("python -V", False),
+        ("cat", False),
+    ],
+)
+def test_a_program_that_comes_by_standard_input_is_known_by_its_command(command: str, answer: bool) -> None:
+    assert reads_program_from_input(command.split()) is answer
+
+
+def test_a_program_from_standard_input_without_one_is_refused_and_nothing_runs(tmp_path: Path) -> None:
+    for verb in (QUICK, (*QUICK, "--plan"), ("record", "--tool", "perf", "--report", "x.data")):
+        said = profkit(*verb, "--", sys.executable, "-", cwd=tmp_path)
+        assert said.code == 2
+        assert "--stdin FILE" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_pass_reads_the_file_from_its_beginning(tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(SCRIPT)
+    said = profkit(
+        *QUICK,
+        "--passes",
+        "timing,cprofile",
+        "--stdin",
+        "work.py",
+        "--",
+        sys.executable,
+        "-",
+        "a",
+        cwd=tmp_path,
+    )
+    assert said.code == 0, said.err
+    lines = (tmp_path / "ran.txt").read_text().splitlines()
+    assert set(lines) == {"['-', 'a'] ''"}  # as Python has it, under cProfile too
+    (run,) = runs(tmp_path / "reports")
+    assert [one["state"] for one in run["passes"]] == ["finished", "finished"]
+    assert len(lines) == 1 + len(run["timings"][0]["processes"][0]["seconds"])
+    assert (run["name"], run["workload"]["stdin"]) == ("work", "work.py")
+    assert "- a < work.py" in said.out
+
+
+def test_what_profkit_is_given_reaches_every_process_of_the_workload(tmp_path: Path) -> None:
+    copy = "import sys; open('read.txt', 'a').write(sys.stdin.read())"
+    done = subprocess.run(
+        [*PROFKIT, *QUICK, "--passes", "timing", "--stdin", "-", "--", sys.executable, "-c", copy],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        input="a line\n",
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    (run,) = runs(tmp_path / "reports")
+    processes = len(run["timings"][0]["processes"][0]["seconds"])
+    assert (tmp_path / "read.txt").read_text() == "a line\n" * processes
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("absent", "No such file"), (".", "no file"), ("\0", "cannot be read")]
+)
+def test_what_cannot_be_read_again_for_each_pass_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=says):
+        describe_workload(["cat"], stdin=name)
+
+
+def test_another_place_is_sent_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "data.txt").write_text("1 2 3")
+    monkeypatch.chdir(tmp_path / "here")
+    errand = _errand_of("profile", ProfileOptions(("cat",), stdin=str(tmp_path / "data.txt")), Sending())
+    assert json.loads(json.dumps(errand.data))["stdin"] == "../data.txt"
+    assert errand.work is not None
+    assert ([*errand.work.files], errand.work.folder) == (["data.txt"], "here")
+    with pytest.raises(UsageError, match="another place is sent a file"):
+        _errand_of("profile", ProfileOptions(("cat",), stdin="-"), Sending())
+
+
+def test_a_tool_that_lets_a_service_start_the_workload_says_that_it_has_no_standard_input(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(MachineError, match="xctrace starts the workload without standard input"):
+        run_step(
+            Step("trace", ("true",), tool="xctrace", tells="--env"), RunSettings(tmp_path, stdin="/dev/null")
+        )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from profkit.backends import Backend, BackendRun, CheckGroup, RunContext, profiler_group
+from profkit.backends import Backend, CheckGroup, RunContext, profiler_group
 from profkit.core.types import Gpu, RunDocument, Summary
+
+if TYPE_CHECKING:
+    from profkit.backends.passes import BackendRun
 
 
 class CpuBackend(Backend):

@@ -6,22 +6,23 @@ is read in the same way for perf and for Instruments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.analysis.metrics.formulas import FormulaTable
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.passes import RegionWork, divide_counters, read_region_work
-from profkit.core.errors import UnreadableReport
+from profkit.backends.passes import Pass, RegionWork, divide_counters, read_region_work
+from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import (
     RUN,
     Counter,
-    Directive,
     Machine,
     PassPlan,
+    PassResult,
     Reading,
     Report,
     Source,
@@ -178,106 +179,114 @@ _AGAINST_TIME = ("dram.bytes", "flops")
 _NO_SWITCH = "of the whole process: this perf cannot be switched by a region (perf 5.10 and later can)"
 
 
-def plan_counting(context: RunContext, perf: PerfAbility, state: PlanState, choice: EventChoice) -> PassPlan:
-    """The groups of this CPU's event table, or the kernel's own events where there is no PMU."""
-    if not perf.software_ok:
-        fault = perf.fault
-        return PassPlan(
-            "counters",
-            "perf",
-            skipped=fault.reason if fault else "perf does not work here",
-            fix=fault.fix if fault else None,
+class Switched:
+    """A step of perf `name`, whose counting a marked region switches by two fifos."""
+
+    def __init__(self, of: Pass, perf: PerfAbility, state: PlanState, name: str) -> None:
+        self._of, self._name = of, name
+        on = state.marked and perf.control_fifo_ok
+        self.control = str(of.folder / f"{name}.control") if on else None
+        self.ack = str(of.folder / f"{name}.ack") if on else None
+        self._status = str(of.folder / f"{name}.status")
+        self.command = status_wrapper(of.context.workload.command, self._status)
+
+    def step(self, argv: tuple[str, ...], file: str, env: Mapping[str, str], **told: Any) -> Step:
+        """The step that runs `argv` and leaves `file`; `told` is what its directive says."""
+        switch = Switch("perf-control", self.control, self.ack) if self.control is not None else None
+        return Step(
+            self._name,
+            argv,
+            (f"artifacts/{file}",),
+            env=dict(env),
+            directive=self._of.directive(self._name, switch, **told),
+            fifos=(self.control, self.ack) if self.control is not None and self.ack is not None else (),
+            tool="perf",
+            workload_status=self._status,
         )
-    table, groups = table_for(context.machine), choice.groups
-    steps = tuple(
-        _counting_step(context, perf, state, number, events) for number, events in enumerate(groups, start=1)
-    )
-    notes = (
-        [f"events of {table.title}"] if perf.hardware_ok else ["no PMU here: the kernel's own events only"]
-    )
-    if perf.user_only:
-        notes.append("only user space is counted")
-    if choice.refused:
-        notes.append(f"not known here: {', '.join(counter.name for counter in choice.refused)}")
-    if state.marked and not perf.control_fifo_ok:
-        notes.append(f"counts are {_NO_SWITCH}")
-    return PassPlan(
-        "counters",
-        "perf",
-        steps,
-        tuple(dict.fromkeys(event for group in groups for event in group)),
-        cost=float(len(groups)),
-        cost_note="one plain run for each group of events; counting itself is almost free",
-        notes=tuple(notes),
-    )
 
 
-def _counting_step(
-    context: RunContext, perf: PerfAbility, state: PlanState, number: int, events: tuple[str, ...]
-) -> Step:
-    folder = context.folder / "artifacts"
-    name = f"count-{number}"
-    control, ack = str(folder / f"{name}.control"), str(folder / f"{name}.ack")
-    switched = state.marked and perf.control_fifo_ok
-    status = str(folder / f"{name}.status")
-    argv = stat_argv(
-        status_wrapper(context.workload.command, status),
-        folder / f"{name}.csv",
-        events,
-        control=control if switched else None,
-        ack=ack if switched else None,
-        perf=str(perf.path),
-    )
-    return Step(
-        name,
-        argv,
-        (f"artifacts/{name}.csv",),
-        env=dict(STAT_ENV),
-        directive=Directive(
-            "counters",
-            str(folder / f"{name}.region"),
-            switch=Switch("perf-control", control, ack) if switched else None,
-            iterations=counted_iterations(state.iteration_seconds),
-            seconds=NATIVE_SECONDS,
-        ),
-        fifos=(control, ack) if switched else (),
-        tool="perf",
-        workload_status=status,
-    )
+class Counting(Pass):
+    """perf stat: one process for each group of events."""
 
+    name, tool = "counters", "perf"
 
-def read_counting(context: RunContext, plan: PassPlan, choice: EventChoice) -> PassFindings:
-    """Counters and readings per iteration; a group that was lost costs its own events only.
+    def __init__(self, context: RunContext, perf: PerfAbility) -> None:
+        super().__init__(context)
+        self._perf = perf
 
-    Raises UnreadableReport where no group can be read.
-    """
-    counted = read_groups(
-        context,
-        plan,
-        lambda step: read_stat_csv(context.folder / step.artifacts[0]),
-        lambda step, _: _switched(step),
-    )
-    merged = merge_groups([group.per_iteration for group in counted.groups])
-    there = {(counter.name, counter.pmu) for counter in merged.counters}
-    missed = [c for step in counted.lost for c in _lost_counters(step) if (c.name, c.pmu) not in there]
-    counters = (*merged.counters, *dict.fromkeys(missed), *choice.refused)
-    table = formula_table("perf", table_for(context.machine).chip)
-    derived = derive(counters, table, "perf", groups=merged.groups, drift=merged.drift.spread)
-    readings = [with_artifact(reading, counted.groups, table) for reading in derived]
-    if plan.counters == SOFTWARE:  # the simulation, or nothing, speaks of what needs a PMU
-        readings = [r for r in readings if r.value is not None]
-    notes = [*merged.warnings, *counted.notes]
-    if counted.whole:
-        readings = [_of_the_whole(reading) for reading in readings]
-        notes.append(f"counts are {_NO_SWITCH}")
-    if counted.shared:
-        readings = [as_estimate(reading) for reading in readings]
-    busy = next((reading for group in counted.groups if (reading := _utilization(group))), None)
-    return PassFindings(
-        counters=counters,
-        readings=(*readings, busy) if busy is not None else tuple(readings),
-        notes=tuple(dict.fromkeys(notes)),
-    )
+    @cached_property
+    def _choice(self) -> EventChoice:
+        return choose_groups(self.context.machine, self._perf)
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """The groups of this CPU's event table, or the kernel's own events where there is no PMU."""
+        perf = self._perf
+        if not perf.software_ok:
+            fault = perf.fault or Fault("perf does not work here")
+            return self.skip(fault.reason, fault.fix)
+        groups, refused = self._choice.groups, self._choice.refused
+        steps = []
+        for number, events in enumerate(groups, start=1):
+            name = f"count-{number}"
+            switched = Switched(self, perf, state, name)
+            argv = stat_argv(
+                switched.command,
+                self.folder / f"{name}.csv",
+                events,
+                control=switched.control,
+                ack=switched.ack,
+                perf=str(perf.path),
+            )
+            iterations = counted_iterations(state.iteration_seconds)
+            told = {"iterations": iterations, "seconds": NATIVE_SECONDS}
+            steps.append(switched.step(argv, f"{name}.csv", STAT_ENV, **told))
+        table = table_for(self.context.machine)
+        notes = [
+            f"events of {table.title}" if perf.hardware_ok else "no PMU here: the kernel's own events only"
+        ]
+        if perf.user_only:
+            notes.append("only user space is counted")
+        if refused:
+            notes.append(f"not known here: {', '.join(counter.name for counter in refused)}")
+        if state.marked and not perf.control_fifo_ok:
+            notes.append(f"counts are {_NO_SWITCH}")
+        return self.planned(
+            steps,
+            counters=tuple(dict.fromkeys(event for group in groups for event in group)),
+            cost=float(len(groups)),
+            cost_note="one plain run for each group of events; counting itself is almost free",
+            notes=tuple(notes),
+        )
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
+        """Counters and readings per iteration; a group that was lost costs its own events only."""
+        counted = read_groups(
+            self.context,
+            plan,
+            lambda step: read_stat_csv(self.context.folder / step.artifacts[0]),
+            lambda step, _: _switched(step),
+        )
+        merged = merge_groups([group.per_iteration for group in counted.groups])
+        there = {(counter.name, counter.pmu) for counter in merged.counters}
+        missed = [c for step in counted.lost for c in _lost_counters(step) if (c.name, c.pmu) not in there]
+        counters = (*merged.counters, *dict.fromkeys(missed), *self._choice.refused)
+        table = formula_table("perf", table_for(self.context.machine).chip)
+        derived = derive(counters, table, "perf", groups=merged.groups, drift=merged.drift.spread)
+        readings = [with_artifact(reading, counted.groups, table) for reading in derived]
+        if plan.counters == SOFTWARE:  # the simulation, or nothing, speaks of what needs a PMU
+            readings = [r for r in readings if r.value is not None]
+        notes = [*merged.warnings, *counted.notes]
+        if counted.whole:
+            readings = [_of_the_whole(reading) for reading in readings]
+            notes.append(f"counts are {_NO_SWITCH}")
+        if counted.shared:
+            readings = [as_estimate(reading) for reading in readings]
+        busy = next((reading for group in counted.groups if (reading := _utilization(group))), None)
+        return PassFindings(
+            counters=counters,
+            readings=(*readings, busy) if busy is not None else tuple(readings),
+            notes=tuple(dict.fromkeys(notes)),
+        )
 
 
 def _switched(step: Step) -> bool:

@@ -1,4 +1,4 @@
-"""The run of a CPU on Linux, and its trace pass: perf record over the region, as tables and flame graphs."""
+"""The run of a CPU on Linux: perf record, perf stat, and a simulation where there is no PMU."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.analysis.stacks.merge import by_function, by_library, keep_python_frames
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cpu.counting import EventChoice, choose_groups, plan_counting, read_counting
-from profkit.backends.cpu.simulation import plan_simulation, read_simulation
-from profkit.backends.passes import PlannedRun, head_of
-from profkit.core.errors import UnreadableReport
-from profkit.core.status import status_wrapper
-from profkit.core.types import Directive, PassName, PassPlan, PassResult, Step, Switch, Workload
+from profkit.backends.cpu.counting import Counting, Switched
+from profkit.backends.cpu.simulation import Simulation
+from profkit.backends.passes import BackendRun, Pass, head_of, leave_stacks
+from profkit.core.errors import Fault, UnreadableReport
+from profkit.core.types import PassName, PassPlan, PassResult, Workload
 from profkit.profilers.perf.command import (
     FREQUENCY,
     inject_argv,
@@ -30,7 +28,7 @@ from profkit.profilers.perf.command import (
 )
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
-from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
+from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import python_version
 
 # Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to
@@ -41,114 +39,114 @@ SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is kno
 _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
 
-def plan_trace(
-    context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, state: PlanState
-) -> PassPlan:
-    """One recording, restricted to the region where the workload marks one."""
-    if not perf.record_ok:
-        fault = perf.record_fault
-        reason = fault.reason if fault else "perf record does not work here"
-        return PassPlan("trace", "perf", skipped=reason, fix=fault.fix if fault else None)
-    program = str(perf.path)
-    folder = context.folder / "artifacts"
-    marked = state.marked and perf.control_fifo_ok
-    frames = python_frames(python)
-    control, ack = str(folder / "trace.control"), str(folder / "trace.ack")
-    status = str(folder / "trace.status")
-    data, jit, text = folder / _DATA, folder / _JIT, folder / _TEXT
-    argv = record_argv(
-        status_wrapper(context.workload.command, status),
-        data,
-        event="cycles" if perf.hardware_ok else "cpu-clock",
-        call_graph=frames.call_graph,
-        control=control if marked else None,
-        ack=ack if marked else None,
-        perf=program,
-        frequency=_frequency(context, state),
-    )
-    after = [script_argv(jit if frames.inject else data, text, perf=program)]
-    if frames.inject:
-        after.insert(0, inject_argv(data, jit, perf=program))
-    step = Step(
-        "trace",
-        argv,
-        (f"artifacts/{_TEXT}",),
-        env={**frames.env},
-        directive=Directive(
-            "trace",
-            str(folder / "trace.region"),
-            switch=Switch("perf-control", control, ack) if marked else None,
-            seconds=SECONDS,
-        ),
-        fifos=(control, ack) if marked else (),
-        tool="perf",
-        workload_status=status,
-        after=tuple(after),
-    )
-    return PassPlan(
-        "trace",
-        "perf",
-        (step,),
-        cost=1.5,
-        seconds=_expected_seconds(context, state),
-        cost_note="sampling itself costs a few per cent; reading the stacks comes after it",
-        notes=(frames.note,) if frames.note else (),
-    )
-
-
-def _frequency(context: RunContext, state: PlanState) -> int:
-    """Samples a second of each processor: fewer in a long program, whose stacks would take as long to read."""
-    if state.marked or state.plain_seconds is None or context.depth == "full":
-        return FREQUENCY
-    busy = state.plain_seconds * max(1, context.machine.cores)
-    return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
-
-
 READING_SECONDS = 2.0  # that perf takes for its text of MOST_SAMPLES
 
 
-def _expected_seconds(context: RunContext, state: PlanState) -> float | None:
-    if state.marked or state.plain_seconds is None or context.depth == "full":
-        return None
-    return state.plain_seconds + READING_SECONDS * min(1.0, state.plain_seconds)
+class SampledTrace(Pass):
+    """perf record over the region, as tables and flame graphs."""
+
+    name, tool = "trace", "perf"
+
+    def __init__(self, context: RunContext, perf: PerfAbility, python: tuple[int, int] | None) -> None:
+        super().__init__(context)
+        self._perf, self._frames = perf, python_frames(python)
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """One recording, restricted to the region where the workload marks one."""
+        perf, frames, folder = self._perf, self._frames, self.folder
+        if not perf.record_ok:
+            fault = perf.record_fault or Fault("perf record does not work here")
+            return self.skip(fault.reason, fault.fix)
+        data, jit, text = folder / _DATA, folder / _JIT, folder / _TEXT
+        switched = Switched(self, perf, state, "trace")
+        argv = record_argv(
+            switched.command,
+            data,
+            event="cycles" if perf.hardware_ok else "cpu-clock",
+            call_graph=frames.call_graph,
+            control=switched.control,
+            ack=switched.ack,
+            perf=str(perf.path),
+            frequency=self._frequency(state),
+        )
+        after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path))]
+        if frames.inject:
+            after.insert(0, inject_argv(data, jit, perf=str(perf.path)))
+        step = switched.step(argv, _TEXT, frames.env, seconds=SECONDS)
+        note = "sampling itself costs a few per cent; reading the stacks comes after it"
+        return self.planned(
+            (replace(step, after=tuple(after)),),
+            cost=1.5,
+            seconds=self._expected_seconds(state),
+            cost_note=note,
+            notes=(frames.note,) if frames.note else (),
+        )
+
+    def _frequency(self, state: PlanState) -> int:
+        """Samples a second of each processor: fewer in a long program, whose stacks would take as long to read."""
+        if state.marked or state.plain_seconds is None or self.context.depth == "full":
+            return FREQUENCY
+        busy = state.plain_seconds * max(1, self.context.machine.cores)
+        return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
+
+    def _expected_seconds(self, state: PlanState) -> float | None:
+        if state.marked or state.plain_seconds is None or self.context.depth == "full":
+            return None
+        return state.plain_seconds + READING_SECONDS * min(1.0, state.plain_seconds)
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
+        """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the text.
+
+        The recording itself is removed: its copies of the stack hold the process's environment. So is what CPython and
+        perf left in the temporary folder for the recorded processes.
+        """
+        folder, facts = self.folder, compiler_facts(self.context.workload)
+        with contextlib.suppress(UnreadableReport):
+            remove_leftovers(recorded_pids(folder / _DATA), time.time() - result.seconds - 1)
+        for name in (_DATA, _JIT):
+            with contextlib.suppress(OSError):
+                (folder / name).unlink()
+        report = read_script(folder / _TEXT)
+        if not report.stacks:
+            return PassFindings(notes=report.warnings, facts=facts)
+        stacks = report.stacks[0]
+        python = keep_python_frames(stacks)
+        profiles = [by_function(stacks), by_library(stacks)]
+        if python is not None:
+            title = f"{stacks.title} by Python function"
+            profiles.append(replace(by_function(python), title=title, kind="python-functions"))
+        return PassFindings(
+            profiles=tuple(profiles),
+            stacks=report.stacks,
+            facts=facts,
+            notes=report.warnings,
+            artifacts=leave_stacks(self.context, report.stacks, "trace"),
+        )
 
 
-def read_trace(context: RunContext, result: PassResult) -> PassFindings:
-    """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the text.
+class LinuxCounters(Pass):
+    """perf stat, and the simulation where there is no PMU or all is asked for."""
 
-    The recording itself is removed: its copies of the stack hold the process's environment.
-    """
-    folder = context.folder / "artifacts"
-    _remove_leftovers(folder / _DATA, result.seconds)
-    for name in (_DATA, _JIT):
-        with contextlib.suppress(OSError):
-            (folder / name).unlink()
-    report = read_script(folder / _TEXT)
-    if not report.stacks:
-        return PassFindings(notes=report.warnings)
-    stacks = report.stacks[0]
-    write_speedscope(report.stacks, folder / "trace.speedscope.json", context.workload.name)
-    write_collapsed(stacks, folder / "trace.collapsed.txt")
-    python = keep_python_frames(stacks)
-    profiles = [by_function(stacks), by_library(stacks)]
-    if python is not None:
-        title = f"{stacks.title} by Python function"
-        profiles.append(replace(by_function(python), title=title, kind="python-functions"))
-    return PassFindings(
-        profiles=tuple(profiles),
-        stacks=report.stacks,
-        notes=report.warnings,
-        artifacts=("artifacts/trace.speedscope.json", "artifacts/trace.collapsed.txt"),
-    )
+    name = "counters"
+
+    def __init__(self, context: RunContext, perf: PerfAbility) -> None:
+        super().__init__(context)
+        self._counting = Counting(context, perf)
+        simulated = not perf.hardware_ok or context.depth == "full"
+        self._simulation = Simulation(context, probe_valgrind()) if simulated else None
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """What is counted, then what is simulated."""
+        simulated = self._simulation.plan(state) if self._simulation is not None else []
+        return [*self._counting.plan(state), *simulated]
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
+        """What perf or callgrind left."""
+        one = self._simulation if plan.simulated and self._simulation is not None else self._counting
+        return one.read(plan, result)
 
 
-def _remove_leftovers(recording: Path, seconds: float) -> None:
-    """Remove what CPython and perf left in the temporary folder for the recorded processes."""
-    with contextlib.suppress(UnreadableReport):
-        remove_leftovers(recorded_pids(recording), time.time() - seconds - 1)
-
-
-class LinuxRun(PlannedRun):
+class LinuxRun(BackendRun):
     """The passes for one workload, by perf, and by callgrind where there is no PMU."""
 
     name = "cpu"
@@ -159,46 +157,22 @@ class LinuxRun(PlannedRun):
         if "trace" in self.wanted or "counters" in self.wanted:
             versions["perf"] = self._perf.version
         if "counters" in self.wanted:
-            versions["valgrind"] = self._valgrind.version
+            versions["valgrind"] = probe_valgrind().version
         return versions
 
-    def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:
-        """perf record; perf stat, and the simulation where there is no PMU or all is asked for."""
-        if name == "trace":
-            return [plan_trace(self.context, self._perf, self._python, state)]
-        if name != "counters":
-            return []
-        plans = [plan_counting(self.context, self._perf, state, self._choice)]
-        if not self._perf.hardware_ok or self.context.depth == "full":
-            plans.append(plan_simulation(self.context, self._valgrind, state))
-        return plans
-
-    def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        """What perf or callgrind left."""
-        if plan.name == "trace":
-            findings = read_trace(self.context, result)
-            return replace(findings, facts={**findings.facts, **compiler_facts(self.context.workload)})
-        if plan.simulated:
-            return read_simulation(self.context, plan, result.seconds)
-        return read_counting(self.context, plan, self._choice)
+    def make_pass(self, name: PassName) -> Pass | None:
+        """perf record, and perf stat with the simulation."""
+        if name == "counters":
+            return LinuxCounters(self.context, self._perf)
+        if name != "trace":
+            return super().make_pass(name)
+        python = self.context.workload.python
+        version = python_version(python) if python is not None else None
+        return SampledTrace(self.context, self._perf, version[:2] if version is not None else None)
 
     @cached_property
     def _perf(self) -> PerfAbility:
         return probe_perf()
-
-    @cached_property
-    def _choice(self) -> EventChoice:
-        return choose_groups(self.context.machine, self._perf)
-
-    @cached_property
-    def _valgrind(self) -> ValgrindAbility:
-        return probe_valgrind()
-
-    @cached_property
-    def _python(self) -> tuple[int, int] | None:
-        python = self.context.workload.python
-        version = python_version(python) if python is not None else None
-        return version[:2] if version is not None else None
 
 
 # ------------------------------------------------------------ how a program was compiled

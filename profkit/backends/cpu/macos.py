@@ -11,8 +11,7 @@ from functools import cached_property
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.analysis.metrics.formulas import FormulaTable
-from profkit.analysis.stacks.files import write_collapsed, write_speedscope
-from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends import PassFindings, PlanState
 from profkit.backends.cpu.counting import (
     NATIVE_SECONDS,
     as_estimate,
@@ -20,8 +19,8 @@ from profkit.backends.cpu.counting import (
     read_groups,
     with_artifact,
 )
-from profkit.backends.instruments import START_SECONDS, comparable_facts, cpu_step, is_of_region, read_step
-from profkit.backends.passes import PlannedRun
+from profkit.backends.instruments import START_SECONDS, InstrumentsPass, comparable_facts, is_of_region
+from profkit.backends.passes import BackendRun, Pass, leave_stacks
 from profkit.core.types import Counter, PassName, PassPlan, PassResult
 from profkit.profilers.perf.events import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS, TIME_PROFILER
@@ -31,64 +30,6 @@ from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 _WHOLE = "of the whole process: the region could not be found in the recording"
 
 
-def plan_counting(context: RunContext, xctrace: XctraceAbility, state: PlanState) -> PassPlan:
-    """The template as it is: its guided mode counts cycles, and what the pipeline was kept from doing."""
-    lacking = xctrace.lacks(template=CPU_COUNTERS)
-    if lacking is not None:
-        return PassPlan("counters", "xctrace", skipped=lacking, fix=xctrace.fix)
-    step = cpu_step(
-        context,
-        xctrace,
-        state,
-        "counters",
-        "count-guided",
-        CPU_COUNTERS,
-        (GUIDED,),
-        iterations=counted_iterations(state.iteration_seconds),
-        seconds=NATIVE_SECONDS,
-    )
-    plain = state.plain_seconds
-    return PassPlan(
-        "counters",
-        "xctrace",
-        (step,),
-        cost=1.1,
-        seconds=None if plain is None else 1.1 * plain + START_SECONDS,
-        cost_note="one run",
-    )
-
-
-def read_counting(context: RunContext, plan: PassPlan) -> PassFindings:
-    """Counters and readings per iteration. Raises UnreadableReport where they cannot be read."""
-    counted = read_groups(
-        context, plan, lambda step: read_step(context.folder, step), lambda _, report: is_of_region(report)
-    )
-    table = formula_table("xctrace", "apple")
-    reports = [group.per_iteration for group in counted.groups]
-    merged = merge_groups(reports)
-    drift = check_drift([_under_formula_names(report.counters, table) for report in reports])
-    counters = merged.counters
-    derived = derive(counters, table, "xctrace", groups=merged.groups, drift=drift.spread)
-    readings = [with_artifact(reading, counted.groups, table) for reading in derived]
-    notes = counted.notes
-    if counted.whole:
-        readings = [as_estimate(reading, _WHOLE) for reading in readings]
-        notes.append(f"counts are {_WHOLE}")
-    if counted.shared:
-        readings = [as_estimate(reading) for reading in readings]
-    notes += [*merged.warnings, *([drift.warning] if drift.warning is not None else [])]
-    return PassFindings(
-        counters=counters,
-        readings=tuple(readings),
-        facts=next((facts for group in counted.groups if (facts := comparable_facts(group.report))), {}),
-        notes=tuple(dict.fromkeys(notes)),
-    )
-
-
-def _under_formula_names(counters: Sequence[Counter], table: FormulaTable) -> list[Counter]:
-    return [replace(counter, name=table.resolve(counter.name)) for counter in counters]
-
-
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 TABLES = ("time-profile",)
 _NO_PYTHON = (
@@ -96,44 +37,86 @@ _NO_PYTHON = (
 )
 
 
-def plan_trace(context: RunContext, xctrace: XctraceAbility, state: PlanState) -> PassPlan:
+class CpuCounters(InstrumentsPass):
+    """CPU Counters as its template is: its guided mode counts cycles, and what the pipeline was kept from doing."""
+
+    name = "counters"
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """One recording."""
+        lacking = self._xctrace.lacks(template=CPU_COUNTERS)
+        if lacking is not None:
+            return self.skip(lacking, self._xctrace.fix)
+        iterations = counted_iterations(state.iteration_seconds)
+        told = {"iterations": iterations, "seconds": NATIVE_SECONDS}
+        step = self.of_cpu(state, "count-guided", CPU_COUNTERS, (GUIDED,), **told)
+        return self.planned((step,), cost=1.1, seconds=_expected_seconds(state), cost_note="one run")
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
+        """Counters and readings per iteration."""
+        counted = read_groups(self.context, plan, self.read_step, lambda _, report: is_of_region(report))
+        table = formula_table("xctrace", "apple")
+        reports = [group.per_iteration for group in counted.groups]
+        merged = merge_groups(reports)
+        drift = check_drift([_under_formula_names(report.counters, table) for report in reports])
+        derived = derive(merged.counters, table, "xctrace", groups=merged.groups, drift=drift.spread)
+        readings = [with_artifact(reading, counted.groups, table) for reading in derived]
+        notes = counted.notes
+        if counted.whole:
+            readings = [as_estimate(reading, _WHOLE) for reading in readings]
+            notes.append(f"counts are {_WHOLE}")
+        if counted.shared:
+            readings = [as_estimate(reading) for reading in readings]
+        notes += [*merged.warnings, *([drift.warning] if drift.warning is not None else [])]
+        return PassFindings(
+            counters=merged.counters,
+            readings=tuple(readings),
+            facts=next((facts for group in counted.groups if (facts := comparable_facts(group.report))), {}),
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+
+class TimeProfiler(InstrumentsPass):
     """One recording of the whole process; what lies in a marked region is picked out of it afterwards."""
-    reason = xctrace.lacks(template=TIME_PROFILER)
-    if reason is not None:
-        return PassPlan("trace", "xctrace", skipped=reason, fix=xctrace.fix)
-    step = cpu_step(context, xctrace, state, "trace", "trace", TIME_PROFILER, TABLES, seconds=SECONDS)
-    plain = state.plain_seconds
-    return PassPlan(
-        "trace",
-        "xctrace",
-        (step,),
-        cost=1.1,
-        seconds=None if plain is None else 1.1 * plain + START_SECONDS,
-        cost_note="a sample of each running thread each millisecond; then the export",
-        notes=(_NO_PYTHON,) if context.workload.python is not None else (),
-    )
+
+    name = "trace"
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """One recording."""
+        lacking = self._xctrace.lacks(template=TIME_PROFILER)
+        if lacking is not None:
+            return self.skip(lacking, self._xctrace.fix)
+        step = self.of_cpu(state, "trace", TIME_PROFILER, TABLES, seconds=SECONDS)
+        return self.planned(
+            (step,),
+            cost=1.1,
+            seconds=_expected_seconds(state),
+            cost_note="a sample of each running thread each millisecond; then the export",
+            notes=(_NO_PYTHON,) if self.context.workload.python is not None else (),
+        )
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
+        """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the exports."""
+        report = self.read_step(plan.steps[0])
+        return PassFindings(
+            profiles=report.profiles,
+            stacks=report.stacks,
+            facts=comparable_facts(report),
+            notes=report.warnings,
+            artifacts=leave_stacks(self.context, report.stacks, "trace"),
+        )
 
 
-def read_trace(context: RunContext, plan: PassPlan) -> PassFindings:
-    """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the exports."""
-    report = read_step(context.folder, plan.steps[0])
-    facts = comparable_facts(report)
-    if not report.stacks:
-        return PassFindings(facts=facts, notes=report.warnings)
-    folder = context.folder / "artifacts"
-    write_speedscope(report.stacks, folder / "trace.speedscope.json", context.workload.name)
-    write_collapsed(report.stacks[0], folder / "trace.collapsed.txt")
-    return PassFindings(
-        profiles=report.profiles,
-        stacks=report.stacks,
-        facts=facts,
-        notes=report.warnings,
-        artifacts=("artifacts/trace.speedscope.json", "artifacts/trace.collapsed.txt"),
-    )
+def _expected_seconds(state: PlanState) -> float | None:
+    return None if state.plain_seconds is None else 1.1 * state.plain_seconds + START_SECONDS
 
 
-class MacRun(PlannedRun):
-    """The passes for one workload, by Instruments. xctrace is asked once, when the first plan asks for it."""
+def _under_formula_names(counters: Sequence[Counter], table: FormulaTable) -> list[Counter]:
+    return [replace(counter, name=table.resolve(counter.name)) for counter in counters]
+
+
+class MacRun(BackendRun):
+    """The passes for one workload, by Instruments. There is no simulation: valgrind does not run on macOS."""
 
     name = "cpu"
 
@@ -141,18 +124,10 @@ class MacRun(PlannedRun):
         """Instruments' version, where it is used."""
         return {"xctrace": self._xctrace.version} if {"trace", "counters"} & set(self.wanted) else {}
 
-    def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:
-        """Time Profiler, and CPU Counters.
-
-        There is no simulation on macOS: valgrind does not run there.
-        """
-        if name == "trace":
-            return [plan_trace(self.context, self._xctrace, state)]
-        return [plan_counting(self.context, self._xctrace, state)] if name == "counters" else []
-
-    def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
-        """What xctrace left."""
-        return (read_trace if plan.name == "trace" else read_counting)(self.context, plan)
+    def make_pass(self, name: PassName) -> Pass | None:
+        """Time Profiler, and CPU Counters."""
+        kinds = {"trace": TimeProfiler, "counters": CpuCounters}
+        return kinds[name](self.context, self._xctrace) if name in kinds else super().make_pass(name)
 
     @cached_property
     def _xctrace(self) -> XctraceAbility:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.passes import divide_counters, divide_profile, read_region_work
+from profkit.backends.passes import Pass, divide_counters, divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Cache, Counter, Directive, PassPlan, Reading, Report, Step, Switch
+from profkit.core.types import Cache, Counter, PassPlan, PassResult, Reading, Report, Step, Switch
 from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
@@ -45,116 +45,106 @@ FINISH = 10.0  # to write the report once the time is over
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 
 
-def plan_simulation(context: RunContext, valgrind: ValgrindAbility, state: PlanState) -> PassPlan:
-    """Two runs side by side: behind L1 stands L2 in one (which also tells instructions by kind), L3 in the other."""
-    if not valgrind.works:
-        return PassPlan("counters", "valgrind", simulated=True, skipped=valgrind.reason, fix=valgrind.fix)
-    first, second, third = (data_cache(context.machine, level) for level in (1, 2, 3))
-    if first is None or second is None:
-        reason = (
-            "this machine does not report its cache geometry; "
-            "a simulation with a guessed one would not describe it"
+class Simulation(Pass):
+    """callgrind in place of a PMU."""
+
+    name, tool = "counters", "valgrind"
+
+    def __init__(self, context: RunContext, valgrind: ValgrindAbility) -> None:
+        super().__init__(context)
+        self._valgrind = valgrind
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """Two runs side by side: behind L1 is L2 in one (which also tells instructions by kind), L3 in the other."""
+        valgrind, machine = self._valgrind, self.context.machine
+        if not valgrind.works:
+            return self.skip(valgrind.reason, valgrind.fix, simulated=True)
+        first, second, third = (data_cache(machine, level) for level in (1, 2, 3))
+        if first is None or second is None:
+            reason = "this machine does not report its caches; a simulation with guessed ones would not describe it"
+            return self.skip(reason, simulated=True)
+        inner = instruction_cache(machine)
+        levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
+        limit, delay = self._simulated_time(state)
+        if delay is not None and delay > LATEST:
+            reason = (
+                f"loading modules takes {state.import_seconds:.1f} s and about {IMPORT_FACTOR:.0f} times as long under "
+                "valgrind: a simulation of the first seconds would say nothing of the program's own work"
+            )
+            fix = "mark what counts with profkit.region, or --depth full"
+            return self.skip(reason, fix, simulated=True)
+        steps = tuple(self._step(state, name, inner, first, last, delay) for name, last in levels)
+        expected = None
+        if state.plain_seconds is not None:
+            whole = COST * state.plain_seconds
+            if state.marked and state.start_seconds:
+                whole = START_FACTOR * state.start_seconds
+            expected = whole if limit is None else min(whole, limit)
+        shapes = [
+            f"L{c.level}: {c.size // 1024} KiB, {c.ways}-way, {c.source}" for c in (first, second, third) if c
+        ]
+        return self.planned(
+            steps,
+            counters=COUNTERS,
+            cost=COST / 6 if state.marked else COST,
+            seconds=expected,
+            cost_note=COST_NOTE,
+            limit=limit,
+            parallel=True,
+            simulated=True,
+            notes=(*shapes, *changed_geometries(inner, first, *(level for _, level in levels))),
         )
-        return PassPlan("counters", "valgrind", simulated=True, skipped=reason)
-    inner = instruction_cache(context.machine)
-    levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
-    limit, delay = _simulated_time(context, state)
-    if delay is not None and delay > LATEST:
-        reason = (
-            f"loading modules takes {state.import_seconds:.1f} s and about {IMPORT_FACTOR:.0f} times as long under "
-            "valgrind: a simulation of the first seconds would say nothing of the program's own work"
+
+    def _simulated_time(self, state: PlanState) -> tuple[float | None, float | None]:
+        """Wall seconds after which the simulation ends, and after which it begins; None: with the program."""
+        if self.context.depth == "full" or state.plain_seconds is None:
+            return None, None
+        if state.marked:
+            return MARKED_SECONDS + 2 * START_FACTOR * (state.start_seconds or state.plain_seconds), None
+        limit = min(SECONDS, LEAST_SECONDS + SECONDS_EACH * state.plain_seconds)
+        if COST * state.plain_seconds <= limit or self.context.workload.python is None:
+            return limit, None
+        delay = min(START_SECONDS + BEFORE_EACH * state.plain_seconds, SECONDS - WINDOW)
+        delay = max(delay, START_SECONDS + IMPORT_FACTOR * (state.import_seconds or 0.0))
+        return max(limit, delay + WINDOW), delay
+
+    def _step(
+        self, state: PlanState, name: str, inner: Cache, first: Cache, last: Cache, delay: float | None
+    ) -> Step:
+        command: Sequence[str] = self.context.workload.command
+        if delay is not None:
+            hosted, _ = host_command(command, "simulation-window", self.folder / name)
+            command, delay = (hosted, delay) if hosted is not None else (command, None)
+        argv = callgrind_argv(
+            command,
+            self.folder / f"{name}.callgrind",
+            i1=inner,
+            d1=first,
+            last=last,
+            region=state.marked or delay is not None,
+            instructions=name == "simulate-l2",
+            valgrind=str(self._valgrind.path),
+            setarch=self._valgrind.setarch,
         )
-        fix = "mark what counts with profkit.region, or --depth full"
-        return PassPlan("counters", "valgrind", simulated=True, skipped=reason, fix=fix)
-    steps = tuple(
-        _simulation_step(context, valgrind, state, name, inner, first, last, delay) for name, last in levels
-    )
-    expected = None
-    if state.plain_seconds is not None:
-        whole = (
-            START_FACTOR * start
-            if state.marked and (start := state.start_seconds)
-            else COST * state.plain_seconds
+        iterations = _simulated_iterations(state.iteration_seconds) if state.marked else 1
+        switch = Switch("valgrind") if state.marked else None
+        return Step(
+            name,
+            argv,
+            env=single_thread_env(),
+            directive=self.directive(name, switch, iterations=iterations, delay=delay),
+            tool="valgrind",
+            finish=FINISH,
+            end_signal=signal.SIGTERM,  # Python would make an exception of a SIGINT, and go on for seconds
+            cut=not state.marked,
         )
-        expected = whole if limit is None else min(whole, limit)
-    return PassPlan(
-        "counters",
-        "valgrind",
-        steps,
-        COUNTERS,
-        cost=COST / 6 if state.marked else COST,
-        seconds=expected,
-        cost_note=COST_NOTE,
-        limit=limit,
-        parallel=True,
-        simulated=True,
-        notes=(
-            *(
-                f"L{c.level}: {c.size // 1024} KiB, {c.ways}-way, {c.source}"
-                for c in (first, second, third)
-                if c
-            ),
-            *changed_geometries(inner, first, *(level for _, level in levels)),
-        ),
-    )
 
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
+        """Counters and readings per iteration, for the region and for its hottest functions.
 
-def _simulated_time(context: RunContext, state: PlanState) -> tuple[float | None, float | None]:
-    """Wall seconds after which the simulation ends, and after which it begins; None: with the program."""
-    if context.depth == "full" or state.plain_seconds is None:
-        return None, None
-    if state.marked:
-        return MARKED_SECONDS + 2 * START_FACTOR * (state.start_seconds or state.plain_seconds), None
-    limit = min(SECONDS, LEAST_SECONDS + SECONDS_EACH * state.plain_seconds)
-    if COST * state.plain_seconds <= limit or context.workload.python is None:
-        return limit, None
-    delay = min(START_SECONDS + BEFORE_EACH * state.plain_seconds, SECONDS - WINDOW)
-    delay = max(delay, START_SECONDS + IMPORT_FACTOR * (state.import_seconds or 0.0))
-    return max(limit, delay + WINDOW), delay
-
-
-def _simulation_step(
-    context: RunContext,
-    valgrind: ValgrindAbility,
-    state: PlanState,
-    name: str,
-    inner: Cache,
-    first: Cache,
-    last: Cache,
-    delay: float | None,
-) -> Step:
-    folder = context.folder / "artifacts"
-    command: Sequence[str] = context.workload.command
-    if delay is not None:
-        hosted, _ = host_command(command, "simulation-window", folder / name)
-        command, delay = (hosted, delay) if hosted is not None else (command, None)
-    argv = callgrind_argv(
-        command,
-        folder / f"{name}.callgrind",
-        i1=inner,
-        d1=first,
-        last=last,
-        region=state.marked or delay is not None,
-        instructions=name == "simulate-l2",
-        valgrind=str(valgrind.path),
-        setarch=valgrind.setarch,
-    )
-    return Step(
-        name,
-        argv,
-        env=single_thread_env(),
-        directive=Directive(
-            "counters",
-            str(folder / f"{name}.region"),
-            switch=Switch("valgrind") if state.marked else None,
-            iterations=_simulated_iterations(state.iteration_seconds) if state.marked else 1,
-            delay=delay,
-        ),
-        tool="valgrind",
-        finish=FINISH,
-        end_signal=signal.SIGTERM,  # Python would make an exception of a SIGINT, and go on for seconds
-        cut=not state.marked,
-    )
+        Where the time limit ended the pass, rates are estimates and totals are not known.
+        """
+        return read_simulation(self.context, plan, result.seconds)
 
 
 def _simulated_iterations(seconds: float | None) -> int:

@@ -7,10 +7,14 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from profkit.backends import Backend, BackendRun, CheckGroup, DeviceCandidate, RunContext
+from profkit.backends import Backend, CheckGroup, DeviceCandidate, RunContext
 from profkit.core.errors import MachineError
 from profkit.core.types import Depth, Gpu, GpuToolLines, Report, RunDocument, Summary, Workload
+
+if TYPE_CHECKING:
+    from profkit.backends.passes import BackendRun
 
 # What a program that uses an NVIDIA GPU names, in its text or its arguments.
 _NAMES = re.compile(

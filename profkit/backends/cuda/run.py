@@ -12,19 +12,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from profkit.backends import PassFindings, PlanState
-from profkit.backends.cuda.counters import plan_counters, plan_explain, smaller_may_do
-from profkit.backends.cuda.kernels import read_counters
-from profkit.backends.cuda.trace import (
-    EXPORT_SECONDS,
-    NSYS_SECONDS,
-    TORCH,
+from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.cuda.counters import ExplanationPass, KernelCountersPass
+from profkit.backends.cuda.trace import EXPORT_SECONDS, NSYS_SECONDS, DeviceTracePass
+from profkit.backends.passes import (
+    ALL_PASSES,
+    DEVICE_PASSES,
+    BackendRun,
+    Pass,
+    PassTable,
+    StacksPass,
     plain_runs,
-    plan_torch,
-    plan_trace,
-    read_trace,
 )
-from profkit.backends.passes import ALL_PASSES, DEVICE_PASSES, PassTable, PlannedRun
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.status import status_wrapper
@@ -44,7 +43,7 @@ TUNED_ONCE = {"TRITON_CACHE_AUTOTUNING": "1"}
 UNKEEPABLE = "is not JSON serializable"
 
 
-class CudaRun(PlannedRun):
+class CudaRun(BackendRun):
     """The passes for one workload and its devices."""
 
     name = "cuda"
@@ -57,6 +56,8 @@ class CudaRun(PlannedRun):
     processes: ClassVar[Mapping[Depth, int]] = {"gate": 1, "standard": 1, "full": 3}
     switch = Switch("cuda")
     late_allocations = True
+    # the stacks once it is known whether nsys works
+    order = ("timing", "cprofile", "tracemalloc", "trace", "stacks", "counters", "explain")
 
     def tool_versions(self) -> dict[str, str | None]:
         """nsys and ncu, where they are used."""
@@ -68,66 +69,25 @@ class CudaRun(PlannedRun):
         return versions
 
     def plan(self, state: PlanState) -> Plan:
-        """The passes, in which Triton tunes once; the stacks are sampled once nsys is known to work."""
+        """The passes, in which Triton tunes once."""
         plan = super().plan(state)
-        plan = replace(plan, passes=self._stacks_after_trace(plan.passes, state))
         if state.failed is not None and UNKEEPABLE in state.failed:
             return plan
         return replace(plan, passes=tuple(_tuned_once(planned) for planned in plan.passes))
 
-    def _stacks_after_trace(self, passes: tuple[PassPlan, ...], state: PlanState) -> tuple[PassPlan, ...]:
-        traces = [number for number, planned in enumerate(passes) if planned.name == "trace"]
-        stacks = [planned for planned in passes if planned.name == "stacks"]
-        if not traces or not stacks:
-            return passes
-        before, after = passes[: traces[-1] + 1], passes[traces[-1] + 1 :]
-        if self._can_record_operations(state):
-            assert self._nsys.path is not None
-            folder = self.context.folder
-            stacks = [record_operations(planned, folder, self._nsys.path, state) for planned in stacks]
-        return (*(planned for planned in before if planned.name != "stacks"), *stacks, *after)
-
-    def _can_record_operations(self, state: PlanState) -> bool:
-        """Whether nsys takes NVTX ranges here, as far as is known by now, and torch is there to write them."""
-        traces = [result for result in state.passes if result.name == "trace"]
-        fine = all(result.tool == "nsys" and result.state == "finished" for result in traces)
-        return fine and self._nsys.works and self._torch
-
-    def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:
+    def make_pass(self, name: PassName) -> Pass | None:
         """The trace, the counters of the kernels in it, and what explains those that missed a target."""
+        chip = self.gpus[0].chip if self.gpus else None
         if name == "trace":
-            return self._plan_trace(state)
+            return DeviceTracePass(self.context, self._nsys, ranges=self._has("nvtx"))
         if name == "counters":
-            return self._plan_counters(state)
-        return [plan_explain(self.context, self._ncu, state, self._chip)]
-
-    def _plan_trace(self, state: PlanState) -> list[PassPlan]:
-        """One pass; where nsys failed, one more by torch's profiler: without a trace there is nothing to count."""
-        plans = [plan_trace(self.context, self._nsys, state, ranges=self._ranges)]
-        traces = [result for result in state.passes if result.name == "trace"]
-        failed = next(
-            (result for result in traces if result.tool == "nsys" and result.state == "failed"), None
-        )
-        if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
-            why = f"nsys failed: {failed.reason}"
-            plans.append(plan_torch(self.context, state, why, failed.fix, "trace-torch"))
-        return plans
-
-    def _plan_counters(self, state: PlanState) -> list[PassPlan]:
-        """One pass; where the set was too much for this machine, one more with the smallest."""
-        plans = [plan_counters(self.context, self._ncu, state, self._chip)]
-        if self.context.depth != "gate" and any(smaller_may_do(result) for result in state.passes):
-            plans.append(plan_counters(self.context, self._ncu, state, self._chip, again=True))
-        return plans
-
-    def findings(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        """What a pass left; beside the sampled stacks what launched each kernel."""
-        findings = super().findings(plan, result)
-        return add_launchers(findings, self.context.folder) if plan.name == "stacks" else findings
-
-    def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
-        """The trace, or the counters of each kernel."""
-        return (read_trace if plan.name == "trace" else read_counters)(self.context, plan)
+            return KernelCountersPass(self.context, self._ncu, chip)
+        if name == "explain":
+            return ExplanationPass(self.context, self._ncu, chip)
+        if name == "stacks":
+            traced = "trace" in self.wanted and self._nsys.works and self._has("torch")
+            return TracedStacksPass(self.context, self._nsys.path if traced else None)
+        return super().make_pass(name)
 
     @cached_property
     def _probed(self) -> tuple[ToolAbility, NcuAbility]:
@@ -147,20 +107,10 @@ class CudaRun(PlannedRun):
     def _ncu(self) -> NcuAbility:
         return self._probed[1]
 
-    @cached_property
-    def _ranges(self) -> bool:
-        """Whether a region in the workload can write NVTX ranges."""
+    def _has(self, module: str) -> bool:
+        """Whether the workload's Python can import it: nvtx to write ranges, torch to call."""
         workload = self.context.workload
-        return workload.python is not None and has_module(workload.python, "nvtx", workload.folder)
-
-    @cached_property
-    def _torch(self) -> bool:
-        workload = self.context.workload
-        return workload.python is not None and has_module(workload.python, "torch", workload.folder)
-
-    @property
-    def _chip(self) -> str | None:
-        return self.gpus[0].chip if self.gpus else None
+        return workload.python is not None and has_module(workload.python, module, workload.folder)
 
 
 def _tuned_once(planned: PassPlan) -> PassPlan:
@@ -179,28 +129,38 @@ SWITCHED_OFF = "artifacts/stacks.jsonl.operations"
 REPORT, EXPORT = "artifacts/operations.nsys-rep", "artifacts/operations.sqlite"
 
 
-def record_operations(plan: PassPlan, folder: Path, nsys: Path, state: PlanState) -> PassPlan:
-    """The pass with its one step traced by nsys, in which each call into torch is a range."""
-    if plan.skipped is not None or len(plan.steps) != 1:
-        return plan
-    step = plan.steps[0]
-    status = folder / "artifacts" / f"{step.name}.status"
-    traced = replace(
-        step,
-        argv=nsys_argv(status_wrapper(step.argv, status), folder / REPORT, marked=False, nsys=str(nsys)),
-        artifacts=(*step.artifacts, REPORT, EXPORT),
-        env={**step.env, VARIABLE: "1"},
-        tool="nsys",
-        workload_status=str(status),
-        after=(export_argv(folder / REPORT, folder / EXPORT, nsys=str(nsys)),),
-    )
-    more = plain_runs(NSYS_SECONDS + EXPORT_SECONDS, state) or 0.0
-    return replace(
-        plan,
-        steps=(traced,),
-        cost=plan.cost + more if plan.cost is not None else None,
-        notes=(*plan.notes, "nsys tells which operation and line launched each kernel"),
-    )
+class TracedStacksPass(StacksPass):
+    """The sampled stacks, once nsys is known to work: its one step traced by it, each call into torch a range."""
+
+    def __init__(self, context: RunContext, nsys: Path | None) -> None:
+        super().__init__(context)
+        self._nsys = nsys
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """As it is, where nsys takes no NVTX ranges here, as far as is known by now, or no torch is there."""
+        (plan,) = super().plan(state)
+        traces = [result for result in state.passes if result.name == "trace"]
+        fine = all(result.tool == "nsys" and result.state == "finished" for result in traces)
+        if self._nsys is None or not fine or plan.skipped is not None:
+            return [plan]
+        (step,), nsys, folder = plan.steps, str(self._nsys), self.context.folder
+        status = self.folder / f"{step.name}.status"
+        traced = replace(
+            step,
+            argv=nsys_argv(status_wrapper(step.argv, status), folder / REPORT, marked=False, nsys=nsys),
+            artifacts=(*step.artifacts, REPORT, EXPORT),
+            env={**step.env, VARIABLE: "1"},
+            tool="nsys",
+            workload_status=str(status),
+            after=(export_argv(folder / REPORT, folder / EXPORT, nsys=nsys),),
+        )
+        more = plain_runs(NSYS_SECONDS + EXPORT_SECONDS, state)
+        note = "nsys tells which operation and line launched each kernel"
+        return [replace(plan, steps=(traced,), cost=(plan.cost or 0.0) + more, notes=(*plan.notes, note))]
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
+        """Beside the stacks what launched each kernel, where nsys left it; its times are not taken."""
+        return add_launchers(super().read(plan, result), self.context.folder)
 
 
 def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:

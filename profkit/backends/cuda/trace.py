@@ -13,10 +13,10 @@ from pathlib import Path
 
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.kernels import MATCHED_SECONDS, CountedLaunches
-from profkit.backends.passes import read_region_work
+from profkit.backends.passes import Pass, known_seconds, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
-from profkit.core.types import Directive, KernelTime, PassPlan, Report, Step, Switch
+from profkit.core.types import Directive, KernelTime, PassPlan, PassResult, Report, Step, Switch
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
@@ -27,13 +27,7 @@ EXPORT_SECONDS = 0.4
 TORCH_SECONDS = 2.5
 NCU_SECONDS = 2.0  # start, first launch, end
 REPLAY_SECONDS = 0.05  # one replay pass of a kernel, beside the kernel itself: 26 to 54 ms
-PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
 SOURCE = "as measured on an H200"
-
-
-def start_seconds(state: PlanState) -> float:
-    """Wall seconds of one run of the workload without the samples that timing took."""
-    return state.start_seconds if state.start_seconds is not None else PLAIN_SECONDS
 
 
 def region_seconds(state: PlanState, iterations: int | None) -> float:
@@ -60,13 +54,6 @@ def group_seconds(group: CountedLaunches, replays: int | None) -> float:
     return counted + group.passed * MATCHED_SECONDS
 
 
-def plain_runs(seconds: float | None, state: PlanState) -> float | None:
-    """Seconds as a multiple of one plain run."""
-    if seconds is None:
-        return None
-    return seconds / (state.plain_seconds or PLAIN_SECONDS)
-
-
 SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
 LEAST, MOST = 5, 500  # iterations
 LONGEST = 60.0  # seconds, for the sake of the least
@@ -83,107 +70,107 @@ def traced_iterations(state: PlanState) -> int:
     return max(1, min(MOST, max(LEAST, int(SECONDS / seconds)), int(LONGEST / seconds)))
 
 
-def plan_trace(context: RunContext, nsys: ToolAbility, state: PlanState, *, ranges: bool) -> PassPlan:
-    """One traced run by nsys, or by torch's profiler where nsys does not work; or why neither can.
+class DeviceTracePass(Pass):
+    """Kernels, copies and launches by nsys; by torch's own profiler where nsys does not work or has failed.
 
     `ranges`: the workload can write NVTX ranges. Then the whole process is traced, and they tell the region in it: that
     also shows what was compiled before, and every entry of a region that is entered many times. Without them only what
     nsys captures is known to be the region, and of several entries that is the first.
     """
-    if not nsys.works:
-        return plan_torch(context, state, f"nsys: {nsys.reason}", nsys.fix)
-    folder = context.folder / "artifacts"
-    report, sqlite, status = folder / "trace.nsys-rep", folder / "trace.sqlite", folder / "trace.status"
-    step = Step(
-        "trace",
-        nsys_argv(
-            status_wrapper(context.workload.command, status),
-            report,
-            marked=state.marked and not ranges,
-            nsys=str(nsys.path),
-        ),
-        ("artifacts/trace.nsys-rep", "artifacts/trace.sqlite"),
-        directive=_trace_directive(context, state, Switch("cuda") if state.marked else None),
-        tool="nsys",
-        workload_status=str(status),
-        after=(export_argv(report, sqlite, nsys=str(nsys.path)),),
-    )
-    return _trace_plan("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS, (_CHOICE,))
 
+    name, tool = "trace", "nsys"
 
-def plan_torch(
-    context: RunContext, state: PlanState, why: str, fix: str | None, name: str = "trace"
-) -> PassPlan:
-    """The trace by torch.profiler inside the workload, its step called `name`; `why` nsys does not do it."""
-    prefix = str(context.folder / "artifacts" / "trace.torch")
-    argv: Sequence[str] | None = context.workload.command
-    reason: str | None = None
-    if not state.marked:
-        argv, reason = host_command(context.workload.command, "torch", Path(prefix))
-    if argv is None:
-        return PassPlan("trace", "nsys", skipped=f"{why}; and torch's profiler: {reason}", fix=fix)
-    switch = Switch("torch-profiler", output=prefix) if state.marked else None
-    step = Step(name, tuple(argv), directive=_trace_directive(context, state, switch, name))
-    planned = _trace_plan(
-        TORCH, step, state, TORCH_SECONDS, (f"by torch's own profiler, since {why}", _CHOICE)
-    )
-    return replace(planned, fix=fix)
+    def __init__(self, context: RunContext, nsys: ToolAbility, *, ranges: bool) -> None:
+        super().__init__(context)
+        self._nsys, self._ranges = nsys, ranges
 
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """One run; where nsys failed, one more by torch's profiler: without a trace there is nothing to count."""
+        if not self._nsys.works:
+            return self._by_torch(state, f"nsys: {self._nsys.reason}", self._nsys.fix)
+        plans = self._by_nsys(state)
+        traces = [result for result in state.passes if result.name == "trace"]
+        failed = next((done for done in traces if done.tool == "nsys" and done.state == "failed"), None)
+        if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
+            plans += self._by_torch(state, f"nsys failed: {failed.reason}", failed.fix, "trace-torch")
+        return plans
 
-def _trace_directive(
-    context: RunContext, state: PlanState, switch: Switch | None, name: str = "trace"
-) -> Directive:
-    record = str(context.folder / "artifacts" / f"{name}.region")
-    return Directive("trace", record, switch=switch, iterations=traced_iterations(state), warmup=WARMUP)
+    def _by_nsys(self, state: PlanState) -> list[PassPlan]:
+        report, sqlite, status = (self.folder / f"trace.{end}" for end in ("nsys-rep", "sqlite", "status"))
+        command = status_wrapper(self.context.workload.command, status)
+        nsys = str(self._nsys.path)
+        step = Step(
+            "trace",
+            nsys_argv(command, report, marked=state.marked and not self._ranges, nsys=nsys),
+            ("artifacts/trace.nsys-rep", "artifacts/trace.sqlite"),
+            directive=self._told(state, "trace", Switch("cuda")),
+            tool="nsys",
+            workload_status=str(status),
+            after=(export_argv(report, sqlite, nsys=nsys),),
+        )
+        return [self._traced("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS)]
 
+    def _by_torch(self, state: PlanState, why: str, fix: str | None, name: str = "trace") -> list[PassPlan]:
+        """The trace by torch.profiler inside the workload, its step called `name`; `why` nsys does not do it."""
+        prefix = str(self.folder / "trace.torch")
+        argv: Sequence[str] | None = self.context.workload.command
+        reason: str | None = None
+        if not state.marked:
+            argv, reason = host_command(self.context.workload.command, "torch", Path(prefix))
+        if argv is None:
+            return self.skip(f"{why}; and torch's profiler: {reason}", fix)
+        told = self._told(state, name, Switch("torch-profiler", output=prefix))
+        planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
+        return [replace(planned, fix=fix, notes=(f"by torch's own profiler, since {why}", *planned.notes))]
 
-def _trace_plan(tool: str, step: Step, state: PlanState, more: float, notes: tuple[str, ...]) -> PassPlan:
-    seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
-    return PassPlan(
-        "trace",
-        tool,
-        (step,),
-        cost=plain_runs(seconds, state),
-        seconds=seconds if state.plain_seconds is not None else None,
-        cost_note=f"start and report add {more:.1f} s to a run, {SOURCE}",
-        notes=notes,
-    )
+    def _told(self, state: PlanState, step: str, switch: Switch) -> Directive:
+        marked = switch if state.marked else None
+        return self.directive(step, marked, iterations=traced_iterations(state), warmup=WARMUP)
 
+    def _traced(self, tool: str, step: Step, state: PlanState, more: float) -> PassPlan:
+        seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
+        return PassPlan(
+            self.name,
+            tool,
+            (step,),
+            cost=plain_runs(seconds, state),
+            seconds=known_seconds(seconds, state),
+            cost_note=f"start and report add {more:.1f} s to a run, {SOURCE}",
+            notes=(_CHOICE,),
+        )
 
-def read_trace(context: RunContext, plan: PassPlan) -> PassFindings:
-    """Kernels, copies and gaps. Raises UnreadableReport where the run left no trace."""
-    folder = context.folder / "artifacts"
-    artifacts: tuple[str, ...] = ()
-    if plan.tool == TORCH:
-        paths = sorted(folder.glob("trace.torch.*.json"))
-        if not paths:
-            asked = (
-                f" ({plan.notes[0]})" if plan.steps[0].name == "trace" else ""
-            )  # else nsys' own pass says it
-            raise UnreadableReport(
-                f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
-                plan.fix,
-            )
-        report, others = _busiest_report(paths)
-        artifacts = tuple(f"artifacts/{path.name}" for path in paths)
-    else:
-        report, others = _read_export(folder), 0
-    if report.fault is not None:
-        raise UnreadableReport(report.fault.reason, report.fault.fix, report.fault.code)
-    trace = report.trace
-    notes = [*report.warnings, *read_region_work(context.folder, plan.steps[0].name).notes]
-    if others:
-        notes.append(f"{others + 1} processes left a trace; the one with most GPU time counts")
-    if trace is not None and any(kernel.graph for kernel in trace.kernels):
-        notes.append("CUDA graphs: each of their kernels is traced and counted by itself")
-    return PassFindings(
-        trace=trace,
-        gpus=report.gpus,
-        facts=report.facts,
-        profiles=report.profiles,
-        notes=tuple(dict.fromkeys(notes)),
-        artifacts=artifacts,
-    )
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
+        """Kernels, copies and gaps."""
+        artifacts: tuple[str, ...] = ()
+        if plan.tool == TORCH:
+            paths = sorted(self.folder.glob("trace.torch.*.json"))
+            if not paths:
+                # else nsys' own pass says it
+                asked = f" ({plan.notes[0]})" if plan.steps[0].name == "trace" else ""
+                raise UnreadableReport(
+                    f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
+                    plan.fix,
+                )
+            report, others = _busiest_report(paths)
+            artifacts = tuple(f"artifacts/{path.name}" for path in paths)
+        else:
+            report, others = _read_export(self.folder), 0
+        if report.fault is not None:
+            raise UnreadableReport(report.fault.reason, report.fault.fix, report.fault.code)
+        trace = report.trace
+        notes = [*report.warnings, *read_region_work(self.context.folder, plan.steps[0].name).notes]
+        if others:
+            notes.append(f"{others + 1} processes left a trace; the one with most GPU time counts")
+        if trace is not None and any(kernel.graph for kernel in trace.kernels):
+            notes.append("CUDA graphs: each of their kernels is traced and counted by itself")
+        return PassFindings(
+            trace=trace,
+            gpus=report.gpus,
+            facts=report.facts,
+            profiles=report.profiles,
+            notes=tuple(dict.fromkeys(notes)),
+            artifacts=artifacts,
+        )
 
 
 def _read_export(folder: Path) -> Report:

@@ -6,10 +6,14 @@ import platform
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from profkit.backends import Backend, BackendRun, CheckGroup, DeviceCandidate, RunContext, profiler_group
+from profkit.backends import Backend, CheckGroup, DeviceCandidate, RunContext, profiler_group
 from profkit.core.errors import MachineError
 from profkit.core.types import Depth, Gpu, Report, RunDocument, Summary, Workload
+
+if TYPE_CHECKING:
+    from profkit.backends.passes import BackendRun
 
 # What a program that uses an Apple GPU names. `torch` alone runs on the CPU.
 _NAMES = re.compile(r"\b(?:mps|mlx(?:_lm)?|coremltools|metal|MTLDevice|current_accelerator)\b|\bMetal\b")

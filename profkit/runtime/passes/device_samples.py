@@ -258,30 +258,18 @@ class DeviceCalls:
 
     def time_singly(self) -> list[float]:
         """Seconds of each call of one block; empty where the host did not get ahead of the device."""
-        fn, clock, setup, calls = self.fn, self.clock, self.setup, self.ahead
-        clock.wait()
-        if self.cold and not clock.can_flush:
-            clock.flush()  # makes the buffer
-            clock.wait()
+        calls, clock = self.ahead, self.clock
+        self.make_ready()
         stalled = not self.hurried and clock.stall(self.stall_seconds)
-        begin = perf_counter()
-        for index in range(calls):
-            if setup is not None:
-                setup()
-            if self.cold:
-                clock.flush(FLUSH_PIECES[index % len(FLUSH_PIECES)])
-            clock.record(clock.event(2 * index))
-            fn()
-            clock.record(clock.event(2 * index + 1))
-        launched = perf_counter() - begin
+        host = self.launch()
         ahead = stalled and clock.is_pending(clock.event(0))
         clock.wait()
-        seconds = [clock.seconds_between(clock.event(2 * i), clock.event(2 * i + 1)) for i in range(calls)]
+        seconds = self.read(calls)
         if ahead or self.hurried:
             self._missed = 0
             return seconds
         self._missed += 1
-        longer = self._longer_stall(calls, self.stall_seconds, launched / calls)
+        longer = self._longer_stall(calls, self.stall_seconds, host)
         if not stalled or self._missed > MOST_RETRIES:
             self.hurried, self.ahead = True, MOST_UNSTALLED
             return seconds
@@ -291,6 +279,31 @@ class DeviceCalls:
             self.ahead = max(1, calls // 2)
             self.stall_seconds = self._fitting_stall(self.ahead)
         return []
+
+    def make_ready(self) -> None:
+        """Until the device is idle, with the buffer of the flush there."""
+        self.clock.wait()
+        if self.cold and not self.clock.can_flush:
+            self.clock.flush()
+            self.clock.wait()
+
+    def launch(self, place: int = 0) -> float:
+        """A block of single calls, between events from the number `place` on; seconds of the host for each."""
+        clock, begin = self.clock, perf_counter()
+        for index in range(self.ahead):
+            if self.setup is not None:
+                self.setup()
+            if self.cold:
+                clock.flush(FLUSH_PIECES[index % len(FLUSH_PIECES)])
+            clock.record(clock.event(place + 2 * index))
+            self.fn()
+            clock.record(clock.event(place + 2 * index + 1))
+        return (perf_counter() - begin) / self.ahead
+
+    def read(self, calls: int, place: int = 0) -> list[float]:
+        """Seconds of each call of a block that is done."""
+        pairs = range(place, place + 2 * calls, 2)
+        return [self.clock.seconds_between(self.clock.event(at), self.clock.event(at + 1)) for at in pairs]
 
     # ------------------------------------------------------------ how long to stall
 
@@ -353,22 +366,12 @@ class PipelinedBlocks:
         timed, clock = self._calls, self._calls.clock
         calls, first = timed.ahead, 2 * MOST_SINGLY * bank
         if not busy:
-            clock.wait()
-            if timed.cold and not clock.can_flush:
-                clock.flush()  # makes the buffer
-                clock.wait()
+            timed.make_ready()
         stall = STALL_LEAST + STALL_MARGIN * calls * max(timed.host, self._host)
         if busy:  # what the device is at stalls the stream, too
             stall -= self._device
         stalled = stall < SHORTEST_STALL or clock.stall(stall)
-        begin = perf_counter()
-        for index in range(calls):
-            if timed.cold:
-                clock.flush(FLUSH_PIECES[index % len(FLUSH_PIECES)])
-            clock.record(clock.event(first + 2 * index))
-            timed.fn()
-            clock.record(clock.event(first + 2 * index + 1))
-        spent = (perf_counter() - begin) / calls
+        spent = timed.launch(first)
         self._host = min(self._host or spent, spent)
         ahead = stalled and clock.is_pending(clock.event(first))
         self._misses = 0 if ahead else self._misses + 1
@@ -380,7 +383,4 @@ class PipelinedBlocks:
         last = first + 2 * block.calls - 1
         clock.wait_for(clock.event(last))
         self._device = clock.seconds_between(clock.event(first), clock.event(last))
-        if not block.ahead:
-            return []
-        places = range(first, last, 2)
-        return [clock.seconds_between(clock.event(place), clock.event(place + 1)) for place in places]
+        return self._calls.read(block.calls, first) if block.ahead else []

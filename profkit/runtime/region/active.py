@@ -10,10 +10,10 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from time import perf_counter
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Directive, SampleSet, TritonWork
@@ -28,15 +28,35 @@ from profkit.runtime.region.record import (
     save_record,
 )
 
+RegionSwitch: TypeAlias = Any
+"""What turns an instrument on and off: what it needs of enter(name), exit(name), prepare, iteration(i), forget."""
 
-class RegionSwitch(Protocol):
-    """What turns an instrument on and off; may also have `prepare()`, `iteration(i)` and `forget()`."""
 
-    def enter(self, name: str) -> None:
-        """Measure from here."""
+class DeviceWait:
+    """The switch of the timing pass: a region's seconds are those of its work, also of what it left to a device.
 
-    def exit(self, name: str) -> None:
-        """Measure no further."""
+    `wait` is called at both ends of every region, nested ones too; until the process uses the device that `find` finds,
+    it does nothing. What a device answers is the workload's business: an error of its work is met there again.
+    """
+
+    def __init__(self, find: Callable[[], Any], unless: Callable[[], bool] = lambda: False) -> None:
+        self._find, self._unless = find, unless
+        self._device: Any = None
+        self._off = False
+
+    def wait(self) -> None:
+        """Until the device has done what this process gave it; not while `unless` holds."""
+        if self._off or self._unless():
+            return
+        if self._device is None:
+            self._device = self._find()
+        if self._device is not None:
+            with suppress(Exception):
+                self._device.synchronize()
+
+    def forget(self) -> None:
+        """In a forked child: the device is the parent's."""
+        self._off = self._device is not None
 
 
 def make_switches(directive: Directive | None, note: Callable[[str], None]) -> list[RegionSwitch]:
@@ -44,7 +64,7 @@ def make_switches(directive: Directive | None, note: Callable[[str], None]) -> l
     switches: list[RegionSwitch] = []
     host = sys.modules.get(HOST_MODULE)
     if host is not None and host.switch is not None:  # an instrument that follows no region leaves none
-        switches.append(cast("RegionSwitch", host.switch))
+        switches.append(host.switch)
     switch = directive.switch if directive else None
     if directive is None or switch is None:
         return switches
@@ -58,14 +78,16 @@ def make_switches(directive: Directive | None, note: Callable[[str], None]) -> l
 
             switches.append(ValgrindSwitch())
         elif switch.kind == "cuda":
-            from profkit.runtime.region.cuda import CudaSwitch, DeviceWaitSwitch
+            from profkit.runtime.region.cuda import CudaSwitch, driver_in_use, is_recording_graph
 
             # no instrument is there to be switched while time is measured
-            switches.append(DeviceWaitSwitch() if directive.pass_name == "timing" else CudaSwitch())
+            wait = DeviceWait(driver_in_use, is_recording_graph)
+            switches.append(wait if directive.pass_name == "timing" else CudaSwitch())
         elif switch.kind == "signpost":
-            from profkit.runtime.region.mps import MpsWaitSwitch, SignpostSwitch
+            from profkit.runtime.region.mps import SignpostSwitch, mps_in_use
 
-            switches.append(MpsWaitSwitch() if directive.pass_name == "timing" else SignpostSwitch())
+            wait = DeviceWait(mps_in_use)
+            switches.append(wait if directive.pass_name == "timing" else SignpostSwitch(wait))
         elif switch.kind == "torch-profiler" and switch.output is not None:
             from profkit.runtime.region.torch_profiler import TorchProfilerSwitch
 
@@ -254,7 +276,7 @@ class RegionSession:
     def _switch(self, action: str, name: str) -> None:
         for switch in list(self._switches):
             try:
-                getattr(switch, action)(name)
+                getattr(switch, action, str)(name)
             except Exception as error:  # the instrument may fail; the workload may not
                 self._switches.remove(switch)
                 self.note(f"{type(switch).__name__} failed: {error}")

@@ -27,7 +27,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 LIBRARY = "libcuda.so.1"
@@ -276,35 +276,3 @@ def _expected_device(driver: CudaDriver) -> int:
     """The device this process will use: one per rank where a launcher numbers them, else the first."""
     rank = os.environ.get("LOCAL_RANK", "")
     return int(rank) if rank.isdecimal() and int(rank) < driver.devices else 0
-
-
-class DeviceWaitSwitch:
-    """The switch of the timing pass: a region's seconds are those of its work, also of what it left to a device.
-
-    `wait` is called at both ends of every region, nested ones too. Until the process uses CUDA it does nothing. What a
-    device answers is the workload's business: an error of one of its kernels is met there again.
-    """
-
-    def __init__(self) -> None:
-        self._driver: CudaDriver | None = None
-        self._off = False
-
-    def enter(self, name: str) -> None:
-        """Nothing is switched."""
-
-    def exit(self, name: str) -> None:
-        """Nothing is switched."""
-
-    def wait(self) -> None:
-        """Until the devices have done what this process gave them."""
-        if self._off or is_recording_graph():
-            return
-        if self._driver is None:
-            self._driver = driver_in_use()
-        if self._driver is not None:
-            with suppress(DriverError):
-                self._driver.synchronize()
-
-    def forget(self) -> None:
-        """In a forked child: CUDA is the parent's."""
-        self._off = self._driver is not None

@@ -17,7 +17,6 @@ nothing there, and is left alone. The functions are torch's public ones (`torch.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -50,38 +49,6 @@ def mps_is_available() -> bool:
         return False
 
 
-class MpsWaitSwitch:
-    """The switch of the timing pass: a region's seconds are those of its work, also of what it left to the device.
-
-    `wait` is called at both ends of every region, nested ones too. Until the process uses the device it does nothing.
-    What torch raises of work that failed is the workload's business: it is met there again.
-    """
-
-    def __init__(self) -> None:
-        self._mps: Any = None
-        self._off = False
-
-    def enter(self, name: str) -> None:
-        """Nothing is switched."""
-
-    def exit(self, name: str) -> None:
-        """Nothing is switched."""
-
-    def wait(self) -> None:
-        """Until the device has done what this process gave it."""
-        if self._off:
-            return
-        if self._mps is None:
-            self._mps = mps_in_use()
-        if self._mps is not None:
-            with contextlib.suppress(Exception):
-                self._mps.synchronize()
-
-    def forget(self) -> None:
-        """In a forked child: Metal is the parent's."""
-        self._off = self._mps is not None
-
-
 MOST_SPANS = 20_000  # of one process, some 40 bytes each in its record; later entries are counted, not kept
 MOST_CODES = 200  # numbers for names; the rest share the number 0. A code has 14 bits.
 MARK = 0x70726F66  # the second argument of each signpost of ours: "prof"
@@ -95,10 +62,11 @@ SignpostFunction = Callable[[int, int, int, int, int], object]  # code and four 
 class SignpostSwitch:
     """Notes spans, and puts signposts around them; changes nothing of what is recorded."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: Any) -> None:
+        """`device` is waited for at both ends."""
         self.left_out = 0
         self._spans: list[tuple[int, int]] = []
-        self._wait = MpsWaitSwitch()
+        self._wait = device
         self._codes: dict[str, int] = {}
         self._entry = 0
         self._open: tuple[int, tuple[int, int, int, int, int]] | None = None

@@ -11,7 +11,7 @@ import pytest
 from profkit.core.errors import MachineError, UsageError, WorkloadError
 from profkit.core.types import PassResult, RunDocument
 from profkit.profiling.profile import ProfileOptions, make_plan
-from tests.backends.cuda.conftest import H200, MARKED, TRACE, Machine
+from tests.backends.cuda.conftest import MARKED, TRACE, Machine
 
 UNMARKED = "sum(range(1000))\n"
 
@@ -188,23 +188,6 @@ def test_without_a_device_cuda_ends_with_the_drivers_reason(
     assert caught.value.fix
 
 
-@pytest.mark.parametrize(
-    ("program", "devices", "backend"),
-    [
-        (f"# moves it to cuda\n{MARKED}", (H200,), "cuda"),
-        (f"# moves it to cuda\n{MARKED}", (), "cpu"),
-        (MARKED, (H200,), "cpu"),
-    ],
-)
-def test_auto_takes_the_gpu_that_the_workload_seems_to_use_and_says_so(
-    machine: Machine, gpus: Callable[..., None], program: str, devices: tuple[object, ...], backend: str
-) -> None:
-    gpus(*devices)
-    run = machine.profile(program, backend="auto", depth="gate", passes=("timing",))
-    assert run.backend == backend
-    assert any("names cuda" in line for line in machine.said) is ("cuda" in program)
-
-
 # ---------------------------------------------------------------- the second try
 
 
@@ -240,24 +223,6 @@ def test_without_any_trace_every_configuration_is_counted_with_the_smallest_set(
     counters = machine.calls("ncu", "workload.py")[0]
     assert "--kernel-name" not in counters
     assert of(run, "counters")[0].state == "finished"
-
-
-@pytest.mark.parametrize(("before", "seen"), [(None, "1"), ("0", "0")])
-def test_triton_tunes_in_the_first_pass_alone_unless_the_user_says_otherwise(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, before: str | None, seen: str
-) -> None:
-    monkeypatch.delenv("TRITON_CACHE_AUTOTUNING", raising=False)
-    if before is not None:
-        monkeypatch.setenv("TRITON_CACHE_AUTOTUNING", before)
-    machine.profile(
-        f"{MARKED}\nimport os\nprint('set to', os.environ['TRITON_CACHE_AUTOTUNING'])", depth="gate"
-    )
-    logs = {path.stem: path.read_text() for path in (machine.folder / "runs").glob("*/logs/*.log")}
-    assert {name for name, text in logs.items() if f"set to {seen}" in text} == {
-        "timing-1",
-        "trace",
-        "counters",
-    }
 
 
 @pytest.mark.parametrize(("asked", "refused"), [({"backend": "cpu"}, True), ({"backend": "cuda"}, False)])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from profkit.backends import PlanState, RunContext
+from profkit.backends.cuda.counters import ExplanationPass, KernelCountersPass, NcuPass
 from profkit.backends.cuda.kernels import (
     choose_kernels,
     count_in_benchmark,
@@ -13,7 +17,22 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     match_kernels,
 )
-from profkit.core.types import GpuTrace, Kernel, KernelTime
+from profkit.core.types import (
+    Depth,
+    GpuTrace,
+    Kernel,
+    KernelTime,
+    PassPlan,
+    PassResult,
+    Scope,
+    Step,
+    Threshold,
+    Verdict,
+    VerdictWord,
+    Workload,
+)
+from profkit.hardware.machine import read_machine
+from profkit.profilers.ncu.probe import NcuAbility
 
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
 RANDOM = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
@@ -194,3 +213,168 @@ def test_of_a_region_that_is_entered_often_a_few_warm_entries_are_looked_at(
     launches: int, entries: int, processes: int, expected: tuple[int, int]
 ) -> None:
     assert entries_needed([took("k", 1.0, launches)], entries, processes) == expected
+
+
+# ------------------------------------------------------------ the plan
+
+ABLE = NcuAbility(Path("/usr/bin/ncu"), "2025.3.1", True)
+TIMED = PlanState(marked=True, iteration_seconds=0.001, benchmark=True, plain_seconds=5.0, start_seconds=4.0)
+
+
+def site(depth: Depth = "standard") -> RunContext:
+    workload = Workload(("python", "train.py"), "train", "/somewhere")
+    return RunContext(workload, read_machine(), Path("/runs/one"), depth, None, 0.01, 8.0)
+
+
+def traced(name: str, total: float, launches: int, *, setup: int = 0) -> KernelTime:
+    kernel = Kernel(name, (132, 1, 1), (256, 1, 1), mangled=name)
+    return KernelTime(kernel, launches, total, median=total / launches, setup_launches=setup)
+
+
+def after(known: PlanState, *kernels: KernelTime, marked: bool = True) -> PlanState:
+    trace = GpuTrace("nsys", kernels, marked=marked)
+    return replace(known, trace=trace, passes=(*known.passes, PassResult("trace", "nsys", "finished")))
+
+
+def plan_of(kind: type[NcuPass], context: RunContext, ncu: NcuAbility, known: PlanState) -> PassPlan:
+    (plan,) = kind(context, ncu, "GH100").plan(known)
+    return plan
+
+
+def option(step: Step, name: str) -> str | None:
+    return step.argv[step.argv.index(name) + 1] if name in step.argv else None
+
+
+def test_in_a_benchmarks_region_a_warm_launch_is_counted_in_as_few_iterations_as_it_takes() -> None:
+    known = after(TIMED, traced("gemm", 0.9, 400), traced("silu", 0.1, 200))  # of 200 iterations
+    step = plan_of(KernelCountersPass, site(), ABLE, known).steps[0]
+    assert option(step, "--profile-from-start") == "off"
+    assert option(step, "--launch-skip") == "1"
+    assert step.directive is not None
+    assert step.directive.switch is not None
+    assert (step.directive.switch.kind, step.directive.iterations) == ("cuda", 2)
+
+
+def test_where_nothing_is_marked_the_launches_of_the_set_up_are_skipped() -> None:
+    known = after(
+        PlanState(marked=False), traced("gemm", 0.9, 100, setup=7), traced("silu", 0.1, 100), marked=False
+    )
+    step = plan_of(KernelCountersPass, site(), ABLE, known).steps[0]
+    assert option(step, "--profile-from-start") is None
+    assert option(step, "--launch-skip") == "9"
+    assert step.directive is not None
+    assert step.directive.switch is None
+
+
+def counted_by_ncu(step: Step, launches: list[str]) -> list[str]:
+    """What ncu counts of a program's launches: it looks at those whose name fits, skips some, and counts the next."""
+    names = re.compile((option(step, "--kernel-name") or "").removeprefix("regex:"))
+    fitting = [name for name in launches if names.search(name)]
+    skip, count = (int(option(step, word) or 0) for word in ("--launch-skip", "--launch-count"))
+    return fitting[skip : skip + count]
+
+
+@pytest.mark.parametrize("depth", ["standard", "full"])
+def test_a_window_has_its_kernels_by_the_names_that_ncu_is_given(depth: Depth) -> None:
+    """Also where some kernels are left out: a launch that ncu does not look at counts nowhere."""
+    set_up, steps = list("ssbb"), list(("ab" + "a" * 40 + "s" + "a" * 40 + "x" * 9) * 9)
+    names = sorted(set(steps))
+    total = dict(zip("absx", (5.0, 4.0, 0.5, 0.5), strict=True))
+    kernels = tuple(traced(n, total[n], steps.count(n), setup=set_up.count(n)) for n in names)
+    order = tuple(names.index(name) for name in steps)
+    trace = GpuTrace("nsys", kernels, order=order, marked=False)
+    known = replace(
+        PlanState(marked=False, plain_seconds=1.0, start_seconds=1.0),
+        trace=trace,
+        passes=(PassResult("trace", "nsys", "finished"),),
+    )
+    plan = plan_of(KernelCountersPass, site(depth), ABLE, known)
+    planned = {kernel.kernel.name for kernel in plan.kernels}
+    assert planned >= {"a", "b"}
+    assert planned <= {name for step in plan.steps for name in counted_by_ncu(step, set_up + steps)}
+
+
+@pytest.mark.parametrize(
+    ("marked", "says"), [(True, "the marked region launched no kernel"), (False, "the workload launched")]
+)
+def test_a_trace_without_kernels_leaves_nothing_to_count(marked: bool, says: str) -> None:
+    planned = plan_of(KernelCountersPass, site(), ABLE, after(replace(TIMED, marked=marked), marked=marked))
+    assert says in str(planned.skipped)
+    assert planned.fix == "--backend cpu"
+
+
+@pytest.mark.parametrize(
+    ("depth", "name"), [("gate", "gate"), ("standard", "standard"), ("full", "standard")]
+)
+def test_the_depth_chooses_the_set_and_its_replays_make_the_cost(depth: Depth, name: str) -> None:
+    planned = plan_of(KernelCountersPass, site(depth), ABLE, after(TIMED, traced("gemm", 1.0, 100)))
+    assert f"set {name!r}" in planned.cost_note
+    assert (planned.kernels[0].replays == 1) is (depth == "gate")
+    assert planned.seconds == pytest.approx(
+        6.2, abs=0.3
+    )  # start 4 s, ncu 2 s, the region, and replays of some 10 ms
+    assert planned.cost == pytest.approx(1.24, abs=0.1)
+
+
+def verdict(kernel: KernelTime, word: VerdictWord) -> Verdict:
+    return Verdict(
+        "occupancy",
+        "occupancy.achieved",
+        word,
+        "",
+        Threshold(">", 75, "%"),
+        1.0,
+        "%",
+        kernel.kernel.scope,
+        "measured",
+    )
+
+
+GEMM, SILU = traced("gemm", 0.9, 100), traced("silu", 0.1, 100)
+COUNTED = PassResult("counters", "ncu", "finished")
+
+
+@pytest.mark.parametrize(
+    ("depth", "counted", "verdicts", "explained"),
+    [
+        ("standard", "finished", (verdict(GEMM, "pass"), verdict(SILU, "fail")), ["silu"]),
+        ("standard", "finished", (verdict(GEMM, "fail"), verdict(SILU, "fail")), ["gemm", "silu"]),
+        (
+            "standard",
+            "finished",
+            (replace(verdict(GEMM, "unknown"), value=None), verdict(SILU, "not-applicable")),
+            "no kernel missed",
+        ),
+        ("standard", "finished", (replace(verdict(GEMM, "fail"), scope=Scope("run")),), "no kernel missed"),
+        (
+            "standard",
+            "finished",
+            (verdict(GEMM, "unknown"),),
+            ["gemm"],
+        ),  # there is a value that decides nothing
+        ("full", "finished", (), ["gemm", "silu"]),
+        ("standard", "failed", (), "nothing was counted"),
+        ("full", "skipped", (), "nothing was counted"),
+    ],
+)
+def test_what_missed_a_target_is_explained_and_at_full_depth_everything(
+    depth: Depth, counted: str, verdicts: tuple[Verdict, ...], explained: list[str] | str
+) -> None:
+    known = after(TIMED, GEMM, SILU)
+    result = replace(COUNTED, state=counted)  # type: ignore[arg-type]
+    known = replace(known, passes=(*known.passes, result), verdicts=verdicts)
+    planned = plan_of(ExplanationPass, site(depth), ABLE, known)
+    if isinstance(explained, str):
+        assert explained in str(planned.skipped)
+        assert planned.steps == ()
+    else:
+        assert sorted(k.kernel.name for k in planned.kernels) == explained
+        assert len(planned.steps) == 1
+
+
+def test_where_ncu_cannot_count_both_passes_say_why() -> None:
+    refused = NcuAbility(None, None, False, "ncu is not installed", "install it")
+    known = replace(after(TIMED, GEMM), verdicts=())
+    for kind in (KernelCountersPass, ExplanationPass):
+        planned = plan_of(kind, site(), refused, known)
+        assert (planned.skipped, planned.fix) == ("ncu is not installed", "install it")

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from profkit.backends.instruments import instruments_step
+from profkit.analysis.summaries.metal import merge_metal_traces
+from profkit.backends.mps import mps_evidence
+from profkit.core.errors import MachineError
+from profkit.core.types import MetalAbsent, MetalCounter, MetalState, MetalTrace
+from profkit.profiling.profile import ProfileOptions, make_plan
+from profkit.profiling.workload import describe_workload
 from tests.backends.mps.conftest import Run
+from tests.xctrace_stand_in import instruments
 
 pytestmark = pytest.mark.usefixtures("no_page")
 
@@ -82,15 +89,6 @@ def test_the_counters_have_a_recording_of_their_own_and_join_the_trace(mac_run: 
     assert not [absent for absent in run.metal.absent if "counter" in absent.what]
 
 
-def test_a_chip_without_a_set_of_counters_is_told_by_xctraces_own_words(mac_run: MakeRun) -> None:
-    run = mac_run({}, passes="trace,counters")
-    assert run.of("counters").state == "finished"
-    (absent,) = [absent for absent in run.metal.absent if "counter" in absent.what]
-    assert "no set of GPU counters for this chip" in absent.reason
-    assert absent.fix is not None
-    assert "template of your own" in absent.fix
-
-
 def test_a_workload_that_fails_under_xctrace_alone_is_told_with_its_code(mac_run: MakeRun) -> None:
     script = "import os, sys\nif 'trace' in os.environ.get('PROFKIT_DIRECTIVE', ''): sys.exit(7)\n"
     run = mac_run({}, script, "timing,trace")
@@ -130,19 +128,6 @@ def test_what_goes_wrong_with_xctrace_costs_the_trace_and_says_why(
     assert run.document.state == "complete"
 
 
-@pytest.mark.parametrize("rows", ["empty", "none"])
-def test_a_recording_without_rows_is_unavailable_and_never_0(mac_run: MakeRun, rows: str) -> None:
-    run = mac_run({"rows": rows})
-    assert run.of("trace").state == "finished"
-    assert run.metal.process_busy is None
-    assert run.metal.device_busy is None
-    assert {absent.what for absent in run.metal.absent} >= {
-        "metal-gpu-intervals",
-        "metal-gpu-state-intervals",
-    }
-    assert not [v for v in run.document.verdicts if v.verdict == "fail"]
-
-
 def test_the_users_time_limit_is_xctraces_own_and_ends_the_pass(mac_run: MakeRun) -> None:
     script = "import os, time\nif 'trace' in os.environ.get('PROFKIT_DIRECTIVE', ''): time.sleep(60)\n"
     run = mac_run({}, script, timeout=1.0)
@@ -164,15 +149,6 @@ def test_a_time_limit_of_the_plan_is_no_failure(mac_run: MakeRun, monkeypatch: p
     assert any("the time limit ended the recording" in note for note in run.document.notes)
 
 
-def test_an_xctrace_that_never_ends_is_ended(mac_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profkit.backends.mps.passes.recording_limit", lambda known: 0.5)
-    monkeypatch.setattr("profkit.backends.mps.passes.instruments_step", partial(instruments_step, finish=0.5))
-    monkeypatch.setattr("profkit.core.process_tree.GRACE_SECONDS", 0.3)
-    run = mac_run({"hang": True, "deaf": True}, "pass")
-    assert run.of("trace").state == "failed"
-    assert "ran past its time limit" in str(run.of("trace").reason)
-
-
 def test_a_ctrl_c_ends_with_a_finished_document(mac_run: MakeRun, tmp_path: Path) -> None:
     began = tmp_path / "began"
     script = f"import time\nopen({str(began)!r}, 'w').close()\ntime.sleep(60)\n"
@@ -191,3 +167,82 @@ def test_a_ctrl_c_ends_with_a_finished_document(mac_run: MakeRun, tmp_path: Path
     assert run.document.state == "interrupted"
     assert run.of("trace").state == "interrupted"
     assert (run.folder / "artifacts" / "trace.trace" / "form.template").is_file()
+
+
+# ------------------------------------------------------------ test_mps_plan
+
+
+def test_mps_elsewhere_is_a_fault_of_the_machine_with_a_way_out() -> None:
+    with pytest.raises(MachineError, match="Metal exists only on macOS") as caught:
+        make_plan(ProfileOptions((sys.executable, "-c", "pass"), backend="mps"))
+    assert caught.value.fix is not None
+    assert "profkit summarize" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("words", "uses"),
+    [
+        (("-c", "import torch; torch.ones(1, device='mps')"), True),
+        (("-c", "import mlx.core"), True),
+        (("-c", "import torch"), False),
+        (("x.py", "--backend", "mps"), True),
+        (("-c", "device = 'mps'", "--device=cpu"), False),
+    ],
+)
+@pytest.mark.usefixtures("mac")
+def test_auto_takes_the_gpu_of_a_mac_where_the_workload_names_it(
+    words: tuple[str, ...], uses: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.py").write_text("pass")
+    for name, value in instruments(tmp_path).env.items():
+        monkeypatch.setenv(name, value)
+    command = (sys.executable, *words)
+    assert (mps_evidence(describe_workload(command, None)) is not None) == uses
+    plan = make_plan(ProfileOptions(command, backend="auto", passes=("timing", "trace")))
+    assert plan.backend == ("mps" if uses else "cpu")
+
+
+@pytest.mark.usefixtures("mac")
+def test_a_mac_without_xcode_still_times_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFKIT_XCTRACE", "/absent/xctrace")
+    plan = make_plan(ProfileOptions((sys.executable, "-c", "pass"), backend="mps"))
+    by_name = {planned.name: planned for planned in plan.passes}
+    assert list(by_name) == ["timing", "stacks", "tracemalloc", "trace", "counters"]
+    assert by_name["timing"].skipped is None
+    for name in ("trace", "counters"):
+        assert "no program that can be started" in str(by_name[name].skipped)
+        assert by_name[name].fix
+
+
+@pytest.mark.usefixtures("mac")
+def test_the_gate_is_timing_and_trace_and_explain_says_why_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in instruments(tmp_path).env.items():
+        monkeypatch.setenv(name, value)
+    command = (sys.executable, "-c", "pass")
+    gate = make_plan(ProfileOptions(command, backend="mps", depth="gate"))
+    assert [planned.name for planned in gate.passes] == ["timing", "trace"]
+    (explain,) = make_plan(ProfileOptions(command, backend="mps", passes=("explain",))).passes
+    assert "no counters of single launches" in str(explain.skipped)
+    assert platform.system() == "Darwin"
+
+
+def test_one_metal_trace_is_made_of_those_of_two_passes() -> None:
+    occupancy = MetalCounter("Kernel Occupancy", "%", 60.0, 0.0, 100.0, 10)
+    trace = MetalTrace(
+        span=1.0,
+        process_busy=0.5,
+        absent=(
+            MetalAbsent("metal-gpu-counter-intervals", "no set"),
+            MetalAbsent("metal-current-allocated-size", "x"),
+        ),
+    )
+    counters = MetalTrace(span=9.0, counters=(occupancy,), thermal=(MetalState("Nominal", 9.0),))
+    both = merge_metal_traces(trace, counters)
+    assert both is not None
+    assert (both.span, both.process_busy, both.counters) == (1.0, 0.5, (occupancy,))
+    assert [absent.what for absent in both.absent] == ["metal-current-allocated-size"]
+    assert merge_metal_traces(None, counters) is counters
+    assert merge_metal_traces(trace, None) is trace

@@ -87,22 +87,6 @@ def test_a_backend_there_is_not_is_a_usage_error_that_names_those_there_are() ->
         diagnose("tpu")
 
 
-@pytest.mark.parametrize(
-    ("backend", "titles"),
-    [
-        ("cpu", {"peaks", "perf", "valgrind"}),
-        ("cuda", {"cuda"}),
-        ("mps", {"mps"}),
-        ("all", {"peaks", "perf", "valgrind", "cuda", "mps"}),
-        ("auto", {"peaks", "perf", "valgrind", "cuda", "mps"}),
-    ],
-)
-def test_each_backend_has_its_own_tools_looked_at(backend: str, titles: set[str]) -> None:
-    found = [group.title for group in doctor.groups_for(backend)]
-    assert found[0] == "noise"  # what follows starts processes and would be heard
-    assert set(found) == {"noise", "machine", "storage", "python"} | titles
-
-
 def test_what_blocks_a_backend_is_told_in_words() -> None:
     cuda = Check("cuda backend", "missing", "profkit does not use them yet")
     full = Check("output folder", "refused", "no space")

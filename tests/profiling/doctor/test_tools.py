@@ -151,21 +151,3 @@ def test_no_counter_at_all_means_simulation(tmp_path: Path) -> None:
     assert (check.state, check.fix) == ("missing", NO_PMU_FIX)
     assert "simulated" in check.detail
     assert found["perf record"].state == "ok"
-
-
-# ---------------------------------------------------------------- the real ones
-
-
-@pytest.mark.perf
-def test_the_perf_of_this_machine_is_told_with_its_version_and_its_region_switch() -> None:
-    found = _by_name(perf_checks())
-    assert found["perf"].state == "ok"
-    assert found["perf"].version
-    assert {"perf hardware counters", "perf record", "perf region switch"} <= set(found)
-
-
-@pytest.mark.valgrind
-def test_the_valgrind_of_this_machine_is_told_with_its_version() -> None:
-    found = _by_name(valgrind_checks())
-    assert found["valgrind"].state == "ok"
-    assert found["valgrind"].version

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.profilers.cprofile import read_cprofile, read_pass_notes
 from profkit.runtime.passes.command import HOST_PROGRAM
 from profkit.runtime.passes.read import Allocations, find_steady_lines, read_tracemalloc
 
@@ -209,22 +210,6 @@ def test_the_profile_holds_nothing_of_what_measures(tmp_path: Path) -> None:
         assert not [file for file in files if "/passes/" in file or "/region/" in file]
 
 
-@pytest.mark.parametrize("fn", ["python", "os.getpid"])
-def test_a_benchmarked_function_is_in_the_profile_as_often_as_it_ran(tmp_path: Path, fn: str) -> None:
-    name = script(
-        tmp_path,
-        f"""
-        import os, profkit
-        def python(): pass
-        profkit.benchmark({fn}, name="a")
-        """,
-    )
-    directive = {"pass_name": "cprofile", "record": str(tmp_path / "r"), "iterations": 50, "warmup": 5}
-    host("cprofile", tmp_path, [name], PROFKIT_DIRECTIVE=json.dumps(directive))
-    found = functions(tmp_path / "out")
-    assert found["python" if fn == "python" else "<built-in method posix.getpid>"] == 50
-
-
 # ---------------------------------------------------------------- tracemalloc
 
 
@@ -269,24 +254,6 @@ def test_cyclic_garbage_is_no_leak(tmp_path: Path, use: str, kind: str) -> None:
     assert found.growth.leak is False
     assert found.growth.high is not None
     assert found.growth.high < 8
-
-
-def test_the_regions_peak_is_apart_from_the_peak_before_it(tmp_path: Path) -> None:
-    code = """
-    import profkit
-    x = bytearray(30_000_000); del x
-    with profkit.region("a"):
-        y = bytearray(10_000_000); del y
-    x = bytearray(30_000_000); del x
-    with profkit.region("a"):
-        y = bytearray(10_000_000); del y
-    """
-    found = allocations(tmp_path, code)
-    assert found.region_peak is not None
-    assert found.start is not None
-    assert 10_000_000 < found.region_peak < 15_000_000
-    assert 30_000_000 < found.peak < 35_000_000
-    assert found.start < 5_000_000
 
 
 def test_allocations_traced_from_the_region_on_are_of_what_comes_then_and_that_is_said(
@@ -339,3 +306,55 @@ def test_growth_is_steady_only_from_each_look_to_the_next(sizes: tuple[int, ...]
     looks = [look(float(number), size * MIB) for number, size in enumerate(sizes, 1)]
     assert bool(find_steady_lines(looks, len(sizes) + 1.0)) is steady
     assert not find_steady_lines(looks, 100.0)  # the rest of the run was not looked at
+
+
+# ------------------------------------------------------------ test_early_end
+
+PROGRAM = """
+import time
+kept = []
+def early():
+    kept.append([object() for _ in range(100)])
+def late():
+    return sum(range(100))
+begin = time.perf_counter()
+while time.perf_counter() - begin < 1.0:
+    early()
+while time.perf_counter() - begin < 1.4:
+    late()
+last = bytearray(100_000_000)
+print("the program's own end")
+"""
+
+LAST = 100_000_000  # bytes
+
+
+def run_limited(kind: str, out: Path, longest: float | None) -> str:
+    directive = json.dumps({"longest": longest})
+    argv = [sys.executable, str(HOST_PROGRAM), kind, str(out), "--", "-c", PROGRAM]
+    done = subprocess.run(
+        argv, env={**os.environ, "PROFKIT_DIRECTIVE": directive}, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("longest", [0.3, None])
+def test_cprofile_sees_the_beginning_and_says_so_while_the_program_runs_to_its_end(tmp_path, longest):
+    assert run_limited("cprofile", tmp_path / "p.prof", longest) == "the program's own end\n"
+    report = read_cprofile(tmp_path / "p.prof")
+    names = {hotspot.function for hotspot in report.profiles[0].hotspots}
+    assert "early" in names
+    assert ("late" in names) == (longest is None)
+    notes = read_pass_notes(tmp_path / "p.json")
+    assert any("of a longer run" in note for note in notes) == (longest is not None)
+
+
+@pytest.mark.parametrize("longest", [0.3, None])
+def test_tracemalloc_stops_tracing_and_says_so(tmp_path, longest):
+    assert run_limited("tracemalloc", tmp_path / "t.json", longest) == "the program's own end\n"
+    allocations = read_tracemalloc(tmp_path / "t.json")
+    assert any("of a longer run" in note for note in allocations.notes) == (longest is not None)
+    assert (allocations.peak > LAST) == (
+        longest is None
+    )  # the last block is not seen where it stopped before

@@ -108,21 +108,6 @@ def test_cold_calls_are_single_ones_behind_a_write_and_say_so(torch: Torch) -> N
 # ---------------------------------------------------------------- whether it is MPS
 
 
-def test_work_of_the_host_in_a_process_that_does_not_use_the_device_is_timed_as_ever(torch: Torch) -> None:
-    fake = torch()
-    found = timed(lambda: fake.host(200))
-    assert (found.clock, found.cache, fake.state.waits) == ("wall", None, 0)
-    assert found.warmup[0] >= 200e-6
-
-
-@pytest.mark.parametrize("cold", [False, True])
-def test_a_device_that_is_asked_for_and_absent_is_told(torch: Torch, cold: bool) -> None:
-    fake = torch("absent")
-    found = timed(lambda: fake.host(200), device="mps", cold=cold)
-    told = "no MPS device is in use in this process" + (": the caches were not flushed" if cold else "")
-    assert (found.clock, found.remarks) == ("wall", (told,))
-
-
 # ---------------------------------------------------------------- as a workload sees it
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +12,7 @@ import pytest
 
 from profkit.core.types import Hotspot, Profile, Report
 from profkit.profilers.stacks import read_stacks
-from profkit.runtime.passes.command import START_FOLDER, sampling_environment
+from profkit.runtime.passes.command import START_FOLDER
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -158,44 +156,6 @@ def test_a_file_that_cannot_be_written_costs_the_samples_and_not_the_program(tmp
         tmp_path, [sys.executable, "-c", f"{BURN}\nburn(0.3)\nprint('done')"], PROFKIT_STACKS="/dev/null/x"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
-
-
-def test_lines_stand_for_themselves_and_sums_are_whole(tmp_path: Path) -> None:
-    sampled(tmp_path, f"{BURN}\nburn(0.3)")
-    lines = [json.loads(line) for line in (tmp_path / "stacks.jsonl").read_text().splitlines() if line]
-    assert {line["schema"] for line in lines} == {"profkit.stacks/1"}
-    assert sum(sample[3] for line in lines for sample in line["samples"]) / 1e6 == pytest.approx(
-        lines[-1]["seconds"], rel=0.02
-    )
-    assert lines[-1]["end"] is True
-
-
-OUT = Path("/out.jsonl")
-
-
-@pytest.mark.parametrize("command", ["python x.py", "bash run.sh", "make bench", "env A=1 python x.py"])
-def test_a_command_that_may_start_python_gets_the_variables(
-    command: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", "/theirs")
-    monkeypatch.setattr("shutil.which", lambda _: sys.executable)
-    env, reason = sampling_environment(command.split(), OUT)
-    assert reason is None
-    assert env == {"PROFKIT_STACKS": "/out.jsonl", "PYTHONPATH": f"{START_FOLDER}{os.pathsep}/theirs"}
-
-
-@pytest.mark.parametrize(
-    "value", ["plain", 'a"b\\c\n\t', "é ☃ 𝔘 \udcff", ["x", 1, -2.5, [True]], {"a": [{"b": False}]}]
-)
-def test_the_writer_writes_json(value: object) -> None:
-    sys.path.insert(0, str(START_FOLDER.parent))
-    try:
-        samples = importlib.import_module("host.samples")
-    finally:
-        sys.path.pop(0)
-    text = samples._json_text(value)
-    assert text.isascii()
-    assert json.loads(text) == json.loads(json.dumps(value).replace("\\udcff", "\\ufffd"))
 
 
 def test_a_server_and_its_client_in_one_process_take_turns_and_are_sampled_where_they_work(

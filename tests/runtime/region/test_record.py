@@ -59,13 +59,12 @@ GOOD = json.loads(encode_record(RECORD))
         json.dumps({**GOOD, "regions": [{}]}),
         json.dumps({**GOOD, "regions": [{"name": "a", "entries": 1, "iterations": 1, "seconds": [-1]}]}),
         json.dumps({**GOOD, "regions": [{"name": "a", "entries": 1, "iterations": 1, "seconds": ["x"]}]}),
-        json.dumps({**GOOD, "regions": [{"name": "a", "entries": 0, "iterations": 1, "seconds": [1]}]}),
         json.dumps(
             {**GOOD, "regions": [{"name": "a", "entries": 1, "iterations": 1, "seconds": [float("nan")]}]}
         ),
         json.dumps({**GOOD, "benchmarks": [{"name": "b"}]}),
         json.dumps({**GOOD, "benchmarks": [{"name": "b", "sample_set": {"seconds": "no"}}]}),
-        json.dumps({**GOOD, "benchmarks": [{**GOOD["benchmarks"][0], "flops": -1}]}),
+        json.dumps({**GOOD, "spans": [[5, 3]]}),
         json.dumps({**GOOD, "triton": "much"}),
         json.dumps({**GOOD, "triton": {"pass_name": "timing", "pid": 7, "tunings": [{"kernel": 3}]}}),
         json.dumps({**GOOD, "precision": "1e999"}),

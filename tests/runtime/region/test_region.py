@@ -246,21 +246,6 @@ def test_workers_of_multiprocessing_record_all_their_entries(workload: Run, meth
     assert done.region("work").entries == 50
 
 
-def test_many_entries_are_thinned_and_all_counted(workload: Run) -> None:
-    done = workload(
-        """
-        from profkit.runtime.region import active
-        active.MOST_SECONDS = 64
-        for _ in range(1000):
-            with profkit.region("a"): pass
-        """
-    )
-    region = done.region("a")
-    assert region.entries == 1000
-    assert 32 <= len(region.seconds) <= 64
-    assert region.every == 16
-
-
 @pytest.mark.parametrize("record", ["/proc/no/such/folder/r", "/dev/full/r"])
 def test_a_record_that_cannot_be_written_is_one_line_on_stderr(workload: Run, record: str) -> None:
     done = workload(
@@ -289,55 +274,6 @@ def test_a_workload_killed_in_the_middle_has_left_its_record(workload: Run) -> N
 
 
 # ---------------------------------------------------------------- perf's fifos
-
-
-def test_without_perf_at_the_fifo_nothing_waits(workload: Run, tmp_path: Path) -> None:
-    control, ack = tmp_path / "control", tmp_path / "ack"
-    os.mkfifo(control)
-    os.mkfifo(ack)
-    done = workload(
-        """
-        from profkit.runtime.region import perf_control
-        perf_control.ANSWER_SECONDS = 1000  # the run would end before
-        with profkit.region('a'): print('in')
-        """,
-        directive={"switch": {"kind": "perf-control", "control": str(control), "ack": str(ack)}},
-    )
-    assert done.out == "in\n"
-    assert done.record.notes == ("perf does not listen at its control fifo: No such device or address",)
-
-
-@pytest.mark.timed
-@pytest.mark.perf
-def test_perf_counts_the_region_only(workload: Run, tmp_path: Path) -> None:
-    control, ack, out = tmp_path / "control", tmp_path / "ack", tmp_path / "stat"
-    os.mkfifo(control)
-    os.mkfifo(ack)
-    code = """
-        import time
-        def burn(seconds):
-            end = time.process_time() + seconds
-            while time.process_time() < end: pass
-        burn(0.4)
-        for _ in range(2):
-            with profkit.region('a'): burn(0.1)
-        burn(0.4)
-    """
-    program = tmp_path / "workload.py"
-    program.write_text("import profkit\n" + textwrap.dedent(code))
-    switch = {"kind": "perf-control", "control": str(control), "ack": str(ack)}
-    directive = {"pass_name": "counters", "record": str(tmp_path / "r"), "switch": switch}
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C", "PROFKIT_DIRECTIVE": json.dumps(directive)}
-    command = ["perf", "stat", "-x", "|", "-o", str(out), "-e", "task-clock", "--delay=-1"]
-    command += [f"--control=fifo:{control},{ack}", sys.executable, str(program)]
-    subprocess.run(command, check=True, env=env, capture_output=True, timeout=60)
-    milliseconds = float(
-        next(line for line in out.read_text().splitlines() if "task-clock" in line).split("|")[0]
-    )
-    assert 190 < milliseconds < 300
-    record = decode_record(next(tmp_path.glob("r.*.json")).read_text())
-    assert record.notes == ()
-    assert record.regions[0].entries == 2
 
 
 def test_two_processes_at_once_share_one_switch(workload: Run, tmp_path: Path) -> None:

@@ -173,10 +173,3 @@ os.wait()
     parent, child = simulate(tmp_path, script)
     assert count(parent, "D1mr") == pytest.approx(1 * LINES, rel=0.02)
     assert count(child, "D1mr") == pytest.approx(4 * LINES, rel=0.02)
-
-
-@pytest_valgrind
-@pytest.mark.parametrize("ending", ["os._exit(0)", "sys.exit(0)"])
-def test_counts_survive_an_end_without_atexit(tmp_path: Path, ending: str) -> None:
-    (report,) = simulate(tmp_path, f"switch.prepare(); work(); measured('copy', work); {ending}\n")
-    assert count(report, "D1mr") == pytest.approx(LINES, rel=0.02)

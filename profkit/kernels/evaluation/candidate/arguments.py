@@ -14,7 +14,6 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,17 +22,25 @@ from typing import Any, TypeAlias
 
 import torch
 
+from profkit.core.errors import MachineError
 from profkit.core.types import Json
 
 ALIGNMENT = 64  # bytes, as torch aligns what it allocates
 
 
 class Arena:
-    """`size` bytes, of which only those that were written take memory. `fd` is inherited by the other process."""
+    """`size` bytes, of which only those that were written take memory. `fd` is inherited by the other process.
+
+    Raises MachineError where the system has no such memory.
+    """
 
     def __init__(self, size: int) -> None:
+        if not hasattr(os, "memfd_create"):
+            raise MachineError(
+                "kernels can be evaluated on Linux alone: nothing else reads another process's memory"
+            )
         self.size = size
-        self.fd = _anonymous_file()
+        self.fd = os.memfd_create("profkit-arguments", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, size)
         _keep_size(self.fd)
         self.memory = mmap.mmap(self.fd, size)
@@ -62,14 +69,6 @@ class Arena:
 def align(offset: int, alignment: int = ALIGNMENT) -> int:
     """The next offset at which a tensor may begin."""
     return -(-offset // alignment) * alignment
-
-
-def _anonymous_file() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("profkit-arguments", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    fd, path = tempfile.mkstemp(prefix="profkit-arguments-")
-    os.unlink(path)
-    return fd
 
 
 def _keep_size(fd: int) -> None:

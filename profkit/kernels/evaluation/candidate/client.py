@@ -224,7 +224,7 @@ class KernelProcess:
     def check_scheduling(self) -> None:
         """Raises MachineError where somebody has changed a thread's priority, or which processors it may use."""
         with suppress(OSError):
-            threads = os.listdir(f"/proc/{self._child.pid}/task") if sys.platform == "linux" else []
+            threads = os.listdir(f"/proc/{self._child.pid}/task")
             for thread in [self._child.pid, *map(int, threads)]:
                 with suppress(ProcessLookupError):
                     if _scheduling(thread) != self._scheduling:
@@ -463,6 +463,4 @@ def _scheduling(pid: int) -> tuple[object, ...]:
     """Priority, policy and processors of a process. OpenMP itself chooses processors where it is asked to."""
     is_bound = any(name in os.environ for name in ("OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"))
     priority = os.getpriority(os.PRIO_PROCESS, pid)
-    if sys.platform != "linux":
-        return (priority,)
     return priority, os.sched_getscheduler(pid), is_bound or os.sched_getaffinity(pid)

@@ -72,8 +72,6 @@ def confine(kernels: Sequence[str], kept: Sequence[str]) -> None:
 
     Never below `kept`. To be called while it has one thread.
     """
-    if sys.platform != "linux":
-        return
     with suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None, use_errno=True)
         _give_up_capabilities(libc)
@@ -86,7 +84,7 @@ def refuse_calls() -> None:
 
     A call costs some more with that, so the reference has it, too. To be called while it has one thread.
     """
-    if sys.platform != "linux" or os.uname().machine not in _FILTERS or sys.maxsize < 1 << 32:
+    if os.uname().machine not in _FILTERS or sys.maxsize < 1 << 32:
         return
     seccomp, architecture, refused = _FILTERS[os.uname().machine]
 

@@ -244,7 +244,7 @@ class OpTestSuite:
             yield make_test(self.name, operation, _main_dtype(call), format_call(call), source, timed=timed)
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-        """The arguments as the file gives them, tensors copied. Raises Skip where the test is not there any more."""
+        """The arguments as the file gives them, which the judge copies. Raises Skip where the test is not there now."""
         source: Any = test.source
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed & (2**63 - 1))
@@ -258,24 +258,7 @@ class OpTestSuite:
                 raise Skip("the file has this test no more")
         if format_call(describe_call(args, kwargs)) != test.arguments:
             raise Skip("the file has other arguments for this test now")
-        storages: dict[int, Any] = {}
-        return Arguments(
-            tuple(_copied(value, storages) for value in args),
-            {name: _copied(value, storages) for name, value in kwargs.items()},
-        )
-
-
-def _copied(value: Any, storages: dict[int, Any]) -> Any:
-    """The value with tensors in storages of their own: those that shared one still do."""
-    if isinstance(value, torch.Tensor):
-        whole = value.untyped_storage()
-        if whole.data_ptr() not in storages:
-            storages[whole.data_ptr()] = whole.clone()
-        empty = torch.empty(0, dtype=value.dtype)
-        return empty.set_(storages[whole.data_ptr()], value.storage_offset(), value.shape, value.stride())
-    if isinstance(value, (list, tuple)):
-        return type(value)(_copied(each, storages) for each in value)
-    return value
+        return Arguments(args, kwargs)
 
 
 def _operation_name(op_test: Any) -> str:

@@ -237,8 +237,8 @@ def make_values(
     made = {name: maker.make(name, value) for name, value in named.items()}
     positional = tuple(made[name] for name in names[: len(call.args)])
     return Arguments(
-        tuple(_plain(value, device) for value in positional),
-        {name: _plain(made[name], device) for name in call.kwargs},
+        tuple(plain_value(value, device) for value in positional),
+        {name: plain_value(made[name], device) for name in call.kwargs},
     )
 
 
@@ -253,7 +253,7 @@ def _check_memory(call: Call) -> None:
         )
 
 
-def _plain(value: Any, device: str) -> Any:
+def plain_value(value: Any, device: str) -> Any:
     """Names of torch's own values as these values; a trace's device is the one of this evaluation."""
     match value:
         case Symbol(kind="device"):
@@ -261,9 +261,9 @@ def _plain(value: Any, device: str) -> Any:
         case Symbol(name=name):
             return getattr(torch, name)
         case list():
-            return [_plain(each, device) for each in value]
+            return [plain_value(each, device) for each in value]
         case tuple():
-            return tuple(_plain(each, device) for each in value)
+            return tuple(plain_value(each, device) for each in value)
     return value
 
 

@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 from cli_runner import profkit, runs
 
+from profkit.core.progress import Silent
+from profkit.core.types import RunDocument
+from profkit.profiling import collect
+from profkit.profiling.profile import ProfileOptions, profile_workload
+
 FAILS = "print('cannot open the data'); raise SystemExit(7)"
 IN_PYTHON = (sys.executable, "-c", FAILS)
 IN_SHELL = ("sh", "-c", "echo cannot open the data; exit 7")
@@ -70,3 +75,59 @@ def test_a_pass_whose_workload_fails_after_it_ran_well_is_the_instruments(tmp_pa
     assert profkit(*line, sys.executable, "-c", once, cwd=tmp_path).code == 0
     states = {result["name"]: result["state"] for result in runs(tmp_path / "reports")[0]["passes"]}
     assert states == {"cprofile": "finished", "tracemalloc": "failed"}
+
+
+# ------------------------------------------------------------ test_runs_of_one_program
+
+PROGRAM = "sum(range(100_000))\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def profiled(folder: Path) -> RunDocument:
+    command = (sys.executable, "program.py")
+    options = ProfileOptions(
+        command, backend="cpu", passes=("timing",), output=folder / "runs", precision=0.5, sampling=0.1
+    )
+    return profile_workload(options, Silent(), page=False)[0]
+
+
+def test_each_unchanged_run_adds_a_trial_and_a_changed_program_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "lost_shares", lambda _: (0.0, 0.0))  # this machine may be busy just now
+    first, second, third = (profiled(folder) for _ in range(3))
+    assert (first.run_spread, second.run_spread) == (None, None)
+    assert third.run_spread is not None
+    assert third.run_spread.trials == 1  # the first two: a run knows what was known before it
+    (folder / "program.py").write_text(PROGRAM * 2)
+    changed = profiled(folder)
+    assert changed.run_spread is not None
+    assert changed.run_spread.trials == 2
+    again = profiled(folder)
+    assert again.run_spread is not None
+    assert again.run_spread.trials == 2
+
+
+def test_a_run_beside_others_teaches_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect, "lost_shares", lambda _: (0.0, 0.3))
+    assert [profiled(folder).run_spread for _ in range(3)] == [None] * 3
+
+
+def test_every_process_of_the_timing_says_what_others_took(folder: Path) -> None:
+    document = profiled(folder)
+    processes = [s for timing in document.timings for process in timing.processes for s in process.seconds]
+    assert len(document.disturbances) == len(processes)
+    for told in document.disturbances:
+        assert told.seconds > 0
+        assert told.cpu is not None
+        if sys.platform == "linux":
+            assert told.others is not None
+            assert told.others >= 0
+            assert told.waited is not None

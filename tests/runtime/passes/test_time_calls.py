@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import SampleSet
 from profkit.runtime.passes import timing
+from profkit.runtime.passes.processor import ProcessorWatch
 from profkit.runtime.passes.read import judge_growth, read_record, read_tracemalloc, region_timings
 from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode_record
 
@@ -48,16 +49,6 @@ def test_correlated_samples_are_not_enough_although_their_interval_is_narrow() -
     assert believed <= 6
 
 
-def test_looks_are_on_a_geometric_schedule() -> None:
-    looks, count = [], 0
-    while count < 1000:
-        count = timing.next_sample_count(count)
-        looks.append(count)
-    assert looks[0] == 16
-    assert len(looks) < 16
-    assert all(later > earlier for earlier, later in itertools.pairwise(looks))
-
-
 class Clock:
     """Time that passes only where the measured function says so."""
 
@@ -74,16 +65,6 @@ class Clock:
             self.now += first.pop(0) if first else then * rng.gauss(1.0, noise)
 
         return timing.TimedCalls(fn)
-
-
-def test_loops_double_until_a_sample_lasts_a_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    calls = clock.function(then=1e-6)
-    samples = timing.time_calls(calls, precision=0.01, budget=5.0)
-    assert samples.loops == 1024
-    assert samples.seconds[0] == pytest.approx(1e-6, rel=0.01)
-    assert samples.warm
-    assert samples.precise
 
 
 def test_noise_ends_with_the_budget_and_says_not_precise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,15 +101,6 @@ def test_one_sample_set_for_each_process() -> None:
     (found,) = region_timings([bench(1, "a", 1.0, 2.0, flops=5.0), bench(2, "a", 3.0)])
     assert (found.kind, found.flops, found.precision) == ("benchmark", 5.0, 0.02)
     assert [(s.pid, s.seconds) for s in found.processes] == [(1, (1.0, 2.0)), (2, (3.0,))]
-
-
-def test_slow_first_entries_of_a_region_are_its_warm_up() -> None:
-    (found,) = region_timings([region(1, "a", 5.0, 3.0, 2.0, *QUIET)])
-    (samples,) = found.processes
-    assert samples.warmup[:3] == (5.0, 3.0, 2.0)
-    assert max(samples.seconds) < 1.1
-    assert samples.warm
-    assert samples.precise
 
 
 @pytest.mark.parametrize(
@@ -210,3 +182,91 @@ def test_what_grows_is_a_leak_and_what_does_not_is_none(
     points: list[tuple[int, int]], leak: bool | None
 ) -> None:
     assert judge_growth(points).leak is leak
+
+
+# ------------------------------------------------------------ test_processor_wait
+
+TRUE = 15e-6  # seconds of one call, and
+DISTURBED = 6.4e-3  # of a sample in which another program had the processor
+
+
+class BusyMachine(ProcessorWatch):
+    """A clock on which a call takes 15 us, and longer in samples that `disturbs` names by their number."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, disturbs: Callable[[int], bool]) -> None:
+        super().__init__()
+        self.now, self.count, self._disturbs, self._delay = 0.0, 0, disturbs, 0.0
+        monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
+
+    def call(self) -> None:
+        """The function that is timed."""
+        self.now += TRUE * (1 + 0.001 * (self.count % 3)) + self._delay
+        self._delay = 0.0
+
+    def begin(self) -> None:
+        self.count += 1
+        self._delay = DISTURBED if self._disturbs(self.count) else 0.0
+
+    def waited(self, seconds: float) -> bool:
+        return self._disturbs(self.count)
+
+
+def timed(machine: BusyMachine, budget: float = 3.0) -> timing.SampleSet:
+    calls = timing.TimedCalls(machine.call)
+    calls.watch = machine
+    return timing.time_calls(calls, precision=0.01, budget=budget)
+
+
+def test_on_a_busy_machine_the_time_is_that_of_the_samples_that_had_a_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    samples = timed(BusyMachine(monkeypatch, lambda number: number % 10 != 0))
+    assert max(samples.seconds) < 1.01 * TRUE
+    assert samples.loops >= 64  # so many make a sample of a millisecond: the disturbed ones did not decide it
+    assert samples.remarks == (timing.OFTEN_WAITED,)
+
+
+def test_where_the_waiting_never_ends_the_result_says_so_and_is_not_called_precise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    samples = timed(BusyMachine(monkeypatch, lambda _: True), budget=30.0)
+    assert samples.seconds
+    assert samples.remarks == (timing.ALWAYS_WAITED,)
+    assert not samples.precise
+    assert samples.spent < 10.0  # it does not hope until the budget ends
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, *looks: dict[int, tuple[int, int]]) -> ProcessorWatch:
+    turns = iter(looks)
+    monkeypatch.setattr(ProcessorWatch, "_read_waits", lambda _: next(turns))
+    watch = ProcessorWatch()
+    watch.begin()
+    return watch
+
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "waited"),
+    [
+        ({1: (5 * MS, 9)}, {1: (8 * MS, 10)}, True),  # three of ten milliseconds
+        ({1: (5 * MS, 9)}, {1: (5 * MS + 200_000, 10)}, False),  # 2 %
+        ({1: (0, 0)}, {1: (3 * MS, 100)}, False),  # woken a hundred times: 30 us each
+        ({1: (0, 0)}, {1: (0, 0), 2: (4 * MS, 1)}, True),  # a thread that began meanwhile
+        ({1: (0, 0), 2: (9 * MS, 1)}, {1: (0, 0)}, False),  # one that ended
+        (
+            dict.fromkeys(range(64), (0, 0)),
+            dict.fromkeys(range(64), (400000, 1)),
+            False,
+        ),  # each 4 %, side by side
+    ],
+)
+def test_what_one_thread_waited_counts_against_the_time_of_the_sample(
+    monkeypatch: pytest.MonkeyPatch,
+    before: dict[int, tuple[int, int]],
+    after: dict[int, tuple[int, int]],
+    waited: bool,
+) -> None:
+    assert counted(monkeypatch, before, after).waited(0.01) is waited

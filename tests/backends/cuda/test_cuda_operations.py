@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import EXPORT, SWITCHED_OFF, CudaRun, add_launchers
 from profkit.profiling.summarize import summarize_report
+from profkit.reporting.views.summaries import summary_texts
 from tests.backends.cuda.conftest import Machine
 from tests.conftest import ROOT
 
@@ -21,7 +23,7 @@ RECORDED = ROOT / "tests" / "data" / "cuda" / "nsys" / "operations.sqlite"
 def test_nsys_traces_once_for_times_and_once_beside_the_sampled_stacks(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CudaRun, "_torch", True)
+    monkeypatch.setattr(CudaRun, "_has", lambda *_: True)
     run = machine.profile(passes=("timing", "trace", "stacks"))
     reports = [
         next(word for word in call if word.startswith("--output="))
@@ -40,7 +42,7 @@ def test_nsys_traces_once_for_times_and_once_beside_the_sampled_stacks(
 def test_without_torch_or_a_working_nsys_stacks_are_sampled_alone(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, nsys: dict[str, object]
 ) -> None:
-    monkeypatch.setattr(CudaRun, "_torch", bool(nsys))
+    monkeypatch.setattr(CudaRun, "_has", lambda *_: bool(nsys))
     if nsys:
         machine.tools(nsys=nsys)
     run = machine.profile(passes=("timing", "trace", "stacks"))
@@ -78,3 +80,65 @@ def test_why_operations_were_written_for_a_part_of_the_run_is_in_the_notes(tmp_p
         "operations and lines of the kernels are those of a part of the run: torch.compile is used",
     )
     assert found.launched[0].operation == "aten::mm [4096,768] x [768,50257]"
+
+
+# ------------------------------------------------------------ test_triton_tuning
+
+pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
+
+# The second configuration is the fastest, in the first process that asks; `key` is what the kernel is tuned for.
+TUNED = """
+import profkit
+import triton, triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+class Hopper:
+    def get_current_target(self):
+        return GPUTarget("cuda", 90, 32)
+    def get_benchmarker(self):
+        times = iter([3.0, 1.0, 2.0])
+        return lambda call, quantiles: [next(times)] * 3
+
+driver.set_active(Hopper())
+
+@triton.autotune([triton.Config({{"B": block}}) for block in (16, 32, 64)], key=["n"])
+@triton.jit
+def doubled(x, n, B: tl.constexpr):
+    pass
+
+doubled.fn.run = lambda *arguments, **chosen: sum(range(2000))
+profkit.benchmark(lambda: doubled[(1,)](None, {key}), name="gated_mlp")
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A cache of Triton's that is empty, and an environment that says nothing of it."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    monkeypatch.delenv("TRITON_CACHE_AUTOTUNING", raising=False)
+
+
+def test_the_first_pass_tunes_and_the_others_read_what_it_chose(machine: Machine) -> None:
+    run = machine.profile(TUNED.format(key=8), depth="gate")
+    told = {work.pass_name: work.tunings for work in run.triton}
+    assert list(told) == ["timing", "trace", "counters"]
+    assert {name: [tuning.cached for tuning in tunings] for name, tunings in told.items()} == {
+        "timing": [False],
+        "trace": [True],
+        "counters": [True],
+    }
+    assert {tuning.best for tunings in told.values() for tuning in tunings} == {"B 32, 4 warps, 3 stages"}
+    summary = next(text for text in summary_texts(run) if text.concern == "triton")
+    assert summary.headline.startswith("Triton tuned doubled in ")
+    assert "Every pass ran the same configurations." in summary.notes
+
+
+def test_where_triton_cannot_keep_its_choice_the_workload_runs_as_it_does_without_profkit(
+    machine: Machine,
+) -> None:
+    run = machine.profile(TUNED.format(key="tl.float16"), depth="gate")
+    assert run.state == "complete"
+    assert "The workload failed with TRITON_CACHE_AUTOTUNING set, and ran without it." in run.notes
+    assert any("once more" in line for line in machine.said)
+    assert [tuning.cached for work in run.triton for tuning in work.tunings] == [False, False, False]

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from profkit.hardware import conditions
 from profkit.hardware.conditions import (
+    DisturbanceWatch,
     Jitter,
     MachineConditions,
     judge_conditions,
     measure_jitter,
     noise_checks,
     read_conditions,
+    read_moment,
 )
 
 Tree = Callable[..., Path]
@@ -98,3 +101,68 @@ def test_fixed_work_takes_about_a_millisecond_and_its_percentiles_are_in_order()
     assert 2e-4 < jitter.fastest < 2e-2
     assert jitter.fastest <= jitter.median <= jitter.p90
     assert jitter.spread >= 0
+
+
+# ------------------------------------------------------------ test_moment
+
+FILES = {
+    "proc/loadavg": "3.50 2.0 1.0 2/345 6789",
+    "proc/pressure/cpu": "some avg10=12.50 avg60=1.00 avg300=0.10 total=99\nfull avg10=0.00",
+    "proc/self/status": "Cpus_allowed_list:\t0-1",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2400000",
+    "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": "2600000",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+    "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": "3",
+    "sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count": "4",
+    "sys/class/thermal/thermal_zone0/temp": "41000",
+    "sys/class/thermal/thermal_zone1/temp": "67500",
+    "sys/class/thermal/thermal_zone2/temp": "-274000",  # a sensor that is not there
+}
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return root
+
+
+def test_what_the_files_tell(tmp_path: Path) -> None:
+    seen = read_moment("before timing", root=write(tmp_path, FILES))
+    assert (seen.when, seen.load, seen.pressure, seen.governor) == ("before timing", 3.5, 12.5, "powersave")
+    assert (seen.clock, seen.temperature, seen.throttled) == (2.5e9, 67.5, 7)
+
+
+def test_here_a_look_works_with_and_without_devices() -> None:
+    for devices in (False, True):
+        assert read_moment("before timing", devices=devices).when == "before timing"
+
+
+CPU = "cpu  {busy} 0 0 5000 0 0 0 {stolen} 0 0\n"
+
+
+def test_what_others_took_while_a_process_ran_is_what_the_counters_rose_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conditions, "_ticks_per_second", lambda: 100)
+    monkeypatch.setattr(conditions.platform, "system", lambda: "Linux")
+    stalled = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n"
+    root = write(
+        tmp_path,
+        {"proc/stat": CPU.format(busy=1000, stolen=50), "proc/pressure/cpu": stalled.format(1_000_000)},
+    )
+    watch = DisturbanceWatch(root)
+    monkeypatch.setattr(watch, "_elapsed", lambda: 2.0)
+    write(
+        root, {"proc/stat": CPU.format(busy=1300, stolen=90), "proc/pressure/cpu": stalled.format(1_500_000)}
+    )
+    seen = watch.ended(seconds=1.9, cpu=1.8, waited=0.25)
+    assert (seen.seconds, seen.cpu, seen.waited, seen.pressure) == (1.9, 1.8, 0.25, 0.25)
+    assert seen.stolen == pytest.approx(0.4)
+    assert seen.others == pytest.approx(1.2)
+
+
+def test_a_system_without_those_counters_is_told_as_none_and_not_as_nothing_taken(tmp_path: Path) -> None:
+    seen = DisturbanceWatch(tmp_path).ended(seconds=1.0, cpu=1.0, waited=None)
+    assert (seen.stolen, seen.others, seen.pressure, seen.waited) == (None, None, None, None)

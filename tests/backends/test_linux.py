@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from profkit.backends import PlanState, RunContext
-from profkit.backends.cpu.linux import plan_trace
+from profkit.backends.cpu.linux import SampledTrace, compiler_facts
 from profkit.core.types import Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.perf.probe import PerfAbility
@@ -28,7 +29,27 @@ PERF = PerfAbility("/usr/bin/perf", "6.1", software_ok=True, record_ok=True)
 def test_a_long_program_is_sampled_less_often(tmp_path, seconds, marked, depth, frequency, expected):
     workload = Workload(("./work",), str(tmp_path), "work")
     context = RunContext(workload, replace(read_machine(), cores=2), tmp_path, depth, None, 0.5, 1.0)
-    planned = plan_trace(context, PERF, None, PlanState(marked, plain_seconds=seconds))
+    (planned,) = SampledTrace(context, PERF, None).plan(PlanState(marked, plain_seconds=seconds))
     argv = planned.steps[0].argv
     assert planned.seconds == expected
     assert argv[argv.index("-F") + 1] == str(frequency)
+
+
+# ------------------------------------------------------------ test_build
+
+O0 = b"GNU C17 12.2.0 -mtune=generic -march=x86-64 -g -O0 -fasynchronous-unwind-tables"
+
+
+def facts(folder: Path, data: bytes, python: str | None = None) -> dict[str, str]:
+    (folder / "program").write_bytes(data)
+    return compiler_facts(Workload(("./program",), "program", str(folder), python))
+
+
+def test_gccs_options_are_read_from_the_program(tmp_path: Path) -> None:
+    assert facts(tmp_path, b"\x7fELF..\0" + O0 + b"\0main\0") == {"compiler": O0.decode()}
+
+
+def test_what_is_no_compiled_program_says_nothing(tmp_path: Path) -> None:
+    assert facts(tmp_path, b"#!/bin/sh\n# " + O0) == {}
+    assert facts(tmp_path, b"\x7fELF..\0" + O0 + b"\0", python="python3") == {}
+    assert compiler_facts(Workload(("no-such-program",), "x", str(tmp_path))) == {}
