@@ -262,16 +262,3 @@ def test_pairs_decide_a_night_of_which_the_run_itself_was_throttled(
     assert "throttled" in notes_of(workload)[0]
     with open_history(place / "reports" / "history.sqlite") as history:
         assert not history.entries()[-1].valid  # and no later night is compared with its time
-
-
-def test_without_pairs_a_candidate_is_told_and_fails_nothing_at_first(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    place = place_of(tmp_path, "paired: never\n")
-    for number in range(9):
-        night(place, f"a{number}")
-    commit(place, 130)
-    code, workload, time = night(place, "b")
-    assert (code, time["outcome"], time["code"]) == (0, "ambiguous", "suspect")
-    assert notes_of(workload) == []
-    assert in_turn.runs == []
