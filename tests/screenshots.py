@@ -62,22 +62,9 @@ SHOTS = (
         height=480,
     ),
     Shot("report-roofline", "gpu", "#roofline", height=900),
-    Shot(
-        "report-kernels",
-        "gpu",
-        "#kernels",
-        "document.querySelector('tbody.live tr[data-at]').click()",
-        height=700,
-    ),
-    Shot("report-levels", "gpu", "#levels"),
-    Shot("report-timing", "gpu", "#distribution"),
     Shot("report-flame", "cpu", "#flame-graph"),
-    Shot(
-        "report-comparable", "gpu", "#machine", "document.querySelector('#machine details.fold').open = true"
-    ),
     Shot("report-phone", "gpu", None, width=360, height=720, scheme="dark"),
     Shot("night", "night", None, height=760),
-    Shot("report-mac", "mac", "#gpu-use", height=760),
     Shot("sweep-top", "sweep", None, height=640),
     Shot(
         "sweep-map",

@@ -36,7 +36,7 @@ def summarize(
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.profiling.summarize import summarize_report
-    from profkit.reporting.views.run_metal import what_it_tells
+    from profkit.reporting.views.run_about import what_it_tells
 
     if len(reports) == 1 and _print_kernels(reports[0], format):
         return

@@ -14,6 +14,7 @@ from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded
 from profkit.core.types import Frame, Hotspot, Profile, Report
+from profkit.profilers.files import reading
 
 MOST_DEPTH = 16  # a pstats file nests 5 deep
 _FLAG_REF = 0x80
@@ -314,10 +315,8 @@ def import_time(functions: list[_Function]) -> Profile | None:
 
 
 def _read_functions(path: Path) -> list[_Function]:
-    try:
+    with reading(path):
         data = read_bounded(path, MOST_BYTES)
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     if not data:
         raise UnreadableReport(f"{path} is empty")
     try:

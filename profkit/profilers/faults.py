@@ -29,19 +29,6 @@ class KnownFault:
     exits: Collection[int] = ()
 
 
-def known_fault(
-    pattern: str,
-    reason: str,
-    fix: str | None = None,
-    *,
-    consequence: bool = False,
-    code: str | None = None,
-    exits: Collection[int] = (),
-) -> KnownFault:
-    """A row of the table. Case does not matter: it differs between versions."""
-    return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix, consequence, code, exits)
-
-
 @lru_cache(maxsize=16)
 def load_faults(path: Path, **texts: str) -> tuple[KnownFault, ...]:
     """The rows of a `faults.yaml`; a pattern may be a list of alternatives, {name} in a fix is one of `texts`."""
@@ -49,13 +36,8 @@ def load_faults(path: Path, **texts: str) -> tuple[KnownFault, ...]:
     for row in load_yaml(path):
         pattern = row.pop("pattern", "")
         fix = row.pop("fix", None)
-        rows.append(
-            known_fault(
-                pattern if isinstance(pattern, str) else "|".join(pattern),
-                fix=None if fix is None else fix.format(**texts),
-                **row,
-            )
-        )
+        either = re.compile(pattern if isinstance(pattern, str) else "|".join(pattern), re.IGNORECASE)
+        rows.append(KnownFault(either, fix=None if fix is None else fix.format(**texts), **row))
     return tuple(rows)
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TextIO
 
@@ -21,9 +22,29 @@ MOST_RATIO = 250
 LEAST_SUSPECT = 64 << 20  # bytes; below, it costs little whatever it is
 
 
+@contextmanager
+def reading(path: Path, fix: str | None = None, *, named: bool = True) -> Iterator[None]:
+    """The one place where what is wrong with a file becomes an error that names it; not `named`: of its reader, too.
+
+    `fix` is for errors without one.
+    """
+    if "\0" in str(path):
+        raise UnreadableReport(f"{str(path)!r} is no file name: it has a null byte", "take the null byte out")
+    try:
+        yield
+    except UnreadableReport as error:
+        if named:
+            raise
+        raise UnreadableReport(f"{path}: {error.message}", error.fix or fix) from error
+    except OSError as error:
+        raise UnreadableReport(
+            f"{path} cannot be read: {error.strerror or error}", f"ls -ld {shlex.quote(str(path))}"
+        ) from error
+
+
 def read_head(path: Path) -> bytes:
     """The first 64 KiB of `path`. Raises UnreadableReport with the reason where there is nothing to read."""
-    try:
+    with reading(path):
         if path.is_dir():
             raise UnreadableReport(
                 f"{path} is a folder, but no run's folder and no report: there is no run.json in it",
@@ -34,15 +55,9 @@ def read_head(path: Path) -> bytes:
             raise UnreadableReport(f"{path} {kind}", f"ls -l {shlex.quote(str(path.parent))}")
         with open_regular(path) as file:
             head = file.read(HEAD_BYTES)
-    except OSError as error:
-        raise UnreadableReport(
-            f"{path} cannot be read: {error.strerror}", f"ls -ld {shlex.quote(str(path))}"
-        ) from error
-    except ValueError as error:  # an embedded null byte in the name
-        raise UnreadableReport(f"{str(path)!r} is no file name: {error}", "take the null byte out") from error
-    if not head:
-        raise UnreadableReport(f"{path} is empty", "let its tool write it again")
-    return head
+        if not head:
+            raise UnreadableReport(f"{path} is empty", "let its tool write it again")
+        return head
 
 
 def lines_of(file: TextIO, path: Path) -> Iterator[str]:

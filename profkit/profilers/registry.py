@@ -84,10 +84,7 @@ NCU = Profiler(
         ),
     ),
     Recorder(
-        _lazy("ncu.probe.recording_step"),
-        _lazy("ncu.probe.collect_report"),
-        picks_kernel=True,
-        uses_gpu=True,
+        _lazy("ncu.probe.recording_step"), _lazy("ncu.probe.collect_report"), picks_kernel=True, uses_gpu=True
     ),
     _lazy("ncu.faults.explain"),
     _lazy("ncu.probe.ncu_checks"),

@@ -16,7 +16,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
 from profkit.core.formatting import plural
 from profkit.core.types import Frame, Hotspot, Profile, Report
-from profkit.profilers.files import lines_of
+from profkit.profilers.files import lines_of, reading
 
 SCHEMA = "profkit.stacks/1"
 _SIGN = b'{"schema": "profkit.stacks/1"'
@@ -127,15 +127,13 @@ def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator
 def _read_processes(path: Path) -> tuple[list[_Process], int]:
     processes: dict[str, _Process] = {}
     torn = 0
-    try:
+    with reading(path):
         if path.stat().st_size > MOST_BYTES:
             raise UnreadableReport(f"{path} is larger than sampled stacks are ({MOST_BYTES >> 20} MiB)")
         with open_regular_text(path, encoding="utf-8", errors="replace", newline="\n") as file:
             for line in lines_of(file, path):
                 if line.strip() and not _add_line(processes, line):
                     torn += 1
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     if not processes:
         raise UnreadableReport(f"{path} holds no sampled stacks: none of its lines says {SCHEMA}")
     _number_texts(processes.values())

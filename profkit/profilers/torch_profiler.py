@@ -15,7 +15,7 @@ from profkit.analysis.timeline.records import Collected, Configuration, Range, T
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import Gpu, Hotspot, MemoryKind, Profile, Report
-from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked
+from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked, reading
 
 LONGEST_NAME = 65536
 MOST_RANGES = 1 << 20
@@ -23,14 +23,8 @@ STEP = "ProfilerStep"
 _STEP = re.compile(r"ProfilerStep#\d+$")
 # Kineto's categories, since torch 1.12.
 _KERNEL, _COPY, _FILL, _RANGE = "kernel", "gpu_memcpy", "gpu_memset", "user_annotation"
-_CALL = frozenset({"cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver"})
+_CALL = frozenset({"cuda_runtime", "cuda_driver"})
 _TIMED = _CALL | {_KERNEL, _COPY, _FILL, _RANGE}
-# a kernel that CUPTI's range profiler replayed for its counters: no time of a run
-_COUNTED = "cuda_profiler_range"
-# Devices that are not NVIDIA's, by how their categories or (AMD's, which has CUDA's categories) their calls begin.
-_OTHERS = {"xpu_": "Intel GPU (XPU)", "mtia_": "MTIA device", "hpu_": "Gaudi device (HPU)"}
-_AMD = "AMD GPU (HIP)"
-_NVIDIA = frozenset({"cpu_op", "kernel", "cuda_runtime"})  # most events: nothing to look for
 _DIRECTIONS = {
     "HtoD": "host to device",
     "DtoH": "device to host",
@@ -95,8 +89,7 @@ class TorchEvents:
     steps: list[tuple[int, int | None]] = field(default_factory=list)
     operators: int = 0  # of the CPU
     operations: Operations = field(default_factory=Operations)
-    counted: int = 0  # kernels that were replayed for counters
-    other: str | None = None  # what the device is where it is not NVIDIA's
+    amd: bool = False  # its calls have CUDA's categories, and names of HIP
     odd: int = 0
 
     def take(self, event: object) -> None:
@@ -105,9 +98,6 @@ class TorchEvents:
             return
         category = event.get("cat")
         kind = category if isinstance(category, str) else ""
-        self.counted += kind == _COUNTED
-        if kind not in _NVIDIA:
-            self.other = next((what for begin, what in _OTHERS.items() if kind.startswith(begin)), self.other)
         self.operators += kind == "cpu_op"
         if kind in _TIMED or kind == "cpu_op":
             start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
@@ -131,8 +121,7 @@ class TorchEvents:
         if kind == _RANGE:
             self._range(name, event, start, end, args.get("domain"))
         elif kind in _CALL:
-            if name.startswith("hip"):
-                self.other = _AMD
+            self.amd |= name.startswith("hip")
             self.collected.call(name, start, end, key=key, thread=self._thread(event))
         elif kind == _KERNEL:
             self.collected.kernel(
@@ -218,7 +207,7 @@ _SIGNS = (
     ),
     re.compile(
         rb'^\s*(?:\{.*?"traceEvents"\s*:\s*)?\[.*?"cat"\s*:\s*"(?:cpu_op|user_annotation|gpu_mem(?:cpy|set)|'
-        rb'(?:cuda|xpu)_(?:runtime|driver)|kernel)"',
+        rb'cuda_(?:runtime|driver)|kernel)"',
         re.S,
     ),
 )
@@ -242,18 +231,11 @@ def read_chrome_trace(path: Path) -> Report:
 
     Its "est. achieved occupancy %" is computed from the launch configuration and is not read: nobody measured it.
     """
-    try:
-        with open_regular(path) as raw:
-            packed = raw.read(2) == _GZIP
-            raw.seek(0)
-            reader = _Reader(_GzipReader(raw) if packed else raw)
-            reader.read()
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}", error.fix) from error
-    except ValueError as error:  # an embedded null byte in the name
-        raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
+    with reading(path, named=False), open_regular(path) as raw:
+        packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        reader = _Reader(_GzipReader(raw) if packed else raw)
+        reader.read()
     return reader.report()
 
 
@@ -324,11 +306,7 @@ class _Reader:
     def _only_cpu(self) -> bool:
         """Whether no device had a part in it: no call of one, no copy, no kernel."""
         events, collected = self._events, self._events.collected
-        return (
-            events.operators > 0
-            and not (events.counted or events.other)
-            and not (collected.kernels or collected.devices or any(collected.calls()))
-        )
+        return events.operators > 0 and not (collected.kernels or collected.devices or any(collected.calls()))
 
     def _warnings(self) -> Iterator[str]:
         events = self._events
@@ -341,23 +319,15 @@ class _Reader:
                 f"{events.operators} operators of the CPU and no kernel" if events.operators else "no kernel"
             )
             yield f"the trace holds {what}: {self._why_no_kernel()}"
-        elif events.other:
+        elif events.amd:
             yield (
-                f"this is the trace of an {events.other}: its times are read, but counters by ncu, and advice that "
-                "names CUDA, are for NVIDIA's"
+                "this is the trace of an AMD GPU (HIP): its times are read, but counters by ncu, and advice that names "
+                "CUDA, are for NVIDIA's"
             )
         if events.odd:
             yield f"{events.odd} events without a time were left out"
 
     def _why_no_kernel(self) -> str:
-        events = self._events
-        if events.counted:
-            return (
-                f"{events.counted} were replayed for counters of CUPTI's range profiler, which are not read (fix: "
-                "record without CUPTI_PROFILER_METRICS, and count with ncu)"
-            )
-        if events.other:
-            return f"it is of an {events.other}, whose activities are not read as kernels"
         if self._only_cpu():
             return f"it is of the CPU alone (to trace a GPU as well: {CPU_FIX})"
         return f"the device was not traced, or had nothing to do (fix: {CPU_FIX})"
@@ -385,7 +355,7 @@ class _Reader:
                 str(device.get("name", "GPU"))[:256],
                 device["id"],
                 f"{major}.{minor}"
-                if isinstance(major, int) and isinstance(minor, int) and not self._events.other
+                if isinstance(major, int) and isinstance(minor, int) and not self._events.amd
                 else None,  # AMD's gfx90a says 9.0, and is no Hopper
                 multiprocessors=_positive_count(device.get("numSms")),
                 memory_bytes=_positive_count(device.get("totalGlobalMem")),

@@ -1,4 +1,4 @@
-"""Charts as data: marks on two axes, what is drawn beside axes (bars, flame graphs, maps), and tables that sort.
+"""Charts as data: marks on two axes, and what is drawn beside axes: stacked bars, flame graphs, maps.
 
 `description` is a chart's text alternative. `html/` draws all of them; as text a chart is a plot of characters, and
 the others are tables. Charts whose numbers other blocks of a view tell are for a page alone (`Charts.repeats`).
@@ -7,66 +7,19 @@ the others are tables. Charts whose numbers other blocks of a view tell are for 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
 
 from profkit.analysis.stacks.files import Flame
-from profkit.core.formatting import format_percent, format_quantity
+from profkit.core.formatting import format_percent
 from profkit.reporting.charts.marks import Chart
 from profkit.reporting.charts.text_plot import text_plot
-from profkit.reporting.view import Block, Footnote, Paragraph, Span, Text, table
+from profkit.reporting.view import Block, Footnote, Paragraph, Span, table
 
 HOTTEST = 15  # functions beside a flame graph
 _PLOT = 76  # characters of a plot where the width of the screen is not known
 
 
-# ---------------------------------------------------------------- bars
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A line across a bar: what it is to be held against."""
-
-    value: float
-    kind: Literal["peak", "target", "median"]
-    hover: str
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bar; `text` is its value as people read it. `value` None: there is none, and `text` says why.
-
-    `hover` are the words that hover over it, `outer` is a wider bar behind it, the whole of it. `doubtful`: estimated,
-    or another reading contradicts it.
-    """
-
-    label: str
-    value: float | None
-    text: str
-    hover: str
-    outer: float | None = None
-    marks: tuple[Mark, ...] = ()
-    doubtful: bool = False
-    note: str = ""
-    source: Footnote | None = None
-
-
-@dataclass(frozen=True)
-class Bars(Block):
-    """Bars below each other, from 0 to `most` (None: the largest). `kind` is a short word for a format's style."""
-
-    kind: str
-    title: str
-    description: str
-    bars: tuple[Bar, ...]
-    most: float | None = None
-    legend: str = ""
-
-    def plain(self) -> Sequence[Block]:
-        """A table of the names and values."""
-        rows = [(bar.label, Span(bar.text, source=bar.source)) for bar in self.bars]
-        return (table(("", "value"), rows, title=self.title, note=self.legend),)
+# ---------------------------------------------------------------- a whole, cut into its parts
 
 
 @dataclass(frozen=True)
@@ -170,7 +123,7 @@ class WinnerMap(Block):
         return (table(("", *self.columns), rows, title=self.title, note=self.legend),)
 
 
-# ---------------------------------------------------------------- several charts, or none
+# ---------------------------------------------------------------- several charts
 
 
 @dataclass(frozen=True)
@@ -186,81 +139,11 @@ class Charts(Block):
         return () if self.repeats else self.as_text(_PLOT)
 
     def as_text(self, width: int) -> list[Block]:
-        """Plots of at most `width` characters; those of one caption side by side."""
+        """Plots of at most `width` characters, those of one caption below it; then what is no chart on axes."""
         blocks: list[Block] = []
         plots = [chart for chart in self.charts if isinstance(chart, Chart)]
-        order = list(dict.fromkeys(chart.caption for chart in plots))
-        plots.sort(key=lambda chart: order.index(chart.caption))
-        for caption, group in groupby(plots, key=lambda chart: chart.caption):
-            own = list(group)
-            for together in [own] if caption else [[one] for one in own]:
-                lines = text_plot(together, width)
-                blocks += [Paragraph(caption)] if lines and caption else []
-                blocks += [Paragraph("\n".join(lines), pre=True)] if lines else []
+        for caption in dict.fromkeys(chart.caption for chart in plots):
+            drawn = [text_plot(chart, width) for chart in plots if chart.caption == caption]
+            blocks += [Paragraph(caption)] if caption and any(drawn) else []
+            blocks += [Paragraph("\n".join(lines), pre=True) for lines in drawn if lines]
         return [*blocks, *(chart for chart in self.charts if not isinstance(chart, Chart))]
-
-
-@dataclass(frozen=True)
-class NoChart(Block):
-    """Why there is no chart, and what would change that."""
-
-    reason: str
-    fix: str | None = None
-
-
-# ---------------------------------------------------------------- tables that sort
-
-
-CellValue: TypeAlias = float | str | None
-
-
-@dataclass(frozen=True)
-class SortableColumn:
-    """A column of values with a row each. `unit` "text" where they are words, "n" for sizes as they were asked for.
-
-    `sources` hold where each value comes from, and its mark; empty where that is not told.
-    """
-
-    title: str
-    unit: str
-    values: tuple[CellValue, ...]
-    meaning: str = ""
-    sources: tuple[tuple[Footnote | None, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class RowDetail:
-    """What a row shows when it is opened: a sentence, readings as (value, source, mark), and verdicts."""
-
-    reason: str
-    readings: tuple[tuple[str, Footnote, str], ...] = ()
-    verdicts: tuple[tuple[str, str, str, str], ...] = ()  # class, label, target, reason
-
-
-@dataclass(frozen=True)
-class SortableTable(Block):
-    """Thousands of rows that sort and filter. `names` are found by the filter too, `shapes` stand beside them.
-
-    `reference` is the same for a format without scripts; the first `shown` rows stand in the page for paper.
-    """
-
-    title: str
-    columns: tuple[SortableColumn, ...]
-    names: tuple[str, ...]
-    shapes: tuple[str, ...] = ()
-    details: Mapping[int, RowDetail] = field(default_factory=dict)
-    note: Text = ""
-    hint: str = "part of a name"
-    shown: int = 200
-    reference: tuple[Block, ...] = ()
-
-    def plain(self) -> Sequence[Block]:
-        """What its maker gave for formats without scripts."""
-        return self.reference
-
-
-def cell_text(value: CellValue, unit: str) -> str:
-    """The value of a cell as people read it; nothing where there is none."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    return str(value) if unit == "n" else format_quantity(float(value), unit)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from profkit.reporting.chart_blocks import CellValue, SortableColumn, SortableTable, cell_text
-from profkit.reporting.view import DataTable, TableColumn, Text, plain_text
+from profkit.core.formatting import format_quantity
+from profkit.reporting.view import Block, DataTable, TableColumn, Text, plain_text
 
 Row = TypeVar("Row")
+CellValue: TypeAlias = float | str | None
+_MOST = 4000  # rows of a page: more make it slow to open, and are in the JSON document
 
 
 @dataclass(frozen=True)
@@ -61,17 +63,52 @@ def data_table(
     return DataTable(heads, tuple(zip(*(own for _, own in known), strict=True)), title, note, brief, left)
 
 
+@dataclass(frozen=True)
+class SortableTable(Block):
+    """Thousands of rows that sort and filter in a page. `values` are what the cells of each column are sorted by.
+
+    `names` of the rows are found by the filter too; `reference` is the same for a format without scripts.
+    """
+
+    table: DataTable
+    values: tuple[tuple[CellValue, ...], ...]
+    names: tuple[str, ...]
+    hint: str = "part of a name"
+    reference: tuple[Block, ...] = ()
+
+    def plain(self) -> Sequence[Block]:
+        """What its maker gave for formats without scripts."""
+        return self.reference
+
+
 def sortable_table(
-    title: str, columns: Sequence[Column[Any]], rows: Sequence[Any], names: Sequence[str], **more: Any
+    title: str,
+    columns: Sequence[Column[Any]],
+    rows: Sequence[Any],
+    names: Sequence[str],
+    *,
+    note: Text = "",
+    hint: str = "part of a name",
+    reference: tuple[Block, ...] = (),
 ) -> SortableTable:
-    """A table that sorts and filters; `names` are found by the filter too, `more` are fields of the table."""
-    values = [(c, tuple(map(_value, map(c.value, rows)))) for c in columns]
+    """A table that sorts and filters; `names` are found by the filter too."""
+    first = rows[:_MOST]
+    values = [(c, tuple(_value(c.value(row)) for row in first)) for c in columns]
     known = [
-        (c, own) for c, own in values if not c.hidden_when_empty or any(v not in (None, "") for v in own)
+        (c, own)
+        for c, own in values
+        if not c.hidden_when_empty or any(value not in (None, "") for value in own)
     ]
-    made = tuple(SortableColumn(c.title, c.unit, own, c.meaning) for c, own in known)
-    return SortableTable(title, made, tuple(names), **more)
+    made = data_table([c for c, _ in known], first, title=title, note=note, left=len(rows) - len(first))
+    return SortableTable(made, tuple(own for _, own in known), tuple(names[: len(first)]), hint, reference)
 
 
 def _value(value: CellValue | Text) -> CellValue:
     return value if value is None or isinstance(value, int | float) else plain_text(value)
+
+
+def cell_text(value: CellValue, unit: str) -> str:
+    """The value of a cell as people read it; nothing where there is none."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return str(value) if unit == "n" else format_quantity(float(value), unit)

@@ -11,7 +11,6 @@ from profkit.reporting.view import (
     DataTable,
     Detail,
     Facts,
-    Findings,
     Fold,
     Item,
     Items,
@@ -21,7 +20,6 @@ from profkit.reporting.view import (
     Style,
     Text,
     View,
-    has_content,
     joined,
     plain_text,
     spans,
@@ -79,55 +77,29 @@ def folded_block(title: str, body: str) -> str:
 def limit_length(parts: Sequence[str], limit: int | None = None) -> str:
     """The parts one below the other, in at most `limit` bytes of UTF-8 (None: however long).
 
-    What does not fit is cut at the end of a line, from the last parts on, and how much was left out is said. A single
-    line that is longer than the limit is left out whole.
+    What does not fit is cut at the end of a line, and how much was left out is said.
     """
     text = "\n\n".join(parts) + "\n"
     if limit is None or len(text.encode()) <= limit:
         return text
-    room = limit - _SAID_ROOM
-    pieces: list[str] = []
-    for number, part in enumerate(parts):
-        size = len(part.encode()) + 2
-        if size > room:
-            piece = _first_lines(part, room)
-            lines = sum(later.count("\n") + 1 for later in parts[number:]) - (
-                piece.count("\n") + 1 if piece else 0
-            )
-            pieces += [piece] if piece else []
-            pieces.append(f"*Cut to {limit:,} bytes: {lines:,} further lines are in `--format json`.*")
-            break
-        pieces.append(part)
-        room -= size
-    return "\n\n".join(pieces) + "\n"
-
-
-_SAID_ROOM = 200  # bytes for what is said of a cut, and
-_CLOSING = "\n\n</details>"
-_DEEPEST = 3  # sections that are folded inside of each other
-_FENCE = re.compile(r"^`{3,}", re.MULTILINE)
-
-
-def _first_lines(part: str, room: int) -> str:
-    """As many whole lines as fit; what they open is closed again. Nothing where that would be a title alone."""
-    depth = max(0, part.count("<details>"))
-    room -= min(depth, _DEEPEST) * len(_CLOSING)
-    room -= max((len(fence) + 1 for fence in _FENCE.findall(part)), default=0)
-    lines_kept: list[str] = []
-    for line in part.split("\n"):
+    lines, room = text.rstrip("\n").split("\n"), limit - _SAID_ROOM
+    kept: list[str] = []
+    for line in lines:
         room -= len(line.encode()) + 1
         if room < 0:
             break
-        lines_kept.append(line)
-    if sum(bool(line) for line in lines_kept) < 5:  # title, head and rule of a table, and a row or two
-        return ""
-    text = "\n".join(lines_kept)
-    fences = _FENCE.findall(text)
-    if len(fences) % 2:
-        text += "\n" + fences[-1]
-    return text + _CLOSING * (text.count("<details>") - text.count("</details>"))
+        kept.append(line)
+    left = len(lines) - len(kept)
+    fences = [line for line in kept if line.startswith("```")]
+    kept += fences[-1:] if len(fences) % 2 else []  # what the cut leaves open is closed
+    open_folds = sum(line.count("<details>") - line.count("</details>") for line in kept)
+    kept += ["", "</details>"] * open_folds
+    return "\n".join(
+        [*kept, "", f"*Cut to {limit:,} bytes: {left:,} further lines are in `--format json`.*", ""]
+    )
 
 
+_SAID_ROOM = 300  # bytes for what is said of a cut, and for what it leaves open
 STEP_SUMMARY = 1 << 20  # bytes; a longer summary of a step is not shown at all (GitHub's documentation)
 
 
@@ -171,7 +143,7 @@ def _blocks(blocks: Sequence[Block], level: int) -> list[str]:
 def _block(block: Block, level: int) -> list[str]:
     match block:
         case Section():
-            return _section(block, level) if has_content(block) else []
+            return _section(block, level)
         case Paragraph(pre=True):
             return [fenced_block(plain_text(block.text)).rstrip()]
         case Paragraph():
@@ -186,27 +158,15 @@ def _block(block: Block, level: int) -> list[str]:
         case Detail(title=title) if title:
             body = _blocks(block.blocks, level)
             return [folded_block(escape_summary(title), "\n\n".join(body))] if body else []
-        case Findings():
-            rows = [
-                f"{n}. **{_strong(finding.what)}**"
-                + (f"  \n   {finding.status.sign} {render_spans(finding.why)}" if finding.why else "")
-                for n, finding in enumerate(block.findings, 1)
-            ]
-            return ["\n".join(rows)]
     return _blocks(block.plain(), level)
-
-
-def _strong(text: Text) -> str:
-    """A text that is bold as a whole."""
-    return render_spans(
-        tuple(Span(span.text) if span.style is Style.STRONG else span for span in spans(text))
-    )
 
 
 def _section(section: Section, level: int) -> list[str]:
     """A heading with what stands below it as pieces, so that a text that is too long ends where one does."""
-    body = [render_spans(section.headline)] if section.headline else []
-    body += _blocks(section.blocks, min(6, level + 1))
+    inside = _blocks(section.blocks, min(6, level + 1))
+    if not inside and (section.repeats or not section.headline):
+        return []
+    body = [*([render_spans(section.headline)] if section.headline else []), *inside]
     if section.fold is not Fold.OPEN:
         return [folded_block(escape_summary(plain_text(section.title)), "\n\n".join(filter(None, body)))]
     title = escape_markdown(plain_text(section.title))

@@ -101,44 +101,25 @@ class Screen:
         self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int = 2
     ) -> None:
         """A table without a frame; one that is too wide stands in several parts, each with the first column."""
-        names = [_plain(row[0]) for row in rows]
-        if len(columns) >= _BREAKABLE and rows:
-            shorter = self._shorter_names(columns, rows, names, indent)
-            rows = [
-                row if new == old else [[new], *row[1:]]
-                for row, old, new in zip(rows, names, shorter, strict=True)
-            ]
-        for number, part in enumerate(self._parts(columns, rows, indent)):
+        parts = self._parts(columns, rows, indent)
+        if len(parts) > 1:  # names make way for numbers
+            names = [_plain(row[0]) for row in rows]
+            width = max(_NAME, (self.console.width - indent) // (3 if columns[0].kernel else 2))
+            shorten_name = narrower if columns[0].kernel else shorten
+            short = [name if len(name) <= width else shorten_name(name, width) for name in names]
+            if len(set(short)) == len(set(names)):
+                changed = zip(rows, names, short, strict=True)
+                rows = [row if new == old else [[new], *row[1:]] for row, old, new in changed]
+                parts = self._parts(columns, rows, indent)
+        for number, part in enumerate(parts):
             if number:
                 self.blank()
             self._grid([columns[n] for n in part], [[row[n] for n in part] for row in rows], indent)
 
-    def _shorter_names(
-        self,
-        columns: Sequence[TableColumn],
-        rows: Sequence[Sequence[Sequence[Part]]],
-        names: Sequence[str],
-        indent: int,
-    ) -> list[str]:
-        """Names as long as they can be without a part more than the shortest ones need."""
-        natural = max(len(text) for text in (columns[0].title, *names))
-        least = min(natural, max(_NAME, (self.console.width - indent) // 3))
-        fewest = len(self._parts(columns, rows, indent, least))
-        width = next(
-            w for w in range(natural, least - 1, -1) if len(self._parts(columns, rows, indent, w)) == fewest
-        )
-        shorten_name = narrower if columns[0].kernel else shorten
-        short_names = [name if len(name) <= width else shorten_name(name, width) for name in names]
-        return short_names if len(set(short_names)) == len(set(names)) else list(names)
-
     def _parts(
-        self,
-        columns: Sequence[TableColumn],
-        rows: Sequence[Sequence[Sequence[Part]]],
-        indent: int,
-        first: int | None = None,
+        self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int
     ) -> list[tuple[int, ...]]:
-        """Which columns stand side by side: all of them, or as many as fit behind the first one, `first` wide."""
+        """Which columns stand side by side: all of them, or as many as fit behind the first one."""
         from rich.cells import cell_len
 
         everything = tuple(range(len(columns)))
@@ -146,8 +127,6 @@ class Screen:
             max(cell_len(text) for text in (columns[n].title, *(_plain(row[n]) for row in rows))) + 2
             for n in everything
         ]
-        if first is not None:
-            wide[0] = first + 2
         space = self.console.width - indent
         if len(columns) < _BREAKABLE or sum(wide) - 2 <= space:
             return [everything]

@@ -13,11 +13,9 @@ from profkit.reporting.view import (
     DataTable,
     Detail,
     Facts,
-    Findings,
     Fold,
     Item,
     Items,
-    OnScreen,
     Paragraph,
     Section,
     Status,
@@ -25,7 +23,6 @@ from profkit.reporting.view import (
     Style,
     Text,
     View,
-    has_content,
     plain_text,
     spans,
 )
@@ -105,9 +102,6 @@ class _Terminal:
         match block:
             case Section():
                 self.section(block)
-            case OnScreen():
-                for part in block.blocks:
-                    self.block(part)
             case Detail():
                 for part in block.blocks if self.details else block.brief:
                     self.block(part)
@@ -122,8 +116,6 @@ class _Terminal:
                 self.facts(block)
             case DataTable():
                 self.table(block)
-            case Findings():
-                self.findings(block)
             case Statuses():
                 self.statuses(block)
             case Commands():
@@ -145,9 +137,9 @@ class _Terminal:
                 return has_headline or any(map(self.shows, block.blocks))
             case Detail():
                 return any(map(self.shows, block.blocks if self.details else block.brief))
-            case OnScreen():
-                return any(map(self.shows, block.blocks))
-        return has_content(block)
+            case Paragraph() | Items() | Facts() | DataTable():
+                return True
+        return any(map(self.shows, block.plain()))
 
     def section(self, section: Section) -> None:
         if not self.shows(section):
@@ -226,17 +218,6 @@ class _Terminal:
             if isinstance(block, Paragraph) and not block.pre:
                 self.screen.blank()
             self.block(block)
-
-    def findings(self, findings: Findings) -> None:
-        for number, finding in enumerate(findings.findings, 1):
-            self.line(finding.what, "bold", first=f"{number}. ", hang=3)
-            if finding.why:
-                self.screen.line(
-                    (f"{finding.status.sign} ", "dim"),
-                    *_parts(finding.why, "dim"),
-                    indent=self.indent + 3,
-                    hang=2,
-                )
 
     def statuses(self, statuses: Statuses) -> None:
         """A label and a name in their columns, beside them the reason, and below it what else is said."""

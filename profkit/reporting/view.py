@@ -74,13 +74,6 @@ class Footnote:
     fix: str | None = None
     doubt: str | None = None
 
-    @property
-    def counters_alone(self) -> bool:
-        """Whether the counters need to be named beside the formula: it does not hold them all."""
-        if self.counter is None or self.counter == self.formula:
-            return self.counter is not None
-        return not all(name in (self.formula or "") for name in self.counter.split(", "))
-
 
 @dataclass(frozen=True)
 class Span:
@@ -191,11 +184,10 @@ class Items(Block):
 
 @dataclass(frozen=True)
 class Item:
-    """An item with lines of its own below. `share` (0..1) is what the text says of a whole, for a format with bars."""
+    """An item with lines of its own below."""
 
     text: Text
     below: tuple[Text, ...] = ()
-    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -265,52 +257,6 @@ class Detail(Block):
     def plain(self) -> Sequence[Block]:
         """All of them."""
         return self.blocks
-
-
-@dataclass(frozen=True)
-class OnScreen(Block):
-    """Blocks for a terminal, where others have more space for the same: those show `otherwise`."""
-
-    blocks: tuple[Block, ...]
-    otherwise: tuple[Block, ...]
-
-    def plain(self) -> Sequence[Block]:
-        """What all others show."""
-        return self.otherwise
-
-
-@dataclass(frozen=True)
-class Sourced(Block):
-    """Blocks whose numbers have footnotes, for a format that shows these; others show `otherwise`."""
-
-    blocks: tuple[Block, ...]
-    otherwise: tuple[Block, ...] = ()
-
-    def plain(self) -> Sequence[Block]:
-        """What formats without footnotes show."""
-        return self.otherwise
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing to do: what, and why."""
-
-    status: Status
-    word: str
-    what: Text
-    why: Text = ""
-
-
-@dataclass(frozen=True)
-class Findings(Block):
-    """Numbered advice, the most urgent first."""
-
-    findings: tuple[Finding, ...]
-
-    def plain(self) -> Sequence[Block]:
-        """A numbered list."""
-        rows = (Item(one.what, (joined(f"{one.status.sign} ", one.why),)) for one in self.findings)
-        return (Items(tuple(rows), ordered=True),)
 
 
 @dataclass(frozen=True)
@@ -402,7 +348,7 @@ def walk(blocks: Sequence[Block]) -> Iterator[Block]:
     """The blocks and all inside of them."""
     for block in blocks:
         yield block
-        if isinstance(block, Section | Detail | OnScreen | Sourced):
+        if isinstance(block, Section | Detail):
             yield from walk(block.blocks)
 
 
@@ -422,15 +368,6 @@ def table(
         for place, name in enumerate(titles)
     )
     return DataTable(columns, tuple(map(tuple, rows)), title, note, brief, left)
-
-
-def has_content(block: Block) -> bool:
-    """Whether a format that knows the basic blocks alone shows anything of it: a drawing alone needs no heading."""
-    if isinstance(block, Section):
-        return bool(block.headline and not block.repeats) or any(map(has_content, block.blocks))
-    if isinstance(block, Paragraph | Items | Facts | DataTable):
-        return True
-    return any(map(has_content, block.plain()))
 
 
 def notes(lines: Sequence[Text], title: str = "Notes") -> tuple[Block, ...]:

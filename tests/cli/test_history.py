@@ -168,7 +168,7 @@ def test_a_broken_history_is_refused_in_words_by_every_verb(year: Path, tmp_path
         assert said.code == 2
         assert said.err.startswith("error: the history ")
         assert "is damaged: " in said.err
-        assert "\n  fix: (sqlite3 " in said.err
+        assert "\n  fix: profkit history add " in said.err
     assert year.read_bytes() == content[: len(content) // 2]
 
 

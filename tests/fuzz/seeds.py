@@ -53,20 +53,6 @@ STAT_JSON = (
     b'"pcnt-running" : 75.12, "metric-value" : "2.025", "metric-unit" : "GHz"}\n'
     b'{"counter-value" : "<not counted>", "unit" : "", "event" : "branch-misses:u", "event-runtime" : 0}\n'
 )
-NIGHTLY = b"""version: 1
-output: nights
-workloads:
-  - name: a
-    command: [python, a.py]
-    passes: [timing, stacks]
-    gates: [time.median]
-    floors: {time.median: 2 %, memory.python_peak: {relative: 5 %, absolute: 1048576}}
-    env: {B: 3}
-    timeout: 10 min
-    budget: 1 h
-  - {name: b, command: x 'y z'}
-pairs: {budget: 2 min}
-"""
 TRACE = b"""Operator: aten.embedding.default
 cnt: 5, ((T([100, 16], f32), T([4, 8], i64)), {})
 cnt: 1, ((T([100, 16], f32), T([4, 8], i64), 3, False), {'scale': -1.5e-3, 'x': inf})
@@ -100,42 +86,29 @@ def runs() -> tuple[bytes, ...]:
 
 def run_folders() -> tuple[bytes, ...]:
     """Runs with what lies beside them."""
-    stacks = b"""{"shared": {"frames": [{"name": "f", "file": "a.py", "line": 3}, {"name": "g"}]}, "profiles": [
-{"type": "sampled", "name": "n", "unit": "seconds", "samples": [[0], [0, 1]], "weights": [0.5, 0.25]}]}"""
-    memory = b'{"schema": "profkit.tracemalloc/1", "peak": 4096, "lines": [{"file": "a.py", "line": 1, "bytes": 5}]}'
-    samples = json_text(
-        {"schema": "profkit.timing/1", "samples": [0.01, 0.011, 0.0105], "warmup": [0.02], "iterations": 1}
-    ).encode()
-    return tuple(
-        pack(
-            {
-                "run.json": run,
-                "artifacts/stacks.speedscope.json": stacks,
-                "artifacts/tracemalloc.json": memory,
-                "artifacts/timing-0.1.json": samples,
-                "artifacts/callgrind.out": recordings("valgrind/list.lines.callgrind")[0],
-                "artifacts/perf.status": b"0\n",
-            }
-        )
-        for run in runs()[:2]
-    )
+    beside = {
+        "stacks.speedscope.json": b"""{"shared": {"frames": [{"name": "f", "file": "a.py", "line": 3}]}, "profiles": [
+{"type": "sampled", "name": "n", "unit": "seconds", "samples": [[0], [0, 0]], "weights": [0.5, 0.25]}]}""",
+        "tracemalloc.json": b'{"schema": "profkit.tracemalloc/1", "peak": 4096, "lines": []}',
+        "timing-0.1.json": b'{"schema": "profkit.timing/1", "samples": [0.01], "warmup": [0.02], "iterations": 1}',
+        "callgrind.out": recordings("valgrind/list.lines.callgrind")[0],
+    }
+    artifacts = {f"artifacts/{name}": body for name, body in beside.items()}
+    return tuple(pack({"run.json": run, **artifacts}) for run in runs()[:2])
 
 
 def evaluations() -> tuple[bytes, ...]:
     """Folders of evaluations."""
     made = json_text(evaluation_json(evaluation_documents.every_status())).encode()
-    return (
-        pack({"evaluation.json": recordings("evaluations/*/evaluation.json")[0]}),
-        pack({"evaluation.json": made}),
+    return tuple(
+        pack({"evaluation.json": one}) for one in (recordings("evaluations/*/evaluation.json")[0], made)
     )
 
 
 def generations() -> tuple[bytes, ...]:
     """The folder of a generation."""
-    return (
-        pack({"generation.json": generation_text(generation()).encode()}),
-        pack({"generation.json": generation_text(generation(attempts_of("relu.default"))).encode()}),
-    )
+    made = generation(), generation(attempts_of("relu.default"))
+    return tuple(pack({"generation.json": generation_text(one).encode()}) for one in made)
 
 
 @functools.cache
@@ -181,11 +154,6 @@ def nsys_files() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def ncu_files() -> tuple[bytes, ...]:
-    """Reports of ncu, small ones."""
-    return recordings("cuda/ncu/*.ncu-rep")
-
-
 @functools.cache
 def torch_traces() -> tuple[bytes, ...]:
     """Recorded traces, and the same with every kind of event a few times only."""
@@ -212,12 +180,11 @@ def stack_files() -> tuple[bytes, ...]:
 
 
 def nightly_files() -> tuple[bytes, ...]:
-    """Configurations of nights: a short one, the one that is shown as an example, and with all of it in use."""
+    """Configurations of nights: the one that is shown as an example, and with all of it in use."""
     from profkit.regression.nightly.config import EXAMPLE
 
     example = EXAMPLE.read_bytes()
-    whole = re.sub(rb"(?m)^( *)# (?=(?!targets)[\w.-]+:|- \{)", rb"\1", example)
-    return NIGHTLY, example, whole
+    return example, re.sub(rb"(?m)^( *)# (?=(?!targets)[\w.-]+:|- \{)", rb"\1", example)
 
 
 def traces() -> tuple[bytes, ...]:
@@ -227,30 +194,20 @@ def traces() -> tuple[bytes, ...]:
 
 def series() -> tuple[bytes, ...]:
     """Texts with one value a line."""
-    return (
-        b"1.5\n1.6\n1.4\nnan\n1.5e0\n",
-        b"# nightly\nseconds\n0.5\n\n-\n0.25\n",
-    )
+    return (b"1.5\n1.6\n1.4\nnan\n1.5e0\n", b"# nightly\nseconds\n0.5\n\n-\n0.25\n")
 
 
 def objects() -> tuple[bytes, ...]:
-    """An object file of each processor with the callgrind report that names it."""
+    """An object file with the callgrind report that names it."""
     from tests.profilers.valgrind.elf_file import ADDRESS, write_elf
 
-    made = []
-    codes = {
-        "x86_64": bytes.fromhex("c5f558c2c4e271b9c2660ffec1c3"),
-        "aarch64": bytes.fromhex("20cc224e2028621ec0035fd6"),
-    }
     report = (
         f"positions: instr line\nevents: Ir Dr\nob={LIBRARY}\nfl=a.c\nfn=kernel\n"
         f"{ADDRESS:#x} 10 100 5\n+4 * 10\n+5 +1 7\n+4 * 1\nob=???\nfn=other\n0x10 1 2\n"
     ).encode()
     with tempfile.TemporaryDirectory() as name:
-        for machine, code in codes.items():
-            library = write_elf(Path(name) / LIBRARY, code, machine).read_bytes()
-            made.append(pack({CALLGRIND: report, LIBRARY: library}))
-    return tuple(made)
+        code = bytes.fromhex("c5f558c2c4e271b9c2660ffec1c3")
+        return (pack({CALLGRIND: report, LIBRARY: write_elf(Path(name) / LIBRARY, code).read_bytes()}),)
 
 
 def cprofiles() -> tuple[bytes, ...]:

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError
@@ -51,8 +52,15 @@ class Target:
         return True
 
 
-def _show(path: Path, depth: int, *forms: str) -> None:
+def _export(path: Path, form: str) -> None:
     from profkit.profiling.export import ExportOptions, export
+
+    for _ in export(ExportOptions((path,), form)).pieces:
+        pass
+
+
+def read_report(path: Path, depth: int) -> None:
+    """As `profkit summarize`, and now and then `report` and `scrub`."""
     from profkit.profiling.scrub import scrub
     from profkit.profiling.summarize import read_report as read_one
     from profkit.profiling.summarize import summarize_report
@@ -63,12 +71,9 @@ def _show(path: Path, depth: int, *forms: str) -> None:
         else:
             summarize_report(path)
         return
-    for form in ("terminal", "html", *forms):
-        try:
-            for _ in export(ExportOptions((path,), form)).pieces:
-                pass
-        except ProfkitError:
-            continue
+    for form in ("terminal", "html", "json"):
+        with suppress(ProfkitError):
+            _export(path, form)
     output = path.with_name("copy")
     try:
         scrub(path, output)
@@ -78,31 +83,16 @@ def _show(path: Path, depth: int, *forms: str) -> None:
         output.unlink(missing_ok=True)
 
 
-def read_report(path: Path, depth: int) -> None:
-    """As `profkit summarize`, and now and then `report` and `scrub`."""
-    _show(path, depth, "json")
+def _reads(function: str, *forms: str) -> Callable[[Path, int], None]:
+    """What calls that function of profkit's, and now and then shows the file in these forms."""
 
+    def read(path: Path, depth: int) -> None:
+        module, _, name = function.rpartition(".")
+        getattr(import_module(f"profkit.{module}"), name)(path)
+        for form in forms if depth == SHOW else ():
+            _export(path, form)
 
-def read_generation(path: Path, depth: int) -> None:
-    """As `profkit report` of a generation."""
-    from profkit.kernels.generation_document import read_generation as read
-    from profkit.profiling.export import ExportOptions, export
-
-    read(path)
-    for form in ("markdown", "html") if depth == SHOW else ():
-        for _ in export(ExportOptions((path,), form)).pieces:
-            pass
-
-
-def read_sweep(path: Path, depth: int) -> None:
-    """As `profkit report` of a sweep."""
-    from profkit.kernels.sweep.request import read_sweep as read
-    from profkit.profiling.export import ExportOptions, export
-
-    read(path)
-    for form in ("terminal",) if depth == SHOW else ():
-        for _ in export(ExportOptions((path,), form)).pieces:
-            pass
+    return read
 
 
 def read_history(path: Path, depth: int) -> None:
@@ -121,13 +111,6 @@ def read_history(path: Path, depth: int) -> None:
     finally:
         for log in ("-wal", "-shm", "-journal"):
             path.with_name(path.name + log).unlink(missing_ok=True)
-
-
-def read_night(path: Path, depth: int) -> None:
-    """As `profkit nightly FILE` begins."""
-    from profkit.regression.nightly.config import read_config
-
-    read_config(path)
 
 
 def read_traces(path: Path, depth: int) -> None:
@@ -159,13 +142,6 @@ def read_object(path: Path, depth: int) -> None:
         mix.counters()
 
 
-def read_series(path: Path, depth: int) -> None:
-    """As `detect FILE`."""
-    from profkit.regression.trends import read_series_file
-
-    read_series_file(path)
-
-
 def _report(name: str, made: Callable[[], Sequence[bytes]], mutator: mutate.Mutator, file: str) -> Target:
     return Target(name, made, mutator, read_report, file)
 
@@ -174,22 +150,27 @@ def _recorded(*patterns: str) -> Callable[[], Sequence[bytes]]:
     return lambda: seeds.recordings(*patterns)
 
 
+READ_GENERATION = _reads("kernels.generation_document.read_generation", "markdown", "html")
+READ_SWEEP = _reads("kernels.sweep.request.read_sweep", "terminal")
+READ_NIGHT = _reads("regression.nightly.config.read_config")
+READ_SERIES = _reads("regression.trends.read_series_file")
+
 TARGETS = {
     target.name: target
     for target in (
         _report("run", seeds.runs, mutate.mutate_json, "run.json"),
         Target("run-folder", seeds.run_folders, mutate.mutate_folder, read_report, "run", True),
         Target("evaluation", seeds.evaluations, mutate.mutate_folder, read_report, "evaluation", True),
-        Target("generation", seeds.generations, mutate.mutate_folder, read_generation, "generation", True),
-        Target("sweep", seeds.sweeps, mutate.mutate_folder, read_sweep, "sweep", True),
+        Target("generation", seeds.generations, mutate.mutate_folder, READ_GENERATION, "generation", True),
+        Target("sweep", seeds.sweeps, mutate.mutate_folder, READ_SWEEP, "sweep", True),
         Target("history", seeds.histories, mutate.mutate_sqlite, read_history, "history.sqlite"),
-        Target("nightly", seeds.nightly_files, mutate.mutate_text, read_night, "nightly.yaml"),
+        Target("nightly", seeds.nightly_files, mutate.mutate_text, READ_NIGHT, "nightly.yaml"),
         Target("traces", seeds.traces, mutate.mutate_packed_text, read_traces, "mine.txt"),
-        Target("series", seeds.series, mutate.mutate_text, read_series, "series.csv"),
+        Target("series", seeds.series, mutate.mutate_text, READ_SERIES, "series.csv"),
         Target("object", seeds.objects, mutate.mutate_folder, read_object, "objects", True),
         _report("nsys", seeds.nsys_files, mutate.mutate_sqlite, "r.sqlite"),
         _report("nsys-stats", _recorded("cuda/nsys/stats/*.csv"), mutate.mutate_text, "r.csv"),
-        _report("ncu", seeds.ncu_files, mutate.mutate_bytes, "r.ncu-rep"),
+        _report("ncu", _recorded("cuda/ncu/*.ncu-rep"), mutate.mutate_bytes, "r.ncu-rep"),
         _report("ncu-csv", _recorded("cuda/*.csv"), mutate.mutate_text, "r.csv"),
         _report("perf-script", _recorded("perf/script.*"), mutate.mutate_text, "r.txt"),
         _report("perf-stat-csv", lambda: (seeds.STAT_CSV,), mutate.mutate_text, "r.csv"),

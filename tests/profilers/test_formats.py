@@ -85,8 +85,5 @@ GONE = {
 @pytest.mark.parametrize("form", GONE)
 def test_a_form_that_is_not_read_is_refused_with_the_forms_that_are(form: str, tmp_path: Path) -> None:
     (tmp_path / "report").write_text(GONE[form])
-    with pytest.raises(
-        UnreadableReport,
-        match=r"no report .* knows: .*nsys SQLite.*perf script",
-    ):
+    with pytest.raises(UnreadableReport, match=r"no report .* knows: .*nsys SQLite.*perf script"):
         recognise_format(tmp_path / "report")

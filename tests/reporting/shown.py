@@ -102,7 +102,7 @@ def concern_text(concern: str, *readings: Reading, **changes: object) -> Summary
 
 def table_of(text: SummaryText, title: str) -> DataTable:
     """The table of that title."""
-    (found,) = [one for one in (*text.metrics, *text.tables) if one.title == title]
+    (found,) = [one for one in text.tables if one.title == title]
     return found
 
 

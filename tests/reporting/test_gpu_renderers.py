@@ -13,7 +13,6 @@ import pytest
 from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Threshold, Verdict
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
-from profkit.reporting.markdown import escape_markdown
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
 from profkit.reporting.views.summaries import summary_texts
@@ -64,7 +63,7 @@ every_document = pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOC
 @pytest.mark.parametrize("details", [True, False])
 def test_no_line_is_wider_than_the_screen(document: RunDocument, width: int, details: bool) -> None:
     lines = run_text(document, FOLDER, color=False, width=width, details=details).split("\n")
-    assert max(len(line) for line in lines if not line.startswith("  profkit profile ")) <= width
+    assert max(len(line) for line in lines if not line.lstrip().startswith("profkit profile ")) <= width
 
 
 @pytest.mark.parametrize("details", [True, False])
@@ -86,7 +85,6 @@ def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_t
         "  Timeline",
         "\nVerdicts\n",
         "\nWhat is not known\n",
-        "\nCost\n",
         "\nPasses\n",
         "\nMeasured under\n",
     ]
@@ -296,7 +294,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(document: RunDocumen
         assert cells == columns, line
 
 
-def test_markdown_has_the_same_order_with_all_columns_whole_names_conditions_and_counters() -> None:
+def test_markdown_has_the_same_order_with_all_columns_and_conditions() -> None:
     text = run_markdown(DOCUMENTS["run"])
     order_ = [
         "**Time:**",
@@ -313,12 +311,8 @@ def test_markdown_has_the_same_order_with_all_columns_whole_names_conditions_and
     ]
     places = [text.index(words) for words in order_]
     assert places == sorted(places)
-    assert "<summary>Whole names of the kernels</summary>" in text
-    assert "<summary>Where each number of a kernel comes from</summary>" in text
     assert text.count("<details>") == text.count("</details>")
-    assert escape_markdown(gpu.ADD.name) in text
     assert "cache control: all" in text
-    assert "`memory.coalescing.counter` | `counters.ncu-rep` |" in text
 
 
 def test_json_is_the_published_document() -> None:

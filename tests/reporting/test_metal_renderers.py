@@ -18,7 +18,7 @@ from profkit.reporting.screen import Screen
 from profkit.reporting.views import run_text as views_run_text
 from tests import metal_documents as metal
 from tests import schemas
-from tests.reporting.shown import rows_of, run_markdown, run_text, texts_of
+from tests.reporting.shown import run_markdown, run_text, texts_of
 
 HOSTILE = (
     "[red]x[/red]<script>alert(1)</script> \x1b[31m\x1b]0;title\x07 \u202egnp.exe `rm` | a\nb @everyone",
@@ -75,7 +75,6 @@ def test_a_line_to_type_is_whole_wherever_it_stands() -> None:
     absent = (MetalAbsent(table, "the table was not exported", line),)
     document = judged(metal.report(MetalTrace(absent=absent)))
     lines = run_text(document, color=False, width=80).splitlines()
-    assert f"  {line}" in lines
     assert f"            try: {line}" in lines
     assert f"    {line}" in lines
     assert all(found.endswith(line) for found in lines if "xctrace export" in found)
@@ -94,7 +93,6 @@ def test_a_long_word_beside_a_label_is_not_cut_off() -> None:
 def test_no_word_of_another_vendor_reaches_a_reader_of_metal(document: RunDocument) -> None:
     for text in (run_text(document, color=False, width=200), run_markdown(document)):
         assert FOREIGN.findall(text) == []
-        assert "Whole names of the kernels" not in text
 
 
 @every_document
@@ -151,10 +149,10 @@ def test_a_report_says_what_its_trace_lacks_and_how_to_get_it() -> None:
         (metal.metal(unsubmitted=0.0, blocked=0.5), "25.0 % of the time others had the GPU, with work queued."),
         (metal.metal(marked=False, span=9.0, window_busy=1.9), "of 2.00 s (the whole device 95.0 %)"),
         (metal.metal(marked=False, span=6.0), "of 2.00 s (the whole device 25.0 % of 6.00 s)"),
-        (metal.metal(process_busy=0.0), "GPU in 2.00 s; the whole device was active for 75.0 % of 2.00 s, for others."),
-        (metal.metal(process_busy=None), "of the GPU is not known; the whole device was active for 75.0 % of 2.00 s."),
+        (metal.metal(process_busy=0.0), "nothing on the GPU in 2.00 s; the whole device 75.0 %."),
+        (metal.metal(process_busy=None), "of the GPU is not known; the whole device 75.0 %."),
         (metal.metal(process_busy=1.9, unsubmitted=0.1), "(the whole device 75.0 %)."),
-        (MetalTrace(), "How busy the GPU was is not in the trace."),
+        (MetalTrace(), "What the process had of the GPU is not known."),
     ],
 )  # fmt: skip
 def test_the_headline_names_what_the_gpu_waited_for(trace: MetalTrace, words: str) -> None:
@@ -165,17 +163,7 @@ def test_the_headline_names_what_the_gpu_waited_for(trace: MetalTrace, words: st
 def test_notes_tell_what_must_be_known_of_the_numbers() -> None:
     trace = metal.metal(marked=False, device="Apple M4 Pro")
     found = texts_of(metal.report(trace))["gpu"]
-    assert any("The device's utilization is not the program's: 70.0 of its 75.0 %" in n for n in found.notes)
     assert any(n.startswith("No region is marked") for n in found.notes)
-
-
-def test_a_queue_without_completions_is_one_until_the_end_on_the_gpu() -> None:
-    queue = {
-        done: dict(rows_of(texts_of(metal.report(trace))["gpu"], "Timeline"))
-        for done, trace in ((True, metal.metal()), (False, metal.metal(completion=None)))
-    }
-    assert "until done on the GPU" in queue[False]["Queue"]
-    assert "until" not in queue[True]["Queue"]
 
 
 def test_a_recorded_m1_is_told_as_it_was(fixtures: Path) -> None:
@@ -183,8 +171,8 @@ def test_a_recorded_m1_is_told_as_it_was(fixtures: Path) -> None:
     document = summarize_report(fixtures / "xctrace" / "m1-metal-system-trace")
     text = run_text(document, color=False, width=80)
     assert "Traced   578 ms" in text
-    assert "23.0 ms active (4.0 %) for all" in text
-    assert "8.26 ms busy" in text
+    assert "23.0 ms (4.0 %) active for all" in text
+    assert "8.26 ms" in text
     assert re.search(r"profiled +8\.26 ms +1001\n", text)
     words = {v.target: v.verdict for v in document.verdicts}
     assert words == {

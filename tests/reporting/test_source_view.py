@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from profkit.core.types import KernelInstruction, Scope
 from profkit.reporting.view import Detail, plain_text
-from profkit.reporting.views.run_source import instructions_section
+from profkit.reporting.views.run_kernels import instructions_section
 from tests import documents
 
 KERNEL = Scope("kernel", "rms_norm(float *)", "8192x1x1 of 256x1x1")
@@ -26,8 +26,8 @@ def rows(*instructions: KernelInstruction) -> list[list[str]]:
 
 def test_an_access_stands_on_its_line_and_a_wait_at_its_offset() -> None:
     assert rows(LOAD, WAIT, SMALL) == [
-        ["norm.cu:88", "LDG", "-", "1.0 %", "25.0 %"],
-        ["at 0x800", "-", "long scoreboard", "42.0 %", "-"],
+        ["norm.cu:88", "LDG", "", "1.0 %", "25.0 %"],
+        ["at 0x800", "", "long scoreboard", "42.0 %", "-"],
     ]
 
 

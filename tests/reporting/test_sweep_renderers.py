@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -79,7 +78,8 @@ def test_of_many_groups_the_first_have_a_map_and_of_the_others_it_is_said_who_is
 def test_every_axis_has_its_plot_in_a_terminal_and_in_markdown() -> None:
     document = sweeps.sweep("GELU", dimensions=(8, 64, 512))
     for made in (terminal(document), markdown(document)):
-        assert re.search(r"\n +16 +32 +256 +512 +8 +64 +512\n +batch +sequence +dimension", made)
+        for axis in (r"16 +32\n +batch", r"256 +512\n +sequence", r"8 +64 +512\n +dimension"):
+            assert re.search(axis, made)
         assert "Time by batch, sequence and dimension" in made
 
 
@@ -177,9 +177,8 @@ def test_a_page_of_ten_thousand_cases_stays_small() -> None:
     made = html(document)
     assert len(document.results) >= 10_000
     assert len(made.encode()) < 3_000_000
-    data = re.search(r'id="kernel-data">(.*?)</script>', made)
-    assert data is not None
-    assert json.loads(data[1])["rows"] == len(document.results)
+    assert made.count("<tr data-row=") == 4000
+    assert f"{len(document.results) - 4000} more stand in the JSON document" in made
 
 
 def test_a_case_with_a_run_of_its_own_leads_to_it_from_every_view() -> None:

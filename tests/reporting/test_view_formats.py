@@ -72,12 +72,10 @@ def _outline(parts: Sequence[Block], depth: int) -> list[str]:
     for block in parts:
         match block:
             case blocks.Section():
-                if blocks.has_content(block):
-                    lines += [
-                        "  " * depth + plain_text(block.title),
-                        "  " * depth + plain_text(block.headline),
-                    ]
-                    lines += _outline(block.blocks, depth + 1)
+                inside = _outline(block.blocks, depth + 1)
+                if inside or (block.headline and not block.repeats):
+                    lines += ["  " * depth + plain_text(text) for text in (block.title, block.headline)]
+                    lines += inside
             case blocks.Paragraph():
                 lines.append("  " * depth + plain_text(block.text))
             case blocks.Items():
@@ -163,15 +161,12 @@ class Weather(Block):
 
 def made_up() -> View:
     row = blocks.StatusRow(Status.FAIL, "WET", ("roof",), "it rains in", limit="dry", below=("mend it",))
-    drawn = charts.Bars("rain", "Rain", "much", (charts.Bar("May", 3.0, "3 mm", "May: 3 mm"),))
+    drawn = charts.StackedBar("rain", "Rain", "much", (charts.Piece("3 mm", 0.5, "May: 3 mm"),))
     return View(
         "A made-up kind",
         (
             Section("Now", (Weather(21.5), charts.Charts((drawn,)))),
-            Section(
-                "Rooms",
-                (blocks.Statuses((row,)), blocks.Findings((blocks.Finding(Status.FAIL, "WET", "mend"),))),
-            ),
+            Section("Rooms", (blocks.Statuses((row,)), blocks.Items(("mend",), ordered=True))),
             Section("Later", (blocks.Commands(("profkit weather --tomorrow",)),)),
         ),
         blocks.Label(Status.FAIL, "RAIN"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from profkit.analysis.metrics.formula import consistency_checks
 from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
 from profkit.analysis.summaries.gpu_time import TRACE_METRICS, lacks_timeline, trace_readings
-from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
+from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.readings import absent_reading, add_readings
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.analysis.timeline.products import mfu_readings
@@ -145,33 +145,6 @@ def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
         f"{format_figures(each)} sectors per request are few, and lanes that share addresses look like waste"
     )
     return replace(reading, doubt=f"{few}; source counters show it exactly (--depth full)")
-
-
-def planned_replays(document: RunDocument) -> dict[Scope, int]:
-    """Expected replay passes of each kernel, over all passes that were carried out."""
-    finished = {result.name for result in document.passes if result.state == "finished"}
-    replays: dict[Scope, int] = {}
-    for each in document.plan.passes if document.plan is not None else ():
-        for plan in each.kernels if each.name in finished else ():
-            if plan.replays is not None:
-                replays[plan.kernel.scope] = replays.get(plan.kernel.scope, 0) + plan.replays
-    return replays
-
-
-def measured_replays(document: RunDocument, rows: Sequence[KernelRow]) -> dict[Scope, float]:
-    """How often each kernel was replayed in all: each pass that counted it has a counter of its own for that."""
-    known = {row.scope: reading for row in rows if (reading := row.readings.get("replay.passes")) is not None}
-    names = {reading.source.counter for reading in known.values()}
-    sums: dict[tuple[str | None, Scope], float] = {}
-    for counter in document.counters:
-        if counter.name in names and counter.value is not None:
-            key = counter.name, counter.scope
-            sums[key] = sums.get(key, 0) + counter.value
-    return {
-        scope: sums.get((reading.source.counter, reading.scope), reading.value)
-        for scope, reading in known.items()
-        if reading.value is not None
-    }
 
 
 def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, isfinite, log10
+from math import isfinite, log10
 
 from profkit.analysis.summaries.readings import TOOL, unavailable_reading
 from profkit.core import statistics
@@ -80,8 +80,6 @@ BINS = 60  # as many as can be told apart on a narrow screen
 CALM = (2.5, 97.5)  # percentiles that are always on the axis; samples beyond them are, too,
 NEAR = 0.75  # of that range: unless they lie further out than this
 WIDE = 8.0  # times from the least to the most: beyond, a linear axis would show one bin
-COLUMNS = 240  # points of all sequences; more samples go into one column together
-FEWEST = 24  # of one process
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,7 @@ class ProcessDistribution:
     """The samples of one process. Times in seconds; `bins` are counts from the axis' begin to its end.
 
     `below` and `above` lie beyond these ends. `low` and `high` are the 95 % interval of the median, None where there
-    are too few samples for one. `sequence` holds (place 0..1, least, median, most) of the samples in their order, and
-    `warmup` that of those before them; `drift` is relative, 0.0 where none stands out of the noise.
+    are too few samples for one; `drift` is relative, 0.0 where none stands out of the noise.
     """
 
     number: int
@@ -103,8 +100,6 @@ class ProcessDistribution:
     above: int
     outliers: int
     drift: float
-    sequence: tuple[tuple[float, float, float, float], ...]
-    warmup: tuple[tuple[float, float, float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -134,9 +129,8 @@ def distribution_of(timing: Timing, bins: int = BINS) -> SampleDistribution | No
     begin, end = _axis_ends([value for samples in sets for value in samples.seconds])
     log = begin > 0 and end / begin > WIDE
     counted = [(_bin_counts(samples.seconds, begin, end, bins, log=log), samples) for samples in sets]
-    columns = max(FEWEST, COLUMNS // len(sets))
     processes = tuple(
-        _process_distribution(n, samples, counts, columns) for n, (counts, samples) in enumerate(counted, 1)
+        _process_distribution(n, samples, counts) for n, (counts, samples) in enumerate(counted, 1)
     )
     return SampleDistribution(timing.name, begin, end, log, centre.median, centre.low, centre.high, processes)
 
@@ -169,7 +163,7 @@ def _bin_counts(
 
 
 def _process_distribution(
-    number: int, samples: SampleSet, counts: tuple[int, tuple[int, ...], int], columns: int
+    number: int, samples: SampleSet, counts: tuple[int, tuple[int, ...], int]
 ) -> ProcessDistribution:
     known = statistics.median_interval(samples.seconds)
     return ProcessDistribution(
@@ -183,8 +177,6 @@ def _process_distribution(
         counts[2],
         len(statistics.outlier_indices(samples.seconds)),
         statistics.relative_drift(samples.seconds),
-        sample_sequence(samples.seconds, columns),
-        sample_sequence(samples.warmup, columns),
     )
 
 
@@ -192,16 +184,3 @@ def _axis_place(value: float, begin: float, end: float, *, log: bool) -> float:
     if log:
         return (log10(value) - log10(begin)) / (log10(end) - log10(begin))
     return (value - begin) / (end - begin)
-
-
-def sample_sequence(
-    values: Sequence[float], columns: int = COLUMNS
-) -> tuple[tuple[float, float, float, float], ...]:
-    """(place 0..1, least, median, most) of values in their order, as many together as give at most `columns`."""
-    each = ceil(len(values) / columns)
-    columns_of_values = []
-    for start in range(0, len(values), max(1, each)):
-        group = values[start : start + each]
-        place = (start + len(group) / 2) / len(values)
-        columns_of_values.append((place, min(group), statistics.median(group), max(group)))
-    return tuple(columns_of_values)

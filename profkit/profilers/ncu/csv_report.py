@@ -1,23 +1,23 @@
 """Reads what `ncu --csv` printed: one row per launch, whatever else stands between the rows.
 
-Two shapes: the raw page has a column per metric and the units in the row below the names; the details page has a row
-per metric. Before, between and after the rows stand the tool's own lines (`==PROF==`) and the output of the workload.
+The raw page has a column per metric and the units in the row below the names; of the details page, whose labels differ
+between versions, none is read. Before, between and after the rows stand the tool's own lines (`==PROF==`) and the
+output of the workload.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
-from profkit.core.tables import load_yaml
 from profkit.core.types import Report
-from profkit.profilers.files import lines_of
+from profkit.profilers.files import lines_of, reading
 from profkit.profilers.ncu.launches import (
     DEVICE,
     PASSES,
@@ -29,22 +29,6 @@ from profkit.profilers.ncu.launches import (
     kernel_of,
 )
 from profkit.profilers.ncu.report import ReportSession, report_of
-
-
-@lru_cache(maxsize=1)
-def _labels() -> Mapping[str, str]:
-    labels: Mapping[str, str] = load_yaml(Path(__file__).with_name("labels.yaml"))
-    return labels
-
-
-def metric_of(label: str, unit: str) -> str:
-    """The metric that a row is about: `label` itself where it is a metric's name already."""
-    if label == "Memory Throughput":
-        if unit == "%":
-            return "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
-        return "dram__bytes.sum.per_second"
-    return _labels().get(label, label)
-
 
 # Prefixes are decimal: 102,400 bytes of shared memory are printed as 102.400000 Kbyte.
 _PREFIXES = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -83,6 +67,7 @@ def _parse_number(cell: str) -> float | None:
         return None
 
 
+_RAW = "ncu --import REPORT --csv --page raw --print-units base"
 # Columns that say which launch a row is of. Their names have stayed over the versions, their number has not.
 _ID, _KERNEL, _BLOCK, _GRID, _DEVICE, _CAPABILITY = (
     "ID",
@@ -92,7 +77,6 @@ _ID, _KERNEL, _BLOCK, _GRID, _DEVICE, _CAPABILITY = (
     "Device",
     "CC",
 )
-_LABEL, _UNIT, _VALUE = "Metric Name", "Metric Unit", "Metric Value"
 _OF = frozenset(
     {_ID, "Process ID", "Process Name", _KERNEL, "Context", "Stream", _BLOCK, _GRID, _DEVICE, _CAPABILITY}
 )
@@ -119,27 +103,36 @@ class TableLog:
 
 
 def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
-    """Every launch of every table in `lines`, in order. The tool's own lines go to `log`, others are the workload's."""
-    table: _RawPage | _DetailsPage | None = None
+    """Every launch of every table in `lines`, in order. The tool's own lines go to `log`, others are the workload's.
+
+    Below the names of the columns stand the units, then a row per launch. Raises UnreadableReport for a details page.
+    """
+    names: list[str] = []
+    of: list[tuple[int, str]] = []
+    metrics: list[tuple[int, str, float]] = []
     for line in lines:
         if line.startswith("=="):
             if len(log.lines) < 100_000:
                 log.lines.append(line.rstrip())
         elif line.replace('"', "").startswith("ID,Process ID,"):  # the names of the columns
             log.tables += 1
-            if table is not None:
-                yield from table.end()
             names = _cells(line)
-            table = _DetailsPage(names, log) if _LABEL in names else _RawPage(names, log)
-        elif table is not None and line.strip() and (line[0] == '"' or line[0].isdigit()):
+            if "Metric Name" in names:
+                raise UnreadableReport("this is the details page, with names for people", _RAW)
+            of = [(at, name) for at, name in enumerate(names) if name in _OF]
+            metrics = [(at, name, 1.0) for at, name in enumerate(names) if name not in _NO_METRIC]
+        elif names and line.strip() and (line[0] == '"' or line[0].isdigit()):
             cells = _cells(line)
             whole = line[0] != '"' or line.rstrip().endswith(('"', ","))
-            if whole and table.fits(cells):
-                yield from table.add(cells)
-            elif len(cells) > 4:
-                log.damaged += 1
-    if table is not None:
-        yield from table.end()
+            if not whole or len(cells) != len(names):
+                log.damaged += len(cells) > 4
+            elif not cells[0].strip():  # no launch has an empty ID: these are the units
+                metrics = [(at, name, unit_factor(cells[at])) for at, name, _ in metrics]
+                log.scaled |= any(cells[at].startswith(_SCALES) for at, _, _ in metrics)
+            else:
+                # an empty cell: this launch has no such metric, or instances alone
+                values = {name: _value(cells[at], factor) for at, name, factor in metrics if cells[at]}
+                yield LaunchRow({name: cells[at] for at, name in of}, values)
 
 
 def _cells(line: str) -> list[str]:
@@ -147,62 +140,6 @@ def _cells(line: str) -> list[str]:
         return next(csv.reader([line.rstrip("\r\n")]), [])
     except csv.Error:  # a cell of more than 128 KiB
         return []
-
-
-class _RawPage:
-    """The raw page: names, units, then a row per launch."""
-
-    def __init__(self, names: Sequence[str], log: TableLog) -> None:
-        self.log = log
-        self.names = names
-        self.of = [(at, name) for at, name in enumerate(names) if name in _OF]
-        self.metrics = [(at, name, 1.0) for at, name in enumerate(names) if name not in _NO_METRIC]
-
-    def fits(self, cells: Sequence[str]) -> bool:
-        return len(cells) == len(self.names)
-
-    def add(self, cells: Sequence[str]) -> Iterator[LaunchRow]:
-        if not cells[0].strip():  # no launch has an empty ID: these are the units
-            self.metrics = [(at, name, unit_factor(cells[at])) for at, name, _ in self.metrics]
-            self.log.scaled |= any(cells[at].startswith(_SCALES) for at, _, _ in self.metrics)
-            return
-        row = LaunchRow({name: cells[at] for at, name in self.of})
-        for at, name, factor in self.metrics:
-            if cells[at]:  # empty: this launch has no such metric, or instances alone
-                row.values[name] = _value(cells[at], factor)
-        yield row
-
-    def end(self) -> Iterator[LaunchRow]:
-        return iter(())
-
-
-class _DetailsPage:
-    """The details page: a row per metric, those of one launch one after the other."""
-
-    def __init__(self, names: Sequence[str], log: TableLog) -> None:
-        self.log = log
-        self.at = {name: at for at, name in enumerate(names)}
-        self.of = [(at, name) for at, name in enumerate(names) if name in _OF]
-        self.least = 1 + max(self.at.get(name, 0) for name in (_LABEL, _UNIT, _VALUE))
-        self.row: LaunchRow | None = None
-
-    def fits(self, cells: Sequence[str]) -> bool:
-        return len(cells) >= self.least
-
-    def add(self, cells: Sequence[str]) -> Iterator[LaunchRow]:
-        of = {name: cells[at] for at, name in self.of}
-        if self.row is None or self.row.of != of:
-            yield from self.end()
-            self.row = LaunchRow(of)
-        label, unit = cells[self.at[_LABEL]], cells[self.at.get(_UNIT, 0)] if _UNIT in self.at else ""
-        if label and (cell := cells[self.at.get(_VALUE, 0)]):  # a rule's row has none
-            self.log.scaled |= unit.startswith(_SCALES)
-            self.row.values.setdefault(metric_of(label, unit), _value(cell, unit_factor(unit)))
-
-    def end(self) -> Iterator[LaunchRow]:
-        if self.row is not None:
-            yield self.row
-            self.row = None
 
 
 def _value(cell: str, factor: float) -> Value:
@@ -233,14 +170,12 @@ def read_ncu_csv(path: Path) -> Report:
     """
     log = TableLog()
     session = ReportSession()
-    try:
-        with open_regular_text(path, encoding="utf-8", errors="replace", newline="") as file:
-            rows = read_rows(lines_of(file, path), log)
-            report = report_of(session, _read_launches(rows, log, session), FORMAT)
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error
+    with (
+        reading(path, named=False),
+        open_regular_text(path, encoding="utf-8", errors="replace", newline="") as file,
+    ):
+        rows = read_rows(lines_of(file, path), log)
+        report = report_of(session, _read_launches(rows, log, session), FORMAT)
     if not log.tables:
         raise UnreadableReport(f"{path} has no table of `ncu --csv` in it: no line names the columns")
     warnings = [

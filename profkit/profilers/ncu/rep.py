@@ -17,6 +17,7 @@ from pathlib import Path
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import KernelInstruction, Report, Scope, ToolRule
+from profkit.profilers.files import reading
 from profkit.profilers.ncu.blocks import (
     NEWEST,
     MalformedMessage,
@@ -152,7 +153,7 @@ class _OpenReport:
 def _open_report(path: Path) -> Iterator[_OpenReport]:
     """The file at `path` after its first pass. Turns what is wrong with it into UnreadableReport."""
     try:
-        with open_regular(path) as stream:
+        with reading(path), open_regular(path) as stream:
             if not stream.read(1):
                 raise UnreadableReport(f"{path} is empty")
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -163,10 +164,6 @@ def _open_report(path: Path) -> Iterator[_OpenReport]:
         if fault.offset == 0:
             raise UnreadableReport(f"{path} is {fault}") from fault
         raise UnreadableReport(f"{path} is damaged: {fault}", _AGAIN) from fault
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UnreadableReport(f"{str(path)!r} cannot be read: {error}") from error
 
 
 def refuse_packed(path: Path) -> Report:

@@ -16,11 +16,7 @@ COST_NOTE = "tracing a torch workload of 4 s added 3.5 s on an H200 (nsys 2025.3
 
 
 def nsys_argv(
-    command: Sequence[str],
-    report: Path | str,
-    *,
-    marked: bool,
-    nsys: str = "nsys",
+    command: Sequence[str], report: Path | str, *, marked: bool, nsys: str = "nsys"
 ) -> tuple[str, ...]:
     """The command that traces `command` into `report` (`.nsys-rep`; an older one there is replaced).
 
@@ -51,14 +47,7 @@ def export_argv(report: Path | str, sqlite: Path | str, *, nsys: str = "nsys") -
 
     Tables that hold nothing are left out, which is the default; `--lazy=false` is unknown to old versions.
     """
-    return (
-        nsys,
-        "export",
-        "--type=sqlite",
-        "--force-overwrite=true",
-        f"--output={sqlite}",
-        str(report),
-    )
+    return (nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={sqlite}", str(report))
 
 
 def _escape_output(report: Path | str) -> str:

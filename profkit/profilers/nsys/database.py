@@ -19,6 +19,7 @@ from profkit.core.files.regular import check_regular
 from profkit.core.files.sqlite import connect, plain_tables
 from profkit.core.status import without_wrapper
 from profkit.core.types import Gpu
+from profkit.profilers.files import reading
 from profkit.profilers.nsys.command import NOT_IMPORTED, explain
 
 
@@ -84,21 +85,18 @@ class Database:
 @contextmanager
 def open_database(path: Path) -> Iterator[Database]:
     """The file at `path`, which is not changed and for which no lock is waited. Raises UnreadableReport."""
-    if not path.exists():
-        raise UnreadableReport(f"{path} does not exist")
     connection: sqlite3.Connection | None = None
     try:
-        check_regular(path)
-        connection = connect(path, _mode(path))
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        connection.execute("PRAGMA cache_size = -16384")  # KiB; a table is read once, from front to back
-        yield Database(connection)
+        with reading(path):
+            if not path.exists():
+                raise UnreadableReport(f"{path} does not exist")
+            check_regular(path)
+            connection = connect(path, _mode(path))
+            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            connection.execute("PRAGMA cache_size = -16384")  # KiB; a table is read once, from front to back
+            yield Database(connection)
     except (sqlite3.Error, OverflowError) as error:
         raise UnreadableReport(_reason(path, error), _fix(error)) from error
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # an embedded null byte in the name
-        raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
     finally:
         if connection is not None:
             connection.close()

@@ -13,13 +13,7 @@ from profkit.analysis.timeline.windows import region_name
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace, Report
-from profkit.profilers.nsys.activities import (
-    CALLS,
-    GRAPHS,
-    KERNELS,
-    DeviceActivities,
-    UnorderedTable,
-)
+from profkit.profilers.nsys.activities import CALLS, GRAPHS, KERNELS, DeviceActivities, UnorderedTable
 from profkit.profilers.nsys.command import GRAPH_FIX
 from profkit.profilers.nsys.database import (
     Database,

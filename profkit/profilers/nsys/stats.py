@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from pathlib import Path
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
 from profkit.core.types import ApiCall, GpuTrace, Kernel, KernelTime, Report, Transfer
-from profkit.profilers.files import lines_of
+from profkit.profilers.files import lines_of, reading
 from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
 
@@ -24,19 +23,10 @@ _NOTICE = re.compile(
     r"\s?\*\* |\s*$)"
 )
 # How nsys says which report comes next.
-_NAMED = (
-    re.compile(r"with \[(?:[^\]]*[/\\])?(\w+)\.py\]"),
-    re.compile(r"^\[\d+/\d+\] Executing '(\w+)' stats report"),
-)
+_NAMED = re.compile(r"with \[(?:[^\]]*[/\\])?(\w+)\.py\]|^\[\d+/\d+\] Executing '(\w+)' stats report")
 _ALIASES = {"num calls": "count", "instances": "count", "kernel name": "name", "operation": "name"}
-# Of each report the columns that no other has together. Of ranges and single launches SQLite has more, so those are
-# not read here.
+# Of ranges and single launches SQLite has more, so tables with such a column are not read here.
 _NOT_READ = frozenset({"range", "nvtx range", "corrid", "api name"})
-KINDS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("sizes", frozenset({"total", "count", "name"})),
-    ("kernels-by-shape", frozenset({"total time", "count", "gridxyz", "blockxyz", "name"})),
-    ("times", frozenset({"total time", "count", "name"})),
-)
 # How a table begins, and what nsys stats itself says between them.
 _SIGN = re.compile(
     r"^(?:Processing \[[^\n]*\] with \[[^\n]*\.py\]|SKIPPED: "
@@ -45,21 +35,20 @@ _SIGN = re.compile(
     re.MULTILINE,
 )
 _SECONDS = {
-    **dict.fromkeys(("ns", "nsec"), 1e-9),
-    **dict.fromkeys(("us", "usec", "μs"), 1e-6),
-    **dict.fromkeys(("ms", "msec"), 1e-3),
-    **dict.fromkeys(("s", "sec"), 1.0),
+    "ns": 1e-9,
+    "nsec": 1e-9,
+    "us": 1e-6,
+    "usec": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
 }
 _BYTES = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _MOST = 1 << 63
 COPY = re.compile(r"\[(?:CUDA )?(?:Unified Memory )?(memcpy|memset|copy)\s*([^\]]*)\]", re.IGNORECASE)
-_DIRECTIONS = {
-    "htod": "host to device",
-    "dtoh": "device to host",
-    "dtod": "device to device",
-    "htoh": "host to host",
-    "ptop": "peer to peer",
-}
+_SIDES = {"h": "host", "d": "device", "p": "peer"}
 # cuda_gpu_kern_sum, gpukernsum, CUDA Kernel Statistics
 _OF_KERNELS = re.compile("kern|gpu_?sum", re.IGNORECASE)
 UNNAMED = "[unnamed]"
@@ -72,14 +61,34 @@ def looks_like_stats(head: bytes) -> bool:
 
 @dataclass
 class StatsTable:
-    """One report: its kind, its columns with their units, and its rows as texts by column."""
+    """One report: its columns with their units, and its rows as texts by column."""
 
-    kind: str
     columns: tuple[str, ...]
     units: dict[str, str]
+    counted: str  # what it counts, in the words of its header: instances, num calls
     report: str | None = None  # as nsys called it: cuda_gpu_kern_sum
-    counted: str = ""  # what it counts, in the words of its header: instances, num calls
     rows: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """Kernels, copies and calls of CUDA, of the system and of OpenACC have the same columns.
+
+        What tells them apart is how the header calls what it counts, the report's name, or else the rows.
+        """
+        if "total time" not in self.columns:
+            return "sizes"
+        if "gridxyz" in self.columns:
+            return "shapes"
+        names = [row["name"] for row in self.rows]
+        if all(COPY.match(name) for name in names):
+            return "copies"
+        if self.counted == "num calls":
+            return "calls" if all(re.match(r"cu(?:da)?[A-Z]", name) for name in names[:50]) else "others"
+        return "kernels" if self.report is None or _OF_KERNELS.search(self.report) else "others"
+
+    def time(self, row: dict[str, str], column: str) -> float | None:
+        """Seconds, by the unit in the header; without one all times are ns."""
+        return _number(row.get(column), _SECONDS.get(self.units.get(column, "ns").lower()))
 
 
 @dataclass
@@ -99,9 +108,8 @@ def parse_tables(lines: Iterable[str]) -> StatsText:
     for line in lines:
         if (skipped := _SKIPPED.search(line)) is not None:
             text.skipped.append(skipped[1].strip())
-        title = next((match[1] for pattern in _NAMED if (match := pattern.search(line)) is not None), None)
-        if title is not None:
-            report, current = title, None
+        if (title := _NAMED.search(line)) is not None:
+            report, current = title[1] or title[2], None
             continue
         if _NOTICE.match(line):
             continue
@@ -130,40 +138,28 @@ def _header(cells: list[str]) -> StatsTable | None:
         if matched and matched[2] is not None:
             units[name] = matched[2]
     there = set(names)
-    if there & _NOT_READ:
+    if there & _NOT_READ or not ({"count", "name"} <= there and there & {"total", "total time"}):
         return None
-    kind = next((kind for kind, needed in KINDS if needed <= there), None)
-    return StatsTable(kind, tuple(names), units, counted=counted) if kind is not None else None
+    return StatsTable(tuple(names), units, counted)
 
 
 def _number(text: str | None, factor: float | None = 1.0) -> float | None:
     """A finite number that is not negative, times a unit; None for any other, and for a unit that is not known."""
     try:
-        value = float(text or "") * (math.nan if factor is None else factor)
+        value = float(text or "") * (float("nan") if factor is None else factor)
     except ValueError:
         return None
     return value if 0 <= value < _MOST else None
 
 
-def _seconds(table: StatsTable, row: dict[str, str], column: str) -> float | None:
-    """A time by the unit in its header; without one all times are ns."""
-    return _number(row.get(column), _SECONDS.get(table.units.get(column, "ns").lower()))
-
-
-def _count(row: dict[str, str]) -> int | None:
-    value = _number(row.get("count"))
-    return None if value is None else int(value)
-
-
 def _copy_kind(name: str) -> str:
     """`[CUDA memcpy Host-to-Device]` and `[CUDA memcpy HtoD]` in the words that all traces use."""
     matched = COPY.match(name)
-    if matched is None:
-        return name
-    if matched[1].lower() == "memset":
-        return "memset"
-    direction = matched[2].strip()
-    return _DIRECTIONS.get(direction.lower(), direction.replace("-", " ").lower() or "copy")
+    if matched is None or matched[1].lower() == "memset":
+        return "memset" if matched else name
+    direction = matched[2].strip().lower().replace("-", " ")
+    short = re.fullmatch(r"([hdp])to([hdp])", direction)
+    return f"{_SIDES[short[1]]} to {_SIDES[short[2]]}" if short else direction or "copy"
 
 
 def _parse_triple(text: str | None) -> tuple[int, ...]:
@@ -174,15 +170,16 @@ def _parse_triple(text: str | None) -> tuple[int, ...]:
 
 def read_stats(path: Path) -> Report:
     """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
-    try:
-        with open_regular_text(path, encoding="utf-8-sig", errors="replace") as file:
-            text = parse_tables(lines_of(file, path))
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # an embedded null byte in the name
-        raise UnreadableReport(f"{str(path)!r} is no file name: {error}") from error
+    with reading(path), open_regular_text(path, encoding="utf-8-sig", errors="replace") as file:
+        text = parse_tables(lines_of(file, path))
     if not any(table.rows for table in text.tables):
-        raise _empty_report_error(path, text)
+        fault = explain(f"SKIPPED: {text.skipped[0]}", 0) if text.skipped else None
+        if fault is not None:
+            raise UnreadableReport(f"{path} holds no table: {fault.reason}", fault.fix)
+        raise UnreadableReport(
+            f"{path} holds no table of nsys stats in CSV with a row of kernels, copies or calls in it",
+            "nsys stats --report cuda_gpu_kern_gb_sum --format csv REPORT; for ranges and single launches: SQLite",
+        )
     trace, warnings = _trace_of(text.tables)
     warnings += [f"nsys stats: {said}" for said in dict.fromkeys(text.skipped)]
     if text.odd:
@@ -192,109 +189,67 @@ def read_stats(path: Path) -> Report:
     return Report("nsys", "nsys-stats-csv", facts=facts, trace=trace, warnings=tuple(warnings))
 
 
-def _empty_report_error(path: Path, text: StatsText) -> UnreadableReport:
-    remark = f"SKIPPED: {text.skipped[0]}" if text.skipped else ""
-    fault = explain(remark, 0) if remark else None
-    if fault is not None:
-        return UnreadableReport(f"{path} holds no table: {fault.reason}", fault.fix)
-    return UnreadableReport(
-        f"{path} holds no table of nsys stats in CSV with a row of kernels, copies or calls in it",
-        "nsys stats --report cuda_gpu_kern_gb_sum --format csv REPORT; of ranges and single launches SQLite is read",
-    )
+_Rows = list[tuple[dict[str, str], StatsTable, int, float]]  # a row, its table, how often, seconds
 
 
 def _trace_of(tables: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:
     """What the tables tell, and what is to be said of it."""
     by_kind: dict[str, list[StatsTable]] = {}
     for table in tables:
-        by_kind.setdefault(_table_kind(table), []).append(table)
-    kernels = _kernel_times(by_kind.get("kernels-by-shape") or by_kind.get("times") or [])
-    copies, sizes, calls = (by_kind.get(kind, []) for kind in ("copies", "sizes", "calls"))
+        by_kind.setdefault(table.kind, []).append(table)
+
+    def rows(*kinds: str) -> _Rows:
+        found = next((by_kind[kind] for kind in kinds if kind in by_kind), [])
+        return [
+            (row, table, int(count), spent)
+            for table in found
+            for row in table.rows
+            if (count := _number(row.get("count"))) is not None
+            and (spent := table.time(row, "total time")) is not None
+        ]
+
+    kernels = _kernel_times(rows("shapes", "kernels"))
+    calls = [
+        (ApiCall(call_name(row["name"]), count, spent), table.time(row, "med"))
+        for row, table, count, spent in rows("calls")
+    ]
+    launches = [(call.calls, median) for call, median in calls if "Launch" in call.name]
     warnings = []
     if any(not sum(kernel.kernel.grid) for kernel in kernels):
         warnings.append(
             "grids and blocks are missing from this report: nsys stats --report cuda_gpu_kern_gb_sum has them"
         )
-    if copies and not sizes:
+    if "copies" in by_kind and "sizes" not in by_kind:
         warnings.append("copies have no sizes here: nsys stats --report cuda_gpu_mem_size_sum has them")
+    sizes = {
+        row["name"]: round(total)
+        for table in by_kind.get("sizes", ())
+        for row in table.rows
+        if (total := _number(row.get("total"), _BYTES.get(table.units.get("total", "b").lower()))) is not None
+    }
+    transfers = [  # without its bytes it is no transfer: 0 of them would be invented
+        Transfer(_copy_kind(row["name"]), count, sizes[row["name"]], spent)
+        for row, _, count, spent in rows("copies")
+        if row["name"] in sizes
+    ]
     trace = GpuTrace(
         "nsys",
         kernels,
         launches=sum(kernel.launches for kernel in kernels),
-        transfers=_transfers(copies, sizes),
-        api=_calls(calls),
-        launch_call=_launch_call(calls),
+        transfers=tuple(sorted(transfers, key=lambda transfer: -transfer.seconds)),
+        api=tuple(sorted((call for call, _ in calls), key=lambda call: -call.seconds)),
+        launch_call=max(launches, key=lambda pair: pair[0], default=(0, None))[1],
     )
     return trace, warnings
 
 
-def _table_kind(table: StatsTable) -> str:
-    """Its kind. Kernels, copies and calls of CUDA, of the system and of OpenACC have the same columns.
-
-    What tells them apart is the report's name, how the header calls what it counts, or else the rows.
-    """
-    if table.kind != "times" or not table.rows:
-        return table.kind
-    names = [row["name"] for row in table.rows]
-    if all(COPY.match(name) for name in names):
-        return "copies"
-    if table.counted == "num calls":
-        return "calls" if all(re.match(r"cu(?:da)?[A-Z]", name) for name in names[:50]) else "others"
-    if table.report is not None and not _OF_KERNELS.search(table.report):
-        return "others"
-    return table.kind
-
-
-def _kernel_times(tables: Iterable[StatsTable]) -> tuple[KernelTime, ...]:
+def _kernel_times(rows: _Rows) -> tuple[KernelTime, ...]:
     times: dict[Kernel, KernelTime] = {}
-    for table in tables:
-        for row in table.rows:
-            total, launches = _seconds(table, row, "total time"), _count(row)
-            if total is None or launches is None or COPY.match(row["name"]):
-                continue
-            kernel = Kernel(
-                row["name"] or UNNAMED, _parse_triple(row.get("gridxyz")), _parse_triple(row.get("blockxyz"))
-            )
-            median, least, most = (_seconds(table, row, column) for column in ("med", "min", "max"))
-            times.setdefault(kernel, KernelTime(kernel, launches, total, median, least, most))
+    for row, table, launches, total in rows:
+        if COPY.match(row["name"]):
+            continue
+        grid, block = _parse_triple(row.get("gridxyz")), _parse_triple(row.get("blockxyz"))
+        kernel = Kernel(row["name"] or UNNAMED, grid, block)
+        median, least, most = (table.time(row, column) for column in ("med", "min", "max"))
+        times.setdefault(kernel, KernelTime(kernel, launches, total, median, least, most))
     return tuple(sorted(times.values(), key=lambda k: -k.total))
-
-
-def _calls(tables: Iterable[StatsTable]) -> tuple[ApiCall, ...]:
-    calls = [
-        ApiCall(call_name(row["name"]), count, spent)
-        for table in tables
-        for row in table.rows
-        if (count := _count(row)) is not None and (spent := _seconds(table, row, "total time")) is not None
-    ]
-    return tuple(sorted(calls, key=lambda call: -call.seconds))
-
-
-def _launch_call(tables: Iterable[StatsTable]) -> float | None:
-    """The median of the launch call that was made most often."""
-    launches = [
-        (_count(row) or 0, _seconds(table, row, "med"))
-        for table in tables
-        for row in table.rows
-        if "Launch" in row["name"]
-    ]
-    return max(launches, key=lambda pair: pair[0], default=(0, None))[1]
-
-
-def _transfers(times: Iterable[StatsTable], sizes: Iterable[StatsTable]) -> tuple[Transfer, ...]:
-    size = {
-        row["name"]: round(total)
-        for table in sizes
-        for row in table.rows
-        if (total := _number(row.get("total"), _BYTES.get(table.units.get("total", "b").lower()))) is not None
-    }
-    transfers = [
-        Transfer(_copy_kind(row["name"]), count, size[row["name"]], spent)
-        for table in times
-        for row in table.rows
-        # Without its bytes it is no transfer: 0 of them would be invented.
-        if row["name"] in size
-        and (count := _count(row)) is not None
-        and (spent := _seconds(table, row, "total time")) is not None
-    ]
-    return tuple(sorted(transfers, key=lambda transfer: -transfer.seconds))

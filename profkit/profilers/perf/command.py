@@ -16,6 +16,7 @@ from typing import Literal
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.profilers.faults import KnownFault, first_known, load_faults
+from profkit.profilers.files import reading
 from profkit.profilers.perf.events import is_system_wide
 
 Event = Literal["cycles", "cpu-clock"]  # cycles needs a PMU; cpu-clock is a timer and works in every VM
@@ -45,20 +46,13 @@ class PythonFrames:
     note: str = ""
 
 
-def python_frames(version: tuple[int, int] | None, *, frame_pointers: bool = False) -> PythonFrames:
-    """What to do for a workload in Python `version`; None for a native program.
-
-    `frame_pointers` says that the interpreter was built with them (its PY_CORE_CFLAGS or CFLAGS hold
-    -fno-omit-frame-pointer): then stacks are cheap and whole from 3.12 on.
-    """
+def python_frames(version: tuple[int, int] | None) -> PythonFrames:
+    """What to do for a workload in Python `version`; None for a native program."""
     if version is None:
         return PythonFrames(note="native frames, unwound from a copy of the stack")
     name = f"Python {version[0]}.{version[1]}"
     if version < (3, 12):
         return PythonFrames(note=f"{name} shows perf native frames only; Python functions need 3.12 or later")
-    if frame_pointers:
-        note = f"native and Python frames by frame pointers, which this {name} was built with"
-        return PythonFrames({"PYTHONPERFSUPPORT": "1"}, "fp", note=note)
     if version >= (3, 13):
         note = "native and Python frames, unwound from a copy of the stack"
         return PythonFrames({"PYTHON_PERF_JIT_SUPPORT": "1"}, "dwarf", inject=True, note=note)
@@ -80,19 +74,18 @@ def record_argv(
     ack: Path | str | None = None,
     perf: str = "perf",
     frequency: int = FREQUENCY,
-    stack_bytes: int = STACK_BYTES,
 ) -> tuple[str, ...]:
     """Record `workload` into `output` (perf.data), without stacks where `call_graph` is None.
 
     With `control` (a fifo that exists), events start disabled and the workload switches them; `ack` answers
-    it. Cost of dwarf: `stack_bytes` x `frequency` per second and running thread (16 MB/s as given here) on
+    it. Cost of dwarf: STACK_BYTES x `frequency` per second and running thread (16 MB/s as given here) on
     disk, and perf 6.1 turns it into text at 30 to 50 MB/s. Those copies of the stack hold the process's
     environment and arguments, so a dwarf recording is not to be handed on: keep the text, remove `output`.
     The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject insists on it.
     """
     argv = [perf, *_NO_CACHE, "record", "-q", "-k", "1", "-F", str(frequency), "-e", event]
     if call_graph is not None:
-        argv += ["--call-graph", f"dwarf,{stack_bytes}" if call_graph == "dwarf" else "fp"]
+        argv += ["--call-graph", f"dwarf,{STACK_BYTES}" if call_graph == "dwarf" else "fp"]
     if control is not None:
         fifos = str(control) if ack is None else f"{control},{ack}"
         argv += ["-D", "-1", "--control", f"fifo:{fifos}"]
@@ -192,31 +185,28 @@ def recorded_pids(path: Path) -> frozenset[int]:
     what stands before its end.
     """
     pids = set()
-    try:
-        with open_regular(path) as file:
-            head = file.read(104)
-            if not head.startswith(_MAGIC) or len(head) < 104:
-                raise UnreadableReport(f"{path} is no perf.data, or is cut off within its header")
-            position, length = struct.unpack_from("<QQ", head, 40)
-            size = file.seek(0, os.SEEK_END)
-            # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the file.
-            end = min(position + length, size) if length else size
-            file.seek(min(position, size))
-            # Walked in large pieces: a record is 64 KiB at most, and a recording has millions of them.
-            piece, at = b"", 0
-            while position < end:
-                if at + 65536 > len(piece):
-                    piece, at = piece[at:] + file.read(1 << 22), 0
-                if at + 12 > len(piece):
-                    break
-                kind, _, length = _RECORD.unpack_from(piece, at)
-                if length < 8:
-                    break
-                if kind in (_COMM, _FORK):
-                    pids.add(struct.unpack_from("<I", piece, at + 8)[0])
-                at, position = at + length, position + length
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    with reading(path), open_regular(path) as file:
+        head = file.read(104)
+        if not head.startswith(_MAGIC) or len(head) < 104:
+            raise UnreadableReport(f"{path} is no perf.data, or is cut off within its header")
+        position, length = struct.unpack_from("<QQ", head, 40)
+        size = file.seek(0, os.SEEK_END)
+        # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the file.
+        end = min(position + length, size) if length else size
+        file.seek(min(position, size))
+        # Walked in large pieces: a record is 64 KiB at most, and a recording has millions of them.
+        piece, at = b"", 0
+        while position < end:
+            if at + 65536 > len(piece):
+                piece, at = piece[at:] + file.read(1 << 22), 0
+            if at + 12 > len(piece):
+                break
+            kind, _, length = _RECORD.unpack_from(piece, at)
+            if length < 8:
+                break
+            if kind in (_COMM, _FORK):
+                pids.add(struct.unpack_from("<I", piece, at + 8)[0])
+            at, position = at + length, position + length
     return frozenset(pids)
 
 

@@ -45,17 +45,15 @@ def by_thread(title: str, unit: str, weights: Mapping[str, float], per: float = 
 MOST_EVENTS = 1000  # perf itself takes far fewer; more are a sign of another kind of file
 MOST_THREADS = 10_000
 
-Name = str | bytes  # bytes are decoded at the end: a reader of millions of samples need not do so for each
-
 
 class MergedEvents:
-    """One StackMerger per event, and the weight per thread name."""
+    """One StackMerger per event, and the weight per thread name. Names are decoded at the end: samples are millions."""
 
     def __init__(self, table: FrameTable) -> None:
         self._table = table
-        self._events: dict[tuple[Name, bool], tuple[StackMerger, dict[Name, float]]] = {}
+        self._events: dict[tuple[bytes, bool], tuple[StackMerger, dict[bytes, float]]] = {}
 
-    def add(self, event: Name, period: int | None, thread: Name, ids: tuple[int, ...]) -> None:
+    def add(self, event: bytes, period: int | None, thread: bytes, ids: tuple[int, ...]) -> None:
         """Count one sample (frames innermost first). Without a period it weighs 1, in `samples`."""
         found = self._events.get((event, period is None))
         if found is None:
@@ -66,7 +64,7 @@ class MergedEvents:
         weight = 1 if period is None else period
         merger.add(ids, weight)
         if thread not in threads and len(threads) >= MOST_THREADS:
-            thread = "[more threads]"
+            thread = b"[more threads]"
         threads[thread] = threads.get(thread, 0) + weight
 
     @property
@@ -117,8 +115,8 @@ class MergedEvents:
         return tuple(stacks), tuple(profiles)
 
 
-def _decode_name(name: Name) -> str:
-    return name if isinstance(name, str) else name.decode("utf-8", "replace")
+def _decode_name(name: bytes) -> str:
+    return name.decode("utf-8", "replace")
 
 
 # What run-times that compile on the fly leave for perf: a map, or an image per function after `perf inject`.

@@ -11,6 +11,7 @@ from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import Frame, Report
+from profkit.profilers.files import reading
 from profkit.profilers.perf.samples import MergedEvents, frame_of
 
 CHUNK = 1 << 20
@@ -84,15 +85,6 @@ _HEADER = re.compile(
     rb"(?P<rest>(?(event).*|(?:\s*$|\s{1,64}[0-9a-f]{1,16}\s.*)))",
     re.DOTALL,
 )
-_TIMELESS = re.compile(
-    rb"\s{0,64}(?P<comm>.{0,64}?)\s{1,64}"
-    rb"(?P<pid>-?\d{1,10})(?:/\s{0,10}(?P<tid>-?\d{1,10}))?\s{1,64}"
-    rb"(?:\[(?P<cpu>\d{1,6})\]\s{1,64})?"
-    rb"(?P<time>)"
-    rb"(?:(?P<period>\d{1,20})\s{1,64})?"
-    rb"(?P<event>[^\s\d]\S{0,512}?):(?=\s|$)(?P<rest>.*)",
-    re.DOTALL,
-)
 _ADDRESS = re.compile(rb"\s*([0-9a-f]{1,16})(?:\s+|$)")
 _OFFSET = re.compile(rb"\+0x[0-9a-f]+$")
 _ONE_LINE = re.compile(rb"\s{1,64}[0-9a-f]{1,16} \S")
@@ -110,7 +102,7 @@ def parse_header(line: bytes) -> re.Match[bytes] | None:
     """A sample's first line, with the groups comm, pid, tid, cpu, time, period, event, rest; or None."""
     if line.startswith((b"\t", b"#")):
         return None
-    return _HEADER.match(line) or _TIMELESS.match(line)
+    return _HEADER.match(line)
 
 
 def parse_frame(line: bytes) -> FrameLine | None:
@@ -363,9 +355,7 @@ def looks_like_script(head: bytes) -> bool:
         match = parse_header(line)
         # A tab before a frame is gone once a text went through an editor or a mail.
         framed = following.startswith(b"\t") or _FRAME.match(following) is not None
-        if match is None or not (match["event"] or framed):
-            continue
-        if match["time"] or (framed and parse_frame(following)):
+        if match is not None and (match["event"] or framed):
             return True
     return False
 
@@ -379,15 +369,10 @@ def read_script(path: Path) -> Report:
     """
     reader = ScriptStream()
     events = MergedEvents(reader.table)
-    try:
-        with open_regular(path) as file:
-            for match, ids in reader.samples(file):
-                comm, period, event = match.group("comm", "period", "event")
-                events.add(event or b"", None if period is None else int(period), comm, ids)
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}") from error
+    with reading(path, named=False), open_regular(path) as file:
+        for match, ids in reader.samples(file):
+            comm, period, event = match.group("comm", "period", "event")
+            events.add(event or b"", None if period is None else int(period), comm, ids)
     if not events.samples:
         if reader.lost:
             raise UnreadableReport(

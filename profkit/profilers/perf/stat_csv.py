@@ -13,6 +13,7 @@ from typing import NamedTuple
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import CounterState, Report
+from profkit.profilers.files import reading
 from profkit.profilers.perf.command import explain
 from profkit.profilers.perf.stat_counters import CounterSums, StatRow
 
@@ -170,22 +171,18 @@ class TextLine(NamedTuple):
 def iter_lines(path: Path) -> Iterator[TextLine]:
     """The lines of `path`. Raises UnreadableReport: it cannot be read, is binary, or a line has no end."""
     rest = b""
-    try:
-        with open_regular(path) as file:
-            while block := file.read(_BLOCK):
-                if b"\0" in block:
-                    raise UnreadableReport(f"{path.name} is binary, not a text report of perf stat")
-                whole, newline, rest = (rest + block).rpartition(b"\n")
-                if newline:
-                    for text in _decode_lines(whole):
-                        if len(text) > LONGEST_LINE:
-                            raise _endless_line(path)
-                        yield TextLine(text, True)
-                if len(rest) > LONGEST_LINE:
-                    raise _endless_line(path)
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UnreadableReport(f"{path} cannot be read: {reason}") from error
+    with reading(path), open_regular(path) as file:
+        while block := file.read(_BLOCK):
+            if b"\0" in block:
+                raise UnreadableReport(f"{path.name} is binary, not a text report of perf stat")
+            whole, newline, rest = (rest + block).rpartition(b"\n")
+            if newline:
+                for text in _decode_lines(whole):
+                    if len(text) > LONGEST_LINE:
+                        raise _endless_line(path)
+                    yield TextLine(text, True)
+            if len(rest) > LONGEST_LINE:
+                raise _endless_line(path)
     if rest:
         yield TextLine(_decode_lines(rest)[0], False)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
+from profkit.profilers.files import reading
 
 CHUNK_BYTES = 4 * 1024 * 1024  # some hundred thousand lines: enough to sum in bulk, little to hold
 
@@ -19,21 +20,18 @@ def chunks_of_lines(path: Path) -> Iterator[list[bytes]]:
 
     Raises UnreadableReport where the file cannot be read or holds a line longer than a chunk.
     """
-    try:
-        with open_regular(path) as file:
-            rest = b""
-            while chunk := file.read(CHUNK_BYTES):
-                lines = (rest + chunk).split(b"\n")
-                rest = lines.pop()
-                if len(rest) > CHUNK_BYTES:
-                    raise UnreadableReport(
-                        f"{path} holds a line of more than {CHUNK_BYTES} bytes: no text report"
-                    )
-                yield lines
-            if rest:
-                yield [rest]
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    with reading(path), open_regular(path) as file:
+        rest = b""
+        while chunk := file.read(CHUNK_BYTES):
+            lines = (rest + chunk).split(b"\n")
+            rest = lines.pop()
+            if len(rest) > CHUNK_BYTES:
+                raise UnreadableReport(
+                    f"{path} holds a line of more than {CHUNK_BYTES} bytes: no text report"
+                )
+            yield lines
+        if rest:
+            yield [rest]
 
 
 def add_columns(sums: list[int], lines: list[bytes], skip: int) -> None:

@@ -14,7 +14,6 @@ from profkit.profilers.faults import KnownFault, first_known, load_faults
 
 DEFAULT_WAYS = 16  # where the machine does not say; most last levels have 16 (Zen) to 20 (Xeon)
 _MIN_LINE = 16  # valgrind refuses smaller lines (cg_arch.c, MIN_LINE_SIZE)
-_SIZE_WEIGHT = 4  # a wrong size moves misses more than wrong ways: 1 % of size weighs as much as 4 % of ways
 
 
 @dataclass(frozen=True)
@@ -37,23 +36,16 @@ class Geometry:
 
 
 def fit_geometry(cache: Cache) -> Geometry:
-    """The legal geometry nearest to `cache`: the one of least 4·|log2 size ratio| + |log2 ways ratio|.
+    """The legal geometry nearest to `cache`: a power of two of sets near its own, and the ways that keep its size.
 
     Raises ValueError for a cache of no size.
     """
     if cache.size <= 0:
         raise ValueError(f"a level {cache.level} cache of {cache.size} bytes cannot be simulated")
     line = _power_of_two(cache.line if cache.line >= _MIN_LINE else 64)
-    ways = cache.ways if cache.ways > 0 else DEFAULT_WAYS
-    candidates = []
-    sets = 1
-    while sets * line <= max(cache.size, line):
-        near = max(1, round(cache.size / (sets * line)))
-        size = near * sets * line
-        distance = _SIZE_WEIGHT * abs(log2(size / cache.size)) + abs(log2(near / ways))
-        candidates.append((distance, Geometry(size, near, line)))
-        sets *= 2
-    best = min(candidates, key=lambda pair: pair[0])[1]
+    sets = _power_of_two(max(1.0, cache.size / (line * (cache.ways if cache.ways > 0 else DEFAULT_WAYS))))
+    near = max(1, round(cache.size / (sets * line)))
+    best = Geometry(near * sets * line, near, line)
     if (best.size, best.ways, best.line) == (cache.size, cache.ways, cache.line):
         return best
     note = (
@@ -63,7 +55,7 @@ def fit_geometry(cache: Cache) -> Geometry:
     return Geometry(best.size, best.ways, best.line, note)
 
 
-def _power_of_two(number: int) -> int:
+def _power_of_two(number: float) -> int:
     return 1 << round(log2(number))
 
 

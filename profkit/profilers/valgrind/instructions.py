@@ -43,17 +43,6 @@ _X86_PACKED_INT = re.compile(
 _X86_BITS = {"s": 32, "d": 64, "h": 16}
 _X86_WIDTHS = (("zmm", 512), ("ymm", 256), ("xmm", 128), ("mm", 64))
 
-_ARM_FMA = re.compile(r"(?:fn?m(?:add|sub)|fml[as]l?2?)$")
-_ARM_FP = re.compile(
-    r"f(?:add|sub|n?mul|mulx|div|sqrt|min|max|minnm|maxnm|abd|addp|minp|maxp|minnmp|maxnmp|recpe|rsqrte)v?$"
-)
-_ARM_STEP = re.compile(r"f(?:recps|rsqrts)$")
-_ARM_DOT_BF16 = {"bfdot": 4, "bfmmla": 8}  # operations per 32-bit lane of the result
-_ARM_VECTOR = re.compile(r"v\d+\.(\d+)([bhsd])")
-_ARM_SCALAR = re.compile(r"([hsd])\d+")
-_ARM_BITS = {"b": 8, "h": 16, "s": 32, "d": 64}
-_ARM_NO_INT = ("f", "bf", "ld", "st", "mov", "dup", "ins", "umov", "smov", "scvtf", "ucvtf", "ext")
-
 
 @lru_cache(maxsize=65536)  # a program has few distinct texts, each at many addresses
 def classify_x86_64(mnemonic: str, operands: str) -> Instruction:
@@ -75,30 +64,7 @@ def classify_x86_64(mnemonic: str, operands: str) -> Instruction:
     return OTHER
 
 
-@lru_cache(maxsize=65536)
-def classify_aarch64(mnemonic: str, operands: str) -> Instruction:
-    """What an AArch64 instruction computes, scalar or Advanced SIMD; valgrind has no SVE."""
-    vector = _ARM_VECTOR.search(operands)
-    if mnemonic in _ARM_DOT_BF16:
-        return Instruction("fp", 4 * _ARM_DOT_BF16[mnemonic], 16, 128)
-    each = 2 if _ARM_FMA.match(mnemonic) or _ARM_STEP.match(mnemonic) else int(bool(_ARM_FP.match(mnemonic)))
-    if each and vector is not None:
-        lanes, bits = int(vector[1]), _ARM_BITS[vector[2]]
-        return Instruction("fp", each * lanes, bits, max(128, lanes * bits))
-    if each:
-        scalar = _ARM_SCALAR.match(operands)
-        return Instruction("fp", each, _ARM_BITS[scalar[1]] if scalar else 0)
-    if vector is not None and not mnemonic.startswith(_ARM_NO_INT):
-        return Instruction("simd-int", width=128)
-    return OTHER
-
-
-CLASSIFIERS = {"x86_64": classify_x86_64, "aarch64": classify_aarch64}
-
-
-Architecture = Literal["x86_64", "aarch64"]
-
-_MACHINES: dict[int, Architecture] = {62: "x86_64", 183: "aarch64"}  # e_machine, System V ABI
+_X86_64 = 62  # e_machine, System V ABI
 _PT_LOAD = 1
 _MOST_HEADERS = 1024  # a real file has a dozen
 
@@ -117,7 +83,6 @@ class Elf:
     """Where in the file at `path` each loaded address stands."""
 
     path: Path
-    architecture: Architecture
     segments: tuple[ElfSegment, ...]
 
     def read(self, address: int, size: int) -> bytes:
@@ -135,7 +100,7 @@ class Elf:
 
 
 def read_elf(path: Path) -> Elf | None:
-    """The layout of the 64-bit little-endian ELF file at `path`; None where it is none, or no known CPU."""
+    """The layout of the 64-bit little-endian ELF file at `path`; None where it is none, or not of x86-64."""
     try:
         if not path.is_file():  # an object may be named like a device or a fifo
             return None
@@ -146,7 +111,7 @@ def read_elf(path: Path) -> Elf | None:
             machine = struct.unpack_from("<H", head, 18)[0]
             table = struct.unpack_from("<Q", head, 32)[0]
             size, count = struct.unpack_from("<HH", head, 54)
-            if machine not in _MACHINES or size < 56 or count > _MOST_HEADERS:
+            if machine != _X86_64 or size < 56 or count > _MOST_HEADERS:
                 return None
             file.seek(table)
             headers = file.read(size * count)
@@ -157,7 +122,7 @@ def read_elf(path: Path) -> Elf | None:
         kind, _, offset, address, _, in_file = struct.unpack_from("<IIQQQQ", headers, start)
         if kind == _PT_LOAD:
             segments.append(ElfSegment(address, offset, in_file))
-    return Elf(path, _MACHINES[machine], tuple(segments))
+    return Elf(path, tuple(segments))
 
 
 HOTTEST = 50  # functions that get a mix of their own
@@ -303,19 +268,18 @@ def _decode_addresses(library: str, addresses: set[int]) -> dict[int, Instructio
     elf = read_elf(Path(library)) if library and library != "???" else None
     if elf is None:
         return {}
-    classify = CLASSIFIERS[elf.architecture]
-    disassemble = _disassembler(elf)
+    disassemble = _disassembler()
     decoded: dict[int, Instruction] = {}
     for run in _address_runs(sorted(addresses)):
         code = elf.read(run[0], run[-1] - run[0] + _LONGEST)
         for address, _, mnemonic, operands in disassemble(code, run[0], 0):
             if address in addresses:
-                decoded[address] = classify(mnemonic, operands)
+                decoded[address] = classify_x86_64(mnemonic, operands)
         for address in run:
             if address not in decoded:  # the sweep lost step: data between instructions
                 code = elf.read(address, _LONGEST)
                 for _, _, mnemonic, operands in disassemble(code, address, 1):
-                    decoded[address] = classify(mnemonic, operands)
+                    decoded[address] = classify_x86_64(mnemonic, operands)
     return decoded
 
 
@@ -330,12 +294,9 @@ def _address_runs(addresses: list[int]) -> Iterator[list[int]]:
         yield run
 
 
-def _disassembler(elf: Elf) -> Callable[[bytes, int, int], Iterator[tuple[int, int, str, str]]]:
+def _disassembler() -> Callable[[bytes, int, int], Iterator[tuple[int, int, str, str]]]:
     import capstone  # here: 30 ms that a report without addresses need not pay
 
-    if elf.architecture == "x86_64":
-        engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    else:
-        engine = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM)
+    engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     disassemble: Callable[[bytes, int, int], Iterator[tuple[int, int, str, str]]] = engine.disasm_lite
     return disassemble

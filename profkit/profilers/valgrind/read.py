@@ -323,9 +323,7 @@ def read_callgrind_with_mix(path: Path) -> Report:
     if mix is None:
         return report
     return replace(
-        report,
-        counters=(*report.counters, *mix.whole.counters()),
-        warnings=(*report.warnings, *mix.notes),
+        report, counters=(*report.counters, *mix.whole.counters()), warnings=(*report.warnings, *mix.notes)
     )
 
 

@@ -16,7 +16,7 @@ them, else the whole trace counts; each is said in a note.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -34,8 +34,6 @@ CLOCK_TABLE = "time-info"
 CLOCK_COLUMNS = ("mabs-epoch", "timebase-info")
 SIGNPOST_TABLE = "kdebug-signpost-interval"
 SIGNPOST_COLUMNS = ("start", "duration", "start-arg2")
-# A signpost is set within microseconds of its span; the thread may lose its core in between.
-SAME_NS = 5_000_000
 LARGEST = 1 << 63
 _TIMEBASE = re.compile(r"([0-9]{1,11})/([0-9]{1,11})")
 
@@ -129,11 +127,6 @@ def align_regions(
         notes.append(f"{more} not in it: the times of {len(spans)} were kept")
     if isinstance(clock, TraceClock) and spans:
         inside, reason = _clip_to_trace([(clock.in_trace(a), clock.in_trace(b)) for a, b in spans], length)
-        if left_out and inside:
-            signposts = [signpost for signpost in signposts if signpost[0] <= inside[-1][1]]
-        if inside and signposts and (apart := _worst_distance(inside, signposts)) > SAME_NS:
-            reason = f"by the clock it lies {format_quantity(apart / 1e9, 's')} from its signposts"
-            inside = []
         if inside:
             return Alignment(
                 merge_intervals(inside), len(inside), "clock", (*notes, *([reason] if reason else ()))
@@ -169,14 +162,28 @@ def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[
     return inside, reason
 
 
-def _worst_distance(windows: Sequence[Window], signposts: Sequence[Window]) -> int:
-    """How far the begin of the worst signpost is from the begin of the window next to it, in ns."""
-    begins = sorted(a for a, _ in windows)
-    worst = 0
-    for begin, _ in signposts:
-        place = bisect_left(begins, begin)
-        worst = max(worst, min(abs(begin - near) for near in begins[max(0, place - 1) : place + 1]))
-    return worst
+# Signposts one by one, as Time Profiler and CPU Counters list them; columns as Apple's modeler of Points of Interest
+# reads them. No export with rows of it is known.
+RAW_SIGNPOST_TABLE = "kdebug-signpost"
+RAW_SIGNPOST_COLUMNS = ("time", "type", "type/@fmt", "name", "arg1", "arg2")
+_STARTS, _ENDS = ("start", "begin", "1"), ("end", "2")  # and the kernel's own numbers of them
+
+
+def pair_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
+    """The signposts of profkit's regions among rows with the cells of COLUMNS, in any order, each begin with its end.
+
+    An entry has a number, which both its signposts have; one of which only one is there is left out.
+    """
+    begins: dict[tuple[object, object], int] = {}
+    ends: dict[tuple[object, object], int] = {}
+    for time, kind, shown, name, entry, mark in rows:
+        if mark != MARK or not isinstance(time, int):
+            continue
+        words = {str(word).strip().lower() for word in (kind, shown) if word is not None}
+        side = begins if words & set(_STARTS) else ends if words & set(_ENDS) else None
+        if side is not None:
+            side[name, entry] = time
+    return tuple(sorted((begin, ends[key]) for key, begin in begins.items() if ends.get(key, -1) >= begin))
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,8 @@ a conversion like any other: what a step of a plan runs after its recording.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -44,6 +42,7 @@ def is_pointless(run: TraceRun, schema: str) -> bool:
 TOC = "toc.xml"
 MOST_BYTES = 2 << 30  # of one table: GPU counters have 3 to 6 GB for 15 s of recording
 TABLE_SECONDS = 900.0  # what one table may take; to open a large document alone takes half a minute
+_SHORTER = "a shorter recording, or a benchmark with fewer iterations"
 _LOOK = 0.1  # seconds between two looks at a table that grows
 # `python -m` would look for modules in the workload's folder first, where a `signal.py` may lie.
 _START = (
@@ -69,41 +68,38 @@ def export_document(
     schemas: Sequence[str],
     *,
     xctrace: str | None = None,
-    most: int = MOST_BYTES,
-    seconds: float = TABLE_SECONDS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ExportResult:
     """Write `toc.xml` and a file for each of `schemas` that the document has into `folder`, which is made.
 
-    A table that grows beyond `most` bytes, or takes longer than `seconds`, is left out with the reason; so is one that
-    xctrace cannot export. `tell` gets a line for each table. Raises MachineError where xctrace is not here or cannot
-    open the document, UnreadableReport for what is no document.
+    A table that grows beyond MOST_BYTES, or takes longer than TABLE_SECONDS, is left out with the reason; so is one
+    that xctrace cannot export. `tell` gets a line for each table. Raises MachineError where xctrace is not here or
+    cannot open the document, UnreadableReport for what is no document.
     """
     if not document.is_dir():
         raise UnreadableReport(f"{document} is no document of Instruments: it is not a folder")
-    program = xctrace or _require_xctrace()
+    location = Path(xctrace) if xctrace else locate_xctrace()
+    if isinstance(location, Fault):
+        raise MachineError(location.reason, location.fix)
+    program = str(location)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / UNEXPORTED).unlink(missing_ok=True)
     except OSError as error:
         raise MachineError(f"{folder} cannot be made: {error.strerror}", "choose another folder") from error
-    fault = _run_export(toc_argv(document, folder / TOC, xctrace=program), folder / TOC, most)
-    if fault is not None:
+    if (fault := _run_export(toc_argv(document, folder / TOC, xctrace=program), folder / TOC)) is not None:
         raise MachineError(f"xctrace cannot open {document}: {fault.reason}", fault.fix)
     runs = read_toc(folder / TOC)
     if not runs:
         raise UnreadableReport(f"{document} holds no recording: its table of contents is empty")
     run = runs[-1]
-    listed = [
-        schema
-        for schema in schemas
-        if run.has(schema) and _SAFE.fullmatch(schema) and not is_pointless(run, schema)
-    ]
+    there = [schema for schema in schemas if run.has(schema) and _SAFE.fullmatch(schema)]
+    listed = [schema for schema in there if not is_pointless(run, schema)]
     done: list[str] = []
     left_out: list[UnexportedTable] = []
     for number, schema in enumerate(listed, 1):
         target = folder / f"{schema}.xml"
-        argv = table_argv(document, schema, target, run=run.number, xctrace=program)
-        fault = _run_export(argv, target, most, seconds)
+        fault = _run_export(table_argv(document, schema, target, run=run.number, xctrace=program), target)
         if fault is None:
             done.append(schema)
             tell(f"{number} of {len(listed)}  {schema}: {target.stat().st_size / 1e6:.1f} MB")
@@ -111,22 +107,11 @@ def export_document(
             target.unlink(missing_ok=True)
             left_out.append(UnexportedTable(schema, fault.reason, fault.fix))
             tell(f"{number} of {len(listed)}  {schema}: left out, {fault.reason}")
-    try:
-        (folder / UNEXPORTED).unlink(missing_ok=True)
-        write_unexported(folder, left_out)
-    except OSError as error:
-        raise MachineError(f"{folder} cannot be written: {error.strerror}", "df -h") from error
+    write_unexported(folder, left_out)
     return ExportResult(run, tuple(done), tuple(left_out))
 
 
-def _require_xctrace() -> str:
-    location = locate_xctrace()
-    if isinstance(location, Fault):
-        raise MachineError(location.reason, location.fix)
-    return str(location)
-
-
-def _run_export(argv: Sequence[str], output: Path, most: int, seconds: float = TABLE_SECONDS) -> Fault | None:
+def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
     """Run one export; why it left nothing to read, or None. Never leaves a process behind."""
     output.unlink(missing_ok=True)  # xctrace writes over no file
     try:
@@ -135,47 +120,28 @@ def _run_export(argv: Sequence[str], output: Path, most: int, seconds: float = T
         )
     except OSError as error:
         return Fault(f"{argv[0]} cannot be started: {error.strerror}")
-    begun = time.monotonic()
+    end = time.monotonic() + TABLE_SECONDS
     try:
         while True:
             try:
                 text, _ = child.communicate(timeout=_LOOK)
                 break
             except subprocess.TimeoutExpired:
-                fault = _too_much(output, most)
-                if fault is None and time.monotonic() - begun > seconds:
-                    fault = Fault(f"xctrace had not exported it after {seconds:.0f} s", "a shorter recording")
-                if fault is not None:
-                    return fault
+                if output.exists() and output.stat().st_size > MOST_BYTES:
+                    return Fault(f"it is larger than {MOST_BYTES / 1e9:.1f} GB as XML", _SHORTER)
+                if time.monotonic() > end:
+                    return Fault(f"xctrace had not exported it after {TABLE_SECONDS:.0f} s", _SHORTER)
     finally:
-        _end_process(child)
+        if child.poll() is None:
+            child.kill()
+            child.communicate()
     if child.returncode != 0:
-        fault = explain_fault(text, child.returncode)
-        return fault or Fault(f"xctrace ended with {child.returncode}: {last_line(text)}")
+        return explain_fault(text, child.returncode) or Fault(
+            f"xctrace ended with {child.returncode}: {last_line(text)}"
+        )
     if not output.is_file() or output.stat().st_size == 0:
         return explain_fault(text, 0) or Fault(f"xctrace wrote nothing: {last_line(text)}")
     return None
-
-
-def _too_much(output: Path, most: int) -> Fault | None:
-    size = output.stat().st_size if output.exists() else 0
-    if size > most:
-        return Fault(
-            f"it is larger than {most / 1e9:.1f} GB as XML",
-            "a shorter recording, or a benchmark with fewer iterations",
-        )
-    return None
-
-
-def _end_process(child: subprocess.Popen[str]) -> None:
-    """End what still runs."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if child.poll() is not None:
-            return
-        with contextlib.suppress(OSError):
-            child.send_signal(number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.communicate(timeout=2.0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -189,7 +155,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--may-be-cut", action="store_true", help="the time limit is the plan's own, and no failure"
     )
-    parser.add_argument("--most", type=int, default=MOST_BYTES, help="bytes of one table")
     options = parser.parse_args(arguments)
     schemas = [name for name in options.schemas.split(",") if name]
     try:
@@ -198,7 +163,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.folder,
             schemas,
             xctrace=options.xctrace,
-            most=options.most,
             tell=lambda line: print(line, flush=True),
         )
     except ProfkitError as error:

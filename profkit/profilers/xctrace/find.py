@@ -13,13 +13,7 @@ from pathlib import Path
 from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check
-from profkit.profilers.programs import (
-    ToolAbility,
-    ask_tool,
-    ask_version,
-    last_line,
-    missing_fault,
-)
+from profkit.profilers.programs import ToolAbility, ask_tool, ask_version, last_line, missing_fault
 from profkit.profilers.xctrace.command import explain_fault
 
 VARIABLE = "PROFKIT_XCTRACE"

@@ -181,9 +181,6 @@ def _busy_times(start: Any, end: Any, cuts: Any) -> Any:
         return np.empty(0, dtype=np.int64)
     sizes = np.diff(np.r_[cuts, len(start)])
     shift = int(end.max()) - int(start.min()) + 1
-    if shift * len(cuts) >= 1 << 62:  # hours, of millions: each by itself
-        parts = zip(cuts, cuts + sizes, strict=True)
-        return np.array([union(start[a:b], end[a:b]).total for a, b in parts], dtype=np.int64)
     # Each group gets a stretch of time of its own, one behind the other, so that one union is that of all.
     moved = np.repeat(np.arange(len(cuts)), sizes) * shift - int(start.min())
     spans = union(start + moved, end + moved)

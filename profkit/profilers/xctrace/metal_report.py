@@ -407,9 +407,7 @@ def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWor
         (number >= 0) & has_listed[np.maximum(number, 0)],
         number,
         np.where(
-            has_shown[work["label"]],
-            len(listed) + work["label"],
-            len(listed) + len(shown) + work["channel"],
+            has_shown[work["label"]], len(listed) + work["label"], len(listed) + len(shown) + work["channel"]
         ),
     )
     table: dict[str, int] = {}

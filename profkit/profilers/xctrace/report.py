@@ -13,7 +13,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import copy_regular, open_regular, read_bounded_text
 from profkit.core.formatting import plural
 from profkit.core.types import Report
-from profkit.profilers.files import read_head
+from profkit.profilers.files import read_head, reading
 from profkit.profilers.xctrace import alignment
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
 from profkit.profilers.xctrace.cpu import CpuTableReader
@@ -128,10 +128,8 @@ def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
 
     Of several runs of a recording the last counts that has one of the tables that are `wanted`.
     """
-    try:
+    with reading(path):
         return _read_folder(path, wanted) if path.is_dir() else _read_file(path, wanted)
-    except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _read_file(path: Path, wanted: Collection[str]) -> RecordingExports:
@@ -224,7 +222,7 @@ def _has_several_nodes(path: Path) -> bool:
 
 
 # What a region is found by: a clock, or signposts.
-REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE)
+REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, alignment.RAW_SIGNPOST_TABLE)
 _FACTS = (
     ("instruments-version", "Instruments"),
     ("template-name", "template"),
@@ -289,6 +287,9 @@ def find_alignment(
             clock = error
     for table in exports.tables((alignment.SIGNPOST_TABLE,)):
         signposts += alignment.read_signposts(table.rows(alignment.SIGNPOST_COLUMNS))
+    if not signposts:
+        for table in exports.tables((alignment.RAW_SIGNPOST_TABLE,)):
+            signposts += alignment.pair_signposts(table.rows(alignment.RAW_SIGNPOST_COLUMNS))
     return alignment.align_regions(records, clock, run.length if run is not None else None, sorted(signposts))
 
 

@@ -19,9 +19,9 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 from profkit.core.codec import without_collector
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.profilers.files import HEAD_BYTES
-from profkit.profilers.xctrace.cells import PARTS, CellDecoder, Value, unknown_id
-from profkit.profilers.xctrace.toc import TraceRun, check_prolog, damage_error, name_file
+from profkit.profilers.files import HEAD_BYTES, reading
+from profkit.profilers.xctrace.cells import EXPORT_AGAIN, PARTS, CellDecoder, Value, unknown_id
+from profkit.profilers.xctrace.toc import TraceRun, check_prolog, damage_error
 
 CHUNK = (
     1 << 14
@@ -80,7 +80,7 @@ def read_tables(path: Path, runs: Sequence[TraceRun] = ()) -> Generator[ExportTa
     tables (xctrace writes one, and exits with 0, where nothing matched) gives none.
     Raises UnreadableReport for what is no export of xctrace, cut off, damaged or hostile.
     """
-    with name_file(path), open_regular(path) as file:
+    with reading(path, EXPORT_AGAIN, named=False), open_regular(path) as file:
         document = _Document(file)
         for node in document.nodes():
             schema = document.schema(node)
@@ -197,7 +197,7 @@ class _RowReader:
         asked = self._find_columns(wanted)
         kinds = self._kinds(asked)
         batch: list[Row] | None = None
-        with name_file(self._path):
+        with reading(self._path, EXPORT_AGAIN, named=False):
             while batch is None or batch:
                 with without_collector():  # it looks at every new element, for a fifth of the time
                     batch = self._next_batch(asked, kinds)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from pyexpat import ExpatError, ParserCreate, errors
@@ -14,24 +13,11 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.profilers.files import HEAD_BYTES
+from profkit.profilers.files import HEAD_BYTES, reading
 from profkit.profilers.xctrace.cells import EXPORT_AGAIN, Process
 
 _CUT = frozenset((errors.XML_ERROR_NO_ELEMENTS, errors.XML_ERROR_UNCLOSED_TOKEN, errors.XML_ERROR_PARTIAL_CHAR,
                   errors.XML_ERROR_UNCLOSED_CDATA_SECTION))  # fmt: skip
-
-
-@contextmanager
-def name_file(path: Path) -> Iterator[None]:
-    """Puts the name of the file before what is wrong with it."""
-    try:
-        yield
-    except UnreadableReport as error:
-        raise UnreadableReport(f"{path}: {error.message}", error.fix or EXPORT_AGAIN) from error
-    except OSError as error:
-        raise UnreadableReport(
-            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
-        ) from error
 
 
 def check_prolog(head: bytes, root: str) -> None:
@@ -125,7 +111,7 @@ class TraceRun:
 
 def read_toc(path: Path) -> tuple[TraceRun, ...]:
     """The runs of a table of contents. Raises UnreadableReport where it is none, cut off, damaged or hostile."""
-    with name_file(path):
+    with reading(path, EXPORT_AGAIN, named=False):
         with open_regular(path) as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:

@@ -1,1 +1,1 @@
-"""Charts: `axes` and `marks` say what they are, `of_run`, `trend` and `series` make them, the others draw them."""
+"""Charts: `marks` says what they are, `of_run`, `trend` and `series` make them, the others draw them."""

@@ -1,24 +1,176 @@
-"""A chart as data: marks on two axes."""
+"""A chart as data: marks on two axes, the places of their values, and the round values beside an axis."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from datetime import datetime, timedelta, timezone
+from math import ceil, floor, isfinite, log10
+from typing import NamedTuple, TypeAlias
 
-from profkit.reporting.charts.axes import Axis
+from profkit.core.formatting import format_quantity
 from profkit.reporting.view import Block, Footnote
+
+_PAD = 0.06  # of the range, left free above and below what is drawn
+_LEAST_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
+_LARGEST = 1e300  # beyond it differences overflow
+_DAY = 86400.0
+
+
+class Tick(NamedTuple):
+    """A value and what stands beside it."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Maps `low`..`high` to `start`..`end`. A logarithmic one needs a `low` above 0."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The place of a value; outside of the range it is that of the nearer end."""
+        value = min(self.high, max(self.low, value))
+        if self.log:
+            share = (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies inside of the range."""
+        return self.low <= value <= self.high
+
+
+def linear(values: Iterable[float], start: float, end: float) -> Scale:
+    """A scale over all finite `values` with some room. Values that are all alike stand in the middle."""
+    known = [min(_LARGEST, max(-_LARGEST, value)) for value in values if isfinite(value)]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    size = max(abs(low), abs(high))
+    if high - low <= _LEAST_RANGE * size or high == low:
+        room = 0.05 * size or 1.0
+        return Scale(low - room, high + room, start, end)
+    room = _PAD * (high - low)
+    # No measured time, rate or share is below 0, so room is not made there either.
+    return Scale(max(0.0, low - room) if low >= 0 else low - room, high + room, start, end)
+
+
+def logarithmic(values: Iterable[float], start: float, end: float, *, room: float = 2.0) -> Scale:
+    """A scale over all `values` above 0, wider by the factor `room` at both ends. Without any it is 1 to 10."""
+    known = [min(_LARGEST, max(1 / _LARGEST, value)) for value in values if isfinite(value) and value > 0]
+    low, high = min(known, default=1.0), max(known, default=10.0)
+    return Scale(low / room, high * room, start, end, log=True)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One direction. Without `low` and `high` it reaches as far as the marks do; `ticks` None: at round values."""
+
+    title: str = ""
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    ticks: tuple[Tick, ...] | None = None
+
+    def scale(self, values: Iterable[float], start: float, end: float, *, room: bool = True) -> Scale:
+        """From `start` to `end` over the values; with `room` at both ends, where it is not said how far it reaches."""
+        known = [value for value in values if isfinite(value) and (value > 0 or not self.log)]
+        room = room or len(set(known)) < 2
+        if self.log:
+            found = logarithmic(known, start, end, room=1.15 if room else 1.0)
+        else:
+            found = linear(known, start, end) if room else Scale(min(known), max(known), start, end)
+        low = found.low if self.low is None else self.low
+        return Scale(low, found.high if self.high is None else self.high, start, end, self.log)
+
+    def marked(self, scale: Scale, most: int = 5) -> tuple[Tick, ...]:
+        """The ticks on a scale."""
+        return ticks(scale, self.unit, most) if self.ticks is None else self.ticks
+
+
+def ticks(scale: Scale, unit: str = "", most: int = 5) -> tuple[Tick, ...]:
+    """At most `most` ticks: at powers of ten of a logarithmic scale that has two of them, else at even round values."""
+    if scale.log:
+        first, last = ceil(log10(scale.low) - 1e-9), floor(log10(scale.high) + 1e-9)
+        if last > first:
+            stride = ceil((last - first + 1) / most)
+            powers = [10.0**power for power in range(first + (-first % stride), last + 1, stride)]
+            return _labelled(powers, [_whole(format_quantity(value, unit)) for value in powers], unit)
+    extent = scale.high - scale.low
+    power = 10.0 ** floor(log10(extent / most))
+    step = next(power * times for times in (1, 2, 5, 10, 20) if power * times * most >= extent * 0.999)
+    if floor(scale.high / step + 1e-9) - ceil(scale.low / step - 1e-9) + 1 > most:
+        step *= 2
+    begin = ceil(scale.low / step - 1e-9)
+    values = [(begin + n) * step for n in range(max(0, floor(scale.high / step + 1e-9) - begin + 1))]
+    return _labelled(values, [format_quantity(value, unit) for value in values], unit)
+
+
+def _labelled(values: Sequence[float], labels: Sequence[str], unit: str) -> tuple[Tick, ...]:
+    """The ticks; with more figures where the labels would be alike."""
+    if len(set(labels)) < len(labels):
+        labels = [f"{value:.7g} {unit}".strip() for value in values]
+    return tuple(map(Tick, values, labels))
+
+
+def _whole(label: str) -> str:
+    """`10 ms` of `10.0 ms`."""
+    number, _, unit = label.partition(" ")
+    return f"{float(number):g} {unit}".strip() if number.replace(".", "").isdigit() else label
+
+
+# ---------------------------------------------------------------- dates
+
+
+def _seconds(started: str) -> float | None:
+    """Seconds since 1970 of a time as ISO 8601, in UTC where it names no zone; None where it is none."""
+    try:
+        moment = datetime.fromisoformat(started.replace("Z", "+00:00"))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def in_order(started: Sequence[str]) -> list[float] | None:
+    """All of them as seconds; None where one is no time, or comes before the one before it, or all are the same."""
+    found: list[float] = []
+    for one in started:
+        at = _seconds(one)
+        if at is None or (found and at < found[-1]):
+            return None
+        found.append(at)
+    return found if len(found) > 1 and found[-1] > found[0] else None
+
+
+def date_ticks(first: float, last: float, most: int = 4) -> tuple[Tick, ...]:
+    """Days, evenly apart; hours of a range of less than `most` days."""
+    begin, days = datetime(1970, 1, 1, tzinfo=timezone.utc), (last - first) / _DAY
+    if days < most:
+        at = [first + (last - first) * n / (most - 1) for n in range(most)]
+        return tuple(Tick(one, f"{begin + timedelta(seconds=one):%m-%d %H:%M}") for one in at)
+    stride, midnight = ceil(days / most), ceil(first / _DAY)
+    numbers = range(midnight, floor(last / _DAY) + 1, stride)
+    return tuple(Tick(n * _DAY, f"{begin + timedelta(days=n):%Y-%m-%d}") for n in numbers)
+
+
+# ---------------------------------------------------------------- marks
 
 FEW = 60  # points of a mark up to which each is an element of its own: 365 of them would be 30 kB
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points, with a name somewhere along it. `style` are classes of charts.css, here and below."""
+    """A line through points. `style` are classes of charts.css, here and below."""
 
     points: tuple[tuple[float, float], ...]
     style: str = "line"
-    label: str = ""
     hover: str = ""
     source: Footnote | None = None
 
@@ -34,13 +186,12 @@ class Area:
 
 @dataclass(frozen=True)
 class Rectangle:
-    """A bar from one corner to the other, with a name above it."""
+    """A bar from one corner to the other."""
 
     x: tuple[float, float]
     y: tuple[float, float]
     style: str = "s1"
     hover: str = ""
-    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,17 +226,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one name. With a `letter` they are a series: a colour by its `number`, a shape, a line through them.
-
-    Of many points `unseen` ones only have their words where the pointer is, as a line is drawn through them.
-    """
+    """Points of one name. With a `letter` they are a series: a colour by its `number`, a shape, a line through them."""
 
     points: tuple[Point, ...]
     name: str = ""
     letter: str = ""
     number: int = 0
     joined: bool = False
-    unseen: bool = False
     hover: str = ""
 
     @property
@@ -123,7 +270,7 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
 
 @dataclass(frozen=True)
 class Legend:
-    """A line below a chart: a coloured square or a number, a name, a value at the right, and small print."""
+    """A line below a chart: a coloured square, a name, a value at the right, and small print."""
 
     name: str
     value: str = ""
@@ -138,8 +285,8 @@ class Chart(Block):
     """Marks on two axes. It stands in `Charts`, which are drawn with characters too.
 
     `kind` is a short word for styles, `of` what it is about for those who hear its name. `caption` is a sentence above
-    it where it is drawn with characters; charts of one caption stand side by side there. `columns` are those of the
-    sortable table whose numbers hover over points with a row.
+    it where it is drawn with characters. `columns` are those of the sortable table whose numbers hover over points with
+    a row.
     """
 
     kind: str

@@ -1,17 +1,39 @@
-"""Charts of one run: its samples, its memory, shares over time, and its kernels below the roofline."""
+"""Charts of one run: where its time goes, its samples, its memory, and its kernels below the roofline.
+
+Their numbers stand in the run's tables too, so text formats leave them out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from math import sqrt
 
-from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint
-from profkit.analysis.summaries.time import ProcessDistribution, SampleDistribution
+from profkit.analysis.stacks.files import flame_of
+from profkit.analysis.summaries.cpu import is_sampled
+from profkit.analysis.summaries.gpu_time import COPIES, HOST, IDLE, QUEUED, time_by_limit
+from profkit.analysis.summaries.kernels import KernelRow
+from profkit.analysis.summaries.metal_readings import INTERVALS, TOOL, idle_causes, idle_of, window_of
+from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint, roofline_of
+from profkit.analysis.summaries.time import ProcessDistribution, SampleDistribution, distribution_of
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.reporting.charts.axes import Axis
-from profkit.reporting.charts.marks import AnyMark, Area, Chart, Legend, Line, Point, Points, Rectangle, Rule
+from profkit.core.types import RUN, MetalTrace, Reading, RunDocument, Source
+from profkit.reporting.chart_blocks import Charts, FlameGraph, Piece, StackedBar
+from profkit.reporting.charts.marks import (
+    AnyMark,
+    Area,
+    Axis,
+    Chart,
+    Legend,
+    Line,
+    Point,
+    Points,
+    Rectangle,
+    Rule,
+)
+from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import footnote_of
+from profkit.reporting.view import Block, Section
+from profkit.reporting.views.summaries.metal import IDLE as IDLE_OF_PROCESS
 
 _MOST_ROWS = 12  # processes that are drawn; more are counted in a line
 _MOST_POINTS = 300  # points of a line that are drawn; of more every so many
@@ -28,51 +50,93 @@ def growth_chart(
     return Chart("growth", title, description, Axis("iteration"), Axis(title, unit), marks, height=170)
 
 
-# ---------------------------------------------------------------- over time
+# ---------------------------------------------------------------- time, cut into its parts
+
+_MOST_PARTS = 40  # that are named; what is smaller than these goes together
+_DESCRIBED = 12  # parts in the text of a bar
+# The parts of the time in which no kernel ran.
+_WITHOUT_KERNELS = {HOST: "the host had launched nothing", QUEUED: "idle with work queued", IDLE: "idle"}
 
 
-def over_time_chart(
-    title: str,
-    description: str,
-    seconds: float,
-    outer: Sequence[float],
-    inner: Sequence[float],
-    states: Sequence[str] = (),
-    legend: str = "",
-) -> Chart:
-    """Shares (0..1) of equal slices: `outer` as a light area, `inner` as a solid one before it, `states` below both."""
-    marks: list[AnyMark] = [
-        Area(_steps(values, seconds), style) for values, style in ((outer, "soft"), (inner, "bins")) if values
+def time_bars(document: RunDocument, rows: Sequence[KernelRow]) -> list[StackedBar]:
+    """The wholes that a document tells of, the widest first."""
+    metal, trace = document.metal, document.trace
+    bars = [_process_bar(metal)] if metal is not None else []
+    if metal is not None and len(metal.encoders) > 1:
+        works = [(work.name, work.seconds) for work in metal.encoders]
+        bars.append(_parts_bar("The process' GPU time, by encoder", works, TOOL))
+    if trace is not None and trace.span and rows:
+        pieces = [
+            _piece(
+                _WITHOUT_KERNELS.get(name, "only copies" if name == COPIES else name),
+                share,
+                trace.tool,
+                "part of the traced time",
+                idle=name in _WITHOUT_KERNELS,
+            )
+            for name, share in time_by_limit(trace, rows)[:_MOST_PARTS]
+        ]
+        bars.append(_bar("The GPU's time, by what limits it", trace.span, pieces))
+    kernels = [(row.label, row.share or 0.0) for row in rows if row.share]
+    bars.append(
+        _parts_bar("The kernels' time, by kernel", kernels, trace.tool if trace is not None else TOOL)
+    )
+    for profile in document.profiles:
+        if is_sampled(profile) and profile.kind == "libraries":
+            spots = [(spot.function, spot.own) for spot in profile.hotspots]
+            bars.append(_parts_bar("The CPU's time, by library", spots, ""))
+    return [bar for bar in bars if bar is not None and bar.pieces]
+
+
+def _bar(title: str, seconds: float | None, pieces: Sequence[Piece]) -> StackedBar:
+    text = "; ".join(f"{one.label} {format_percent(100 * one.share)} %" for one in pieces[:_DESCRIBED])
+    whole = f"{title} ({format_quantity(seconds, 's')})" if seconds else title
+    return StackedBar("time", whole, f"{text}.", tuple(pieces))
+
+
+def _parts_bar(title: str, parts: Sequence[tuple[str, float]], tool: str) -> StackedBar:
+    """Shares of the sum of all parts, the largest first."""
+    ordered = sorted((part for part in parts if part[1] > 0), key=lambda part: -part[1])
+    total = sum(value for _, value in ordered)
+    formula = "its part / the sum of all parts"
+    pieces = [_piece(name, value / total, tool, formula) for name, value in ordered[:_MOST_PARTS]]
+    rest = ordered[_MOST_PARTS:]
+    if rest:
+        pieces.append(
+            _piece(f"{len(rest)} smaller ones", sum(value for _, value in rest) / total, tool, formula)
+        )
+    return _bar(title, None, pieces)
+
+
+def _piece(name: str, share: float, tool: str, formula: str, *, idle: bool = False, table: str = "") -> Piece:
+    """A share as a piece that leads to the tool and the table that it was computed from, and to how."""
+    source = Source(tool, table or None, formula=f"100 * {formula}")
+    note = (
+        footnote_of(Reading("share of the time", 100 * share, "%", "measured", RUN, source)) if tool else None
+    )
+    return Piece(name, min(1.0, share), f"{name}: {format_percent(100 * share)} %", idle, note)
+
+
+def _process_bar(trace: MetalTrace) -> StackedBar | None:
+    """The window of the process, else all that was recorded: its work, and what the idle time was."""
+    whole, idle = window_of(trace), idle_of(trace)
+    if not whole or idle is None or trace.process_busy is None:
+        return None
+    causes = idle_causes(trace)
+    nobody = "nobody works on the GPU" if trace.others is not None else "the process does not"
+    parts = [
+        ("the process works on the GPU", trace.process_busy),
+        *((IDLE_OF_PROCESS[cause], seconds) for cause, seconds in causes),
+        (nobody, idle - sum(seconds for _, seconds in causes)),
     ]
-    kinds = sorted(filter(None, dict.fromkeys(states)), key=lambda name: -states.count(name))
-    colours = {name: f"s{place % 6 + 1}" for place, name in enumerate(kinds)}
-    place = 0
-    for name, same in groupby(states if kinds else ()):
-        begin, place = place, place + len(list(same))
-        ends = tuple(seconds * at / len(states) for at in (begin, place))
-        words = f"{name or 'not known'}: {format_quantity(ends[0], 's')} to {format_quantity(ends[1], 's')}"
-        marks.append(Rectangle((ends[0], ends[1]), (-16, -4), f"{colours.get(name, 's0')} cut", words))
-    rows = tuple(
-        Legend(name, f"{format_percent(100 * states.count(name) / len(states))} %", colours[name])
-        for name in kinds
-    )
-    return Chart(
-        "over-time",
-        title,
-        description,
-        Axis("time", "s", 0.0, seconds),
-        Axis(title, "%", -20.0 if kinds else 0.0, 100.0),
-        tuple(marks) if seconds > 0 else (),
-        legend=rows,
-        note=legend,
-    )
-
-
-def _steps(values: Sequence[float], seconds: float) -> tuple[tuple[float, float, float], ...]:
-    """The edges of slices, each as wide as it is long, as an area from 0 on."""
-    wide = seconds / len(values)
-    levels = [100 * min(1.0, max(0.0, share)) for share in values]
-    return tuple((at * wide, 0.0, y) for n, y in enumerate(levels) for at in (n, n + 1))
+    pieces = [
+        _piece(
+            name, seconds / whole, TOOL, "union of its intervals / it all", idle=place > 0, table=INTERVALS
+        )
+        for place, (name, seconds) in enumerate(parts)
+        if seconds > 1e-9 * whole
+    ]
+    return _bar("The marked region" if trace.marked else "The time of the process", whole, pieces)
 
 
 # ---------------------------------------------------------------- samples
@@ -82,16 +146,15 @@ def distribution_chart(spread: SampleDistribution) -> Chart:
     """A row for each process: how many samples lie where, its median with the 95 % interval, and what lies outside."""
     shown = spread.processes[:_MOST_ROWS]
     marks: list[AnyMark] = []
-    if spread.low is not None and spread.high is not None:
-        words = f"95 % interval of the median over processes: {_between(spread.low, spread.high)}"
-        marks.append(Rectangle((spread.low, spread.high), (0, -len(shown)), "band", words))
-    rows = [_histogram(one, spread, -n) for n, one in enumerate(shown, 1)]
-    marks += [mark for row in rows for mark in row]
-    more = len(spread.processes) - len(shown)
-    rest = f" {plural(more, 'further process', 'further processes')} not drawn." if more else ""
     whole = f"Median over processes {format_quantity(spread.median, 's')}"
     if spread.low is not None and spread.high is not None:
-        whole += f", 95 % interval {_between(spread.low, spread.high)}"
+        between = _between(spread.low, spread.high)
+        words = f"95 % interval of the median over processes: {between}"
+        marks.append(Rectangle((spread.low, spread.high), (0, -len(shown)), "band", words))
+        whole += f", 95 % interval {between}"
+    marks += [mark for n, one in enumerate(shown, 1) for mark in _histogram(one, spread, -n)]
+    more = len(spread.processes) - len(shown)
+    rest = f" {plural(more, 'further process', 'further processes')} not drawn." if more else ""
     title = f"Time of {spread.name}"
     return Chart(
         "distribution",
@@ -129,45 +192,6 @@ def _histogram(process: ProcessDistribution, spread: SampleDistribution, row: fl
     yield Rule(y=row + 0.66, style="unseen", label=", ".join([words, *outside]))
 
 
-def sequence_chart(spread: SampleDistribution) -> Chart:
-    """Samples in the order in which they were taken, process by process: drift, and the warm-up that is not counted."""
-    shown = spread.processes[:_MOST_ROWS]
-    title = f"Samples of {spread.name} in their order"
-    marks = [mark for number, process in enumerate(shown) for mark in _panel(process, spread, number)]
-    note = "One stretch for each process; band: from the fastest to the slowest of neighbours."
-    note += " Dashed: warm-up, not counted." if any(process.warmup for process in shown) else ""
-    drifts = [f"process {one.number} by {format_percent(100 * one.drift)} %" for one in shown if one.drift]
-    words = (
-        f"It drifts: {', '.join(drifts)}." if drifts else "No drift stands out of the noise in any process."
-    )
-    across = Axis("", "", 0, len(shown), ticks=())
-    return Chart("sequence", title, words, across, Axis(title, "s"), tuple(marks), height=150, note=note)
-
-
-def _panel(process: ProcessDistribution, spread: SampleDistribution, left: float) -> Iterator[AnyMark]:
-    """One stretch of the width 1. As far up as the histogram reaches: one hiccup must not flatten everything else."""
-
-    def kept(value: float) -> float:
-        return min(spread.end, max(spread.begin, value))
-
-    early = min(0.2, len(process.warmup) / max(1, len(process.warmup) + len(process.sequence)))
-    room = 0.98 - early
-    band = [
-        (left + early + room * at, kept(low), kept(mid), kept(high))
-        for at, low, mid, high in process.sequence
-    ]
-    if len(band) == 1:
-        yield Points((Point(band[0][0], band[0][2], _process(process)),))
-    else:
-        yield Area(tuple((x, low, high) for x, low, _, high in band), hover=_process(process))
-        yield Line(tuple((x, middle) for x, _, middle, _ in band))
-    if process.warmup and band:
-        warm = [(left + early * at, kept(middle)) for at, _, middle, _ in process.warmup]
-        yield Line((*warm, (band[0][0], band[0][2])), "warm")
-    if left:
-        yield Rule(x=left, style="grid")
-
-
 def _process(process: ProcessDistribution) -> str:
     median = format_quantity(process.median, "s")
     parts = [f"process {process.number}: median {median} of {plural(process.count, 'sample')}"]
@@ -202,7 +226,7 @@ def roofline_chart(roofline: Roofline) -> Chart:
     ceilings = sorted(roofline.ceilings, key=lambda one: one.main)
     lines = (_ceiling(one, (low, bottom, high, top), memory, compute) for one in ceilings)
     points = Points(tuple(_spot(number, spot) for number, spot in enumerate(roofline.points, 1)))
-    peaks = ", ".join(f"{one.name} {_peak(one)}" for one in roofline.ceilings)
+    peaks = ", ".join(map(_named, roofline.ceilings))
     first = [f"{spot.description}{_quality(spot)}." for spot in roofline.points[:5]]
     return Chart(
         "roofline",
@@ -213,7 +237,7 @@ def roofline_chart(roofline: Roofline) -> Chart:
         (*filter(None, lines), points),
         height=300,
         legend=tuple(_spot_row(number, spot) for number, spot in enumerate(roofline.points, 1)),
-        note=_not_placed(roofline),
+        note=f"Lines: {peaks}. {_not_placed(roofline)}".strip(),
     )
 
 
@@ -230,14 +254,14 @@ def _ceiling(
         if end <= begin:
             return None
         points = ((begin, begin * one.peak), (end, end * one.peak))
-    label = f"{one.name}: {_peak(one)}{' (estimated)' if one.estimated else ''}"
     style = f"ceiling{'' if one.main else ' thin'}{' estimated' if one.estimated else ''}"
     source = footnote_of(one.reading) if one.reading is not None else None
-    return Line(points, style, label, label, source)
+    return Line(points, style, _named(one), source)
 
 
-def _peak(one: RooflineCeiling) -> str:
-    return format_quantity(one.peak, "FLOP/s" if one.kind == "compute" else "B/s")
+def _named(one: RooflineCeiling) -> str:
+    peak = format_quantity(one.peak, "FLOP/s" if one.kind == "compute" else "B/s")
+    return f"{one.name} {peak}{' (estimated)' if one.estimated else ''}"
 
 
 def _spot(number: int, spot: RooflinePoint) -> Point:
@@ -274,8 +298,44 @@ def _not_placed(roofline: Roofline) -> str:
         found.append(f"and {plural(roofline.further, 'further kernel')}, in the table.")
     for one in roofline.left_out[:3]:
         part = f" ({format_percent(100 * one.share)} % of the time)" if one.share else ""
-        which = (
-            f"{shorten(one.first, 32)} and {one.count - 1} more" if one.count > 1 else shorten(one.first, 40)
-        )
-        found.append(f"Not placed: {which}{part}: {one.reason}.")
+        more = f" and {one.count - 1} more" if one.count > 1 else ""
+        found.append(f"Not placed: {shorten(one.first, 32)}{more}{part}: {one.reason}.")
     return " ".join(found)
+
+
+# ---------------------------------------------------------------- the sections of a page
+
+_TIMINGS, _FLAMES = 4, 3  # timings and sampled events that are drawn
+
+
+def chart_sections(document: RunDocument, kernels: Sequence[KernelRow], extras: Extras) -> list[Section]:
+    """Where the time goes, the roofline, how the samples lie, flame graphs, and what is held after each iteration."""
+    bars = time_bars(document, kernels)
+    sections = [_section("Where time goes", "where-time", bars)]
+    if (roofline := roofline_of(document, kernels)) is not None:
+        note = (
+            "Hollow points are estimated or simulated. Thick lines limit something here, thin ones nothing."
+        )
+        sections.append(_section("Roofline", "roofline", [roofline_chart(roofline)], note))
+    spreads = [spread for timing in document.timings if (spread := distribution_of(timing)) is not None]
+    sections.append(
+        _section("Timing", "distribution", [distribution_chart(one) for one in spreads[:_TIMINGS]])
+    )
+    flames = [flame for stacks in extras.stacks if (flame := flame_of(stacks)) is not None]
+    how = "Widths are shares of the samples; callers stand above what they call."
+    sections.append(
+        _section("Flame graph", "flame-graph", [FlameGraph(one) for one in flames[:_FLAMES]], how)
+    )
+    if (found := extras.allocations) is not None:
+        words = found.growth.reason[:1].upper() + found.growth.reason[1:]
+        if found.growth.per_iteration is not None:
+            words += f": {format_quantity(found.growth.per_iteration, 'B')} each iteration."
+        points = [(float(x), float(y)) for x, y in found.points]
+        chart = growth_chart(points, "Held by Python after each iteration", words)
+        sections.append(_section("Memory", "memory", [chart] if chart.marks else [], words))
+    return [section for section in sections if section.blocks]
+
+
+def _section(title: str, anchor: str, charts: Sequence[Block], note: str = "") -> Section:
+    blocks = (Charts(tuple(charts), note, repeats=True),) if charts else ()
+    return Section(title, blocks, anchor=anchor, repeats=True)

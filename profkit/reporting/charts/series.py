@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.core.formatting import format_quantity
-from profkit.reporting.charts.axes import Axis, Tick
-from profkit.reporting.charts.marks import AnyMark, Chart, Line, Point, Points, Rule
+from profkit.reporting.charts.marks import AnyMark, Axis, Chart, Line, Point, Points, Rule, Tick
 
 
 def series_chart(
@@ -66,8 +65,8 @@ def cloud_chart(
         memory = f"memory: {format_quantity(bandwidth, 'B/s')}"
         arithmetic = f"arithmetic: {format_quantity(flops, 'FLOP/s')}"
         marks = [
-            Line(((low, low * bandwidth), (ridge, flops)), "ceiling", memory, f"{memory}, measured"),
-            Line(((ridge, flops), (high, flops)), "ceiling", arithmetic, f"{arithmetic}, measured"),
+            Line(((low, low * bandwidth), (ridge, flops)), "ceiling", f"{memory}, measured"),
+            Line(((ridge, flops), (high, flops)), "ceiling", f"{arithmetic}, measured"),
         ]
         limits = f" below {format_quantity(bandwidth, 'B/s')} and {format_quantity(flops, 'FLOP/s')}"
         ys += [flops, bandwidth * low]

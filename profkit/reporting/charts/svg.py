@@ -50,16 +50,8 @@ def fitted(text: str, room: float, size: float = FONT) -> str:
     text = clean(text)
     if width(text, size) <= room:
         return text
-    head = tail = 0
-    used = width("…", size)
-    while head + tail < len(text):
-        # Two from the front for one from the end: names begin with what they are, and end with what sets them apart.
-        at = len(text) - 1 - tail if (head + tail) % 3 == 2 else head
-        used += width(text[at], size)
-        if used > room:
-            break
-        tail, head = (tail + 1, head) if (head + tail) % 3 == 2 else (tail, head + 1)
-    return f"{text[:head]}…{text[len(text) - tail :]}" if head + tail >= 3 else ""
+    lengths = range(min(len(text) - 1, int(room / (0.38 * size)) + 1), 3, -1)
+    return next((short for count in lengths if width(short := shorten(text, count), size) <= room), "")
 
 
 def wrapped(text: str, room: float, size: float = FONT) -> list[str]:
@@ -124,22 +116,9 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str, hover_text: str 
 
 
 def curve(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> str:
-    """A line through points, or the area inside of it.
-
-    Written in steps of whole quarters of a unit, which is half the length of decimals and finer than most screens.
-    What is rounded off in one step is made good in the next.
-    """
-    pieces: list[str] = []
-    at = (0, 0)
-    for x, y in points:
-        if not (isfinite(x) and isfinite(y)):
-            raise ValueError(f"({x}, {y}) is no place on a chart")
-        goal = (round(x * 4), round(y * 4))
-        across, down = goal[0] - at[0], goal[1] - at[1]
-        pieces.append(f"{'l' if pieces else 'M'}{across}{'' if down < 0 else ' '}{down}")
-        at = goal
-    end = "z" if closed and pieces else ""
-    return tag("path", d="".join(pieces) + end, transform="scale(.25)", class_=kind)
+    """A line through points, or the area inside of it."""
+    body = " ".join(f"{number(x)} {number(y)}" for x, y in points)
+    return tag("path", d=f"M{body}{'z' if closed else ''}", class_=kind)
 
 
 def focusable(body: str, hover_text: str, source: int = 0) -> str:

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from profkit.core.types import Json
-from profkit.reporting.chart_blocks import (
-    Bars,
-    Charts,
-    FlameGraph,
-    NoChart,
-    SortableTable,
-    StackedBar,
-    WinnerCell,
-    WinnerMap,
-)
-from profkit.reporting.charts.bars import draw_bars, draw_stacked
-from profkit.reporting.charts.draw import SERIES, draw
+from profkit.reporting.chart_blocks import Charts, FlameGraph, StackedBar, WinnerCell, WinnerMap
+from profkit.reporting.charts.draw import SERIES, draw, draw_stacked
 from profkit.reporting.charts.marks import Chart
+from profkit.reporting.columns import SortableTable
 from profkit.reporting.forges import Annotations, Cases
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
-from profkit.reporting.html.graphs import flame_data, flame_html, table_data, table_html
+from profkit.reporting.html.graphs import flame_data, flame_html, sortable_html
 from profkit.reporting.view import (
     Block,
     Commands,
     DataTable,
     Facts,
-    Findings,
     Fold,
     Footnote,
     Item,
     Items,
     Paragraph,
     Section,
-    Sourced,
     Span,
     Status,
     Statuses,
@@ -42,6 +31,9 @@ from profkit.reporting.view import (
     Style,
     Text,
     View,
+    between,
+    code,
+    joined,
     plain_text,
     spans,
 )
@@ -59,8 +51,6 @@ TONES: dict[Status, str] = {
 }
 _TAGS = {Style.STRONG: "b", Style.CODE: "code", Style.COMMAND: "code"}
 _BAR = re.compile(r"[█-▏]+")  # drawn with signs, for terminals
-# What begins like a sentence, or goes on like one, is nothing to type.
-_SENTENCE = re.compile(r"(?:an?|the|choose|record|launch) |.*[,;] (?:or|and|attached|recorded) ", re.DOTALL)
 
 
 class PageBlocks:
@@ -118,8 +108,8 @@ class PageBlocks:
         """The title, the verdict with its reason, the facts."""
         parts = [element("h1", element("bdi", self.text(view.title)))]
         if view.command:
-            code = element("code", view.command)
-            parts.append(element("pre", code, class_="command", tabindex="0", aria_label="Command"))
+            typed = element("code", view.command)
+            parts.append(element("pre", typed, class_="command", tabindex="0", aria_label="Command"))
         if view.warning:
             parts.append(element("p", self.text(view.warning), class_="state unknown"))
         headline = view.headline
@@ -153,31 +143,23 @@ class PageBlocks:
                 return self._facts(block)
             case DataTable():
                 return self._table(block)
-            case Findings():
-                return self._findings(block)
             case Statuses():
                 return self._statuses(block)
             case Commands():
                 return _lines(block.lines)
             case Charts():
                 return self._charts(block)
-            case Bars() | StackedBar() | WinnerMap():
+            case StackedBar() | WinnerMap():
                 return self._charts(Charts((block,)))
-            case NoChart():
-                return self._no_chart(block)
             case SortableTable():
                 self.need("kernels")
-                made = table_html(block, self.number, self.text)
-                self.data |= table_data(block, self.number)
-                return made
+                return sortable_html(block, self.text)
             case FlameGraph():
                 self.need("charts", "flame")
                 data = self.data.setdefault("flame-data", [])
                 assert isinstance(data, list)
                 data.append(flame_data(block.flame))
                 return flame_html(block)
-            case Sourced():
-                return self.body(block.blocks)
             case Cases() | Annotations():
                 return Html("")
         return together(map(self.block, block.plain()))
@@ -218,8 +200,7 @@ class PageBlocks:
     def _item(self, item: Text | Item) -> Html:
         known = item if isinstance(item, Item) else Item(item)
         below = [self._line_below(text) for text in known.below]
-        bar = _share_bar(known.share) if known.share is not None else ""
-        return element("li", self.text(known.text), bar, *below)
+        return element("li", self.text(known.text), *below)
 
     def _line_below(self, text: Text) -> Html:
         """A line below an item; where it begins with a soft word that is its label, in a column of its own."""
@@ -270,52 +251,45 @@ class PageBlocks:
             tuple(Span(_BAR.sub("", s.text).strip()) if _BAR.search(s.text) else s for s in spans(text))
         )
 
-    def _findings(self, findings: Findings) -> Html:
-        rows = []
-        for one in findings.findings:
-            word = element("span", _sign(one.status), f" {one.word}", class_="word")
-            why = element("p", word, " ", self.text(one.why), class_="because")
-            rows.append(
-                element("li", element("p", self.text(one.what), class_="what"), why, class_=TONES[one.status])
-            )
-        return element("ol", *rows, class_="actions")
-
     def _statuses(self, statuses: Statuses) -> Html:
+        """A table of the columns that hold anything; what to try is below each reason."""
         name, limit, value, place = statuses.titles
-        placed = any(row.place for row in statuses.rows)
-        valued = any(plain_text(row.value) for row in statuses.rows)
-        limited = any(row.limit for row in statuses.rows)
-        titles = [(statuses.label, ""), *([(place, "")] if placed else []), (name, "")]
-        titles += [*([(value, "num")] if valued else []), *([(limit, "")] if limited else []), ("why", "")]
-        heads = [
-            element("th", title.capitalize(), scope="col", class_=kind or None) for title, kind in titles
+        columns: list[tuple[str, str, Callable[[StatusRow], Html]]] = [
+            (
+                statuses.label,
+                "word",
+                lambda row: together(
+                    (element("span", row.status.sign, class_="sign", aria_hidden="true"), f" {row.word}")
+                ),
+            ),
+            (place, "name", lambda row: together((row.place,))),
+            (name, "name", lambda row: self.text(joined(*between(", ", map(code, row.names))))),
+            (value, "num", lambda row: self.text(row.value)),
+            (limit, "nowrap", lambda row: together((prose(row.limit),))),
+            (
+                "why",
+                "why",
+                lambda row: together((self.text(row.reason), self._below(row, statuses.below_title))),
+            ),
         ]
+        made = [[cell(row) for _, _, cell in columns] for row in statuses.rows]
+        used = [n for n in range(len(columns)) if any(cells[n] for cells in made)]
+        heads = [element("th", columns[n][0].capitalize(), scope="col", class_=columns[n][1]) for n in used]
         rows = []
-        for row in statuses.rows:
-            cells = [element("td", _sign(row.status), f" {row.word}", class_="word")]
-            cells += [element("td", row.place, class_="name")] if placed else []
-            names = [piece for one in row.names for piece in (", ", element("code", one))][1:]
-            cells.append(element("th", *names, scope="row"))
-            cells += [element("td", self.text(row.value), class_="num")] if valued else []
-            shown = prose(row.limit)
-            cells += [element("td", shown, class_="nowrap", data_is=limit)] if limited else []
-            cells.append(
-                element("td", self.text(row.reason), self._below(row, statuses.below_title), class_="why")
-            )
-            rows.append(element("tr", *cells, class_=TONES[row.status]))
-        head = element("thead", element("tr", *heads))
-        made = element(
-            "table", head, element("tbody", *rows), class_="verdicts inner" if placed else "verdicts"
+        for row, cells in zip(statuses.rows, made, strict=True):
+            inside = [element("td", cells[n], class_=columns[n][1], data_is=columns[n][0]) for n in used]
+            rows.append(element("tr", *inside, class_=TONES[row.status]))
+        head, body = element("thead", element("tr", *heads)), element("tbody", *rows)
+        kind = "verdicts inner" if any(row.place for row in statuses.rows) else "verdicts"
+        return self._scroll(
+            element("table", head, body, class_=kind), f"{statuses.label.capitalize()}s by {name}"
         )
-        return self._scroll(made, f"{statuses.label.capitalize()}s by {name}")
 
     def _below(self, row: StatusRow, title: str) -> Html:
         if not row.below:
             return Html("")
-        if not title:
-            return together(piece for text in row.below for piece in (element("br"), self.text(text)))
-        lines = [element("li", self.text(text)) for text in row.below]
-        return element("details", element("summary", title), element("ul", *lines))
+        lines = element("ul", *(element("li", self.text(text)) for text in row.below))
+        return element("details", element("summary", title), lines) if title else lines
 
     def _charts(self, charts: Charts) -> Html:
         self.need("charts")
@@ -334,8 +308,6 @@ class PageBlocks:
         match chart:
             case Chart():
                 return draw(chart, self.number)
-            case Bars():
-                return draw_bars(chart, self.number)
             case StackedBar():
                 return draw_stacked(chart, self.number)
         return None
@@ -356,13 +328,6 @@ class PageBlocks:
             class_="winners",
         )
         return self._scroll(made, chart.title)
-
-    def _no_chart(self, block: NoChart) -> Html:
-        """Why there is no chart; a line to type as such, advice in words as words."""
-        fix = block.fix or ""
-        shown: str = fix if _SENTENCE.match(fix) else element("code", fix)
-        to_have = together((" ", element("span", "To have it: ", shown, class_="fix"))) if fix else ""
-        return element("p", prose(block.reason), to_have, class_="missing")
 
     def _scroll(self, table: Html, title: str) -> Html:
         """A table that scrolls by itself where the screen is narrow."""
@@ -413,7 +378,7 @@ def _footnote(note: Footnote, number: int) -> Html:
     parts += [element("p", prose(note.meaning), class_="meaning")] if note.meaning else []
     artifact = together((", ", element("code", note.artifact))) if note.artifact else ""
     facts = [element("dt", "tool"), element("dd", note.tool, artifact)]
-    if note.counters_alone:
+    if note.counter and note.counter not in (note.formula or ""):
         facts += [element("dt", "counter"), element("dd", element("code", note.counter or ""))]
     if note.formula and note.formula != note.counter:
         facts += [element("dt", "formula"), element("dd", element("code", note.formula))]
@@ -424,23 +389,3 @@ def _lines(lines: Sequence[str]) -> Html:
     """Lines as they are, each by itself."""
     inside = Html("\n").join(map(text, lines))
     return element("pre", element("code", Html(inside)), class_="command", tabindex="0")
-
-
-def _share_bar(share: float) -> Html:
-    """A bar for the eye: the number stands beside it in words."""
-    width = f"{100 * min(1.0, max(0.0, share)):.1f}"
-    filled = element("rect", width=width, height="4", class_="won")
-    whole = element("rect", width="100", height="4", class_="whole")
-    return element(
-        "svg",
-        whole,
-        filled,
-        viewBox="0 0 100 4",
-        preserveAspectRatio="none",
-        class_="bound",
-        aria_hidden="true",
-    )
-
-
-def _sign(status: Status) -> Html:
-    return element("span", status.sign, class_="sign", aria_hidden="true")

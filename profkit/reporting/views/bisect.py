@@ -48,10 +48,6 @@ _WORDS: dict[BisectState, tuple[Status, str]] = {
     "open": (Status.UNKNOWN, "OPEN"),
     "running": (Status.UNKNOWN, "NOT FINISHED"),
 }
-_METHOD = (
-    "A probability follows from how near each test is to GOOD and to BAD, and how precise it is; 1 test in 50 may be "
-    "wrong. A test ends as soon as another commit would tell more, so its interval may be wide."
-)
 _STATUSES = {"different": Status.FAIL, "same": Status.PASS, "ambiguous": Status.UNKNOWN}
 
 
@@ -166,8 +162,7 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
         if part.files:
             title = f"What changed in {part.commits[-1][:_SHORT]}"
             yield Section(title, (Items(tuple(code(name) for name in part.files), brief=8),))
-    method = [_METHOD] if len(search.steps) > 1 else []
-    yield from notes([*map(fact_text, document.notes), *method])
+    yield from notes(list(map(fact_text, document.notes)))
     if parts:
         yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))
 
@@ -195,20 +190,17 @@ def _test_row(document: BisectDocument, search: BisectSearch, step: BisectStep) 
 
 
 def _word(search: BisectSearch, step: BisectStep) -> Text:
-    """Of a test of the search, which end the commit is like, or nearer where it may be like both.
-
-    Of the others, the word of the paired test.
-    """
+    """Of a test of the search, which end the commit is like, or nearer to; of others the word of the paired test."""
     whole = log(search.steps[0].ratio)
-    if step.kind == "search" and whole:
-        share = log(step.ratio) / whole
-        good, bad = (step.low <= end <= step.high for end in (1.0, search.steps[0].ratio))
-        if good and bad:
-            return "nearer GOOD" if share < 0.5 else "nearer BAD"
-        if good or bad:
-            return "like GOOD" if good else "like BAD"
-        return "like GOOD" if share < _NEAR else "like BAD" if 1 - _NEAR < share < 1 + _NEAR else "neither"
-    return Label(_STATUSES[step.word], step.word.upper()).span
+    if step.kind != "search" or not whole:
+        return Label(_STATUSES[step.word], step.word.upper()).span
+    share = log(step.ratio) / whole
+    good, bad = (step.low <= end <= step.high for end in (1.0, search.steps[0].ratio))
+    if good and bad:
+        return "nearer GOOD" if share < 0.5 else "nearer BAD"
+    if good or share < _NEAR:
+        return "like GOOD"
+    return "like BAD" if bad or 1 - _NEAR < share < 1 + _NEAR else "neither"
 
 
 def _compare_line(document: BisectDocument, part: BisectPart) -> str:

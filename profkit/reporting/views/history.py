@@ -17,6 +17,7 @@ from profkit.core.types import (
 )
 from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.trend import segment_reason, trend_chart
+from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import (
     Block,
     Items,
@@ -24,7 +25,6 @@ from profkit.reporting.view import (
     Section,
     Span,
     Status,
-    TableColumn,
     Text,
     View,
     soft,
@@ -200,26 +200,13 @@ def _entry_blocks(entry: Entry) -> Iterator[Block]:
 
 def _scope(scope: Scope, values: Sequence[Value]) -> Section:
     """What was measured of the run, or of one region or kernel, without columns that say nothing."""
-    backend = values[0].key.backend if values else ""
-    what = kernel_word(backend) if scope.kind == "kernel" else scope.kind
-    columns = ["value", "95 % interval", "quality"]
-    rows = [
-        [
-            format_quantity(value.value, value.unit),
-            _interval(value),
-            "contradicted" if value.doubt else value.quality,
-        ]
-        for value in values
-    ]
-    empty = {1: "-", 2: "measured"}
-    shown = [n for n in range(3) if n not in empty or any(row[n] != empty[n] for row in rows)]
-    titles = [TableColumn(columns[n]) if columns[n] == "quality" else columns[n] for n in shown]
-    body = [(value.key.metric, *(row[n] for n in shown)) for value, row in zip(values, rows, strict=True)]
-    return Section(
-        f"{what} {scope.name or ''}".rstrip(),
-        (table(("metric", *titles), body),),
-        headline=soft(scope.id) if scope.id else "",
-    )
+    what = kernel_word(values[0].key.backend) if scope.kind == "kernel" else scope.kind
+    headline = soft(scope.id) if scope.id else ""
+    return Section(f"{what} {scope.name or ''}".rstrip(), (data_table(_VALUES, values),), headline)
+
+
+def _quality(value: Value) -> str:
+    return "contradicted" if value.doubt else value.quality if value.quality != "measured" else ""
 
 
 def _state(entry: Entry) -> str:
@@ -232,6 +219,14 @@ def _interval(value: Value) -> str:
     if value.low is None or value.high is None:
         return "-"
     return f"{format_quantity(value.low, value.unit)} to {format_quantity(value.high, value.unit)}"
+
+
+_VALUES: tuple[Column[Value], ...] = (
+    Column("metric", lambda value: value.key.metric),
+    Column("value", lambda v: v.value, "count", text=lambda v: format_quantity(v.value, v.unit)),
+    Column("95 % interval", lambda v: v.low, "count", text=_interval),
+    Column("quality", _quality),
+)
 
 
 def _accepted(change: AcceptedChange) -> Text:

@@ -10,20 +10,18 @@ from profkit.core.types import Check, CheckState, PassPlan, Plan
 from profkit.profilers.redact import FileLeftOut, RemovedText
 from profkit.reporting.view import (
     Block,
-    DataTable,
     Items,
     Paragraph,
     Section,
     Status,
     Statuses,
     StatusRow,
-    TableColumn,
     View,
     joined,
     soft,
     strong,
-    table,
 )
+from profkit.reporting.views.summaries.parts import named_table
 
 _COUNTERS, _FEW = 24, 8  # more counters than that are not read; so many of them show what kind they are
 
@@ -86,14 +84,7 @@ def _kernels(planned: PassPlan) -> Iterator[Block]:
         )
         for planned_kernel in chosen
     ]
-    yield _without_empty(("GPU time", "launch", "replay passes", "takes"), rows)
-
-
-def _without_empty(titles: Sequence[str], rows: Sequence[tuple[str, ...]]) -> DataTable:
-    """The table of kernels without columns that hold dashes alone."""
-    numbers = [n for n in range(1, len(titles) + 1) if any(row[n] != "-" for row in rows)]
-    columns: list[str | TableColumn] = [TableColumn("kernel", kernel=True), *(titles[n - 1] for n in numbers)]
-    return table(columns, [(row[0], *(row[n] for n in numbers)) for row in rows])
+    yield named_table("", ("kernel", "GPU time", "launch", "replay passes", "takes"), rows)
 
 
 def _cost(planned: PassPlan) -> str:

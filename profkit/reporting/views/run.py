@@ -6,30 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.analysis.metrics import all_metrics
 from profkit.analysis.summaries.kernels import KernelRow
-from profkit.analysis.summaries.metal_readings import INTERVALS
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
+from profkit.reporting.charts.of_run import chart_sections
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
     Block,
-    DataTable,
     Detail,
     Fold,
     Items,
     Label,
-    OnScreen,
     Paragraph,
     Section,
-    Sourced,
     Status,
     Statuses,
     StatusRow,
     Style,
-    TableColumn,
     Text,
     View,
     between,
@@ -37,9 +32,8 @@ from profkit.reporting.view import (
     joined,
     soft,
     strong,
-    table,
 )
-from profkit.reporting.views import run_about, run_charts, run_metal
+from profkit.reporting.views import run_about
 from profkit.reporting.views.run_insights import (
     concluded,
     more_on_screen,
@@ -47,10 +41,8 @@ from profkit.reporting.views.run_insights import (
     time_split_text,
     to_do_section,
 )
-from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
-from profkit.reporting.views.run_source import instructions_section
+from profkit.reporting.views.run_kernels import instructions_section, kernel_table, kernels_of
 from profkit.reporting.views.run_text import (
-    LAST,
     WORDS,
     WORTH,
     actions,
@@ -69,7 +61,9 @@ from profkit.reporting.views.run_text import (
     worst_first,
 )
 from profkit.reporting.views.summaries import summary_texts
-from profkit.reporting.views.summaries.parts import SummaryText, Texts
+from profkit.reporting.views.summaries.parts import SummaryText
+
+Texts = Mapping[str, SummaryText]  # by concern
 
 STATUSES: dict[VerdictWord, Status] = {
     "fail": Status.FAIL,
@@ -82,12 +76,11 @@ _STATES = {
     "interrupted": "This run was interrupted: what was finished stands below.",
     "failed": "This run failed: what was finished stands below.",
 }
-# Tables that a short screen shows too.
 _IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
+_ABOVE = ("kernels", "ranges", "gpu", "encoders")  # concerns with a section of their own
 _NOTES = 4  # of a summary, on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
-_FUNCTIONS, _KERNELS = 3, 5  # of which a screen shows the verdicts
-_READINGS = 60  # of one concern
+_PARTS = 5  # functions or kernels of which a screen shows the verdicts
 
 
 def view(document: RunDocument, folder: Path | None = None, extras: Extras | None = None) -> View:
@@ -180,35 +173,21 @@ def _blocks(
     document: RunDocument, texts: Texts, folder: Path | None, extras: Extras
 ) -> Iterator[Block | None]:
     kernels = kernels_of(document)
+    charts = chart_sections(document, kernels, extras)
     yield to_do_section(document)
-    yield run_metal.use_section(document, texts)
-    yield run_charts.time_section(document, texts, kernels)
+    yield from charts[:1]
     yield from _gpu_sections(document, texts, kernels)
     yield _verdicts(document)
     yield instructions_section(document)
     yield nsight_section(document.insights)
-    yield run_charts.roofline_section(document, texts, kernels)
-    yield run_charts.occupancy_section(document, texts, kernels)
-    yield run_metal.shaders_section(document)
-    yield run_metal.counters_section(document)
-    yield run_charts.levels_section(document, texts, kernels)
-    yield run_metal.states_section(document)
-    yield run_charts.timing_section(document, texts)
-    yield run_charts.flame_section(document, texts, extras)
-    yield run_charts.python_section(document, texts)
-    yield run_charts.memory_section(document, texts, extras)
-    yield run_metal.absent_section(document)
+    yield from charts[1:]
     yield _all_numbers(document, texts)
-    for summary in texts.values():
-        if summary.concern in LAST:
-            yield Section(title_of(summary.concern), tuple(_summary(summary)), summary.headline)
+    if (unknown := texts.get("unknown")) is not None:
+        yield Section(title_of("unknown"), tuple(_summary(unknown)), unknown.headline)
     yield run_about.passes_section(document, extras)
     yield run_about.conditions_section(document)
-    yield run_about.machine_section(document)
     if document.notes:
-        short = tuple(n for n in document.notes if not n.startswith("nothing is marked"))
-        brief = (Section("Notes", (Items(short, brief=_NOTES),)),) if short else ()
-        yield Detail((Section("Notes", (Items(document.notes),)),), brief)
+        yield Section("Notes", (Items(document.notes, brief=_NOTES),))
     yield run_about.files_section(extras)
     if folder is not None:
         yield from run_about.next_sections(document, folder)
@@ -216,7 +195,7 @@ def _blocks(
     yield run_about.cases_of(document)
 
 
-# ---------------------------------------------------------------- what to do, and the verdicts
+# ---------------------------------------------------------------- verdicts
 
 
 def _verdicts(document: RunDocument) -> Section | None:
@@ -228,19 +207,20 @@ def _verdicts(document: RunDocument) -> Section | None:
     readings = _by_place(document)
     blocks: list[Block] = []
     if whole:
-        full = Statuses(tuple(_rows(whole, readings)))
-        blocks.append(Detail((full,), (Statuses(tuple(_brief_rows(document, whole, inner))),)))
+        rows = tuple(_rows(whole, readings))
+        blocks.append(Detail((Statuses(rows),), (Statuses(tuple(_brief_rows(document, rows))),)))
     if inner:
-        kind = f"{backend_named(document.backend).work}s"
         above = {verdict.target for verdict in whole if verdict.verdict in ("fail", "unknown")}
-        rows = tuple(
-            replace(_row(verdict, readings), below=()) if verdict.target in above else _row(verdict, readings)
+        told = [
+            replace(row, below=()) if verdict.target in above else row
             for verdict in worst_first(inner)[:_MOST_VERDICTS]
-        )
-        left = len(inner) - len(rows)
+            for row in (_row(verdict, readings),)
+        ]
+        left = len(inner) - len(told)
         more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
-        body = Section(f"In single {kind}", (Statuses(rows), *more), count_verdicts(inner), Fold.FOLDED)
-        blocks.append(OnScreen(tuple(_worst_parts(document, inner, whole)), (body,)))
+        title = f"In single {backend_named(document.backend).work}s"
+        body = Section(title, (Statuses(tuple(told)), *more), count_verdicts(inner), Fold.FOLDED)
+        blocks.append(Detail((body,), tuple(_worst_parts(inner, whole))))
     return Section("Verdicts", tuple(blocks))
 
 
@@ -258,74 +238,48 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
     """A row for each verdict, worst first; those that one cause left unknown share one."""
     several = len({verdict.scope.name for verdict in verdicts if verdict.scope.kind == "region"}) > 1
     causes = common_causes(verdicts)
-    shared = {id(same_verdict): cause for cause, same in causes.items() for same_verdict in same}
     for verdict in worst_first(verdicts):
-        cause = shared.get(id(verdict))
-        if cause is None:
+        same = causes.get(verdict.cause or "", []) if verdict.verdict == "unknown" else []
+        if not same:
             row = _row(verdict, readings)
             yield replace(row, place=verdict.scope.name or "") if several else row
-        elif causes[cause][0] is verdict:
-            yield _shared_row(cause, causes[cause])
+        elif same[0] is verdict:
+            names = tuple(dict.fromkeys(one.target for one in same))
+            advice = tuple(dict.fromkeys(with_command(one.advice[0]) for one in same if one.advice))
+            yield StatusRow(Status.UNKNOWN, WORDS["unknown"], names, verdict.cause or "", below=advice)
 
 
-def _shared_row(cause: str, same: Sequence[Verdict]) -> StatusRow:
-    names = tuple(dict.fromkeys(verdict.target for verdict in same))
-    advice = dict.fromkeys(verdict.advice[0] for verdict in same if verdict.advice)
-    return StatusRow(Status.UNKNOWN, WORDS["unknown"], names, cause, below=_advice_lines(tuple(advice)))
+def _brief_rows(document: RunDocument, rows: Sequence[StatusRow]) -> Iterator[StatusRow]:
+    """For a short screen: what was said above, and what is as it should be, is named; else a miss has a line to try."""
+    answered = {v.target for v in document.verdicts if is_answered(v, document.insights)}
+    above = {one.about.target for one in actions(document) if one.about} if not concluded(document) else set()
+    for status in dict.fromkeys(row.status for row in rows):
+        same = [row for row in rows if row.status is status]
+        fine = status in (Status.PASS, Status.NONE)
+        named = [row for row in same if not row.place and (fine or row.names[0] in above)]
+        if named:
+            reason = "see above" if status is Status.FAIL else ""
+            yield StatusRow(status, same[0].word, tuple(name for row in named for name in row.names), reason)
+        for row in same:
+            tries = 1 if concluded(document) and status is Status.FAIL and row.names[0] not in answered else 0
+            yield from () if row in named else (replace(row, below=row.below[:tries]),)
 
 
-def _brief_rows(
-    document: RunDocument, whole: Sequence[Verdict], inner: Sequence[Verdict]
-) -> Iterator[StatusRow]:
-    """For a short screen: what was said above is named; of a GPU's run what is as it should be takes a line."""
-    causes = common_causes(whole)
-    of_gpu = any(verdict.scope.kind == "kernel" for verdict in inner)
-    several = len({verdict.scope.name for verdict in whole if verdict.scope.kind == "region"}) > 1
-    shown = of_gpu and not concluded(document)
-    above = [action.about for action in actions(document)] if shown else []
-    together = [verdict for same in causes.values() for verdict in same]
-    for word, status in STATUSES.items():
-        known = [v for v in whole if v.verdict == word and v not in together]
-        names = tuple(dict.fromkeys(v.target for v in known if v in above))
-        if names:
-            yield StatusRow(status, WORDS[word], names, "see above")
-        known = [v for v in known if v not in above]
-        if of_gpu and word in ("pass", "not-applicable"):
-            if known:
-                yield StatusRow(status, WORDS[word], tuple(v.target for v in known), "")
-            continue
-        for verdict in known:
-            row = _short_row(verdict, advice=_tries(document, verdict, of_gpu=of_gpu))
-            yield replace(row, place=verdict.scope.name or "") if several else row
-        if word == "unknown":
-            yield from (replace(_shared_row(cause, same), below=()) for cause, same in causes.items())
-
-
-def _tries(document: RunDocument, verdict: Verdict, *, of_gpu: bool) -> int:
-    """How many lines to try a short screen has: none where an insight says what to do."""
-    return int(of_gpu and verdict.verdict == "fail" and not is_answered(verdict, document.insights))
-
-
-def _worst_parts(
-    document: RunDocument, inner: Sequence[Verdict], whole: Sequence[Verdict]
-) -> Iterator[Block]:
+def _worst_parts(inner: Sequence[Verdict], whole: Sequence[Verdict]) -> Iterator[Block]:
     """For a screen: of the largest functions or kernels what failed, but for what decided the run's verdict."""
     scopes: dict[Scope, list[Verdict]] = {}
     for verdict in inner:
         scopes.setdefault(verdict.scope, []).append(verdict)
-    of_kernels = any(scope.kind == "kernel" for scope in scopes)
-    for scope, verdicts in list(scopes.items())[: _KERNELS if of_kernels else _FUNCTIONS]:
+    for scope, verdicts in list(scopes.items())[:_PARTS]:
         weight = next((v.weight for v in verdicts if v.weight is not None), None)
-        if of_kernels and weight is not None and weight < WORTH:
+        if scope.kind == "kernel" and weight is not None and weight < WORTH:
             continue  # too small to fail a run
         share = f", {format_percent(100 * weight)} % of the GPU time" if weight is not None else ""
-        line = Paragraph(
-            (soft("in "), strong(scope_name(scope)), soft(f"{share}: {count_verdicts(verdicts)}"))
-        )
+        words = f"{share}: {count_verdicts(verdicts)}"
+        line = Paragraph((soft("in "), strong(scope_name(scope)), soft(words)))
         failed = [v for v in worst_first(verdicts) if v.verdict == "fail" and not _decides_run(v, whole)]
-        rows = Statuses(tuple(_short_row(v, advice=_tries(document, v, of_gpu=of_kernels)) for v in failed))
-        blocks = (line, *((rows,) if failed else ()))
-        yield from blocks if of_kernels else (Detail(blocks),)
+        rows = (Statuses(tuple(replace(_row(v, {}), below=()) for v in failed)),) if failed else ()
+        yield from (line, *rows) if scope.kind == "kernel" else (Detail((line, *rows)),)
 
 
 def _decides_run(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
@@ -333,28 +287,25 @@ def _decides_run(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
     return any(v.target == verdict.target and verdict.reason in v.reason for v in whole)
 
 
-def _short_row(verdict: Verdict, *, advice: int) -> StatusRow:
-    reason = verdict.reason + gain_clause(verdict)
-    word = verdict.verdict
-    lines = verdict.advice[:advice] if word in ("fail", "unknown") else ()
-    return StatusRow(STATUSES[word], WORDS[word], (verdict.target,), reason, below=_advice_lines(lines))
-
-
 def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> StatusRow:
     """With its threshold, and its number with its source: the reading that it was judged by, where one holds it."""
-    row = _short_row(verdict, advice=len(verdict.advice))
-    place = scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else ""
+    word = verdict.verdict
     reading = readings.get((verdict.metric, verdict.scope))
     value: Text = ""
     if reading is not None and (verdict.value is None or reading.value == verdict.value):
         value = reading_span(reading)
     elif verdict.value is not None:
         value = verdict_span(verdict)
-    return replace(row, limit=threshold_text(verdict), place=place, value=value)
-
-
-def _advice_lines(advice: Sequence[str]) -> tuple[Text, ...]:
-    return tuple(map(with_command, advice))
+    return StatusRow(
+        STATUSES[word],
+        WORDS[word],
+        (verdict.target,),
+        verdict.reason + gain_clause(verdict),
+        value,
+        threshold_text(verdict),
+        scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else "",
+        tuple(map(with_command, verdict.advice)) if word in ("fail", "unknown") else (),
+    )
 
 
 # ---------------------------------------------------------------- concerns
@@ -363,79 +314,33 @@ def _advice_lines(advice: Sequence[str]) -> tuple[Text, ...]:
 def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Iterator[Block]:
     """What a reader of a GPU's run looks at first: its kernels, ranges, time line, and encoders."""
     if kernels:
-        summary = texts.get("kernels")
-        counted = sum(bool(row.readings) for row in kernels)
-        caption = f"{plural(len(kernels), 'launch configuration')}, the largest share of the GPU time first"
-        headline = summary.headline if summary is not None else f"{caption}; {counted} counted."
-        blocks = tuple(_summary(summary)) if summary is not None else ()
-        yield Section("Kernels", (kernel_table(document, kernels, blocks),), headline)
-    else:
-        yield from references(document)
-    for concern in ("ranges", "gpu", "encoders", *(() if kernels else ("kernels",))):
+        top = texts["kernels"]
+        yield Section("Kernels", (kernel_table(document, kernels, tuple(_summary(top))),), top.headline)
+    for concern in ("ranges", "gpu", "encoders"):
         summary = texts.get(concern)
         if summary is not None:
             headline = summary.headline if concern != "gpu" else ""  # the head has it
-            metal = document.metal if concern == "encoders" else None
-            drawn = run_metal.work_chart("encoder", metal.encoders, INTERVALS) if metal is not None else ()
-            anchor = concern if concern == "encoders" else f"summary-{concern}"
-            yield Section(title_of(concern), (*drawn, *_summary(summary)), headline, anchor=anchor)
+            yield Section(title_of(concern), tuple(_summary(summary)), headline, anchor=f"summary-{concern}")
 
 
 def _all_numbers(document: RunDocument, texts: Texts) -> Section | None:
-    """Every concern: its readings with their sources, or what tells them without; tables and notes."""
+    """Every concern in a line, with its tables and notes; a short screen has no line of what stands elsewhere."""
     causes = common_causes(document.verdicts)
     blocks: list[Block] = []
     for summary in texts.values():
-        if summary.concern in LAST:
+        if summary.concern in (*_ABOVE, "unknown"):
             continue
-        section = _concern_section(summary)
+        inside = tuple(_summary(summary))
+        section = Section(title_of(summary.concern), inside, summary.headline, Fold.FOLDED)
         in_table = backend_named(document.backend).per_kernel and summary.concern in _IN_KERNELS
-        repeated = (
-            summary.concern == "time"
-            or in_table
-            or any(_why(reading) in causes for reading in summary.readings)
-        )
-        blocks.append(Detail((section,)) if repeated else section)
+        missing = any(r.value is None and (r.cause or r.reason) in causes for r in summary.readings)
+        blocks.append(Detail((section,)) if summary.concern == "time" or in_table or missing else section)
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
-
-
-def _why(reading: Reading) -> str | None:
-    """Why there is no value: the cause that it shares with others, else its own reason."""
-    return None if reading.value is not None else reading.cause or reading.reason
-
-
-def _concern_section(summary: SummaryText) -> Section:
-    readings = [reading for reading in summary.readings if reading.scope.kind != "kernel"]
-    blocks: list[Block] = []
-    own = summary.concern in ("kernels", "ranges", "gpu", "encoders")  # tables of their own, above
-    if readings:
-        blocks.append(Sourced((_readings(readings),)))
-    if not own:
-        blocks += [Sourced((), (again,)) if readings else again for again in summary.metrics]
-        blocks += summary.tables
-        if summary.notes:
-            blocks.append(Items(tuple(map(with_command, summary.notes))))
-    return Section(title_of(summary.concern), tuple(blocks), summary.headline, Fold.FOLDED, repeats=own)
-
-
-def _readings(readings: Sequence[Reading]) -> DataTable:
-    titles = {reading.name: reading.title for reading in all_metrics()}
-    rows = []
-    for reading in readings[:_READINGS]:
-        place = f" in {scope_name(reading.scope)}" if reading.scope.kind == "function" else ""
-        name = (titles.get(reading.metric, reading.metric), soft(place))
-        why = joined(
-            reading.reason or "", *((" Fix: ", code(reading.fix)) if reading.fix and reading.reason else ())
-        )
-        rows.append((name, reading_span(reading), why))
-    columns = ("what", TableColumn("value", numeric=True), TableColumn("why"))
-    left = max(0, len(readings) - _READINGS)
-    return table(columns, rows, left=left)
 
 
 def _summary(summary: SummaryText) -> Iterator[Block]:
     """Its tables and notes; on a short screen the tables that matter most, and a few notes."""
-    for shown in (*summary.metrics, *summary.tables):
+    for shown in summary.tables:
         yield shown if shown.title in summary.brief else Detail((shown,))
     if summary.notes:
         yield Items(tuple(map(with_command, summary.notes)), brief=_NOTES)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from profkit.analysis.comparability import all_fields, fingerprint_of
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Machine, PassResult, RunDocument, Tier, Verdict, VerdictWord
+from profkit.core.types import PassResult, RunDocument, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,
-    Facts,
     Fold,
     Item,
     Items,
@@ -44,13 +43,8 @@ from profkit.reporting.views.run_text import (
     unfinished_passes,
 )
 
-_FACT = 64  # characters of a fact about the tool's session: longer ones are lists of metrics
+_FACT = 64  # characters of a fact about the tool's session: longer ones are lists of metrics, and stand in run.json
 _MOST_FILES = 500  # that are listed
-_TIERS: dict[Tier, str] = {
-    "must": "Must be alike: where one differs, runs are not compared",
-    "should": "Should be alike: a difference is shown beside the verdict",
-    "observed": "Seen while it ran: whether the samples can be believed",
-}
 
 
 # ---------------------------------------------------------------- passes
@@ -74,9 +68,8 @@ def passes_section(document: RunDocument, extras: Extras) -> Section | None:
     if alike:
         blocks.append(Items(tuple(_trouble(results, extras) for results in alike.values())))
     finished = len(document.passes) - len(unfinished)
-    return Section(
-        "Passes", tuple(blocks), f"{finished} of {plural(len(document.passes), 'pass', 'passes')} finished."
-    )
+    headline = f"{finished} of {plural(len(document.passes), 'pass', 'passes')} finished."
+    return Section("Passes", tuple(blocks), headline)
 
 
 def _file(path: str, extras: Extras) -> Span:
@@ -92,84 +85,34 @@ def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
     return Item(joined(strong(f"{names} {result.state}"), f": {reason}"), tuple(below))
 
 
-# ---------------------------------------------------------------- machine and conditions
+# ---------------------------------------------------------------- conditions, and what a part of a recording tells
 
 
 def conditions_section(document: RunDocument) -> Section | None:
     """What decides whether these numbers may be compared with others."""
-    if not document.facts:
-        return None
     known = session_conditions(document)
     short = "; ".join(f"{name}: {value}" for name, value in known.items() if len(value) <= _FACT)
-    long = tuple((name, code(value)) for name, value in known.items() if len(value) > _FACT)
-    blocks: list[Block] = [Paragraph(soft(short))] if short else []
-    if long:
-        blocks.append(Section("Long conditions", (Facts(long),), fold=Fold.REFERENCE))
-    return Section("Measured under", tuple(blocks))
+    return Section("Measured under", (Paragraph(soft(short)),)) if document.facts and short else None
 
 
-def machine_section(document: RunDocument) -> Section | None:
-    """The machine, and what makes this run comparable with another one."""
-    fingerprint = fingerprint_of(document)
-    fields = all_fields()
-    blocks: list[Block] = []
-    if document.machine is not None:
-        blocks.append(Facts(tuple(_host(document.machine)), "Machine"))
-    if document.gpus:
-        blocks.append(Facts(tuple(("Device", line) for line in gpu_lines(document)), "Devices"))
-    if document.peaks is not None:
-        blocks.append(Facts(tuple(_peaks(document)), "Measured peaks"))
-    known = False
-    tiers: list[Block] = []
-    for tier, title in _TIERS.items():
-        features = [f for f in fingerprint.features if f.tier == tier and f.name in fields]
-        rows = [(fields[f.name].title, f.value, fields[f.name].why) for f in features if f.value is not None]
-        missing = [fields[f.name] for f in features if f.value is None]
-        unknown = [f.title for f in missing if not f.backends or document.backend in f.backends]
-        note = f"This run does not say: {', '.join(unknown)}." if unknown else ""
-        inside: list[Block] = [table(("what", "here", "why it counts"), rows, words=3)] if rows else []
-        inside += [Paragraph(soft(note))] if note else []
-        known = known or bool(rows)
-        tiers.append(Section(f"{title} ({len(rows)})", tuple(inside), fold=Fold.REFERENCE))
-    if not known and not document.facts and not document.tools:
-        return None
-    if document.machine is not None or document.gpus:
-        line = joined("Fingerprint of the machine: ", code(fingerprint.id), ". Two runs are compared with ")
-        blocks.append(Paragraph(joined(line, code("profkit compare"), ", which looks at this first.")))
-    return Section("Machine and comparability", (*blocks, *tiers), fold=Fold.REFERENCE, anchor="machine")
+NEEDED = (
+    "for what it does not tell, export the other tables of the recording into one folder with it (docs/mps.md has the"
+    " lines), and read that: profkit summarize FOLDER"
+)
 
 
-def _host(machine: Machine) -> Iterator[tuple[str, str]]:
-    caches = ", ".join(
-        f"L{cache.level} {format_quantity(float(cache.size), 'B')}"
-        + (f" ({cache.ways}-way, {plural(cache.shared, 'core')})" if cache.ways else "")
-        for cache in machine.caches
+def what_it_tells(document: RunDocument) -> RunDocument:
+    """Of one exported table alone what is known, and what else is needed in one note; any other document as it is."""
+    if document.metal is None or not document.metal.alone:
+        return document
+    known = [one for one in document.summaries if any(reading.value is not None for reading in one.readings)]
+    gpu = [one for one in document.summaries if one.concern == "gpu" and one not in known]
+    return replace(
+        document,
+        verdicts=tuple(verdict for verdict in document.verdicts if verdict.verdict != "unknown"),
+        summaries=(*gpu, *known),
+        notes=(*document.notes, NEEDED),
     )
-    rows = [
-        ("Processor", f"{machine.cpu}, {plural(machine.cores, 'core')}"),
-        ("Caches of a core", caches),
-        ("Memory", format_quantity(float(machine.memory_bytes), "B")),
-        ("System", f"{machine.system} {machine.release}, {machine.architecture}"),
-        ("Virtual", machine.virtual or "no"),
-        ("Governor", machine.governor or "not known"),
-        ("Highest clock", format_quantity(machine.max_mhz * 1e6, "Hz") if machine.max_mhz else "not known"),
-        ("Python", machine.python),
-    ]
-    yield from ((name, value) for name, value in rows if value)
-
-
-def _peaks(document: RunDocument) -> Iterator[tuple[str, str]]:
-    peaks = document.peaks
-    assert peaks is not None
-    every = plural(peaks.threads, "thread")
-    rows = [
-        ("Bandwidth, 1 core", format_quantity(peaks.bandwidth_one, "B/s")),
-        (f"Bandwidth, {every}", format_quantity(peaks.bandwidth_all, "B/s")),
-        ("FP32, 1 core", format_quantity(peaks.flops_f32_one, "FLOP/s")),
-        (f"FP32, {every}", format_quantity(peaks.flops_f32_all, "FLOP/s")),
-        ("Measured by", peaks.method),
-    ]
-    yield from ((name, value) for name, value in rows if value != "-")
 
 
 # ---------------------------------------------------------------- files

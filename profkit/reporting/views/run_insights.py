@@ -17,15 +17,14 @@ from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Gain, Insight, RunDocument, TimeSplit, Verdict
 from profkit.reporting.view import (
     Block,
-    Finding,
-    Findings,
+    Detail,
     Fold,
     Item,
     Items,
-    OnScreen,
     Paragraph,
     Section,
     Status,
+    Style,
     Text,
     between,
     code,
@@ -33,11 +32,11 @@ from profkit.reporting.view import (
     joined,
     plain_text,
     soft,
+    spans,
     strong,
 )
 from profkit.reporting.views.run_text import (
     NOISE,
-    WORDS,
     actions,
     place_option,
     stdin_option,
@@ -105,8 +104,7 @@ def _item(one: JoinedInsight, folder: str) -> Item:
     below.append(joined(soft("how    "), insight.change))
     if insight.gain is not None and insight.gain.bound:
         below.append(joined(soft("bound  "), f"{insight.gain.bound}."))
-    share = one.gain.at_most if one.gain is not None else None
-    return Item(joined(strong(insight.title), gain_text(one.gain)), tuple(below), share)
+    return Item(joined(strong(insight.title), gain_text(one.gain)), tuple(below))
 
 
 def _others_text(others: Sequence[Insight]) -> Text:
@@ -242,23 +240,25 @@ def to_do_section(document: RunDocument) -> Section | None:
         blocks.append(items)
     elif rows := actions(document):
         count = len(rows)
-        blocks.append(
-            Findings(
-                tuple(Finding(Status.FAIL, WORDS["fail"], with_command(row.what), row.why) for row in rows)
-            )
-        )
+        done = (Item(_strong(with_command(row.what)), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
+        blocks.append(Items(tuple(done), ordered=True))
     elif (sentence := nothing_text(document)) is not None:
         blocks.append(Paragraph(sentence))
     title = "What to do first" if count > 1 else "What to do" if blocks else "To know more"
     if (more := more_text(document)) is not None:
-        blocks.append(OnScreen((), (Paragraph(more),)))
+        blocks.append(Detail((Paragraph(more),)))
     return Section(title, tuple(blocks), anchor="actions") if blocks else None
 
 
-def more_on_screen(document: RunDocument) -> OnScreen | None:
+def _strong(text: Text) -> Text:
+    """The words emphasised; a line to type at their end stays one."""
+    return tuple(span if span.style is Style.COMMAND else strong(span.text) for span in spans(text))
+
+
+def more_on_screen(document: RunDocument) -> Detail | None:
     """The line on further measurements as the last one of a screen."""
     more = more_text(document)
-    return OnScreen((Paragraph(""), Paragraph(more)), ()) if more is not None else None
+    return Detail((), (Paragraph(""), Paragraph(more))) if more is not None else None
 
 
 def to_do_lines(document: RunDocument) -> list[tuple[str, str]]:

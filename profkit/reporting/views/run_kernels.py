@@ -1,86 +1,66 @@
-"""The kernels of a run: one table of all launch configurations, with every number that is known of each."""
+"""The kernels of a run: one table of all launch configurations, and their costliest instructions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Literal
 
-from profkit.analysis.kernel_names import shape
-from profkit.analysis.metrics import all_metrics, metric
+from profkit.analysis.kernel_names import shape, short_name
+from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.backends import backend_named
-from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Reading, RunDocument, Scope, Source, Verdict
-from profkit.reporting.chart_blocks import CellValue, RowDetail, SortableColumn, SortableTable
-from profkit.reporting.footnotes import MARKS, footnote_of
-from profkit.reporting.view import Block, Fold, Section, TableColumn, Text, code, table
-from profkit.reporting.views.run_charts import is_metal
-from profkit.reporting.views.run_text import SIGNS, WORDS, scope_name
+from profkit.core.formatting import format_percent
+from profkit.core.types import KernelInstruction, Reading, RunDocument, Scope, Source
+from profkit.reporting.columns import CellValue, Column, SortableTable, data_table, sortable_table
+from profkit.reporting.footnotes import reading_span
+from profkit.reporting.view import Block, Detail, Fold, Section, Text, code
 from profkit.reporting.views.summaries.kernels import bottleneck_cell, limiter_cell
 
-_NAME = 4000  # characters of a whole name: longer ones, which somebody made, are cut
-_NAMES = 400_000  # characters of all names: of what is beyond each is cut shorter
-_SHORTENED = 240
-_DETAILED = 300  # kernels whose every number is in the page
+_NAME = 1000  # characters of a whole name: longer ones, which somebody made, are cut
 _NAMED = 50  # whole names in a table
-
-
-@dataclass(frozen=True)
-class KernelColumn:
-    """One column. `unit` is that of its numbers ("": that of its readings); "text" where it holds words.
-
-    `reading` is what a value comes from: None where there is none for this kernel.
-    """
-
-    title: str
-    unit: str
-    value: Callable[[KernelRow], CellValue]
-    reading: Callable[[KernelRow], Reading | None] = lambda _row: None
-    meaning: str = ""
 
 
 def kernels_of(document: RunDocument) -> tuple[KernelRow, ...]:
     """The rows of a GPU's kernels, largest first; none of an Apple GPU, whose encoders are no launch configurations."""
-    return () if is_metal(document) else kernel_rows(document)
+    metal = document.metal is not None or backend_named(document.backend).work == "encoder"
+    return () if metal else kernel_rows(document)
 
 
 def kernel_table(
     document: RunDocument, kernels: Sequence[KernelRow], otherwise: Sequence[Block]
 ) -> SortableTable:
-    """The table of all kernels; `otherwise` is what formats without scripts show, beside names and sources."""
-    columns = [
-        column for column in kernel_columns(document) if any(_is_known(column.value(row)) for row in kernels)
-    ]
-    uncounted = sum(not row.readings for row in kernels)
-    only = f" (of {len(kernels)}, {uncounted} only timed)" if uncounted else ""
-    return SortableTable(
+    """The table of all kernels; `otherwise` is what formats without scripts show."""
+    return sortable_table(
         "Kernels by launch configuration",
-        tuple(_column(column, kernels) for column in columns),
-        tuple(_whole_names(kernels)),
-        tuple(shape(row.scope.id) if row.scope.id else "" for row in kernels),
-        _details(document, kernels),
-        f"An empty cell was not counted for this kernel{only}; – could not be measured, and its source says why.",
-        reference=(*otherwise, *references(document)),
+        kernel_columns(document),
+        kernels,
+        [
+            f"{row.scope.name or '?'}"[:_NAME] + f" {shape(row.scope.id) if row.scope.id else ''}"
+            for row in kernels
+        ],
+        note="An empty cell was not counted for this kernel; a name tells the whole one where the pointer rests.",
+        reference=tuple(otherwise),
     )
 
 
-def kernel_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
+def kernel_columns(document: RunDocument) -> tuple[Column[KernelRow], ...]:
     """All columns that a table of kernels may have, in their order; the first is the name."""
     return (
-        KernelColumn(
-            "Kernel", "text", lambda row: row.label, meaning="a short name; the whole one below the table"
+        Column("Kernel", lambda row: row.label, hidden_when_empty=False),
+        _timed(document, "Share", "%", _share, "100 * its time / the time of all kernels"),
+        _timed(
+            document, "GPU time", "s", lambda r: r.time.total if r.time else None, "sum over its launches"
         ),
-        *_timed_columns(document),
-        KernelColumn(
-            "Limited by", "text", bottleneck_cell, meaning="the busiest unit, or what the warps wait for"
+        _timed(
+            document, "Launches", "count", lambda r: r.time.launches if r.time else None, "those that count"
         ),
+        _timed(
+            document, "Median", "s", lambda r: r.time.median if r.time else None, "median of its launches"
+        ),
+        Column("Limited by", bottleneck_cell, meaning="the busiest unit, or what the warps wait for"),
         _measured("Occupancy", "occupancy.achieved"),
         _measured("Possible", "occupancy.theoretical"),
-        KernelColumn(
-            "Limiter", "text", limiter_cell, meaning="what allows no more warps on a multiprocessor"
-        ),
+        Column("Limiter", limiter_cell, meaning="what allows no more warps on a multiprocessor"),
         _measured("DRAM", "bandwidth.dram.share"),
         _measured("DRAM rate", "bandwidth.dram"),
         _measured("L2", "bandwidth.l2.share"),
@@ -92,186 +72,94 @@ def kernel_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
         _measured("Coalesced", "memory.coalescing"),
         _measured("Conflicts", "shared.bank_conflicts"),
         _measured("Spill loads", "memory.spill.loads"),
-        KernelColumn(
-            "Registers",
-            "count",
-            lambda row: row.time.kernel.registers if row.time is not None else None,
-            meaning="registers per thread",
+        Column("Registers", lambda r: r.time.kernel.registers if r.time else None, "count", "per thread"),
+        Column("Shared", lambda r: r.time.kernel.shared if r.time else None, "B", "per block"),
+        Column(
+            "Blocks", lambda r: prod(r.time.kernel.grid) or None if r.time else None, "count", "of the grid"
         ),
-        KernelColumn(
-            "Shared",
-            "B",
-            lambda row: row.time.kernel.shared if row.time is not None else None,
-            meaning="shared memory per block",
+        Column(
+            "Threads", lambda r: prod(r.time.kernel.block) or None if r.time else None, "count", "per block"
         ),
-        KernelColumn("Blocks", "count", lambda row: _size(row, "grid"), meaning="blocks of the grid"),
-        KernelColumn("Threads", "count", lambda row: _size(row, "block"), meaning="threads per block"),
     )
 
 
-def _measured(title: str, name: str) -> KernelColumn:
-    """A column with the values of one metric."""
-    return KernelColumn(title, "", lambda row: row.value(name), lambda row: row.readings.get(name))
+def _measured(title: str, name: str) -> Column[KernelRow]:
+    """A column with the values of one metric, each with its source."""
+
+    def text(row: KernelRow) -> Text:
+        reading = row.readings.get(name)
+        return "" if reading is None else reading_span(reading, None if reading.value is not None else "–")
+
+    return Column(title, lambda row: row.value(name), metric(name).unit or "count", text=text)
 
 
-def _timed_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
-    """Times and launches, as the trace (or a report of counters) has them."""
-    trace = document.trace
-    if trace is None:
-        return (KernelColumn("Share", "%", _share, meaning="of the time of all kernels"),)
+def _timed(
+    document: RunDocument, title: str, unit: str, value: Callable[[KernelRow], CellValue], formula: str
+) -> Column[KernelRow]:
+    """A column of times and launches, as the trace has them."""
+    tool = document.trace.tool if document.trace is not None else "profkit"
     artifact = next((r.artifacts[0] for r in document.passes if r.name == "trace" and r.artifacts), None)
+    source = Source(tool, artifact=artifact, formula=formula)
 
-    def column(
-        title: str, unit: str, value: Callable[[KernelRow], CellValue], name: str, formula: str
-    ) -> KernelColumn:
-        def reading(row: KernelRow) -> Reading | None:
-            known = value(row)
-            if not isinstance(known, (int, float)):
-                return None
-            source = Source(trace.tool, artifact=artifact, formula=formula)
-            return Reading(name, float(known), unit, "measured", Scope("kernel"), source)
+    def text(row: KernelRow) -> Text:
+        known = value(row)
+        if not isinstance(known, int | float):
+            return ""
+        return reading_span(Reading(title, float(known), unit, "measured", Scope("kernel"), source))
 
-        return KernelColumn(title, unit, value, reading, formula)
-
-    return (
-        column("Share", "%", _share, "GPU time, share", "100 * its time / the time of all kernels"),
-        column(
-            "GPU time",
-            "s",
-            lambda row: row.time.total if row.time else None,
-            "GPU time",
-            "sum over its launches that count",
-        ),
-        column(
-            "Launches",
-            "count",
-            lambda row: row.time.launches if row.time else None,
-            "Launches",
-            "its launches that count",
-        ),
-        column(
-            "Median",
-            "s",
-            lambda row: row.time.median if row.time else None,
-            "Time of a launch",
-            "median of its launches",
-        ),
-    )
+    return Column(title, value, unit, formula, text=text)
 
 
 def _share(row: KernelRow) -> CellValue:
     return None if row.share is None else 100 * row.share
 
 
-def _size(row: KernelRow, side: Literal["grid", "block"]) -> CellValue:
-    """Blocks of the grid, or threads of a block; None where no shape is told."""
-    sizes: tuple[int, ...] = getattr(row.time.kernel, side) if row.time is not None else ()
-    return prod(sizes) if sizes else None
+# ---------------------------------------------------------------- instructions
+
+_INSTRUCTIONS, _KERNELS = 6, 5  # instructions of a kernel, and kernels
+_LEAST = 0.05  # of the kernel's samples, wasted sectors or conflicts
 
 
-def _is_known(value: CellValue) -> bool:
-    return value is not None and value != "not known"
-
-
-def _column(column: KernelColumn, rows: Sequence[KernelRow]) -> SortableColumn:
-    readings = [column.reading(row) for row in rows]
-    unit = column.unit or next((r.unit for r in readings if r is not None and r.value is not None), "")
-    sources = tuple((footnote_of(r), _mark(r)) if r is not None else (None, "") for r in readings)
-    known = sources if any(readings) else ()
-    return SortableColumn(column.title, unit, tuple(map(column.value, rows)), column.meaning, known)
-
-
-def _mark(reading: Reading) -> str:
-    return "?" if reading.doubt else MARKS.get(reading.quality, "")
-
-
-def _whole_names(rows: Sequence[KernelRow]) -> Iterator[str]:
-    """The whole names, as long as the page can bear them."""
-    used = 0
-    for row in rows:
-        name = row.scope.name or "?"
-        most = _NAME if used < _NAMES else _SHORTENED
-        if len(name) > most:
-            name = f"{name[:most]}… ({len(name)} characters, whole in run.json)"
-        used += len(name)
-        yield name
-
-
-def _details(document: RunDocument, rows: Sequence[KernelRow]) -> dict[int, RowDetail]:
-    """Of the first kernels that were counted every number, and the verdicts that did not pass."""
-    order = {metric.name: number for number, metric in enumerate(all_metrics())}
-    verdicts: dict[Scope, list[Verdict]] = {}
-    for verdict in document.verdicts:
-        if verdict.scope.kind == "kernel" and verdict.verdict in ("fail", "unknown"):
-            verdicts.setdefault(verdict.scope, []).append(verdict)
-    details: dict[int, RowDetail] = {}
-    for number, row in enumerate(rows):
-        if len(details) == _DETAILED:
-            break
-        if not (row.readings or row.bound or row.scope in verdicts):
-            continue
-        readings = sorted(
-            row.readings.values(), key=lambda r: (r.value is None, order.get(r.metric, len(order)))
-        )
-        details[number] = RowDetail(
-            row.bound.reason if row.bound is not None else "",
-            tuple((_value(r), footnote_of(r), _mark(r)) for r in readings),
-            tuple(
-                (v.verdict, f"{SIGNS[v.verdict]} {WORDS[v.verdict]}", v.target, v.reason)
-                for v in verdicts.get(row.scope, ())
-            ),
-        )
-    return details
-
-
-def _value(reading: Reading) -> str:
-    return "not known" if reading.value is None else format_quantity(reading.value, reading.unit)
-
-
-# ---------------------------------------------------------------- for whoever checks a number
-
-
-def references(document: RunDocument) -> Iterator[Section]:
-    """Whole kernel names, and the counters behind each metric."""
-    scopes = (
-        [kernel_time.kernel.scope for kernel_time in document.trace.kernels]
-        if document.trace is not None
-        else []
+def instructions_section(document: RunDocument) -> Section | None:
+    """A table for each of the largest kernels; None where no report had values for single instructions."""
+    by_kernel: dict[Scope, list[KernelInstruction]] = {}
+    for instruction in document.instructions:
+        if max(instruction.samples, instruction.excess_sectors, instruction.conflicts) >= _LEAST:
+            by_kernel.setdefault(instruction.kernel, []).append(instruction)
+    if not by_kernel:
+        return None
+    blocks = tuple(
+        data_table(_INSTRUCTION, own[:_INSTRUCTIONS], title=short_name(kernel.name or "?", 60))
+        for kernel, own in list(by_kernel.items())[:_KERNELS]
     )
-    scopes += [reading.scope for reading in document.readings if reading.scope.kind == "kernel"]
-    known = list(dict.fromkeys(scopes))
-    if not known or backend_named(document.backend).work == "encoder":
-        return  # encoders have a table of their own, and no grid
-    rows: list[tuple[Text, ...]] = [
-        (scope_name(scope), (scope.name or "")[:_NAME], scope.id or "-") for scope in known[:_NAMED]
-    ]
-    more = len(known) - _NAMED
-    note = f"and {plural(more, 'further configuration')}: they stand in run.json" if more > 0 else ""
-    names = table(("kernel", "whole name", "grid of block"), rows, words=3, note=note)
-    yield Section("Whole names of the kernels", (names,), fold=Fold.REFERENCE)
-    yield from _sources(document)
+    headline = "Where warps wait, and which accesses waste sectors or conflict, by machine instruction."
+    return Section("Instructions", (Detail(blocks),), headline, Fold.FOLDED)
 
 
-def _sources(document: RunDocument) -> Iterator[Section]:
-    """One row for each way in which a metric of a kernel came about."""
-    ways: dict[tuple[str, ...], set[Scope]] = {}
-    for reading in document.readings:
-        if reading.scope.kind == "kernel" and reading.value is not None:
-            source = reading.source
-            origin = source.artifact or source.tool
-            way = (reading.metric, source.formula or "-", source.counter or "-", origin)
-            ways.setdefault(way, set()).add(reading.scope)
-    if not ways:
-        return
-    counted = len({scope for scopes in ways.values() for scope in scopes})
-    rows: list[tuple[Text, ...]] = [
-        (
-            metric(way[0]).title,
-            *(code(text) if text != "-" else "-" for text in way[1:]),
-            f"{len(scopes)} of {counted}",
-        )
-        for way, scopes in ways.items()
-    ]
-    columns = ("metric", "formula", "counters", "file", TableColumn("kernels", numeric=True))
-    body = table(columns, rows, words=5)
-    yield Section("Where each number of a kernel comes from", (body,), fold=Fold.REFERENCE)
+def _place(instruction: KernelInstruction) -> Text:
+    """A place in the source, else the offset in the kernel's code."""
+    if instruction.file is None:
+        return f"at {instruction.offset:#x}"
+    return code(f"{instruction.file.rsplit('/', 1)[-1]}:{instruction.line}")
+
+
+def _stall(instruction: KernelInstruction) -> str | None:
+    known = instruction.stall is not None and instruction.samples >= _LEAST
+    return instruction.stall.replace("_", " ") if known and instruction.stall else None
+
+
+def _part(title: str, share: Callable[[KernelInstruction], float]) -> Column[KernelInstruction]:
+    def text(instruction: KernelInstruction) -> str:
+        return f"{format_percent(100 * share(instruction))} %" if share(instruction) > 0 else "-"
+
+    return Column(title, share, "%", text=text)
+
+
+_INSTRUCTION: tuple[Column[KernelInstruction], ...] = (
+    Column("line", _place),
+    Column("instruction", lambda one: code(one.text) if one.text is not None else None),
+    Column("waits for", _stall),
+    _part("of its waiting", lambda one: one.samples),
+    _part("of the wasted sectors", lambda one: one.excess_sectors),
+    _part("of the conflicts", lambda one: one.conflicts),
+)

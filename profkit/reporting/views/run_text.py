@@ -221,8 +221,6 @@ def time_line(document: RunDocument) -> str | None:
     return f"{format_quantity(median, 's')}{f' ±{format_percent(half)} %' if half is not None else ''} per {kind}{cold}"
 
 
-# Concerns with a place of their own.
-FIRST, LAST = ("kernels", "ranges", "gpu", "encoders"), ("unknown", "cost")
 TITLES = {"gpu": "GPU", "access": "Memory access", "execution": "Warps", "unknown": "What is not known"}
 
 

@@ -14,12 +14,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Profile, Report
-from profkit.profilers.cprofile import (
-    library_of,
-    looks_like_cprofile,
-    read_cprofile,
-    read_marshal,
-)
+from profkit.profilers.cprofile import library_of, looks_like_cprofile, read_cprofile, read_marshal
 
 WORK = """
 import json, decimal
@@ -112,18 +107,6 @@ def test_calls_of_the_programs_own_functions_are_told_by_caller_and_callee(tmp_p
     )
     assert calls["fib", "fib"].calls == 176
     assert not any(caller == "iterencode" for caller, _ in calls)  # the library among itself
-
-
-def test_a_program_that_imports_nothing_has_no_import_time(tmp_path: Path):
-    report = read_cprofile(written(tmp_path, ENTRY))
-    assert [p.title for p in report.profiles] == [
-        "own time by function",
-        "cumulative time by function",
-        "calls by function",
-        "own functions and what they call",
-    ]
-    (step,) = report.profiles[0].hotspots
-    assert (step.own, step.total, step.calls, step.line) == (0.25, 1.0, 3, 7)
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])

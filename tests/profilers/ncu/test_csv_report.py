@@ -19,7 +19,6 @@ BASE, SCALED = DATA / "ncu.truths.raw.base-units.csv", DATA / "ncu.truths.raw.au
 TIME = "gpu__time_duration.sum"
 COLUMNS = "ID,Process ID,Process Name,Host Name,Kernel Name,Context,Stream,Block Size,Grid Size,Device,CC"
 RAW = ",".join(f'"{column}"' for column in COLUMNS.split(","))
-LONG = f'{RAW},"Section Name","Metric Name","Metric Unit","Metric Value"'
 OF = '"{id}","7","app","127.0.0.1","k(float*, int)","1","7","(256, 1, 1)","(132, 2, 1)","0","9.0"'
 
 
@@ -115,42 +114,11 @@ def test_a_table_cut_off_in_a_row_says_how_many_were_left_out(tmp_path: Path) ->
     assert report.warnings == ("1 rows are cut off or damaged and were left out",)
 
 
-def test_the_details_page_is_read_by_its_labels(tmp_path: Path) -> None:
-    row = OF.format(id=0)
-    report = read(
-        tmp_path,
-        LONG,
-        f'{row},"GPU Speed Of Light Throughput","Duration","usecond","1.50"',
-        f'{row},"GPU Speed Of Light Throughput","Memory Throughput","%","88.70"',
-        f'{row},"Memory Workload Analysis","Memory Throughput","Gbyte/second","607.25"',
-        f'{row},"Occupancy","Achieved Occupancy","%","95.64"',
-        f'{row},"Launch Statistics","Registers Per Thread","register/thread","32"',
-        f'{row},"Occupancy","","","","Rule","OPT","some advice, in words"',
-        f'{OF.format(id=1)},"Occupancy","Achieved Occupancy","%","91.64"',
-    )
-    told = values(report)
-    assert told[TIME] == 1500.0
-    assert told["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"] == 88.7
-    assert told["dram__bytes.sum.per_second"] == pytest.approx(607.25e9)
-    assert told["sm__warps_active.avg.pct_of_peak_sustained_active"] == pytest.approx(93.64)
-    assert told["launch__registers_per_thread"] == 32
-
-
-def test_columns_of_an_older_version_give_the_shape_by_launch_attributes(tmp_path: Path) -> None:
-    old = '"ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream"'
-    names = f'{old},"launch__grid_size","launch__block_size","{TIME}"'
-    units = ",".join(['""'] * 10 + ['"nsecond"'])
-    row = '"0","7","app","host","k","2020-Jan-01 10:00:00","1","7","65,536","256","1,500"'
-    report = read(tmp_path, names, units, row)
-    assert report.trace is not None
-    assert report.trace.kernels[0].kernel.id == "65536 of 256"
-
-
-def test_text_without_a_table_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "log.txt"
-    path.write_text("==PROF== Connected to process 7 (app)\n==WARNING== No kernels were profiled.\n")
-    with pytest.raises(UnreadableReport, match="no line names the columns"):
-        read_ncu_csv(path)
+def test_the_details_page_is_refused_with_the_line_that_prints_the_other(tmp_path: Path) -> None:
+    long = f'{RAW},"Section Name","Metric Name","Metric Unit","Metric Value"'
+    with pytest.raises(UnreadableReport, match="details page") as caught:
+        read(tmp_path, long, f'{OF.format(id=0)},"Occupancy","Achieved Occupancy","%","95.64"')
+    assert "--page raw" in str(caught.value.fix)
 
 
 def test_cut_at_any_offset_it_is_read_or_refused(tmp_path: Path) -> None:

@@ -75,21 +75,6 @@ def test_deeper_sets_hold_the_gate_and_cost_more():
     assert not counter_set("standard", "GH100").sections
 
 
-@pytest.mark.parametrize(
-    ("chip", "asked", "not_asked"),
-    [
-        ("GB202", "dram__bytes_op_read.sum", "dram__bytes_read.sum"),
-        ("GH100", "dram__bytes_read.sum", "dram__bytes_op_read.sum"),
-        ("GB20B", "lts__t_bytes.sum", "dram__bytes.sum"),
-        ("XX999", "dram__bytes.sum", "dram__bytes_read.sum"),
-    ],
-)
-def test_one_thing_has_the_name_that_the_chip_gives_it(chip, asked, not_asked):
-    metrics = counter_set("gate", chip).metrics
-    assert asked in metrics
-    assert not_asked not in metrics
-
-
 TOLD = "GH100=GH100 gh100=GH100 9.0=GH100 8.0=GA100 8.6=GA102 7.5=TU102 10.1=GB10B 11.0=GB10B 12.1=GB20B 3.5= GK110="
 
 

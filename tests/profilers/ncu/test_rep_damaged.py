@@ -90,12 +90,6 @@ def test_a_newer_layout_is_read_with_a_warning_as_far_as_it_is_known(tmp_path: P
     assert any("version 9" in warning for warning in report.warnings)
 
 
-def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
-    for path in (tmp_path / "nowhere", tmp_path):
-        with pytest.raises(UnreadableReport, match=r"cannot be read"):
-            read_ncu_rep(path)
-
-
 def _bombs() -> dict[str, bytes]:
     prefix = w.report(w.block(details=w.session()))
     many = w.number(1, 0) + w.number(2, 2**32 - 1) + w.number(5, 8)

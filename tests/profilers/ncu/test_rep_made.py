@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import shlex
 from pathlib import Path
 
 import pytest
 
-from profkit.core.status import status_wrapper
 from profkit.core.types import Counter, Report
 from profkit.profilers.ncu.launches import NvtxRange, Value
 from profkit.profilers.ncu.rep import read_launches, read_ncu_rep
@@ -109,44 +107,6 @@ def test_a_report_of_nothing_says_that_nothing_was_profiled(tmp_path: Path) -> N
     assert report.gpus[0].name == "NVIDIA H200"
 
 
-def test_a_duration_is_told_by_cycles_and_their_rate_where_it_was_not_collected(tmp_path: Path) -> None:
-    cycles = {"gpc__cycles_elapsed.max": 2e6, "gpc__cycles_elapsed.avg.per_second": 1e9}
-    trace = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", cycles)]))).trace
-    assert trace is not None
-    assert trace.kernels[0].total == pytest.approx(2e-3)
-
-
-def test_configurations_are_apart_by_grid_and_block_and_largest_first(tmp_path: Path) -> None:
-    kernels = [
-        w.KernelResult("k", {TIME: 1.0}, grid=(1, 1, 1)),
-        w.KernelResult("k", {TIME: 5.0}, grid=(2, 1, 1)),
-        w.KernelResult("k", {TIME: 3.0}, grid=(1, 1, 1), block=(32, 2, 1)),
-    ]
-    trace = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(kernels))).trace
-    assert trace is not None
-    assert [(t.kernel.id, t.first) for t in trace.kernels] == [
-        ("2x1x1 of 256x1x1", 1),
-        ("1x1x1 of 32x2x1", 2),
-        ("1x1x1 of 256x1x1", 0),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("values", "shared"),
-    [
-        ({"launch__shared_mem_per_block_static": 1024, "launch__shared_mem_per_block_dynamic": 4096}, 5120),
-        ({"launch__shared_mem_per_block": 2048}, 2048),  # versions that told it whole
-        ({"launch__shared_mem_per_block": 3072, "launch__shared_mem_per_block_driver": 1024}, 2048),
-        ({}, None),
-    ],
-)
-def test_shared_memory_is_the_kernels_own(
-    tmp_path: Path, values: dict[str, w.Value], shared: int | None
-) -> None:
-    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", values)]))
-    assert read_launches(path)[0].kernel.shared == shared
-
-
 @pytest.mark.parametrize("registered", [False, True])
 def test_the_nvtx_ranges_of_a_launch_are_told_with_their_domains(tmp_path: Path, registered: bool) -> None:
     state = w.nvtx_state([("epoch", None), ("mlp", "profkit")], registered=registered)
@@ -212,12 +172,6 @@ def test_a_recorded_command_line_is_parted_into_options_and_workload(
     options, words = split_command(line)
     assert words == workload
     assert option in options
-
-
-def test_the_shell_that_profkit_puts_around_a_workload_is_no_part_of_its_command(tmp_path: Path) -> None:
-    argv = ("ncu", "--nvtx", *status_wrapper(("python3", "my work.py"), tmp_path / "status"))
-    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {})], command=shlex.join(argv)))
-    assert read_ncu_rep(path).facts["command"] == "python3 'my work.py'"
 
 
 def test_what_the_command_line_does_not_say_is_ncus_default(tmp_path: Path) -> None:

@@ -13,12 +13,7 @@ import pytest
 from profkit.core.errors import MachineError
 from profkit.hardware.machine import read_machine
 from profkit.profilers.nsys.command import explain, nsys_argv
-from profkit.profilers.nsys.probe import (
-    collect_report,
-    find_nsys,
-    probe_nsys,
-    recording_step,
-)
+from profkit.profilers.nsys.probe import collect_report, probe_nsys, recording_step
 from profkit.profilers.profiler import RecordRequest
 from profkit.profiling.run_steps import RunSettings, run_step
 from tests.conftest import ROOT
@@ -64,19 +59,6 @@ def test_a_marked_workload_is_traced_from_its_first_region_to_its_end() -> None:
     # `stop-shutdown`, nsys' default, ends the workload; `stop` leaves out a region's later entries.
     assert {"--capture-range=cudaProfilerApi", "--capture-range-end=none"} < set(argv)
     assert "--output=/runs/50%%/trace" in argv
-
-
-def test_the_newest_of_several_places_is_taken(
-    tmp_path: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("profkit.profilers.nsys.probe._PLACES", ("opt/nvidia/nsight-systems/*/bin/nsys",))
-    for version in ("2025.9.1", "2025.10.1", "2024.7.1"):
-        folder = tmp_path / "opt/nvidia/nsight-systems" / version / "bin"
-        folder.mkdir(parents=True)
-        shutil.copy(STAND_IN, folder / "nsys")
-    found = find_nsys(tmp_path)
-    assert found is not None
-    assert found.parts[-3] == "2025.10.1"
 
 
 def test_a_machine_without_nsys_says_how_to_install_it(bare: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tests.profilers.nsys.made import (
     RUNTIME,
     STRINGS,
     TID,
+    Rows,
     call,
     export,
     kernel,
@@ -70,12 +72,6 @@ def test_a_column_that_is_missing_costs_what_it_told_and_no_more(file: Path, mis
     trace = trace_of(file)
     assert trace.launches == 3
     assert trace.kernels[0].kernel.name == STRINGS[0]
-
-
-def test_without_the_calls_there_is_no_latency_and_nothing_is_judged_as_starved(file: Path) -> None:
-    export(file, {K: ordinary()[K]}, STRINGS)
-    trace = trace_of(file)
-    assert (trace.launches, trace.launch_latency, trace.launch_call, trace.starved) == (3, None, None, None)
 
 
 def test_an_export_without_any_kernel_says_why(file: Path) -> None:
@@ -282,13 +278,33 @@ def test_other_databases_are_told_by_their_tables(file: Path) -> None:
         read_sqlite(file)
 
 
-def test_more_configurations_than_are_kept_apart_are_one(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profkit.profilers.nsys.activities.MOST_CONFIGURATIONS", 5)
-    rows = [kernel(100 * n, 100 * n + 10, key=n, gridX=n) for n in range(1, 30)]
-    everything = {"start": 1, "end": 9999, "eventType": 60, "text": "profkit:all", "globalTid": TID}
-    export(file, {K: (KERNEL, rows), N: (NVTX, [everything])}, STRINGS)
-    trace = trace_of(file)
-    assert trace.launches == 29
-    assert {k.kernel.name: k.launches for k in trace.kernels if k.kernel.name != STRINGS[0]} == {
-        "[more launch configurations]": 24
-    }
+DIAGNOSTIC = ("severity", "text")
+EXTERIOR = {"severity": 2, "text": "Error when processing events: Cannot find string for an exterior index"}
+
+
+def failed(folder: Path, tables: Mapping[str, tuple[Sequence[str], Rows]] | None = None) -> Path:
+    """An export that says so."""
+    diagnostics = {"DIAGNOSTIC_EVENT": (DIAGNOSTIC, [EXTERIOR])}
+    return export(folder / "failed.sqlite", {**(tables or {}), **diagnostics}, STRINGS)
+
+
+def test_what_nsys_lost_while_it_made_the_report_is_not_said_to_have_never_been(tmp_path: Path) -> None:
+    """JAX under --trace=cuda,nvtx: exit code 0, and neither kernels nor calls."""
+    report = read_sqlite(failed(tmp_path))
+    assert report.fault is not None
+    assert report.fault.code == "not-imported"
+    assert len(report.warnings) == 1
+    assert "its importer could not put the events together" in report.warnings[0]
+    assert "nsys profile --trace=cuda " in report.warnings[0]
+
+
+def test_an_error_that_left_the_kernels_is_told_and_costs_nothing(tmp_path: Path) -> None:
+    report = read_sqlite(
+        export(
+            tmp_path / "lost.sqlite", {**ordinary(), "DIAGNOSTIC_EVENT": (DIAGNOSTIC, [EXTERIOR])}, STRINGS
+        )
+    )
+    assert report.fault is None
+    assert report.trace is not None
+    assert report.trace.launches == 3
+    assert any("importer" in warning for warning in report.warnings)

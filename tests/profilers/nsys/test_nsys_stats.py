@@ -96,13 +96,6 @@ def test_a_row_that_makes_no_sense_is_left_out(tmp_path: Path, row: str) -> None
     assert [k.kernel.name for k in trace.kernels] == ["good"]
 
 
-def test_a_table_of_something_else_is_not_taken_for_one(tmp_path: Path) -> None:
-    file = tmp_path / "other.csv"
-    file.write_text("Time,Total,Name\n0,1,k\n")
-    with pytest.raises(UnreadableReport, match="no report that profkit knows"):
-        recognise_format(file)
-
-
 @pytest.mark.parametrize(
     "head",
     [

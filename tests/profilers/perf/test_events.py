@@ -93,21 +93,8 @@ def test_perf_prints_each_event_under_the_name_that_formulas_know(table):
         assert name.pmu == event.pmu, event
 
 
-@by_name
-def test_what_belongs_to_no_core_is_known_by_its_pmu(table):
-    assert all(is_system_wide(event.code) for event in table.shared.values())
-    assert not any(is_system_wide(code) for code in table.codes() if code not in wide_codes(table))
-
-
 def wide_codes(table):
     return {event.code for event in table.shared.values()}
-
-
-@by_name
-def test_no_two_events_of_a_table_have_one_encoding(table):
-    events = [e for cores in table.cores for e in (*cores.anchors, *cores.events.values())]
-    codes = [re.sub(r",name=[^/]+", "", e.code) for e in (*events, *table.shared.values())]
-    assert len(codes) == len(set(codes))
 
 
 @by_name
@@ -174,14 +161,3 @@ def test_without_metrics_the_anchors_are_still_counted():
     table = next(t for t in TABLES if t.name == "generic")
     (group,) = plan_groups(table, [], 2)
     assert {"cycles", "instructions", "task-clock", "page-faults"} <= set(group)
-
-
-def test_a_metric_nobody_can_count_is_left_out_and_not_refused():
-    table = next(t for t in TABLES if t.name == "generic")
-    assert plan_groups(table, ["simd.utilization", "no.such.metric"], 2) == plan_groups(table, [], 2)
-
-
-def test_both_kinds_of_core_are_asked_in_every_group_of_a_hybrid_part():
-    table = next(t for t in TABLES if t.name == "intel-hybrid")
-    for group in plan_groups(table, CORE_METRICS, 2):
-        assert {"cpu_core/cycles/", "cpu_atom/cycles/", "cpu_core/instructions/"} <= set(group)

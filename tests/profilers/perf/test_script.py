@@ -187,7 +187,6 @@ HEADERS = [
     ),
     (":-1    -1  1.000000: 1 cycles: ", (":-1", -1, None, None, 1.0, 1, "cycles")),
     ("no-event 5  1.000000: ", ("no-event", 5, None, None, 1.0, None, None)),
-    ("no-time 5/6 77 cycles: ", ("no-time", 5, 6, None, None, 77, "cycles")),
     ("ünï 1 1.000000: 1 cycles: ", ("ünï", 1, None, None, 1.0, 1, "cycles")),
 ]
 
@@ -237,13 +236,6 @@ def test_frames_of_every_shape(line: str, frame: Frame):
     assert sample.stack == (frame,)
 
 
-def test_a_trace_event_without_a_stack_is_counted_as_such(tmp_path: Path):
-    line = "swapper 0 [001] 1.000000: sched:sched_switch: prev_comm=a ==> next\n"
-    report = read(tmp_path, line * 3)
-    assert report.stacks[0].weights == {(NO_STACK,): 3}
-    assert report.stacks[0].unit == "samples"
-
-
 def test_source_lines_under_frames_are_passed_over(tmp_path: Path):
     frames = "\t  1f main+0x3 (/bin/app)\n  main.c:12\n\t  2f _start+0x1 (/bin/app)\n  ??:0\n\n"
     text = "app 1 1.000000: 1 cycles: \n" + frames
@@ -276,21 +268,6 @@ def test_windows_line_ends_make_no_difference(tmp_path: Path):
     text = (DATA / "script.py313-jit.txt").read_bytes()
     plain, windows = read(tmp_path, text), read(tmp_path, text.replace(b"\n", b"\r\n"))
     assert windows == plain
-
-
-def test_the_same_text_in_small_pieces_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    whole = {name: read_script(DATA / name) for name in OWN}
-    for size in (700, 4096):
-        monkeypatch.setattr("profkit.profilers.perf.script.CHUNK", size)
-        for name, report in whole.items():
-            assert read_script(DATA / name) == report
-
-
-def test_tiny_caches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    whole = read_script(DATA / "script.inlined.txt")
-    monkeypatch.setattr("profkit.profilers.perf.script.MOST_LINES", 3)
-    monkeypatch.setattr("profkit.profilers.perf.script.MOST_TEXT", 100)
-    assert read_script(DATA / "script.inlined.txt") == whole
 
 
 TEXT = (DATA / "script.py313-jit.txt").read_bytes()

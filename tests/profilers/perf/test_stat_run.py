@@ -7,15 +7,16 @@ import subprocess
 
 import pytest
 
+from profkit.analysis.metrics import derive, formula_table
 from profkit.core.process import run
 from profkit.core.status import read_status, status_wrapper
-from profkit.profilers.perf.command import STAT_ENV, stat_argv
+from profkit.core.types import Counter, Report
+from profkit.profilers.perf.command import STAT_ENV, explain, known_faults, stat_argv
+from profkit.profilers.perf.events import check_drift, merge_groups
 from profkit.profilers.perf.probe import (
-    conversion_argv,
     find_perf,
     find_refused_events,
     probe_perf,
-    read_paranoid,
 )
 from profkit.profilers.perf.stat_csv import read_stat_csv
 
@@ -161,17 +162,6 @@ def test_a_wrapper_without_a_perf_for_this_kernel_gives_way_to_the_newest_perf_i
     assert found.path == tmp_path / "usr/lib/linux-tools-5.15.0-101/perf"
 
 
-def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active_environment(
-    tmp_path, monkeypatch
-):
-    beside = script(tmp_path / "environment/perf", "echo perf version 6.1.1")
-    script(tmp_path / "usr/lib/linux-tools-6.8.0-1/perf", "echo perf version 6.8.1")
-    monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", beside.parent)
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert find_perf(tmp_path).path == beside
-    assert conversion_argv(tmp_path / "in", tmp_path / "out")[4] == str(beside)
-
-
 def test_no_perf_at_all_says_so_with_the_package(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
@@ -182,10 +172,178 @@ def test_no_perf_at_all_says_so_with_the_package(tmp_path, monkeypatch):
     assert ability is None or ability.path is None or ability.path.startswith("/usr/lib/linux-tools")
 
 
-@pytest.mark.parametrize(("content", "level"), [("2\n", 2), ("-1\n", -1), ("", None), (None, None)])
-def test_the_kernels_setting_is_read_or_unknown(tmp_path, content, level):
-    if content is not None:
-        file = tmp_path / "proc/sys/kernel/perf_event_paranoid"
-        file.parent.mkdir(parents=True)
-        file.write_text(content)
-    assert read_paranoid(tmp_path) == level
+LIMITED = """Error:
+Access to performance monitoring and observability operations is limited.
+Consider adjusting /proc/sys/kernel/perf_event_paranoid setting to open
+"""
+TEXTS = [
+    (LIMITED, 255, "does not let this user", "perf_event_paranoid=1"),
+    (LIMITED, 255, "does not let this user", "--cap-add PERFMON"),
+    ("Error:\nYou may not have permission to collect system-wide stats.\n", 255, "does not let", "paranoid"),
+    (
+        "event syntax error: 'nosuch'\n \\___ parser error\n",
+        129,
+        "does not know the event nosuch",
+        "raw encoding",
+    ),
+    ("event syntax error: '{0}{x}'", 129, "{0}{x}", ""),
+    (
+        "event syntax error: 'uncore_imc/x/'\n \\___ Cannot find PMU `uncore_imc'.\n",
+        129,
+        "no PMU called uncore_imc",
+        "",
+    ),
+    (
+        "event syntax error: 'l3/x/'\n \\_ Unable to find PMU or event on a PMU of 'l3'\n",
+        129,
+        "no PMU called l3",
+        "",
+    ),
+    ("Cannot find metric or group `TopdownL1'\n", 129, "no metric TopdownL1", "events"),
+    ("top down event configuration requires system-wide mode (-a)\n", 234, "whole machine", "--topdown"),
+    (
+        "WARNING: perf not found for kernel 6.8.0-31\n\n  You may need\n",
+        2,
+        "no perf for kernel 6.8.0-31",
+        "linux-tools",
+    ),
+    ("failed to mmap with 1 (Operation not permitted)\n", 255, "locked memory", "perf_event_mlock_kb"),
+    ("mmap failed: Operation not permitted", 255, "locked memory", "sysctl kernel.perf_event_mlock_kb=2048"),
+    ("Workload failed: No such file or directory\n", 255, "could not start the workload", ""),
+    ("Workload failed: Permission denied\n", 255, "not executable", ""),
+    ("error, jitted code must be sampled with perf record -k 1\n", 1, "monotonic", "-k 1"),
+    ("Error: unknown switch `x'\n", 129, "option x", "newer perf"),
+    ("failed to write perf data, error: No space left on device\n", 255, "disk is full", ""),
+    ("", -9, "was killed", ""),
+    ("", 137, "was killed", ""),
+    ("<not supported>||cycles|0|100.00||\n0.56|msec|task-clock|1|100.00||\n", 0, "no hardware counters", ""),
+    (
+        "<not supported>,,cycles,0,100.00,,\n0.56,msec,task-clock,560261,100.00,0.002,CPUs\n",
+        0,
+        "no hardware cou",
+        "",
+    ),
+    (
+        "      0.52 msec task-clock     #    0.450 CPUs\n   <not supported>      cycles\n",
+        0,
+        "no hardware count",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "reason", "fix"), TEXTS)
+def test_an_error_text_is_explained_with_the_line_that_fixes_it(text, code, reason, fix):
+    fault = explain(text, code)
+    assert fault is not None
+    assert reason in fault.reason
+    assert fix in (fault.fix or "")
+
+
+def test_what_is_no_fault_is_not_explained_and_no_fix_runs_sudo_by_itself():
+    for text in ("", "all good", "5,,cycles,1,100.00,,", "Events enabled\nEvents disabled\n"):
+        assert explain(text, 0) is None
+    assert "sudo" not in "".join(known.fix or "" for known in known_faults())
+
+
+def test_the_recorded_error_texts_are_explained(fixtures):
+    folder = fixtures / "perf/vm-without-pmu-perf6.1"
+    refused = (folder / "error.paranoid2-nobody-a.txt").read_text()
+    assert "does not let this user" in explain(refused, 255).reason
+    blocks = (folder / "errors.txt").read_text().split("event syntax error")[1:]
+    for block, words in zip(
+        blocks, ("not know the event nosuch_event", "no PMU called uncore_imc"), strict=True
+    ):
+        assert words in explain("event syntax error" + block.partition("Run 'perf list'")[0], 129).reason
+
+
+DEAD = Counter("instructions", None, "not-supported")
+
+
+def counted(name, value, share=1.0, pmu=None):
+    return Counter(name, value, "measured" if share >= 1 else "multiplexed", share=share, pmu=pmu)
+
+
+def group(*counters, warnings=()):
+    return Report("perf", "perf-stat-csv", counters=counters, warnings=warnings)
+
+
+@pytest.mark.parametrize(
+    ("instructions", "spread", "stable"),
+    [
+        ((1000, 1010, 1005), 10 / 1005, True),
+        ((1000, 1019, 1010), 19 / 1010, True),
+        ((1000, 1020, 1000), 0.02, False),
+        ((1000, 2000), 0.5, False),
+        ((1000,), None, True),
+        ((), None, True),
+    ],
+)
+def test_drift_is_how_far_the_instructions_of_the_groups_lie_apart(instructions, spread, stable):
+    drift = check_drift([[counted("instructions", n), counted("cycles", 5 * n)] for n in instructions])
+    assert drift.spread == (None if spread is None else pytest.approx(spread, rel=0.01))
+    assert drift.stable is stable
+    assert (drift.warning or "unstable: instructions differ by").startswith(
+        "unstable: instructions differ by"
+    )
+    assert (drift.warning is None) is stable
+
+
+def test_without_instructions_the_cycles_are_the_anchor_and_kinds_of_core_are_added():
+    drift = check_drift([[DEAD, counted("cycles", 100)], [DEAD, counted("cycles", 200)]])
+    assert (drift.anchor, drift.stable) == ("cycles", False)
+    moved = [
+        [counted("instructions", n, pmu="cpu_core"), counted("instructions", 1000 - n, pmu="cpu_atom")]
+        for n in (900, 500)
+    ]
+    assert check_drift(moved).spread == 0
+
+
+def test_merged_groups_hold_each_counter_once_with_the_middle_of_its_counts():
+    merged = merge_groups(
+        [
+            group(
+                counted("cycles", 100),
+                counted("instructions", 300),
+                counted("branches", 7),
+                warnings=("cut off",),
+            ),
+            group(
+                counted("cycles", 102),
+                counted("instructions", 300),
+                counted("LLC-loads", 9),
+                warnings=("cut off",),
+            ),
+            group(counted("cycles", 190), counted("instructions", 301), counted("LLC-load-misses", 2)),
+        ]
+    )
+    values = {"cycles": 102, "instructions": 300, "branches": 7, "LLC-loads": 9, "LLC-load-misses": 2}
+    assert {c.name: c.value for c in merged.counters} == values
+    assert (len(merged.groups), merged.drift.stable, merged.warnings) == (3, True, ("cut off",))
+
+
+def test_a_count_that_was_on_all_the_time_beats_others_and_one_that_never_counted_keeps_its_state():
+    never = Counter("cycles", None, "not-counted")
+    merged = merge_groups([group(counted("cycles", 5, 0.3)), group(counted("cycles", 9)), group(never)])
+    assert [(c.value, c.state) for c in merged.counters] == [(9, "measured")]
+    assert [(c.value, c.state) for c in merge_groups([group(DEAD)] * 2).counters] == [(None, "not-supported")]
+    assert merge_groups([group(counted("a", n), counted("b", n)) for n in (1, 2, 3)]).groups == (("a", "b"),)
+    assert merge_groups([]).counters == ()
+
+
+def test_a_ratio_inside_one_group_stays_measured_though_the_runs_drifted():
+    merged = merge_groups(
+        [
+            group(counted("instructions", 1000), counted("branches", 100), counted("branch-misses", 5)),
+            group(counted("instructions", 1100), counted("L1-icache-load-misses", 10)),
+            group(counted("instructions", 1100), counted("LLC-loads", 10)),
+            group(counted("instructions", 1100), counted("LLC-load-misses", 1)),
+        ]
+    )
+    found = derive(
+        merged.counters, formula_table("perf"), "perf", groups=merged.groups, drift=merged.drift.spread
+    )
+    readings = {reading.metric: reading for reading in found}
+    assert (readings["branch.miss_rate"].quality, readings["branch.miss_rate"].value) == ("measured", 5.0)
+    assert readings["cache.l3.miss_rate"].quality == "estimated"
+    assert "unstable" in readings["cache.l3.miss_rate"].reason

@@ -323,13 +323,6 @@ def test_what_holds_no_counts_is_refused_in_a_sentence(tmp_path, kind, text, wor
         read(tmp_path, text, kind)
 
 
-@pytest.mark.parametrize(
-    "text", ['{"version": 3}', '{"traceEvents": []}', "[1, 2]", "", "{", '{"counter": 5}']
-)
-def test_json_of_others_does_not_look_like_perfs(text):
-    assert not looks_like_stat_json(text.encode())
-
-
 def test_a_missing_file_and_a_folder_are_refused_in_a_sentence(tmp_path):
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(UnreadableReport, match="cannot be read"):

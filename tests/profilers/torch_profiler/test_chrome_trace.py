@@ -55,17 +55,6 @@ def ordinary() -> list[dict[str, Any]]:
     return found
 
 
-def test_the_streams_of_kernels_and_copies_are_read(tmp_path: Path) -> None:
-    copy = event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 6.0, 4.0, device=0, stream=22, bytes=64)
-    found = read(trace(tmp_path, [*ordinary(), copy])).trace
-    assert found is not None
-    assert [(one.stream, one.kernels, one.copies) for one in found.streams[0].streams] == [
-        (7, 4, 0),
-        (22, 0, 1),
-    ]
-    assert found.streams[0].streams[1].copies_beside == pytest.approx(1e-6)
-
-
 @pytest.mark.parametrize("name", ["torch.both.json.gz", "torch.cuda.json.gz"])
 def test_twenty_steps_of_two_products_silu_and_mul(name: str) -> None:
     report = read(DATA / name)
@@ -85,12 +74,6 @@ def test_twenty_steps_of_two_products_silu_and_mul(name: str) -> None:
     assert [(r.name, r.entries, r.kernels) for r in found.ranges] == (
         [("step", 20, 80)] if with_annotations else []
     )
-
-
-def test_the_estimate_that_kineto_makes_of_occupancy_is_no_counter() -> None:
-    report = read(DATA / "torch.both.json.gz")
-    assert report.counters == ()
-    assert "occupancy" not in repr(report)
 
 
 def test_a_trace_of_kernels_and_calls(tmp_path: Path) -> None:
@@ -161,7 +144,7 @@ def test_a_trace_of_the_cpu_alone_is_its_operations_by_time_on_the_cpu(tmp_path:
     assert document.backend == "cpu"
     assert document.verdicts == () or {v.verdict for v in document.verdicts} <= {"not-applicable"}
     [summary] = [one for one in summary_texts(document) if one.concern == "trace"]
-    assert summary.headline == "aten::mm takes 40.0 % of the CPU time of all operations."
+    assert summary.headline == "aten::mm takes 40.0 % of 15.0 µs."
 
 
 @pytest.mark.torch
@@ -204,52 +187,14 @@ def test_a_step_holds_what_any_thread_launches(tmp_path: Path) -> None:
     assert {r.name: r.kernels for r in found.ranges} == {"ProfilerStep": 2, "forward": 1}
 
 
-@pytest.mark.parametrize(
-    ("calls", "said"),
-    [
-        ([event("cuda_runtime", "hipLaunchKernel", 1, 2, correlation=1)], "AMD GPU (HIP)"),
-        ([event("xpu_runtime", "urEnqueueKernelLaunch", 1, 2, correlation=1)], "Intel GPU (XPU)"),
-    ],
-)
-def test_a_device_of_another_maker_is_told_for_what_it_is(
-    tmp_path: Path, calls: list[dict[str, Any]], said: str
-) -> None:
+def test_an_amd_gpu_is_told_for_what_it_is(tmp_path: Path) -> None:
     properties = [{"id": 0, "name": "a GPU", "computeMajor": 9, "computeMinor": 0, "numSms": 104}]
-    path = trace(tmp_path, [*calls, kernel("f", 5, 2, 1)], deviceProperties=properties)
-    report = read(path)
+    calls = [event("cuda_runtime", "hipLaunchKernel", 1, 2, correlation=1), kernel("f", 5, 2, 1)]
+    report = read(trace(tmp_path, calls, deviceProperties=properties))
     assert report.trace is not None
     assert (report.trace.launches, report.trace.launch_latency) == (1, pytest.approx(4 * US))
-    assert any(f"trace of an {said}" in warning for warning in report.warnings)
+    assert any("trace of an AMD GPU (HIP)" in warning for warning in report.warnings)
     assert [gpu.capability for gpu in report.gpus] == [None]  # gfx90a is no Hopper
-
-
-@pytest.mark.parametrize(
-    ("category", "said"),
-    [
-        ("mtia_ccp_events", "of an MTIA device"),
-        ("cuda_profiler_range", "1 were replayed for counters of CUPTI's range profiler"),
-        ("python_function", "it is of the CPU alone"),
-    ],
-)
-def test_why_there_is_no_kernel_is_said(tmp_path: Path, category: str, said: str) -> None:
-    report = read(trace(tmp_path, [event("cpu_op", "aten::mm", 1, 2), event(category, "f", 1, 2)]))
-    assert [said in warning for warning in report.warnings] == [True]
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        [{"ph": "X", "cat": "kernel"}],
-        [{"ph": "X", "cat": "kernel", "name": 7, "ts": "now", "dur": None, "args": []}],
-        [kernel("f", 1e300, 1, 1), kernel("f", 1, -5, 1), kernel("f", True, 1, 1)],
-        [kernel("f", 1, 1, 1, grid="8", block=[None], device=-7, correlation=1e99)],
-        [kernel("f", 1, 1, 1 << 80, grid=[1 << 90, -3, 2.5]), 3, None, "x", [[]]],
-        [kernel("x" * 1_000_000, 1, 1, 1)],
-        [kernel("<script>\u0000'\"", 1, 1, 1)],
-    ],
-)
-def test_events_of_nonsense_end_in_a_report(tmp_path: Path, events: list[Any]) -> None:
-    assert read(trace(tmp_path, [*events, kernel("good", 50, 1, 5)])).trace is not None
 
 
 @pytest.mark.parametrize(
@@ -270,12 +215,7 @@ def test_a_trace_without_events_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        '{"schema": "profkit.run/3", "traceEvents": 3}',
-        "[1, 2, 3]",
-        '{"traceEvents": [{"name": "x"}]}',
-    ],
+    "text", ['{"schema": "profkit.run/3", "traceEvents": 3}', "[1, 2, 3]", '{"traceEvents": [{"name": "x"}]}']
 )
 def test_other_json_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"

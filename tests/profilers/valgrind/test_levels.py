@@ -49,15 +49,6 @@ def test_without_a_third_level_its_counters_say_so() -> None:
     assert "no third" in (counters["D3mr"].reason or "")
 
 
-def test_a_report_without_branches_or_caches_leaves_them_unknown() -> None:
-    plain = read_callgrind(DATA / "kernels.jumps.callgrind")
-    counters = of(combine_levels(plain, plain), ADD)
-    assert counters["Ir"].value == 393_245
-    for name in ("D1mr", "D2mr", "D3wb", "Bcm", "line_bytes"):
-        assert counters[name].value is None
-        assert counters[name].state == "not-supported"
-
-
 def scaled(report: Report, factor: float) -> Report:
     return replace(
         report,

@@ -196,17 +196,6 @@ def test_the_command_reads_a_folder_and_names_what_it_is(folder: Path) -> None:
     assert profkit("summarize", "c.xml", cwd=folder).code == 2
 
 
-def test_a_folder_of_exports_is_stored_in_a_history_once(folder: Path) -> None:
-    shutil.copytree(folder, folder.parent / "copy")
-    done = profkit(
-        "history", "add", folder, "copy", "--history", "h.sqlite", "--format", "json", cwd=folder.parent
-    )
-    assert done.code == 0, done.err
-    first, second = done.json()["runs"]
-    assert (first["added"], second["added"], first["entry"]) == (True, False, second["entry"])
-    assert first["values"] > 0
-
-
 def test_the_table_of_contents_of_the_recorded_trace(fixtures: Path) -> None:
     (run,) = read_toc(fixtures / "xctrace" / "m1-metal-system-trace" / "toc.xml")
     assert run.number == 1

@@ -16,7 +16,6 @@ from tests.profilers.xctrace.metal_cases import (
     completion,
     encoder,
     read,
-    run,
     state,
     work,
 )
@@ -159,16 +158,6 @@ def test_encoders_have_the_labels_of_the_list_and_else_their_own():
     assert [one.kernel.name for one in read(tables).trace.kernels] == [one.name for one in metal.encoders]
 
 
-def test_a_named_command_buffer_names_its_unnamed_encoders():
-    rows = [work(0, 10, encoder_id=1), work(10, 10, encoder_id=2)]
-    listed = [
-        encoder(1, "Compute Command 0", buffer_label="decode"),
-        encoder(2, "attention", buffer_label="decode"),
-    ]
-    names = [one.name for one in read({INTERVALS: rows, ENCODERS: listed}).metal.encoders]
-    assert names == ["attention", "decode: Compute Command 0"]
-
-
 def test_of_too_many_names_the_smallest_are_one_and_no_time_is_lost():
     rows = [work(10 * n, 1 + n % 7, label=f"Command Buffer 0:step {n}", encoder_id=n + 1) for n in range(600)]
     many = read({INTERVALS: rows}).metal.encoders
@@ -235,14 +224,6 @@ def test_clocks_and_heat_are_told_in_the_part_that_counts_and_while_the_process_
     assert [(s.name, s.seconds) for s in cut.performance] == [("Minimum", us(100))]
 
 
-def test_an_induced_state_is_told_and_the_default_is_none():
-    held = run(("Counter Set: Performance Limiters", "Induced GPU Performance State: Maximum"))
-    report = read(TWO, contents=held)
-    assert (report.metal.induced, report.metal.counter_set) == ("Maximum", "Performance Limiters")
-    assert "held in the performance state Maximum" in report.warnings[1]
-    assert (read(TWO).metal.induced, read(TWO).metal.counter_set) == (None, None)
-
-
 def test_rows_that_make_no_sense_are_left_out_and_counted():
     rows = [
         work(0, 10),
@@ -255,10 +236,6 @@ def test_rows_that_make_no_sense_are_left_out_and_counted():
     report = read({INTERVALS: rows})
     assert report.metal.process_busy == us(20)
     assert "3 rows without a time, a value or an id left out" in report.warnings
-
-
-def test_what_was_not_active_is_no_work():
-    assert read({INTERVALS: [work(0, 10), {**work(10, 90), "state": "Idle"}]}).metal.process_busy == us(10)
 
 
 def test_the_same_table_of_two_instruments_counts_once():

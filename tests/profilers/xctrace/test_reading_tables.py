@@ -13,18 +13,7 @@ from profkit.profilers.xctrace import tables
 from profkit.profilers.xctrace.cells import Backtrace, CellDecoder, Process, StackFrame, Thread
 from profkit.profilers.xctrace.tables import read_tables
 from profkit.profilers.xctrace.toc import read_toc
-from tests.xctrace_tables import (
-    EMPTY,
-    Spec,
-    duration,
-    export,
-    label,
-    node,
-    number,
-    process,
-    text,
-    time,
-)
+from tests.xctrace_tables import EMPTY, Spec, duration, export, label, node, number, process, text, time
 
 HOST, OTHER = process("host", 17), process("Window (Server)", 420)
 SPAN = (("start", "start-time"), ("duration", "duration"))
@@ -133,15 +122,6 @@ def test_what_is_no_number_where_one_belongs_is_refused(tmp_path: Path, value: s
     rows = [[time(5)], [Spec("start-time", value, "x")]]
     with pytest.raises(UnreadableReport, match=r"holds (whole )?numbers"):
         read(written(tmp_path, node("t", (("start", "start-time"),), rows)), "start")
-
-
-def test_names_are_given_back_as_they_were_meant(tmp_path: Path) -> None:
-    names = ["<script>&\"'", "a > b", "&lt;", "ctrl\x85é😀", " ", "", "]]>", "tab\there"]
-    path = written(
-        tmp_path,
-        node("t", (("name", "string"), ("process", "process")), [[text("string", n), HOST] for n in names]),
-    )
-    assert [row[0] for row in read(path, "name")] == names
 
 
 # ---------------------------------------------------------------- several tables
@@ -271,18 +251,6 @@ def test_a_row_of_another_width_is_refused(tmp_path: Path) -> None:
         content = export(node("t", COLUMNS, [*ROWS[:5], more, *ROWS[6:]]))
         said = refused(tmp_path / "x.xml", content)
         assert said == f": damaged: a row with {cells} cells in a table of 3 columns"
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be-bom", "latin-1", "utf-8-sig"])
-def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
-    path = tmp_path / "x.xml"
-    path.write_bytes(WHOLE)
-    plain = read(path, "start", "process", "label")
-    declared = {"latin-1": "iso-8859-1", "utf-8-sig": "utf-8"}.get(encoding, "utf-16")
-    content = WHOLE.decode().replace('version="1.0"', f'version="1.0" encoding="{declared}"')
-    big = b"\xfe\xff" + content.encode("utf-16-be")
-    path.write_bytes(big if "bom" in encoding else content.encode(encoding))
-    assert read(path, "start", "process", "label") == plain
 
 
 @pytest.mark.parametrize(

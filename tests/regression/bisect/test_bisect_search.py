@@ -129,12 +129,6 @@ def test_the_second_of_two_changes_is_looked_for_where_the_noise_of_a_test_hides
     assert alone <= 4
 
 
-def test_a_slower_and_a_faster_commit_are_found_both() -> None:
-    levels = [log(1.3) * (commit >= 5) - log(1.1) * (commit >= 15) for commit in range(21)]
-    found, _ = search(levels, 1)
-    assert [(one.high, one.rest, one.size > 0) for one in found] == [(5, False, True), (15, False, False)]
-
-
 def test_a_change_that_creeps_in_is_given_to_no_single_commit() -> None:
     levels = [commit * log(1.2) / 40 for commit in range(41)]
     for seed in range(3):
@@ -237,13 +231,3 @@ def test_a_commit_that_made_half_of_the_change_is_not_said_to_have_made_all_of_i
     said = "It is +20.0 % between both ends: another commit may have made the rest."
     assert said in plain_text(view(replace(whole, search=half)).headline[0])
     assert said not in plain_text(view(whole).headline[0])
-
-
-def test_an_answer_below_the_certainty_says_so() -> None:
-    whole = document()
-    search = whole.search
-    unsure = replace(search, parts=(replace(search.parts[0], probability=0.91),))
-    told = plain_text(view(replace(whole, search=unsure)).headline[0])
-    assert "made it 20 % slower (probability 91 %)" in told
-    assert "less than the 95 %" in told
-    assert "less than" not in plain_text(view(whole).headline[0])

@@ -124,13 +124,3 @@ def test_check_judges_an_evaluation_by_its_targets(folder: Path, tmp_path: Path)
         "verdicts"
     ]
     assert {verdict["target"]: verdict["verdict"] for verdict in verdicts}["correct"] == "fail"
-
-
-def test_report_shows_it_and_a_history_takes_it(folder: Path, tmp_path: Path) -> None:
-    assert "4 of 11 operations correct" in profkit("report", folder, "--format", "markdown", cwd=tmp_path).out
-    cases = profkit("report", folder, "--format", "junit", cwd=tmp_path).out
-    assert 'tests="22" failures="4" errors="4" skipped="5"' in cases  # 21 tests and a verdict
-    history = str(tmp_path / "history.sqlite")
-    assert profkit("history", "add", folder, "--history", history, cwd=tmp_path).code == 0
-    series = profkit("history", "trend", "--history", history, "--format", "json", cwd=tmp_path).out
-    assert "speedup.geometric_mean" in series

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from profkit.core.types import (
     RUN,
     Gpu,
@@ -55,38 +53,6 @@ def run(
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"gpus": (Gpu("Apple M1 Max", cores=8),)}, "gpu.name"),
-        ({"gpus": (Gpu("Apple M1", cores=7),)}, "gpu.cores"),
-        ({"facts": {"template": "Metal System Trace", "system": "macOS 15.4 (24E1)"}}, "macos.major"),
-        ({"metal": replace(run().metal or MetalTrace(), low_power=True)}, "gpu.low_power"),
-    ],
-)
-def test_another_device_or_system_is_refused(change: dict[str, object], field: str) -> None:
-    before = replace(run(), metal=replace(run().metal or MetalTrace(), low_power=False))
-    found = compare(before, replace(before, **change))  # type: ignore[arg-type]
-    assert found.outcome == "refused"
-    assert field in [one.name for one in found.differences if one.tier == "must"]
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"tools": {"xctrace": "27.0 (18A1)"}}, "tool.xctrace"),
-        ({"facts": {"template": "Mine", "system": "macOS 26.3.1 (25D2128)"}}, "mode.template"),
-        ({"metal": replace(run().metal or MetalTrace(), induced="Maximum")}, "mode.induced"),
-    ],
-)
-def test_another_way_of_recording_bars_what_xctrace_measured(change: dict[str, object], field: str) -> None:
-    found = compare(run(), replace(run(slow=2), **change))  # type: ignore[arg-type]
-    assert field in [one.name for one in found.differences if one.tier == "must"]
-    assert found.outcome == "refused"
-    assert found.kernels == ()
-    assert [c for c in found.changes if c.tool == "xctrace"] == []
-
-
 def test_the_encoder_that_became_slower_is_named() -> None:
     found = compare(run(), run(slow=1.5))
     assert found.outcome == "regressed"
@@ -100,10 +66,6 @@ def test_a_slower_state_of_the_gpu_decides_nothing() -> None:
     assert {k.word for k in found.kernels} <= {"same", "ambiguous"}
     assert [c.kind for c in found.causes] == ["state"]
     assert "How well it was measured" in terminal(found, color=False, width=100)
-
-
-def test_a_faster_state_does_not_excuse_a_longer_time() -> None:
-    assert compare(run(performance=MINIMUM), run(slow=1.5)).outcome == "regressed"
 
 
 def timed(median: float, total: float) -> RunDocument:

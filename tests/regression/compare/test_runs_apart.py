@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Disturbance, Moment, Revision, RunDocument, RunSpread
+from profkit.core.types import Disturbance, Revision, RunDocument, RunSpread
 from profkit.regression.compare import compare
-from profkit.regression.compare.machine import command_that_decides, lost_fact, lost_share
+from profkit.regression.compare.machine import command_that_decides, lost_share
 from tests.comparison_documents import run, timing, value
 from tests.regression.compare.test_open_times import time_of
 from tests.spoken import spoken
@@ -77,21 +77,6 @@ def test_a_run_that_waited_for_a_core_while_others_ran_lost_that_time_and_no_mor
     )  # more threads than cores: they wait for each other
     assert lost_share(disturbed(0.0, 1, alone)) == pytest.approx(0.01)
     assert compare(disturbed(0.0, 1), disturbed(0.2, 2, alone)).outcome == "regressed"
-
-
-def test_where_nothing_counts_what_others_took_the_look_right_before_stands_for_it() -> None:
-    def after(*, load: float | None = None, pressure: float | None = None) -> RunDocument:
-        return replace(run(), moments=(Moment("before timing", load=load, pressure=pressure),))
-
-    assert lost_share(after(load=4.0)) == pytest.approx(0.5)  # on 2 cores
-    assert lost_share(after(load=1.5)) == 0.0
-    assert lost_share(after(load=9.0, pressure=60.0)) == pytest.approx(0.6)
-    assert lost_share(after(load=9.0, pressure=8.0)) == 0.0
-    assert (
-        spoken(lost_fact(after(load=4.0), "candidate")) == "the candidate began at a load of 4.00 on 2 cores"
-    )
-    counted = replace(after(load=9.0), disturbances=(Disturbance(1.0, waited=0.0, others=3.0),))
-    assert lost_share(counted) == 0.0
 
 
 def test_times_of_the_device_s_own_clock_exact_counts_and_what_they_explain_decide_as_before() -> None:

@@ -129,16 +129,3 @@ def test_a_run_keeps_its_name_when_it_is_moved_scrubbed_or_read_anew() -> None:
     moved = replace(run, workload=replace(run.workload, folder="<folder>", command=("<command>",)))
     newer = replace(run, readings=(*run.readings, reading("time.p95", 1.3e-3)))
     assert run_id(run) == run_id(moved) == run_id(newer)
-
-
-def test_another_run_has_another_name() -> None:
-    run = document()
-    (timing,) = run.timings
-    other = replace(timing, processes=(SampleSet((1e-3, 1.1e-3, 1.15e-3)),))
-    names = {
-        run_id(run),
-        run_id(replace(run, timings=(other,))),
-        run_id(replace(run, passes=(PassResult("timing", None, "finished", seconds=1.234567892),))),
-        run_id(replace(run, started="2026-11-20T05:47:01+00:00")),
-    }
-    assert len(names) == 4

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from profkit.core.errors import ProfkitError, UnreadableReport
+from profkit.core.errors import UnreadableReport
 from profkit.regression.trends import read_series_file
 
 
@@ -66,15 +64,3 @@ def test_what_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> None:
         read_series_file(tmp_path / "absent.csv")
     with pytest.raises(UnreadableReport, match="cannot be read"):
         read_series_file(tmp_path)
-
-
-@given(
-    st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_the_bytes_it_is_a_series_or_a_sentence(tmp_path: Path, content: bytes) -> None:
-    try:
-        _, values = read_series_file(written(tmp_path, content))
-    except ProfkitError:
-        return
-    assert any(value is not None for value in values.values())

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import MachineError, ProfkitError
-from profkit.regression.history import file as history_file
 from profkit.regression.history import open_history
 from tests.conftest import ROOT
 from tests.regression.history.entries import entry, value
@@ -79,24 +78,6 @@ def test_a_writer_that_is_killed_costs_no_run_that_it_said_was_stored(tmp_path: 
     assert len(there) <= len(said) + 5  # one of each may be stored, and not said yet
     with open_history(path) as history:
         assert history.add(entry(9999, *(value(f"m{metric}") for metric in range(50))))
-
-
-def test_who_waits_too_long_for_another_writer_is_told_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(history_file, "BUSY_SECONDS", 0.05)
-    path = tmp_path / "history.sqlite"
-    with open_history(path) as history:
-        history.add(entry(1))
-    blocker = sqlite3.connect(path, isolation_level=None)
-    blocker.execute("BEGIN IMMEDIATE")
-    with open_history(path) as history:
-        with pytest.raises(MachineError, match="another process has been writing"):
-            history.add(entry(2))
-        assert len(history.entries()) == 1  # to read needs no turn
-        blocker.execute("ROLLBACK")
-        assert history.add(entry(2))
-    blocker.close()
 
 
 def test_a_full_disk_is_told_and_costs_nothing_that_was_stored(tmp_path: Path) -> None:

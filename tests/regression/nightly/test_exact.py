@@ -119,23 +119,6 @@ def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
     assert any("instructions of the base are not known" in note for note in notes_of(workload))
 
 
-def lines_of(workload: dict[str, Any]) -> list[tuple[str, str, bool]]:
-    found = [m for m in workload["metrics"] if m["metric"] == "dram.bytes"]
-    return [(m["outcome"], m["code"], m["gates"]) for m in found]
-
-
-def test_more_cache_lines_than_the_base_fail_the_first_night(
-    place: Path, simulated: list[str], in_turn: InTurn
-) -> None:
-    (place / "lines.txt").write_text("1000")
-    good = counted(place, "1000")
-    (place / "lines.txt").write_text("1030")
-    counted(place, "1000")
-    code, workload, _ = night(place, "a")
-    assert (code, lines_of(workload)) == (1, [("regressed", "exact", True)])
-    assert told(workload) == f"dram.bytes: +3.0 % beside {good[:12]}, exact"
-
-
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) -> None:
     """Fewer instructions: what fails a night is counted twice, which takes as long again and is shown above."""

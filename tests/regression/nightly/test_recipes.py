@@ -69,13 +69,6 @@ def test_the_line_of_cron_runs(repository: Path) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", nights(repository)[0])
 
 
-def test_the_command_of_systemd_runs(repository: Path) -> None:
-    text = (CI / "profkit-nightly.service").read_text()
-    (line,) = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
-    command = line.replace("%%", "%").replace("/srv/profkit/.venv", str(repository / ".venv"))
-    held(run(command, repository), repository)
-
-
 def test_the_workflow_of_github_is_one_and_its_command_runs(repository: Path, tmp_path: Path) -> None:
     flow = yaml.safe_load((CI / "github-nightly.yml").read_text())
     job = flow["jobs"]["nightly"]
@@ -96,16 +89,3 @@ def test_the_workflow_of_github_is_one_and_its_command_runs(repository: Path, tm
     kept = job["steps"][-1]["with"]["path"].splitlines()
     names = {Path(path).name for path in kept}
     assert names <= {path.name for path in (repository / "reports" / "nights" / "4711").iterdir()}
-
-
-def test_the_batch_file_of_slurm_runs(repository: Path) -> None:
-    path = CI / "nightly.sbatch"
-    subprocess.run(["bash", "-n", str(path)], check=True)
-    lines = path.read_text().splitlines()
-    heads = [number for number, line in enumerate(lines) if line.startswith("#SBATCH ")]
-    assert lines[0].startswith("#!")
-    assert heads == list(range(1, len(heads) + 1))  # sbatch reads none behind the first command
-    assert all(re.fullmatch(r"#SBATCH --[a-z-]+(=\S+)?", lines[number]) for number in heads)
-    done = run(f'exec bash "{path}"', repository, SLURM_SUBMIT_DIR=str(repository), NIGHT="today")
-    held(done, repository)
-    assert nights(repository) == ["today"]

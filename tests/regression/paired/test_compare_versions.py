@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from profkit.core.progress import Silent
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
 from tests.git_repository import commit, git, repository
-from tests.spoken import spoken, spoken_lines
+from tests.spoken import spoken_lines
 
 QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
 BUSY = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
@@ -112,30 +111,6 @@ def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: 
     assert child.returncode == 130, errors.read_text()
     assert "WORSE" in printed
     assert "Interrupted before the" in " ".join(printed.split())
-
-
-def test_a_budget_below_four_pairs_says_which_would_do(tmp_path: Path) -> None:
-    found = compare_versions(
-        VersionsRequest(
-            commands=("sleep 0.6", "sleep 0.7"), cwd=tmp_path, pairs=PairedOptions(budget=1.0), causes=False
-        ),
-        Silent(),
-    ).comparison
-    assert found.outcome == "ambiguous"
-    assert re.fullmatch(r"Too few pairs in \d\.\d s: 1 of at least 4\.", spoken(found))
-    assert spoken(found.fix) is not None
-    assert 8 <= int(spoken(found.fix).removeprefix("--budget ")) <= 20
-
-
-def test_what_a_failed_setup_said_is_shown_since_its_log_is_gone(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    commit(place, 150)
-    setup = "echo the first reason; echo the last line; false"
-    done = profkit("compare", "--base", "HEAD~1", "--setup", setup, "--", "true", cwd=place)
-    assert done.code == 2
-    assert "the setup command exited with 1" in done.err
-    assert "the first reason\nthe last line" in done.err
-    assert "cat " not in done.err
 
 
 def test_ctrl_c_shows_what_there_is_and_leaves_no_process(tmp_path: Path) -> None:

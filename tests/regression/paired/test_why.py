@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.progress import Silent
-from profkit.core.types import Cause, Frame, FunctionChange, Hotspot, Profile, RunDocument
+from profkit.core.types import Cause, Frame, Hotspot, Profile
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
 from profkit.regression.paired.version import Version
@@ -20,7 +20,6 @@ from profkit.regression.paired.why import (
     Search,
     changed_calls,
     counts_of,
-    exact_functions,
     fitting_causes,
 )
 from profkit.regression.profile_process import ProfileRequest, ProfileResult
@@ -151,28 +150,6 @@ def test_of_a_chain_of_calls_the_first_is_named() -> None:
     assert names(before, after) == ["parse"]
 
 
-@pytest.mark.parametrize(
-    ("outcome", "kept"), [("regressed", ["up"]), ("improved", ["down"]), ("changed", ["up", "down"])]
-)
-def test_functions_are_shown_that_were_counted_and_changed_as_the_time_did(
-    outcome: str, kept: list[str]
-) -> None:
-    from profkit.core.types import RUN, Reading, Source
-
-    reading = Reading("instructions", 1e6, "1", "simulated", RUN, Source("valgrind"))
-    run: RunDocument = replace(document(), readings=(reading,))
-    run = replace(run, workload=replace(run.workload, python=None))
-    changes = (
-        FunctionChange("up", "functions by instructions", "instructions", "slower", "", 1.0, 2.0),
-        FunctionChange("down", "functions by instructions", "instructions", "faster", "", 2.0, 1.0),
-        FunctionChange("timed", "own time by function", "%", "slower", "", 1.0, 2.0),
-    )
-    found = exact_functions((run, run), changes, outcome)  # type: ignore[arg-type]
-    assert [function.name for function in found] == kept
-    part = replace(run, readings=())  # the simulation was cut off
-    assert exact_functions((run, part), changes, outcome) == ()  # type: ignore[arg-type]
-
-
 def test_more_instructions_are_no_reason_for_less_time() -> None:
     more = replace(change_of([(1.2, 1.0)] * 4), metric="instructions", unit="1")
     assert more.course == "worse"
@@ -180,41 +157,3 @@ def test_more_instructions_are_no_reason_for_less_time() -> None:
     others = Cause("neighbours", "Other work ran.")
     assert fitting_causes((work, misses, others), (more,), "improved") == (misses,)
     assert fitting_causes((work, misses, others), (more,), "regressed") == (work, misses)
-
-
-def test_ctrl_c_keeps_the_calls_that_were_counted_until_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run_of(calls: int) -> ProfileResult:
-        spots = (
-            Hotspot("main", 0.1, 1.0, 1, str(tmp_path / "tool.py"), 1),
-            Hotspot("parse", 0.9, 0.9, calls, str(tmp_path / "tool.py"), 9),
-        )
-        edge = replace(
-            spots[0], calls=calls, total=0.9, callee=Frame("parse", None, str(tmp_path / "tool.py"), 9)
-        )
-        profiles = (
-            Profile("own time by function", "s", 1.0, spots, "own-time"),
-            Profile("own functions and what they call", "s", 1.0, (edge,), "program-calls"),
-        )
-        return ProfileResult("done", "", document=replace(document(), profiles=profiles))
-
-    rounds = iter([[run_of(10), run_of(90)]])
-
-    def profile_both(*_: object) -> list[ProfileResult]:
-        try:
-            return next(rounds)
-        except StopIteration:
-            raise KeyboardInterrupt from None
-
-    monkeypatch.setattr(Search, "_profile_both", profile_both)
-    version = Version("v", ("x",), tmp_path, root=tmp_path)
-    change = change_of([(1.5, 1.0)] * 4)
-    search = Search(
-        (version, version), change, lambda v: ProfileRequest("v", v.command), tmp_path, Silent(), 30.0
-    )
-    with pytest.raises(KeyboardInterrupt):
-        search.run()
-    (cause,) = search.found.causes
-    assert spoken(cause) == "parse is called 90 times per run instead of 10, from main (tool.py:1)."
-    assert spoken_lines(cause.evidence) == ("counted by cProfile, the same in 1 run of each version",)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import accumulate
 from xml.etree import ElementTree
 
 from profkit.reporting.charts.draw import draw
@@ -17,13 +16,9 @@ def svg(chart: Chart) -> str:
 
 
 def corners(mark: ElementTree.Element) -> list[tuple[float, float]]:
-    """The corners of a path, in units of the chart: one with a transform is in steps of a quarter."""
+    """The corners of a path."""
     numbers = [float(part) for part in re.findall(r"-?[\d.]+", mark.get("d") or "")]
-    pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
-    if mark.get("transform") is None:
-        return pairs
-    across, down = (list(accumulate(part)) for part in zip(*pairs, strict=True))
-    return [(x / 4, y / 4) for x, y in zip(across, down, strict=True)]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def parsed(chart: str) -> ElementTree.Element:

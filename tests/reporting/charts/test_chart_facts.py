@@ -9,7 +9,7 @@ import pytest
 
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import Roofline, roofline_of
-from profkit.analysis.summaries.time import BINS, distribution_of, sample_sequence
+from profkit.analysis.summaries.time import BINS, distribution_of
 from profkit.core.types import RUN, Peaks, Reading, RunDocument, SampleSet, Source, Timing
 from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.summarize import summarize_report
@@ -39,16 +39,6 @@ def test_processes_that_lie_far_apart_share_a_logarithmic_axis() -> None:
     found = spread(noise(100, 1e-3), noise(100, 1e-1))
     assert found.log
     assert [sum(one.bins[: BINS // 2]) for one in found.processes] == [100, 0]
-
-
-def test_the_order_is_kept_and_columns_hold_the_extremes() -> None:
-    values = [float(i) for i in range(1000)]
-    found = sample_sequence(values, 100)
-    assert len(found) == 100
-    assert found[0][1:] == (0.0, 4.5, 9.0)
-    assert [middle for _, _, middle, _ in found] == sorted(middle for _, _, middle, _ in found)
-    assert sample_sequence([], 100) == ()
-    assert len(sample_sequence(values[:7], 100)) == 7
 
 
 def test_no_sample_is_no_distribution() -> None:

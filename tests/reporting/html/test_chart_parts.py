@@ -14,26 +14,22 @@ from profkit.core.types import (
     Reading,
     RunDocument,
     SampleSet,
-    Scope,
     Source,
-    Threshold,
     Timing,
-    Verdict,
     Workload,
 )
 from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import summarize_document as summarize
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.chart_blocks import Mark
 from profkit.reporting.html.blocks import PageBlocks
 from profkit.reporting.html.escape import Html
-from profkit.reporting.view import Section, plain_text
-from profkit.reporting.views import run, run_charts
+from profkit.reporting.view import Section
+from profkit.reporting.views import run
 from tests import documents, gpu_documents
 from tests.conftest import ROOT
-from tests.reporting.charts.svg_facts import hovers, marks, outside, overlaps, words
+from tests.reporting.charts.svg_facts import outside, overlaps, words
 
-PARTS = ("where-time", "roofline", "occupancy", "levels", "distribution", "flame-graph", "python", "memory")
+PARTS = ("where-time", "roofline", "distribution", "flame-graph", "memory")
 LEVELS = ("bandwidth.dram.share", "bandwidth.l2.share", "bandwidth.l1.share", "bandwidth.shared.share")
 MISSES = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "cache.last.miss_rate")
 HOSTILE = '<script>alert("1")</script>' + "ns::kernel<float, " * 220 + "\u202e\ud800\n"
@@ -116,15 +112,13 @@ def test_whatever_is_missing_the_rest_is_drawn(document: RunDocument) -> None:
 @pytest.mark.parametrize("value", [0.0, 1e-12, 100.0, 1e15])
 @pytest.mark.parametrize("seconds", [0.0, 1e-12, 1e15])
 def test_strange_values_are_drawn(value: float, seconds: float) -> None:
-    made = sound(gpu(3, value=value, seconds=seconds))
-    assert {"occupancy", "levels"} <= set(made)
+    sound(gpu(3, value=value, seconds=seconds))
 
 
 def test_ten_thousand_kernels_are_as_few_charts_as_three() -> None:
     few, many = parts(gpu(3)), parts(gpu(2000))
     assert [len(charts(part)) for part in many.values()] == [len(charts(part)) for part in few.values()]
     assert sum(len(part) for part in many.values()) < 60_000
-    assert "1988 further kernels in the table." in " ".join(words(charts(many["occupancy"])[0]))
 
 
 def test_hostile_names_do_no_harm() -> None:
@@ -134,50 +128,8 @@ def test_hostile_names_do_no_harm() -> None:
     assert all(len(part) < 40_000 for part in made.values())
 
 
-def test_the_limiter_stands_below_the_bar_that_it_limits() -> None:
-    made = parts(summarize_report(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"))
-    told = words(charts(made["occupancy"])[0])
-    assert any(one.endswith(("allows no more", "allow no more")) for one in told)
-
-
-def test_a_value_beyond_its_peak_is_doubted_on_the_chart() -> None:
-    scope = Scope("kernel", "kernel_0", "1x1x1 of 128x1x1")
-    doubtful = Reading(
-        "bandwidth.dram.share", 130.0, "%", "measured", scope, Source("ncu"), doubt="more than all"
-    )
-    document = gpu(1)
-    kept = tuple(r for r in document.readings if r.metric != "bandwidth.dram.share")
-    chart = charts(parts(replace(document, readings=(*kept, doubtful)))["levels"])[0]
-    assert any(one.endswith("130.0 % ?") for one in words(chart))
-    assert any("more than all" in told for told in hovers(chart))
-    assert len(marks(chart, "rect", "doubtful")) == 1
-
-
-def test_the_target_of_a_level_is_a_line_at_its_threshold() -> None:
-    document = gpu(1)
-    scope = document.readings[0].scope
-    told = Verdict(
-        "l2", "cache.l2.miss_rate", "fail", "why", Threshold("<", 10, "%"), 50.0, "%", scope, "measured"
-    )
-    known = run_charts.threshold_mark(replace(document, verdicts=(told,)), "cache.l2.miss_rate", scope)
-    assert known == (Mark(10.0, "target", "target < 10 %"),)
-    off = replace(document, verdicts=(replace(told, threshold=None),))
-    assert run_charts.threshold_mark(off, "cache.l2.miss_rate") == ()
-    misses = charts(parts(replace(document, verdicts=(told,)))["levels"])[1]
-    (mark,) = marks(misses, "path", "target")
-    assert float((mark.get("d") or "M0").split()[0][1:]) == pytest.approx(2 + 0.1 * 396, abs=0.1)
-
-
 def test_where_the_time_goes_adds_up_to_all_of_it() -> None:
     chart = charts(parts(gpu(4))["where-time"])[0]
     shares = [float(one.removesuffix(" %")) for one in words(chart) if one.endswith(" %")]
     assert sum(shares) == pytest.approx(100, abs=0.5)
     assert any("idle" in one for one in words(chart))
-
-
-def test_a_run_that_left_a_pass_out_says_so_where_its_chart_would_be() -> None:
-    document = complete(replace(documents.document(), profiles=(), timings=(), readings=(), peaks=None))
-    made = parts(document)
-    assert charts(made["python"]) == []
-    assert "not known" in plain_text(sections(document)["python"].headline)
-    assert charts(made["distribution"]) == []

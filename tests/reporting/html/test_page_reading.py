@@ -28,7 +28,7 @@ def test_nothing_is_hard_to_see_hear_or_reach(show: Show, gpu_document: RunDocum
 
     page = show(gpu_document, Extras(files=(RunFile("run.json", 10),)), color_scheme=scheme).page
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    page.locator("#kernel-table tbody.live tr[data-at='0']").click()
+    page.locator("#kernel-table tbody tr").first.click()
     page.locator("section#verdicts a.n").first.focus()
     found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found] == []
@@ -92,8 +92,6 @@ def test_on_paper_it_is_black_on_white_with_everything_opened(show: Show, gpu_do
     assert "What to do first" in words
     assert words.count("FAIL") >= 2
     assert "Sort or regroup the data" in words
-    assert "Must be alike" in words
-    assert "multiprocessors 132" in words
     assert "histogram" in words
     assert "transpose" in words
     page.emulate_media(media="print", color_scheme="dark")
@@ -145,8 +143,6 @@ def test_the_keyboard_alone_gets_everywhere(show: Show, gpu_document: RunDocumen
         if seen[-1] == "BODY":
             break
     assert "kernel-filter" in seen
-    assert "0" in seen  # a row of the table: one stop, however many there are
-    assert "1" not in seen
     assert any(one.startswith("n ") for one in seen)
     assert seen.count("SUMMARY") > 5
     assert seen[-1] == "BODY"  # and out of the page again: it traps nobody

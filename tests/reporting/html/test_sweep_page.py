@@ -16,7 +16,7 @@ from tests import sweep_documents as sweeps
 from tests.browser import Visit, visit
 from tests.reporting.html.markup import problems
 
-LIVE = "#kernel-table tbody.live tr[data-at]"
+LIVE = "#kernel-table tbody tr:not([hidden])"
 Open = Callable[..., Visit]
 
 
@@ -106,7 +106,7 @@ def test_the_cases_are_sorted_by_a_click_and_filtered_by_words(open_sweep: Open)
 
 def test_without_a_script_all_is_there_but_the_sorting(open_sweep: Open) -> None:
     page = open_sweep(sweeps.sweep(), java_script_enabled=False).page
-    assert page.locator("#kernel-table tbody.plain tr").count() == 48
+    assert page.locator("#kernel-table tbody tr").count() == 48
     assert page.locator("#kernel-tools").is_hidden()
     assert page.locator(".winners td", has_text="C 1.25").count() > 0
 

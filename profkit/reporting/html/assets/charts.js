@@ -42,20 +42,13 @@
   }
 
   // ---- many points: the nearest to the pointer, or one after the other; each has words, or its row of the sortable table
-  let rows = null;
   function numbers(area, row) {
     if (!/^\d+$/.test(row)) return row;
-    if (!rows) {
-      const names = JSON.parse(document.getElementById("kernel-names").textContent);
-      const texts = window.profkitUnpack(names.texts);
-      rows = { name: (n) => texts[names.at[n]], columns: JSON.parse(document.getElementById("kernel-data").textContent).columns };
-    }
-    const titles = area.dataset.columns.split("|"), values = [];
-    for (const column of rows.columns.filter((one) => titles.includes(one.title))) {
-      const value = column.values[row];
-      if (typeof value === "number") values.push(column.title.toLowerCase() + " " + window.profkitQuantity(value, column.unit));
-    }
-    return rows.name(row) + ": " + values.join(", ");
+    const place = document.querySelector('#kernel-table tr[data-row="' + row + '"]'), titles = area.dataset.columns.split("|");
+    if (!place) return "";
+    const heads = Array.from(place.closest("table").tHead.rows[0].cells, (head) => head.textContent);
+    const values = heads.flatMap((head, n) => titles.includes(head) && place.cells[n].textContent ? [head.toLowerCase() + " " + place.cells[n].textContent] : []);
+    return place.dataset.name + ": " + values.join(", ");
   }
   const clouds = new WeakMap();
   function dots(area) {
@@ -64,7 +57,7 @@
       area.ownerSVGElement.querySelectorAll(".cloud").forEach((path, cloud) => {
         path.getAttribute("d").split("M").slice(1).forEach((dot, n) => {
           const [x, y] = dot.replace("h0", "").split(/[ ,]/).map(Number);
-          found.push({ x, y, row: places[cloud][n], line: path.classList.contains("unseen") });
+          found.push({ x, y, row: places[cloud][n] });
         });
       });
       found.sort((a, b) => a.x - b.x || a.y - b.y);
@@ -89,9 +82,9 @@
     const chart = dots(area), box = area.ownerSVGElement.getBoundingClientRect();
     const scale = area.ownerSVGElement.viewBox.baseVal.width / box.width;
     const x = (event.clientX - box.left) * scale, y = (event.clientY - box.top) * scale;
-    let number = -1, least = chart.found[0].line ? Infinity : 12 * 12; // of a line the one below the pointer
+    let number = -1, least = 12 * 12;
     chart.found.forEach((dot, n) => {
-      const far = (dot.x - x) ** 2 + (dot.line ? 0 : (dot.y - y) ** 2);
+      const far = (dot.x - x) ** 2 + (dot.y - y) ** 2;
       if (far < least) { least = far; number = n; }
     });
     if (number >= 0) point(area, number); else { hide(); chart.ring.setAttribute("visibility", "hidden"); }

@@ -18,7 +18,6 @@ from profkit.reporting.view import (
     Item,
     Items,
     Label,
-    OnScreen,
     Paragraph,
     Section,
     Span,
@@ -170,4 +169,4 @@ def files_line(folder: Path | None, names: Sequence[str]) -> Iterator[Block]:
     if folder is not None:
         found = [name for name in names if (folder / name).is_file()]
         line = f"{folder}: {', '.join(found)}" if found else str(folder)
-        yield OnScreen((Paragraph(""), Paragraph(command(line))), ())
+        yield Detail((), (Paragraph(""), Paragraph(command(line))))

@@ -32,9 +32,9 @@ from profkit.reporting.forges import Case, Cases, CaseState, verdict_case
 from profkit.reporting.view import (
     Block,
     Commands,
+    Detail,
     Facts,
     Label,
-    OnScreen,
     Section,
     Span,
     Status,
@@ -337,7 +337,7 @@ def _operations(operations: Sequence[OperationResult]) -> Iterator[Section]:
         reference=(data_table(_COLUMNS, decided, note=_NOTE),),
     )
     brief = data_table(_COLUMNS, decided, screen=True, note=_NOTE, brief=_FEW_OPERATIONS)
-    yield Section("Operations", (OnScreen((brief,), (body,)),), anchor="operations")
+    yield Section("Operations", (Detail((body,), (brief,)),), anchor="operations")
 
 
 _NOTE = (

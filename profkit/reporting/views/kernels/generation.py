@@ -31,7 +31,6 @@ from profkit.reporting.view import (
     Commands,
     Detail,
     Facts,
-    OnScreen,
     Section,
     Span,
     Status,
@@ -242,7 +241,7 @@ def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> 
     if operations:
         screen = data_table(columns, operations, screen=True, brief=_FEW)
         page = data_table(columns, operations, note=note)
-        yield Section("Operations", (OnScreen((screen,), (page,)),), anchor="operations")
+        yield Section("Operations", (Detail((page,), (screen,)),), anchor="operations")
 
 
 def _attempts(operations: Sequence[OperationAttempts], links: Path | None) -> Iterator[Section]:

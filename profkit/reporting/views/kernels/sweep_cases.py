@@ -14,7 +14,7 @@ from profkit.analysis.ranking.ranking import (
 )
 from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import CaseResult, CaseState, SweepDocument
-from profkit.reporting.chart_blocks import Charts, NoChart
+from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import cloud_chart
 from profkit.reporting.columns import Column, sortable_table
@@ -35,7 +35,6 @@ from profkit.reporting.views.kernels.cases import (
 )
 
 _ROWS, _FEW_ROWS = 200, 8  # of what has no time, and on a short screen
-_SHOWN = 100  # cases that stand in the page as HTML, for paper and no script
 _HOVER = ("Time", "Speed-up", "GPU Efficiency")  # columns whose numbers hover over a dot
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
@@ -76,7 +75,7 @@ def roofline_section(document: SweepDocument, marks: Mapping[str, Span]) -> Sect
             rates[result.implementation].append(point)
     if not ceilings.bandwidth or not ceilings.flops or not rates:
         why = "The device's peaks were not measured" if rates else "No case has a time"
-        return Section("Roofline", (NoChart(f"{why}, so there is no roofline."),), anchor="roofline")
+        return Section("Roofline", (Paragraph(f"{why}, so there is no roofline."),), anchor="roofline")
     own = [(name, mark) for name, mark in marks.items() if name in rates]
     chart = cloud_chart(
         "All cases below the ceilings",
@@ -116,9 +115,8 @@ def cases_section(document: SweepDocument) -> Iterator[Section]:
         [f"{result.implementation}, {result.point.name}" for result in results],
         note=note,
         hint="words of a case: CUDA 16x256",
-        shown=_SHOWN,
     )
-    how = "click a title to sort, type words to filter, click a row for all that is known of a case."
+    how = "click a title to sort, type words to filter."
     headline = f"{plural(len(results), 'case')}: {how}"
     yield Section("All cases", (body,), headline, anchor="cases", repeats=True)
 

@@ -3,51 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from functools import partial
 
 from profkit.analysis.summaries.kernels import kernel_rows
+from profkit.analysis.summaries.roofline import Ceilings, work_of
 from profkit.backends import Backend, backend_named
+from profkit.core.formatting import format_quantity
 from profkit.core.types import RunDocument
-from profkit.reporting.views.summaries import counted, cpu, gpu_time, kernels, metal, metal_work, python, time
-from profkit.reporting.views.summaries.parts import ConcernFacts, SummaryText
+from profkit.reporting.view import DataTable
+from profkit.reporting.views.summaries import gpu, host, kernels, metal, time
+from profkit.reporting.views.summaries.parts import ConcernFacts, SummaryText, named_table, readings_text
 
 _TextOf = Callable[[ConcernFacts], "SummaryText | None"]
-_HOST: Mapping[str, _TextOf] = {"python": python.python_text, "memory": python.memory_text}
+_SIMULATED = (
+    "Simulated: no prefetcher, least-recently-used replacement, one core alone. Compare simulated values only"
+    " with simulated ones; a chip with prefetchers misses less."
+)
+# Counted and declared FLOPs further apart than this are not the same work, or not all of it was counted.
+_FLOPS_APART = 0.10
+
+
+def _counted_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
+    """What counters of a processor said."""
+    simulated = concern == "cache" and any(r.quality == "simulated" for r in facts.readings)
+    what = {"cache": "How well the caches serve", "branches": "How well branches are predicted"}.get(
+        concern, ""
+    )
+    notes = (_SIMULATED,) if simulated else ()
+    return readings_text(concern, title, facts.readings, (), notes, what or "How the core is used")
+
+
+def _limits_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
+    """Traffic or arithmetic, against what this machine was measured to reach."""
+    work, limit = work_of(facts.document)
+    notes = [f"Held against {_threads_text(limit)}."] if limit.bandwidth.value else []
+    notes += [f"{r.reason}." for r in facts.readings if r.value is not None and r.reason]
+    counted, declared = work.flops.value or 0.0, work.declared_flops or 0.0
+    if concern == "roofline" and counted and declared and abs(counted - declared) > _FLOPS_APART * declared:
+        told = (
+            f"{format_quantity(counted, 'FLOP')} per iteration, declared {format_quantity(declared, 'FLOP')}"
+        )
+        notes.append(f"Counted {told}: the declared number is wrong, or not all work was counted.")
+    tables = [_peaks_table(facts.document)] if concern == "roofline" else []
+    readings = (
+        facts.readings if concern != "roofline" else facts.readings[::-1]
+    )  # the position below it first
+    return readings_text(concern, title, readings, tables, notes)
+
+
+def _threads_text(limit: Ceilings) -> str:
+    used = "how many it used is not known"
+    if limit.busy is not None:
+        used = f"{limit.busy / 100:.1f} cores kept busy"
+    return f"one thread ({used})" if limit.single else f"all {limit.threads} threads ({used})"
+
+
+def _peaks_table(document: RunDocument) -> DataTable | None:
+    peaks = document.peaks
+    if peaks is None:
+        return None
+    rows = [
+        (name, format_quantity(one, unit), format_quantity(every, unit))
+        for name, one, every, unit in (
+            ("Memory", peaks.bandwidth_one, peaks.bandwidth_all, "B/s"),
+            ("float32 arithmetic", peaks.flops_f32_one, peaks.flops_f32_all, "FLOP/s"),
+        )
+    ]
+    return named_table("What this machine reaches", ("", "1 thread", f"{peaks.threads} threads"), rows)
+
+
+_HOST: Mapping[str, _TextOf] = {"python": host.python_text, "memory": host.memory_text}
 _FUNCTIONS: Mapping[str, _TextOf] = {
-    "cache": cpu.cache_text,
-    "branches": cpu.branches_text,
-    "instructions": cpu.instructions_text,
-    "bandwidth": cpu.bandwidth_text,
-    "roofline": cpu.roofline_text,
-    "functions": cpu.functions_text,
+    "cache": partial(_counted_text, "cache", "Caches: share of the accesses to each level that miss"),
+    "branches": partial(_counted_text, "branches", "Branches"),
+    "instructions": partial(_counted_text, "instructions", "Instructions"),
+    "bandwidth": partial(_limits_text, "bandwidth", "Memory traffic"),
+    "roofline": partial(_limits_text, "roofline", "Roofline"),
+    "functions": host.functions_text,
     **_HOST,
-    "trace": cpu.trace_text,
+    "trace": host.trace_text,
 }
+_COUNTED = ("occupancy", "bandwidth", "cache", "access", "execution", "arithmetic", "stalls")
 _KERNELS: Mapping[str, _TextOf] = {
     "kernels": kernels.kernels_text,
     "ranges": kernels.ranges_text,
-    "gpu": gpu_time.gpu_text,
-    "occupancy": counted.occupancy_text,
-    "bandwidth": counted.gpu_bandwidth_text,
-    "cache": counted.gpu_cache_text,
-    "access": counted.access_text,
-    "execution": counted.execution_text,
-    "arithmetic": counted.arithmetic_text,
-    "stalls": counted.stalls_text,
+    "gpu": gpu.gpu_text,
+    **{concern: partial(kernels.counted_text, concern) for concern in _COUNTED},
     "unknown": kernels.unknown_kernels_text,
-    "cost": kernels.cost_text,
     **_HOST,
 }
 _ENCODERS: Mapping[str, _TextOf] = {
     "gpu": metal.metal_gpu_text,
-    "encoders": metal_work.encoders_text,
-    "shaders": metal_work.shaders_text,
-    "occupancy": metal.metal_occupancy_text,
-    "bandwidth": metal.metal_bandwidth_text,
+    "encoders": metal.encoders_text,
+    "shaders": metal.shaders_text,
+    "occupancy": partial(metal.metal_counted_text, "occupancy"),
+    "bandwidth": partial(metal.metal_counted_text, "bandwidth"),
     "state": metal.metal_state_text,
-    "functions": cpu.functions_text,
+    "functions": host.functions_text,
     **_HOST,
-    "trace": cpu.trace_text,
+    "trace": host.trace_text,
 }
 _BY_WORK = {"function": _FUNCTIONS, "kernel": _KERNELS, "encoder": _ENCODERS}
 # Concerns that are their readings in words; all others are made of the rest of the document as well.
@@ -63,26 +117,18 @@ def summary_texts(document: RunDocument) -> tuple[SummaryText, ...]:
     backend = backend_named(document.backend)
     readings = {summary.concern: summary.readings for summary in document.summaries}
     rows = kernel_rows(document) if backend.per_kernel else ()
-    texts = {"time": time.time_text, **_BY_WORK[backend.work], "triton": python.triton_text}
+    texts = {"time": time.time_text, **_BY_WORK[backend.work], "triton": host.triton_text}
     made = [
         text_of(ConcernFacts(document, readings.get(concern, ()), rows))
         for concern, text_of in texts.items()
         if concern in readings or concern not in _OF_READINGS[backend.work]
     ]
-    shown = tuple(text for text in made if text is not None and _is_shown(document, backend, text))
-    if backend.work != "encoder":
-        return shown
-    return tuple(
-        replace(text, headline=f"On the CPU {text.headline}")
-        if text.concern == "trace" and text.tables
-        else text
-        for text in shown
-    )
+    return tuple(text for text in made if text is not None and _is_shown(document, backend, text))
 
 
 def _is_shown(document: RunDocument, backend: Backend, text: SummaryText) -> bool:
     """Of a report what it says nothing of is left out, of a run on a GPU what nobody looked for."""
-    if text.concern in ("unknown", "cost") or not text.is_empty:
+    if text.concern == "unknown" or not text.is_empty:
         return True
     if document.plan is None and not document.passes:
         return text.concern in backend.report_concerns

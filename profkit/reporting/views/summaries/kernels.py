@@ -1,77 +1,84 @@
-"""Kernels in words: the time of each and what limits it, what is not known of them, and what counting cost."""
+"""Kernels in words: the time of each and what limits it, what was counted of them, and what is not known."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.gpu import measured_replays, planned_replays
 from profkit.analysis.summaries.gpu_time import lacks_timeline
 from profkit.analysis.summaries.kernels import (
     BOTTLENECK_TITLES,
     FULL,
+    STALL_MEANINGS,
     KernelRow,
+    longest_stalls,
     occupancy_limiters,
     range_rows,
 )
+from profkit.analysis.summaries.roofline_points import (
+    TENSOR_PEAK,
+    RooflinePlace,
+    has_hidden_tensor_work,
+    place_kernel,
+    tensor_rate,
+)
 from profkit.backends import backend_named
-from profkit.core.formatting import format_percent, format_quantity, plural, shorten, text_bar
-from profkit.core.types import KernelBottleneck, RunDocument
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten, text_bar
+from profkit.core.types import KernelBottleneck
+from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
     Cell,
     ConcernFacts,
-    KernelTableColumn,
+    KernelColumns,
     SummaryText,
-    capitalized,
+    absence_notes,
+    figures_cell,
+    first_reason,
     kernel_table,
-    metric_column,
+    metric_cell,
     summary_text,
 )
 
-# ---------------------------------------------------------------- all kernels
-
-# What fills tensors with numbers: the first kernel of a program, and so the one that `ncu --launch-count 1` counts.
-_FILLS = re.compile(r"^[^(]*(distribution_(elementwise|nullary)|randperm|generate_seed_pseudo)")
-_SHAPES = "in brackets: so many blocks of so many threads"
 _BY_TIME = "Kernels by GPU time"
-BAR = 4  # characters of the bar beside a share
+_BAR = 4  # characters of the bar beside a share
 _LONG = 60  # characters of an operation with its shapes
+_REASONS = 9  # kernels below the first of which it is said why they are in their class
+
+
+# ---------------------------------------------------------------- all kernels
 
 
 def kernels_text(facts: ConcernFacts) -> SummaryText | None:
     """Every kernel with its share of the GPU time, what limits it, and what decides most targets."""
     if not facts.rows:
         return None
-    names = [row.scope.name for row in facts.rows]
-    note = _SHAPES if len(set(names)) < len(names) else ""
+    top = facts.rows[0]
+    headline = f"{plural(len(facts.rows), 'launch configuration')}; {top.label}"
+    if top.share is not None:
+        headline += f" takes {format_percent(100 * top.share)} % of the kernel time"
+    if top.bound is not None and top.bound.bound != "unknown":
+        headline += f", limited by {_bottleneck_text(top.bound)}"
     tables = [
-        kernel_table(_BY_TIME, facts.rows, KERNEL_COLUMNS, note),
-        kernel_table("What launched them", facts.rows, _ORIGIN),
+        kernel_table(_BY_TIME, facts.rows, KERNEL_COLUMNS, words=("limited by", "limiter")),
+        kernel_table("What launched them", facts.rows, _ORIGIN, words=[name for name, _ in _ORIGIN]),
     ]
-    notes = (*_filling_note(facts.document, facts.rows), *_bottleneck_notes(facts.rows))
-    return summary_text("kernels", _kernels_headline(facts.rows), (), tables, notes, brief=(_BY_TIME,))
+    notes = _bottleneck_notes(facts.rows)
+    return summary_text("kernels", f"{headline}.", (), tables, notes, brief=(_BY_TIME,))
 
 
 def ranges_text(facts: ConcernFacts) -> SummaryText | None:
     """What was counted over several kernels at once (ranges, graphs as wholes); None where nothing was."""
     rows = range_rows(facts.document)
-    table = kernel_table("Counted as wholes", rows, KERNEL_COLUMNS, first="range")
-    if table is None:
+    table = kernel_table(
+        "Counted as wholes", rows, KERNEL_COLUMNS, words=("limited by", "limiter"), first="range"
+    )
+    if not table.rows:
         return None
     what = plural(len(rows), "range")
     headline = f"{what} of several kernels counted as one: the values of its single kernels are not known."
     return summary_text("ranges", headline, (), [table])
-
-
-def _kernels_headline(rows: Sequence[KernelRow]) -> str:
-    top = rows[0]
-    what = plural(len(rows), "launch configuration")
-    share = f" takes {format_percent(100 * top.share)} % of the kernel time" if top.share is not None else ""
-    if top.bound is None or top.bound.bound == "unknown":
-        return f"{what}; {top.label}{share or ' is the first'}."
-    return f"{what}; {top.label}{share}, limited by {_bottleneck_text(top.bound)}."
 
 
 def _bottleneck_notes(rows: Sequence[KernelRow]) -> list[str]:
@@ -81,16 +88,7 @@ def _bottleneck_notes(rows: Sequence[KernelRow]) -> list[str]:
         for row in rows[1:]
         if row.bound is not None and row.bound.bound != "unknown" and (row.share is None or row.share >= 0.01)
     ]
-    return notes[:9]
-
-
-def _filling_note(document: RunDocument, rows: Sequence[KernelRow]) -> Iterator[str]:
-    """A warning where no plan of ours chose what was counted, and it is a kernel that only fills tensors."""
-    line = backend_named(document.backend).tool_lines.count_other
-    filling = next((row for row in rows if row.readings and _FILLS.search(row.scope.name or "")), None)
-    if filling is not None and line and document.plan is None and not document.passes:
-        set_up = "draws random numbers. That is more often the set-up of a program than its work"
-        yield f"{filling.brief} {set_up} (another kernel: {line})."
+    return notes[:_REASONS]
 
 
 def _bottleneck_text(bound: KernelBottleneck) -> str:
@@ -102,7 +100,7 @@ def _bottleneck_text(bound: KernelBottleneck) -> str:
 def _share_cell(row: KernelRow) -> str | None:
     if row.share is None:
         return None
-    return f"{format_percent(100 * row.share).rjust(5)} % {text_bar(row.share, BAR)}".rstrip()
+    return f"{format_percent(100 * row.share).rjust(5)} % {text_bar(row.share, _BAR)}".rstrip()
 
 
 def _median_cell(row: KernelRow) -> str | None:
@@ -164,110 +162,248 @@ def _name_cell(name: str) -> Cell:
     return cell
 
 
-KERNEL_COLUMNS = (
-    KernelTableColumn("launches", lambda row: str(row.time.launches) if row.time is not None else None),
-    KernelTableColumn("GPU time", _share_cell),
-    KernelTableColumn("median", _median_cell),
-    KernelTableColumn("limited by", bottleneck_cell),
-    KernelTableColumn("occupancy", _occupancy_cell),
-    KernelTableColumn("limiter", limiter_cell),
-    metric_column("DRAM", "bandwidth.dram.share"),
-    metric_column("DRAM rate", "bandwidth.dram"),
-    metric_column("tensor", "tensor.utilization"),
-    metric_column("conflicts", "shared.bank_conflicts"),
-    metric_column("warp eff.", "warp.execution_efficiency"),
-    metric_column("coalesced", "memory.coalescing"),
+KERNEL_COLUMNS: KernelColumns = (
+    ("launches", lambda row: str(row.time.launches) if row.time is not None else None),
+    ("GPU time", _share_cell),
+    ("median", _median_cell),
+    ("limited by", bottleneck_cell),
+    ("occupancy", _occupancy_cell),
+    ("limiter", limiter_cell),
+    ("DRAM", metric_cell("bandwidth.dram.share")),
+    ("DRAM rate", metric_cell("bandwidth.dram")),
+    ("tensor", metric_cell("tensor.utilization")),
+    ("conflicts", metric_cell("shared.bank_conflicts")),
+    ("warp eff.", metric_cell("warp.execution_efficiency")),
+    ("coalesced", metric_cell("memory.coalescing")),
 )
-_ORIGIN = (
-    KernelTableColumn("operation", _name_cell("operation")),
-    KernelTableColumn("backward of", _name_cell("backward_of")),
-    KernelTableColumn("line", _line_cell),
+_ORIGIN: KernelColumns = (
+    ("operation", _name_cell("operation")),
+    ("backward of", _name_cell("backward_of")),
+    ("line", _line_cell),
 )
 
 
-# ---------------------------------------------------------------- what is not known, and what measuring cost
+# ---------------------------------------------------------------- what was counted
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A concern whose numbers are columns of a table of kernels; the largest kernel's first ones are its headline."""
+
+    title: str
+    what: str
+    columns: KernelColumns
+    words: tuple[str, ...] = ()
+
+
+def _pair_cell(names: tuple[str, str], unit: str) -> Cell:
+    """Loads and stores in one cell: `12/3.4`."""
+
+    def cell(row: KernelRow) -> str | None:
+        pair = [row.value(name) for name in names]
+        if pair == [None, None]:
+            return None
+        return "/".join(format_quantity(value, unit) if value is not None else "-" for value in pair)
+
+    return cell
+
+
+def _rate_cell(row: KernelRow) -> str | None:
+    """All FLOP/s that were counted, CUDA and tensor cores together."""
+    rates = [value for value in (row.value("flops.rate"), tensor_rate(row)) if value is not None]
+    return format_quantity(sum(rates), "FLOP/s") if sum(rates) else None
+
+
+def _stall_cell(number: int) -> Cell:
+    def cell(row: KernelRow) -> str | None:
+        stalls = longest_stalls(row)
+        if number >= len(stalls):
+            return None
+        name, value = stalls[number]
+        return f"{shorten(name, 20)} {format_percent(100 * value / sum(part for _, part in stalls))} %"
+
+    return cell
+
+
+_SECTORS = ("memory.sectors_per_request.load", "memory.sectors_per_request.store")
+_COUNTED: Mapping[str, _Counted] = {
+    "occupancy": _Counted(
+        "Occupancy and launch",
+        "Achieved occupancy is",
+        (
+            ("achieved", metric_cell("occupancy.achieved")),
+            ("theoretical", metric_cell("occupancy.theoretical")),
+            ("limiter", limiter_cell),
+            ("cluster", metric_cell("cluster.occupancy", rare=True)),
+            ("registers", figures_cell("launch.registers")),
+            ("shared/block", metric_cell("launch.shared")),
+            ("waves", figures_cell("launch.waves")),
+        ),
+        ("limiter",),
+    ),
+    "bandwidth": _Counted(
+        "Bandwidth",
+        "DRAM bandwidth is",
+        (
+            ("DRAM", metric_cell("bandwidth.dram")),
+            ("of peak", metric_cell("bandwidth.dram.share")),
+            ("read", metric_cell("dram.read")),
+            ("written", metric_cell("dram.written")),
+            ("L2", metric_cell("bandwidth.l2")),
+            ("L2 of peak", metric_cell("bandwidth.l2.share")),
+            ("L1", metric_cell("bandwidth.l1")),
+            ("L1 of peak", metric_cell("bandwidth.l1.share")),
+            ("memory units", metric_cell("memory.throughput")),
+            ("NVLink in", metric_cell("nvlink.received", rare=True)),
+            ("NVLink out", metric_cell("nvlink.sent", rare=True)),
+        ),
+    ),
+    "cache": _Counted(
+        "Caches: share of the sectors that miss",
+        "How well the caches serve is",
+        (("L1 misses", metric_cell("cache.l1.miss_rate")), ("L2 misses", metric_cell("cache.l2.miss_rate"))),
+    ),
+    "access": _Counted(
+        "Memory access",
+        "How accesses are shaped is",
+        (
+            ("coalesced", metric_cell("memory.coalescing")),
+            ("sectors/request ld/st", _pair_cell(_SECTORS, "")),
+            ("excess sectors", metric_cell("memory.sectors.excess")),
+            ("bank conflicts", metric_cell("shared.bank_conflicts")),
+            ("exact", metric_cell("shared.bank_conflicts.excess")),
+            ("of shared", metric_cell("shared.bank_conflicts.share")),
+            ("spills ld/st", _pair_cell(("memory.spill.loads", "memory.spill.stores"), "count")),
+        ),
+    ),
+    "execution": _Counted(
+        "Warps and issue",
+        "How many lanes of a warp work is",
+        (
+            ("lanes", metric_cell("warp.execution_efficiency")),
+            ("not predicated off", metric_cell("warp.predicated_efficiency")),
+            ("uniform branches", metric_cell("branch.efficiency")),
+            ("divergent", metric_cell("branch.divergent", rare=True)),
+            ("IPC", figures_cell("ipc")),
+            ("issue slots", metric_cell("issue.active")),
+            ("eligible warps", figures_cell("warps.eligible")),
+            ("SM busy", metric_cell("sm.throughput")),
+        ),
+    ),
+    "arithmetic": _Counted(
+        "Arithmetic",
+        "What arithmetic it does is",
+        (
+            ("FLOP/s", _rate_cell),
+            ("tensor pipe", metric_cell("tensor.utilization")),
+            ("FP32 pipe", metric_cell("pipe.fp32.utilization")),
+            ("FP64 pipe", metric_cell("pipe.fp64.utilization", rare=True)),
+            ("FP16 pipe", metric_cell("pipe.fp16.utilization", rare=True)),
+            ("integer pipe", metric_cell("pipe.alu.utilization")),
+            ("load/store pipe", metric_cell("pipe.lsu.utilization")),
+            ("special", metric_cell("pipe.xu.utilization", rare=True)),
+        ),
+    ),
+    "stalls": _Counted(
+        "What warps wait for",
+        "What warps wait for is",
+        (("most", _stall_cell(0)), ("then", _stall_cell(1)), ("and", _stall_cell(2))),
+        ("most", "then", "and"),
+    ),
+}
+# ncu's --cache-control: what it did to the caches before each replay.
+_CACHES = {
+    "all": "The caches were flushed before each replay: hit rates are those of a cold cache.",
+    "none": "The caches were left as they were: hit rates are those of replays over warm data.",
+}
+
+
+def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
+    """What was counted of kernels: a table, and the first numbers of the largest kernel that has some."""
+    spec, rows = _COUNTED[concern], facts.rows
+    tables = [kernel_table(spec.title, rows, spec.columns, words=spec.words)]
+    notes: list[str] = []
+    if concern == "arithmetic":
+        tables.append(_roofline_table(rows))
+        notes += _arithmetic_notes(rows)
+    if concern == "cache" and tables[0].rows:
+        notes += filter(None, [_CACHES.get(facts.document.facts.get("cache control", ""))])
+    if concern == "stalls":
+        named = {name for row in rows[:5] for name, _ in longest_stalls(row)[:3]}
+        notes += [f"{word}: {meaning}." for word, meaning in STALL_MEANINGS.items() if word in named]
+    headline = f"{spec.what} not known: {first_reason(facts.readings)}."
+    for row in rows:
+        known = [f"{name} {text}" for name, cell in spec.columns if (text := cell(row))]
+        if known:
+            share = f" ({format_percent(100 * row.share)} % of the GPU time)" if row.share is not None else ""
+            headline = f"{row.brief}{share}: {', '.join(known[:3])}."
+            break
+    return summary_text(concern, headline, facts.readings, tables, notes)
+
+
+def _intensity_text(place: RooflinePlace) -> str | None:
+    """Three figures; a kernel that hardly touches DRAM has millions of FLOPs for a byte."""
+    if place.intensity is None:
+        return None
+    return (
+        format_figures(place.intensity)
+        if place.intensity < 1e4
+        else format_quantity(place.intensity, "count")
+    )
+
+
+def _roofline_table(rows: Sequence[KernelRow]) -> DataTable:
+    places = {row.scope: place for row in rows if (place := place_kernel(row)) is not None}
+    columns: KernelColumns = (
+        ("arithmetic", lambda row: places[row.scope].kind),
+        ("FLOP/B", lambda row: _intensity_text(places[row.scope])),
+        ("FLOP/s", lambda row: format_quantity(places[row.scope].rate, "FLOP/s")),
+        (
+            "ceiling",
+            lambda row: f"{(p := places[row.scope]).ceiling} {format_quantity(p.attainable, 'FLOP/s')}",
+        ),
+        (
+            "of the ceiling",
+            lambda row: f"{format_percent(100 * (p := places[row.scope]).rate / p.attainable)} %",
+        ),
+    )
+    return kernel_table("Roofline", [row for row in rows if row.scope in places], columns)
+
+
+def _arithmetic_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
+    hidden = [row.brief for row in rows if has_hidden_tensor_work(row)]
+    if hidden:
+        where = "are in no counter of this report; those shown are of the CUDA cores"
+        yield f"{', '.join(hidden[:3])}: FLOPs of the tensor cores {where}."
+    if any(place.estimated for row in rows if (place := place_kernel(row)) is not None):
+        yield f"{TENSOR_PEAK[:1].upper()}{TENSOR_PEAK[1:]}."
+
+
+# ---------------------------------------------------------------- what is not known
 
 # What most kernels and devices do not have, and nobody misses: no word where there is none of it.
 _RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
-NAMED = 12  # metrics named in one line
 
 
 def unknown_kernels_text(facts: ConcernFacts) -> SummaryText | None:
-    """Unavailable readings of kernels grouped by reason, then the doubtful ones; None where there are none."""
-    lines = backend_named(facts.document.backend).tool_lines
-    counted = [row for row in facts.rows if row.readings]
-    collect = "--depth full" if facts.document.plan is not None else lines.count_all
-    grouped: dict[tuple[str, str | None], dict[str, list[str]]] = {}
-    contradicted: dict[str, list[str]] = {}
-    nothing: dict[str, None] = {}
-    with_value = {n for row in counted for n, r in row.readings.items() if r.value is not None}
-    for row in counted:
-        for name, reading in row.readings.items():
-            if reading.value is not None:
-                if reading.doubt is not None:
-                    contradicted.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
-            elif reading.code == "nothing-to-measure":
-                if name not in with_value and not name.startswith(_RARE):  # else the table shows which has it
-                    nothing[f"{metric(name).title} ({reading.reason})"] = None
-            else:
-                why = reading.reason or "", reading.fix
-                if reading.code in ("not-collected", "deeper"):
-                    why = "not collected", reading.fix or collect
-                grouped.setdefault(why, {}).setdefault(name, []).append(row.brief)
-    notes = [_reason_line(*why, metrics, len(counted)) for why, metrics in grouped.items()]
-    for text, labels in contradicted.items():
-        notes.append(f"Contradicted: {text} (in {_kernels_clause(labels, len(counted))}).")
-    if nothing:
-        notes.append(f"Nothing to measure: {'; '.join(nothing)}.")
-    if not counted and facts.rows and facts.document.plan is None:
+    """Unavailable readings of kernels by their reason, then the doubtful ones; None where there are none."""
+    document = facts.document
+    lines = backend_named(document.backend).tool_lines
+    collect = "--depth full" if document.plan is not None else lines.count_all
+    counted = [reading for row in facts.rows for reading in row.readings.values()]
+    known = {reading.metric for reading in counted if reading.value is not None}
+    missing = [
+        replace(reading, reason="not collected", fix=reading.fix or collect)
+        if reading.code in ("not-collected", "deeper")
+        else reading
+        for reading in counted
+        if reading.value is None and reading.metric not in known and not reading.metric.startswith(_RARE)
+    ]
+    doubts = dict.fromkeys(f"{metric(r.metric).title}: {r.doubt}" for r in counted if r.doubt)
+    notes = [*absence_notes(missing), *(f"Contradicted: {doubt}." for doubt in doubts)]
+    if document.plan is None and facts.rows and not counted:
         what = "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel"
         notes.append(f"{what}: a trace has times and no counters ({lines.count}).")
-    if (
-        facts.document.plan is None
-        and facts.document.trace is not None
-        and lacks_timeline(facts.document.trace)
-    ):
-        why_not = "the report has single kernels and no timeline"
-        notes.append(f"How busy the GPU was: {why_not} (trace it: {lines.trace}).")
-    if not notes:
-        return None
-    names = {name for metrics in grouped.values() for name in metrics}
-    counts = [plural(len(names), "metric")] if names else []
-    counts += [plural(len(contradicted), "contradicted reading")] if contradicted else []
-    headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
-    return summary_text("unknown", capitalized(headline), (), (), notes)
-
-
-def _reason_line(reason: str, fix: str | None, kernels_by_metric: dict[str, list[str]], counted: int) -> str:
-    titles = list(dict.fromkeys(metric(name).title for name in kernels_by_metric))
-    more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
-    labels = list(dict.fromkeys(label for kernels in kernels_by_metric.values() for label in kernels))
-    where = f" (in {_kernels_clause(labels, counted)})" if len(labels) < counted else ""
-    return f"{', '.join(titles[:NAMED])}{more}: {reason}{where}" + (f" ({fix})" if fix else "") + "."
-
-
-def _kernels_clause(labels: Sequence[str], counted: int) -> str:
-    return " and ".join(labels) if len(labels) <= 2 else f"{len(labels)} of {counted} kernels"
-
-
-ON_DEVICE = ("trace", "counters", "explain")
-
-
-def cost_text(facts: ConcernFacts) -> SummaryText | None:
-    """Replay passes as planned and as they were, and the wall time of what was measured; None for neither."""
-    planned, counted = planned_replays(facts.document), measured_replays(facts.document, facts.rows)
-    columns = (
-        KernelTableColumn("planned", lambda row: str(planned[row.scope]) if row.scope in planned else None),
-        KernelTableColumn("replay passes", lambda row: f"{counted[row.scope]:.0f}"),
-        metric_column("replayed for", "time.replayed"),
-    )
-    parts = []
-    if counted:
-        passes = plural(round(sum(counted.values())), "replay pass", "replay passes")
-        parts.append(f"{plural(len(counted), 'launch configuration')} counted in {passes}")
-    for result in facts.document.passes:
-        if result.name in ON_DEVICE and result.state == "finished":
-            runs = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
-            parts.append(f"{result.name} took {format_quantity(result.seconds, 's')}{runs}")
-    table = kernel_table("Replays", [row for row in facts.rows if row.scope in counted], columns)
-    return summary_text("cost", f"{capitalized('; '.join(parts))}.", (), [table]) if parts else None
+    if document.plan is None and document.trace is not None and lacks_timeline(document.trace):
+        notes.append(f"How busy the GPU was: the report has no timeline (trace it: {lines.trace}).")
+    return summary_text("unknown", "What this report cannot tell.", (), (), notes) if notes else None

@@ -8,24 +8,20 @@ from profkit.analysis.summaries.time import scope_of, time_readings
 from profkit.core import statistics
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import Reading, SampleSet, Timing
-from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
     ConcernFacts,
     SummaryText,
     absence_notes,
-    metric_table,
+    readings_table,
     summary_text,
-    value_of,
 )
 
 # Device and host alone nearer to each other than this share neither side clearly, and the wall clock's own noise.
-SIDES_APART = 0.1
-WALL_APART = 1.05  # wall over device clock; below it they say the same
-MPS = "mps-synchronized"
-FIRST_APART = 2.0  # times a later iteration: below it the first is no news
-CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
-APART = 2.0  # %; processes further apart than this get a word: twice what is asked of the median by default
-TAIL = 1.25  # p95 over the median; a quarter is far beyond the noise of a quiet machine
+_SIDES_APART = 0.1
+_WALL_APART = 1.05  # wall over device clock; below it they say the same
+_CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
+_APART = 2.0  # %; processes further apart than this get a word: twice what is asked of the median by default
+_TAIL = 1.25  # p95 over the median; a quarter is far beyond the noise of a quiet machine
 _PIECES = {"process": "whole process", "region": "entry"}
 # Fastest to slowest, then what is said in per cent of the median.
 _ORDER = (
@@ -36,22 +32,20 @@ _ORDER = (
 
 def time_text(facts: ConcernFacts) -> SummaryText:
     """Median and interval of every timing, the first in the headline; without one what a report says of time."""
-    if not facts.document.timings:
-        table = metric_table("Times in the report", facts.readings)
+    document = facts.document
+    if not document.timings:
+        table = readings_table("Times in the report", facts.readings)
         headline = f"No iteration was timed.{' The report has other times.' if table else ''}"
-        return summary_text("time", headline, facts.readings, (), absence_notes(facts.readings), [table])
-    pairs = [(timing, _own(timing, facts.readings)) for timing in facts.document.timings]
-    slowed = dict.fromkeys(reason for moment in facts.document.moments for reason in moment.slowed)
-    because = "; ".join(slowed)
-    held = [f"The system held its clocks down while this was timed: {because}."] if slowed else []
-    return summary_text(
-        "time",
-        _headline(*pairs[0]),
-        facts.readings,
-        (),
-        [*(note for pair in pairs for note in _notes(*pair)), *held],
-        [_table(*pair) for pair in pairs],
-    )
+        return summary_text("time", headline, facts.readings, [table], absence_notes(facts.readings))
+    pairs = [(timing, _own(timing, facts.readings)) for timing in document.timings]
+    slowed = dict.fromkeys(reason for moment in document.moments for reason in moment.slowed)
+    held = [f"The system held its clocks down while this was timed: {'; '.join(slowed)}."] if slowed else []
+    tables = [
+        readings_table(f"Time of {timing.name}", [r for name in _ORDER for r in own if r.metric == name])
+        for timing, own in pairs
+    ]
+    notes = [*(note for pair in pairs for note in _notes(*pair)), *held]
+    return summary_text("time", _headline(*pairs[0]), facts.readings, tables, notes)
 
 
 def _own(timing: Timing, readings: Sequence[Reading]) -> Sequence[Reading]:
@@ -65,8 +59,12 @@ def piece_of(timing: Timing) -> str:
     return _PIECES.get(timing.kind, "iteration")
 
 
+def _value_of(readings: Sequence[Reading], name: str) -> float | None:
+    return next((r.value for r in readings if r.metric == name), None)
+
+
 def _headline(timing: Timing, readings: Sequence[Reading]) -> str:
-    median, half = value_of(readings, "time.median"), value_of(readings, "time.interval")
+    median, half = _value_of(readings, "time.median"), _value_of(readings, "time.interval")
     if median is None:
         return f"{timing.name} was not timed: the timing pass took no sample."
     count = sum(len(process.seconds) for process in timing.processes)
@@ -74,45 +72,29 @@ def _headline(timing: Timing, readings: Sequence[Reading]) -> str:
     if half is not None:  # beyond half of the value there is no centre to speak of
         spread = f" ±{format_percent(half)} %" if half <= 50 else f" ±{half:.0f} % (very noisy)"
     processes = plural(len(timing.processes), "process", "processes")
+    device = ""
+    if sets := _on_device(timing):
+        clock = "GPU waited for" if _is_mps(sets) else "CUDA events"
+        device = f" ({clock}{', with cold caches' if any(one.cache == 'cold' for one in sets) else ''})"
     return (
-        f"{timing.name} takes {format_quantity(median, 's')}{spread} per {piece_of(timing)}{_device_text(timing)}:"
+        f"{timing.name} takes {format_quantity(median, 's')}{spread} per {piece_of(timing)}{device}:"
         f" {plural(count, 'sample')} in {processes}."
     )
 
 
-def _device_text(timing: Timing) -> str:
-    """` (CUDA events with a cold L2)` behind the headline; nothing where no device was timed."""
-    sets = _on_device(timing)
-    if not sets:
-        return ""
-    cold = any(samples.cache == "cold" for samples in sets)
-    if any(samples.clock == MPS for samples in sets):
-        return f" (GPU waited for{', with cold caches' if cold else ''})"
-    return f" (CUDA events{' with a cold L2' if cold else ''})"
-
-
-def _table(timing: Timing, readings: Sequence[Reading]) -> DataTable | None:
-    note = None
-    if len(timing.processes) > 1:
-        medians = [format_quantity(statistics.median(p.seconds), "s") for p in timing.processes if p.seconds]
-        note = f"medians of the processes: {', '.join(medians)}"
-    rows = [r for name in _ORDER for r in readings if r.metric == name]
-    return metric_table(f"Time of {timing.name}", rows, note)
-
-
 def _notes(timing: Timing, readings: Sequence[Reading]) -> Iterator[str]:
-    name, asked, half = timing.name, 100 * timing.precision, value_of(readings, "time.interval")
+    name, asked, half = timing.name, 100 * timing.precision, _value_of(readings, "time.interval")
     if any(not process.precise for process in timing.processes):
         yield f"{name}: the time budget ended before ±{asked:g} % was reached in every process."
     elif half is not None and half > asked:
         yield f"{name}: each process alone knows its median to ±{asked:g} %, but they differ from each other."
     if any(not process.warm for process in timing.processes):
         yield f"{name}: still drifting when sampling began; the median may be that of a warm-up."
-    apart = value_of(readings, "time.processes")
-    if apart is not None and apart > max(APART, asked):
+    apart = _value_of(readings, "time.processes")
+    if apart is not None and apart > max(_APART, asked):
         yield f"{name}: processes differ by {format_percent(apart)} %: memory layout, or a busy machine."
-    median, tail = value_of(readings, "time.median"), value_of(readings, "time.p95")
-    if median and tail and tail > TAIL * median:
+    median, tail = _value_of(readings, "time.median"), _value_of(readings, "time.p95")
+    if median and tail and tail > _TAIL * median:
         yield f"{name}: 1 iteration in 20 takes {tail / median:.1f} times the median or more."
     yield from (f"{name}: {note}" for note in device_notes(timing))
     yield from absence_notes(readings)
@@ -122,26 +104,21 @@ def _on_device(timing: Timing) -> list[SampleSet]:
     return [one for one in timing.processes if one.clock == "cuda-events" or one.cache is not None]
 
 
+def _is_mps(sets: Sequence[SampleSet]) -> bool:
+    return any(samples.clock == "mps-synchronized" for samples in sets)
+
+
 def device_notes(timing: Timing) -> Iterator[str]:
     """What must be known of a device's times to believe and compare them, one sentence each."""
     sets = _on_device(timing)
     if not sets:
         return
-    mps = any(samples.clock == MPS for samples in sets)
-    if mps:
-        yield from _first_iteration_note(sets)
     yield from _host_note(sets)
-    states = {samples.cache for samples in sets if samples.cache is not None}
-    if mps:
-        yield (
-            "more than the GPU's caches hold was written before each iteration (cold)."
-            if states == {"cold"}
-            else "the GPU's caches were left as they were (warm)."
-        )
-    elif states == {"cold"}:
-        yield "the L2 was flushed before each iteration (cold)."
-    elif states == {"warm"}:
-        yield "the L2 was left as it was (warm); --cold flushes it before each."
+    states, what = {samples.cache for samples in sets}, "the GPU's caches" if _is_mps(sets) else "the L2"
+    if "cold" in states:
+        yield f"{what} held nothing of the workload when an iteration began (cold)."
+    elif "warm" in states:
+        yield f"{what} held what the iteration before left (warm); --cold empties it before each."
     batched = dict.fromkeys(samples.batching for samples in sets if samples.batching)
     if batched:
         yield f"launches amortised: {'; '.join(batched)}."
@@ -159,39 +136,26 @@ def _host_note(sets: Sequence[SampleSet]) -> Iterator[str]:
     host = _median_known([samples.host_seconds for samples in sets])
     if device is None or host is None:
         ratio = _median_known([samples.wall_ratio for samples in sets])
-        if ratio is not None and ratio > WALL_APART:
+        if ratio is not None and ratio > _WALL_APART:
             times = format_figures(ratio)
             yield f"by the wall clock an iteration takes {times} times as long: the host adds it."
         return
     alone = (
         f"the device alone takes {format_quantity(device, 's')}, the host alone {format_quantity(host, 's')}"
     )
-    if host > device * (1 + SIDES_APART):
+    if host > device * (1 + _SIDES_APART):
         yield f"host-bound: {alone} to launch it."
-    elif device > host * (1 + SIDES_APART):
+    elif device > host * (1 + _SIDES_APART):
         yield f"{alone} to launch it, so the launch is hidden."
     else:
         yield f"{alone} to launch it: both decide."
-
-
-def _first_iteration_note(sets: Sequence[SampleSet]) -> Iterator[str]:
-    """What compiling for these shapes adds to the first iteration, where that is worth a word."""
-    warmed = [samples for samples in sets if samples.warmup and samples.seconds]
-    if not warmed or any(samples.clock != MPS for samples in sets):
-        return
-    first = statistics.median([samples.warmup[0] for samples in warmed])
-    if first >= FIRST_APART * statistics.median([statistics.median(samples.seconds) for samples in warmed]):
-        yield (
-            f"the first iteration took {format_quantity(first, 's')}, in which Metal and MPSGraph compile for these"
-            " shapes; no sample has that in it."
-        )
 
 
 def _clock_notes(sets: Sequence[SampleSet]) -> Iterator[str]:
     clocks = [clock for samples in sets for clock in samples.clocks]
     if clocks:
         low, high = min(clocks), max(clocks)
-        steady = high <= low * (1 + CLOCKS_APART)
+        steady = high <= low * (1 + _CLOCKS_APART)
         apart = "" if steady else f", between {format_quantity(low, 'Hz')} and {format_quantity(high, 'Hz')}"
         yield f"SM clock {format_quantity(statistics.median(clocks), 'Hz')}{apart}."
     reasons = ", ".join(dict.fromkeys(reason for samples in sets for reason in samples.throttle_reasons))

@@ -21,14 +21,12 @@ from profkit.core.types import Counter, Machine, Report, Scope
 class PerfEvent:
     """One event. `name` as formulas know it, `code` as perf is asked for it.
 
-    `system_wide`: it belongs to no process (memory controller, shared cache), needs -a and its rights.
     `counters`: how many programmable counters it takes; some AMD events take two, kernel clocks none.
     """
 
     name: str
     code: str
     pmu: str | None = None
-    system_wide: bool = False
     counters: int = 1
 
 
@@ -54,7 +52,6 @@ class EventTable:
     chip: str
     cores: tuple[CoreEvents, ...]
     shared: Mapping[str, PerfEvent]  # system-wide events
-    note: str | None = None
 
     def codes(self) -> tuple[str, ...]:
         """Every event string of the table."""
@@ -89,20 +86,20 @@ SOFTWARE = tuple(
 )
 
 
+_TABLES = Path(__file__).with_name("events.yaml")
+
+
 @lru_cache(maxsize=1)
 def all_tables() -> tuple[EventTable, ...]:
     """Every table, the fallback last."""
-    folder = Path(__file__).parent
-    tables = [_table(path.stem, load_yaml(path)) for path in sorted(folder.glob("*.yaml"))]
-    return tuple(sorted(tables, key=lambda table: table.name == "generic"))
+    return tuple(_table(name, content) for name, content in load_yaml(_TABLES).items())
 
 
 def table_for(machine: Machine) -> EventTable:
     """The table of this machine's CPU; the kernel's generic events where the CPU is not known."""
-    folder = Path(__file__).parent
+    contents = load_yaml(_TABLES)
     for table in all_tables():
-        rules = load_yaml(folder / f"{table.name}.yaml").get("cpus", [])
-        if any(_matches(rule, machine) for rule in rules):
+        if any(_matches(rule, machine) for rule in contents[table.name].get("cpus", [])):
             return table
     return all_tables()[-1]
 
@@ -131,11 +128,7 @@ def _table(name: str, content: Mapping[str, Any]) -> EventTable:
         title=content["title"],
         chip=content["chip"],
         cores=tuple(_parse_core_events(pmu, rows) for pmu, rows in kinds.items()),
-        shared={
-            n: _parse_event(n, row, None, system_wide=True)
-            for n, row in content.get("system_wide", {}).items()
-        },
-        note=content.get("note"),
+        shared={n: _parse_event(n, row, None) for n, row in content.get("system_wide", {}).items()},
     )
 
 
@@ -151,9 +144,7 @@ def _parse_core_events(pmu: str | None, rows: Mapping[str, Any]) -> CoreEvents:
     )
 
 
-def _parse_event(
-    name: str, row: str | Mapping[str, Any] | None, pmu: str | None, system_wide: bool = False
-) -> PerfEvent:
+def _parse_event(name: str, row: str | Mapping[str, Any] | None, pmu: str | None) -> PerfEvent:
     """A row is the encoding (`cpu/event=0x29,umask=0x7/`), or nothing for an event that the kernel names.
 
     The encoding gets `name=`, so that every perf prints the name that formulas know. `name=` hides the PMU
@@ -166,7 +157,7 @@ def _parse_event(
         code = f"{code.rstrip('/')},name={printed}/"
     elif pmu is not None and "/" not in code:
         code = f"{pmu}/{code}/"
-    return PerfEvent(name, code, pmu, system_wide, int(written.get("counters", 1)))
+    return PerfEvent(name, code, pmu, int(written.get("counters", 1)))
 
 
 # Which the kernel lets a user count without rights: 0 is needed for what belongs to no process.

@@ -1,0 +1,303 @@
+"""What processors and Python did, in words: where samples and counters fell, memory, and Triton's tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from profkit.analysis.summaries.cpu import counted_profile, is_sampled
+from profkit.core.formatting import format_quantity, plural, shorten
+from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind, SteadyLine, TritonWork
+from profkit.reporting.view import DataTable
+from profkit.reporting.views.summaries.parts import (
+    NOTHING,
+    TOP_ROWS,
+    ConcernFacts,
+    SummaryText,
+    absence_notes,
+    first_reason,
+    function_place,
+    named_table,
+    readings_table,
+    share_text,
+    summary_text,
+)
+
+_ROWS = 5  # of modules and lines: below these the rest is small change
+_LEAST = 0.001  # share below which a function is not worth a row: a hundred of them are still a tenth
+# A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
+_ENOUGH_SAMPLES = 100
+
+
+# ---------------------------------------------------------------- where samples, times and counts fell
+
+# Of each kind of profile the title of its table, and what a row is.
+_PROFILES: Mapping[str | None, tuple[str, str]] = {
+    "sampled-functions": ("Python functions by processor time", "function, hottest line"),
+    "sampled-lines": ("Lines of the program", "line"),
+    "sampled-imports": ("Imports, each with what it imports in turn", "module"),
+    "sampled-threads": ("Python threads", "thread"),
+    "own-time": ("Python functions by own time", "function"),
+    "imports": ("Imports, each with what it imports in turn", "module"),
+    "operations": ("Operations by CPU time", "operation"),
+    "python-functions": ("Python functions by samples", "function"),
+    "functions": ("Functions by samples", "function"),
+    "libraries": ("Libraries by samples", "library"),
+}
+_BY_CPROFILE = (
+    "cProfile slows Python code more than native code: compare shares, not seconds, with other passes."
+)
+_BY_SAMPLES = (
+    "Sampled a hundred times a second where the interpreter lets threads change places: a call into compiled code "
+    "counts for the line that makes it."
+)
+
+
+def python_text(facts: ConcernFacts) -> SummaryText | None:
+    """By sampled stacks, else by cProfile: functions, lines, imports and threads; else why nothing is known."""
+    kinds = {profile.kind for profile in facts.document.profiles}
+    if "sampled-functions" in kinds:
+        shown: tuple[ProfileKind, ...] = (
+            "sampled-functions",
+            "sampled-lines",
+            "sampled-imports",
+            "sampled-threads",
+        )
+        return _profiles_text("python", "Where Python's time goes", facts, shown, _BY_SAMPLES)
+    return _profiles_text("python", "Where Python's time goes", facts, ("own-time", "imports"), _BY_CPROFILE)
+
+
+def trace_text(facts: ConcernFacts) -> SummaryText | None:
+    """Hottest functions and libraries; None where nothing was sampled and nobody says why."""
+    kinds = {profile.kind for profile in facts.document.profiles}
+    what = "Where time goes in native code"
+    if "operations" in kinds:  # timed one by one, not sampled
+        return _profiles_text("trace", what, facts, ("operations",))
+    # Python's own summary has its functions, of all processes.
+    python: tuple[ProfileKind, ...] = () if "sampled-functions" in kinds else ("python-functions",)
+    sampled = next((p for p in facts.document.profiles if is_sampled(p) and p.unit == "samples"), None)
+    few = ""
+    if sampled is not None and sampled.total < _ENOUGH_SAMPLES:
+        few = f"Only {sampled.total:.0f} samples: shares are rough. A longer region gives more."
+    return _profiles_text("trace", what, facts, ("functions", *python, "libraries"), few)
+
+
+def _profiles_text(
+    concern: str, what: str, facts: ConcernFacts, kinds: Sequence[ProfileKind], note: str = ""
+) -> SummaryText | None:
+    """The profiles of these kinds, a table each; the first one's largest as the headline."""
+    by_kind = {profile.kind: profile for profile in facts.document.profiles}
+    known = [by_kind[kind] for kind in kinds if kind in by_kind]
+    if not known:
+        missing = next(iter(facts.readings), None)
+        if missing is None:
+            return None
+        fix = (f"To have it: {missing.fix}",) if missing.fix else ()
+        return summary_text(concern, f"{what} is not known: {missing.reason}.", facts.readings, (), fix)
+    tables = [_profile_table(profile) for profile in known]
+    first = known[0]
+    headline = f"{_PROFILES[first.kind][0]}: none ran for as long as a sample."
+    if first.hotspots and first.total > 0:
+        top = next((s for s in first.hotspots if not s.function.startswith("[")), first.hotspots[0])
+        share = f"{share_text(top.own, first.total)} of {format_quantity(first.total, first.unit)}"
+        headline = f"{_place(top, first)} takes {share}."
+    imports = next((p for p in known if p.kind in ("imports", "sampled-imports")), None)
+    if imports is not None:
+        headline = f"{headline[:-1]}; imports take {format_quantity(imports.total, imports.unit)}."
+    brief = (_PROFILES[first.kind][0],) if first.kind == "sampled-functions" else ()
+    return summary_text(concern, headline, facts.readings, tables, (note,) if note else (), brief)
+
+
+def _place(spot: Hotspot, profile: Profile) -> str:
+    """A function at the line that most of its own time is spent in, instead of its first; a module by its file."""
+    if "imports" in (profile.kind or ""):
+        return shorten(spot.function if spot.function != "<module>" else _last_parts(spot.file or ""), 36)
+    hottest = profile.kind == "sampled-functions" and spot.lines
+    return function_place(replace(spot, line=spot.lines[0].line) if hottest else spot)
+
+
+def _last_parts(file: str) -> str:
+    """The last two parts of a file's name: `torch/__init__.py`."""
+    return "/".join(file.replace("\\", "/").split("/")[-2:])
+
+
+def _profile_table(profile: Profile) -> DataTable:
+    """A row for each of the largest, with its own share, that of all that it calls, and how often it was called."""
+    title, what = _PROFILES[profile.kind]
+
+    def size(spot: Hotspot) -> float:
+        return spot.own if what != "module" and what != "line" else spot.total or 0.0
+
+    spots = sorted(profile.hotspots, key=size, reverse=True)
+    rows = [
+        (
+            _place(spot, profile),
+            share_text(spot.own, profile.total),
+            share_text(spot.total, profile.total) if spot.total is not None else NOTHING,
+            format_quantity(float(spot.calls), "count") if spot.calls is not None else NOTHING,
+        )
+        for spot in spots[: _ROWS if what == "module" else TOP_ROWS]
+        if size(spot) > _LEAST * profile.total
+    ]
+    note = f"of {format_quantity(profile.total, profile.unit)}"
+    return named_table(title, (what, "own", "with callees", "calls"), rows, note)
+
+
+def functions_text(facts: ConcernFacts) -> SummaryText | None:
+    """Hottest functions and lines by instructions, L1 misses, lines from memory and FLOPs; None without counters."""
+    profile = counted_profile(facts.document.profiles)
+    if profile is None:
+        return None
+    columns = {
+        "instructions": ("Ir",),
+        "L1 misses": ("D1mr", "D1mw"),
+        "from DRAM": ("D3mr", "D3mw", "DLmr", "DLmw"),
+        "FLOPs": ("FLOP",),
+    }
+    totals = {t: sum(_counted(spot, names) for spot in profile.hotspots) for t, names in columns.items()}
+    lines = next((one for one in facts.document.profiles if one.kind == "counted-lines"), None)
+    tables = [
+        named_table(
+            f"{what.capitalize()}s by share of all",
+            (what, *columns),
+            [
+                (
+                    function_place(spot, 36),
+                    *(share_text(_counted(spot, columns[t]), totals[t]) for t in columns),
+                )
+                for spot in sorted(one.hotspots, key=lambda spot: -_counted(spot, ("Ir",)))[:TOP_ROWS]
+            ],
+        )
+        for what, one in (("function", profile), ("line", lines))
+        if one is not None
+    ]
+    top = max(profile.hotspots, key=lambda spot: _counted(spot, ("Ir",)))
+    share = share_text(_counted(top, ("Ir",)), totals["instructions"])
+    total = format_quantity(totals["instructions"], "count")
+    headline = f"{function_place(top)} executes {share} of {total} instructions (simulated)."
+    return summary_text("functions", headline, (), tables)
+
+
+def _counted(spot: Hotspot, names: Sequence[str]) -> float:
+    return sum(spot.counters.get(name, 0.0) for name in names)
+
+
+# ---------------------------------------------------------------- memory
+
+_Held: TypeAlias = tuple[AllocationLine | SteadyLine, int, int]  # a line, its bytes, its blocks
+_OF_PROCESS = ("memory.rss_peak", "memory.rss_growth", "memory.device_peak", "memory.device_recommended")
+
+
+def memory_text(facts: ConcernFacts) -> SummaryText:
+    """Resident memory, and what tracemalloc said of Python's: peak, leak or not, the lines that hold and grow most."""
+    known = {r.metric: r for r in reversed(facts.readings)}
+    process = readings_table("Memory of the process", [r for r in facts.readings if r.metric in _OF_PROCESS])
+    of_python = [r for r in facts.readings if r.metric.startswith("memory.python")]
+    found = facts.document.allocations
+    if found is None:
+        missing = [r for r in of_python if r.value is None]
+        resident = known.get("memory.rss_peak")
+        held = (
+            format_quantity(resident.value, "B")
+            if resident is not None and resident.value is not None
+            else ""
+        )
+        headline = f"The process holds {held} at most." if held else ""
+        notes: tuple[str, ...] = ()
+        if not (held and missing and all(reading.code == "not-python" for reading in missing)):
+            reason = first_reason(missing, "there is no tracemalloc result")
+            headline = f"{headline} What Python holds is not known: {reason}.".strip()
+            notes = absence_notes(missing)
+        return summary_text("memory", headline, facts.readings, [process], notes)
+    growth = found.growth
+    grows = known.get("memory.python_growth")
+    leak = f"no leak in {plural(growth.iterations, 'iteration')}"
+    if growth.leak is None and found.steady:
+        leak = f"it grows as long as the program runs, most at {_allocation_place(found.steady[0])}"
+    elif growth.leak is None:
+        leak = f"whether it leaks is not known ({grows.reason if grows is not None else None})"
+    elif growth.leak:
+        leak = f"each iteration leaves {format_quantity(growth.per_iteration, 'B')} behind: it leaks"
+    grown: list[_Held] = [(line, line.last, line.blocks) for line in found.steady]
+    if growth.leak:
+        grown += [(line, line.size, line.count) for line in found.growing if line.size > 0]
+    top: list[_Held] = [(line, line.size, line.count) for line in found.top]
+    tables = [
+        process,
+        _allocation_table("Lines that grow", grown),
+        _allocation_table("Lines that hold most", top),
+    ]
+    peak = known.get("memory.python_peak")
+    held = format_quantity(peak.value if peak is not None else None, "B")
+    headline = f"Python holds {held} at most; {leak}."
+    return summary_text("memory", headline, facts.readings, tables, (*found.notes, *absence_notes(of_python)))
+
+
+def _allocation_table(title: str, lines: Sequence[_Held]) -> DataTable:
+    rows = [
+        (_allocation_place(line), format_quantity(float(size), "B"), format_quantity(float(blocks), "count"))
+        for line, size, blocks in lines[:_ROWS]
+    ]
+    return named_table(title, ("line", "size", "blocks"), rows)
+
+
+def _allocation_place(line: AllocationLine | SteadyLine) -> str:
+    return f"{shorten(_last_parts(line.file), 48)}:{line.line}"
+
+
+# ---------------------------------------------------------------- Triton
+
+_MOST_TUNINGS = 6  # kernels in the table: more were tuned by hardly any workload, and nobody reads on
+
+
+def triton_text(facts: ConcernFacts) -> SummaryText | None:
+    """Tuning of the process that did most of it, and whether another pass ran other configurations.
+
+    None where no process told of Triton.
+    """
+    works = facts.document.triton
+    if not works:
+        return None
+    timed = [work for work in works if work.pass_name == "timing"]
+    shown = max(timed or works, key=_tuned_seconds)
+    rows = [
+        (
+            shorten(tuning.kernel, 28),
+            shorten(tuning.key, 36) or NOTHING,
+            str(tuning.configurations) if tuning.configurations is not None else NOTHING,
+            "from disk" if tuning.cached else format_quantity(tuning.seconds, "s"),
+            tuning.best,
+        )
+        for tuning in sorted(shown.tunings, key=lambda tuning: -(tuning.seconds or 0.0))[:_MOST_TUNINGS]
+    ]
+    titles = ("kernel", "tuned for", "tried", "took", "best")
+    table = named_table("Tuned by Triton", titles, rows, words=("tuned for", "best"))
+    tuned = [tuning for tuning in shown.tunings if not tuning.cached]
+    names = list(dict.fromkeys(tuning.kernel for tuning in tuned or shown.tunings))
+    kernels = shorten(names[0], 40) if len(names) == 1 else plural(len(names), "kernel")
+    headline = f"Triton's choice for {kernels} came from its cache on disk"
+    if tuned:
+        headline = f"Triton tuned {kernels} in {format_quantity(_tuned_seconds(shown), 's')}"
+    timings = facts.document.timings
+    # A benchmark's warm-up and what came before it are in no sample.
+    left_out = bool(timings) and all(timing.kind == "benchmark" for timing in timings)
+    end = "; left out of every time." if left_out and tuned else "."
+    return summary_text("triton", headline + end, (), [table], _disagreements(works, shown))
+
+
+def _tuned_seconds(work: TritonWork) -> float:
+    return sum(tuning.seconds or 0.0 for tuning in work.tunings)
+
+
+def _disagreements(works: Sequence[TritonWork], shown: TritonWork) -> list[str]:
+    """Where what was counted and traced is not what was timed: each process chooses for itself."""
+    chosen = {(one.module, one.kernel, one.key): one.best for one in shown.tunings}
+    notes = [
+        f"The {work.pass_name} pass ran {shorten(one.kernel, 40)} as {one.best}, the {shown.pass_name} pass as {best}:"
+        " Triton chose again, so these are two kernels."
+        for work in works
+        for one in work.tunings
+        if (best := chosen.get((one.module, one.kernel, one.key), one.best)) != one.best
+    ]
+    return list(dict.fromkeys(notes))[:_MOST_TUNINGS]

@@ -1,0 +1,214 @@
+"""Counters, functions, Python, memory and Triton: headline, tables, and what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.summaries.cpu import function_readings, is_sampled
+from profkit.analysis.summaries.python import allocation_readings, python_readings
+from profkit.core.types import (
+    RUN,
+    AllocationLine,
+    Allocations,
+    CodeLine,
+    Hotspot,
+    MemoryGrowth,
+    Profile,
+    SampleSet,
+    Timing,
+    TritonWork,
+    Tuning,
+)
+from profkit.profilers.stacks import read_stacks
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.parts import SummaryText
+from tests import documents
+from tests.conftest import ROOT
+from tests.documents import reading
+from tests.gpu_documents import run, trace
+from tests.reporting.shown import concern_text, rows_of, texts_of
+
+
+def test_counters_have_their_values_in_the_headline_with_how_they_are_known() -> None:
+    rates = [reading(f"cache.l{level}.miss_rate", value) for level, value in ((1, 9.0), (2, 10.3), (3, 0.09))]
+    summary = concern_text("cache", *rates)
+    first = "L1 data cache misses 9.0 % (simulated), L2 cache misses 10.3 % (simulated)"
+    assert summary.headline == f"{first} and L3 cache misses 0.09 % (simulated)."
+    assert any("no prefetcher" in note for note in summary.notes)
+    measured = concern_text("cache", reading("cache.l1.miss_rate", 3.0, quality="measured"))
+    assert (measured.notes, measured.headline) == ((), "L1 data cache misses 3.0 %.")
+
+
+def test_where_nothing_was_counted_the_reason_and_the_fix_are_said() -> None:
+    blind = reading("cache.l1.miss_rate", None, reason="no PMU", fix="apt install valgrind")
+    summary = concern_text("cache", blind)
+    assert summary.headline == "How well the caches serve is not known: no PMU."
+    assert summary.notes == ("L1 data cache misses: unavailable, no PMU (apt install valgrind)",)
+    assert summary.readings == (blind,)
+
+
+def test_functions_are_told_with_their_share_of_misses() -> None:
+    summary = texts_of(documents.document())["functions"]
+    assert rows_of(summary, "Functions by share of all")[0][1:] == ("83.3 %", "73.3 %")
+    assert "functions" not in texts_of(replace(documents.document(), profiles=documents.profiles()[:1]))
+
+
+def test_function_readings_come_from_the_functions_own_counters() -> None:
+    counters = {"Ir": 100.0, "Dr": 30.0, "Dw": 10.0, "D1mr": 4.0, "D1mw": 0.0}
+    spot = Hotspot("f", 100.0, library="lib.so", counters=counters)
+    cold = Hotspot("cold", 1.0, counters={"Ir": 1.0})
+    counted = Profile("functions", "instructions", 101.0, (spot, cold), "counted-functions")
+    found = function_readings([counted], "valgrind")
+    rate = next(r for r in found if r.metric == "cache.l1.miss_rate")
+    assert rate.value == pytest.approx(10.0)
+    assert (rate.scope.kind, rate.scope.name, rate.scope.id) == ("function", "f", "lib.so")
+    assert {r.scope.name for r in found} == {"f"}  # 1 % of the instructions is not worth a verdict
+
+
+# ---------------------------------------------------------------- Python and samples
+
+
+def python_profiles() -> list[Profile]:
+    module = Hotspot("<module>", 0.1, 1.0, 1, "lib/torch/__init__.py", 1)
+    work = Hotspot("work", 2.0, 2.5, 10, "bench.py", 7)
+    return [
+        Profile("own time by function", "s", 4.0, (work, module), "own-time"),
+        Profile("import time by module", "s", 1.5, (module,), "imports"),
+    ]
+
+
+def test_import_time_stands_apart_from_python_time() -> None:
+    known = python_readings(python_profiles())
+    assert {r.metric: r.value for r in known} == {"time.python": 2.5, "time.import": 1.5}
+    summary = concern_text("python", *known, profiles=tuple(python_profiles()))
+    assert summary.headline == "work bench.py:7 takes 50.0 % of 4.00 s; imports take 1.50 s."
+    assert rows_of(summary, "Python functions by own time")[0] == (
+        "work bench.py:7",
+        "50.0 %",
+        "62.5 %",
+        "10",
+    )
+    imports = "Imports, each with what it imports in turn"
+    assert rows_of(summary, imports) == [("torch/__init__.py", "6.7 %", "66.7 %", "1")]
+
+
+def test_a_profile_of_samples_is_told_from_those_of_cprofile_and_callgrind() -> None:
+    spot = Hotspot("f", 9.0, 10.0, library="libm.so")
+    sampled = Profile("cycles by function", "samples", 10.0, (spot,), "functions")
+    assert is_sampled(sampled)
+    assert not any(is_sampled(p) for p in (*python_profiles(), *documents.profiles()))
+    libraries = Profile("cycles by library", "samples", 10.0, (Hotspot("libm.so", 9.0),), "libraries")
+    summary = concern_text("trace", profiles=(sampled, libraries))
+    assert summary.headline == "f [libm.so] takes 90.0 % of 10.0 samples."
+    assert rows_of(summary, "Libraries by samples") == [("libm.so", "90.0 %")]
+    assert summary.notes[0].startswith("Only 10 samples")
+
+
+def test_no_trace_is_told_with_its_reason() -> None:
+    blind = reading("time.cpu", None, "s", reason="perf was refused", fix="sysctl this")
+    summary = concern_text("trace", blind, profiles=())
+    assert "perf was refused" in summary.headline
+    assert summary.notes == ("To have it: sysctl this",)
+
+
+def test_a_sampled_function_stands_at_its_hottest_line() -> None:
+    profiles = read_stacks(ROOT / "tests" / "data" / "stacks" / "pool.jsonl").profiles
+    summary = concern_text("python", reading("time.python", 1.0, "s"), profiles=profiles)
+    assert summary.headline.startswith("collatz collatz.py:9 takes 49")
+    functions, lines, imports, threads = summary.tables
+    assert functions.rows[0][0] == "collatz collatz.py:9"
+    assert [row[0] for row in lines.rows][:2] == ["collatz collatz.py:9", "dump collatz.py:16"]
+    assert imports.rows[0][0] == "multiprocessing"
+    assert threads.title == "Python threads"
+
+
+def test_a_program_that_only_imports_says_so() -> None:
+    importing = Hotspot("torch", 1.0, 6.4, callers=(CodeLine("<module>", "/app.py", 1, 6.4),))
+    profiles = (
+        Profile("", "s", 2.1, (), "sampled-functions"),
+        Profile("", "s", 6.4, (importing,), "sampled-imports"),
+    )
+    summary = concern_text("python", reading("time.python", 0.0, "s"), profiles=profiles)
+    assert summary.headline.endswith("none ran for as long as a sample; imports take 6.40 s.")
+
+
+# ---------------------------------------------------------------- memory
+
+
+def allocations(growth: MemoryGrowth) -> Allocations:
+    line = AllocationLine("a/b/c.py", 3, 4096, 2)
+    return Allocations(5 << 20, 1, 100, 3 << 20, 1, growth, (line,), (line,), (1, 9), "3.11", ("a note",))
+
+
+LEAK = MemoryGrowth(1024.0, 1000.0, 1100.0, 50, True, "keeps growing")
+QUIET = MemoryGrowth(0.4, -3.0, 6.0, 50, False, "does not grow")
+SHORT = MemoryGrowth(None, None, None, 3, None, "5 iterations are too few: 10 are needed")
+
+
+@pytest.mark.parametrize(
+    ("growth", "value", "says"),
+    [
+        (LEAK, 1000.0, "each iteration leaves 1.00 KiB behind: it leaks"),
+        (QUIET, 0.0, "no leak in 50 iterations"),
+        (SHORT, None, "whether it leaks is not known (5 iterations are too few: 10 are needed)"),
+    ],
+)
+def test_growth_is_what_is_certain_of_it(growth: MemoryGrowth, value: float | None, says: str) -> None:
+    found = allocations(growth)
+    peak, grown = allocation_readings(found)
+    assert (peak.value, peak.unit) == (float(3 << 20), "B")
+    assert grown.value == value
+    text = concern_text("memory", peak, grown, allocations=found)
+    assert text.headline == f"Python holds 3.00 MiB at most; {says}."
+    held = [*(["Lines that grow"] if growth.leak else []), "Lines that hold most"]
+    assert [table.title for table in text.tables] == held
+
+
+def test_resident_memory_stands_beside_what_tracemalloc_said() -> None:
+    rss = reading("memory.rss_peak", float(1 << 30), "B", quality="measured", scope=RUN)
+    both = texts_of(replace(documents.document(), readings=(rss,), allocations=allocations(QUIET)))["memory"]
+    assert both.headline == "Python holds 3.00 MiB at most; no leak in 50 iterations."
+    assert rows_of(both, "Memory of the process") == [("Peak resident memory", "1.00 GiB")]
+    alone = concern_text("memory", rss, reading("memory.python_peak", None, "B", reason="no Python here"))
+    process = "The process holds 1.00 GiB at most."
+    assert alone.headline == f"{process} What Python holds is not known: no Python here."
+
+
+# ---------------------------------------------------------------- Triton
+
+TUNING = Tuning("_kernel", "mlp", "M 4096, fp16", "BLOCK_M 128, 8 warps", 3, 1, 2.1)
+WORK = TritonWork("timing", 7, (TUNING,))
+BENCHMARK = (Timing("mlp", "benchmark", (SampleSet((1e-3,) * 20),), 0.01),)
+READ = replace(TUNING, cached=True, seconds=None, failed=0)
+
+
+def told(*works: TritonWork) -> SummaryText | None:
+    """What is said of Triton."""
+    document = replace(run(), triton=works, timings=BENCHMARK, trace=trace())
+    return next((text for text in summary_texts(document) if text.concern == "triton"), None)
+
+
+@pytest.mark.parametrize(
+    ("work", "headline"),
+    [
+        (WORK, "Triton tuned _kernel in 2.10 s; left out of every time."),
+        (replace(WORK, tunings=(READ,)), "Triton's choice for _kernel came from its cache on disk."),
+    ],
+)
+def test_what_triton_did_is_told_apart_from_every_time(work: TritonWork, headline: str) -> None:
+    summary = told(work)
+    assert summary is not None
+    assert summary.headline == headline
+    assert told() is None
+
+
+def test_a_pass_that_ran_another_configuration_is_named_and_the_one_that_tuned_is_shown() -> None:
+    other = TritonWork("counters", 8, (replace(READ, best="BLOCK_M 64, 4 warps"),))
+    summary = told(TritonWork("timing", 6, (READ,)), WORK, other, TritonWork("trace", 9, (READ,)))
+    assert summary is not None
+    row = ("_kernel", "M 4096, fp16", "3", "2.10 s", "BLOCK_M 128, 8 warps")
+    assert rows_of(summary, "Tuned by Triton") == [row]
+    ran = "The counters pass ran _kernel as BLOCK_M 64, 4 warps, the timing pass as BLOCK_M 128, 8 warps"
+    assert [note[: len(ran)] for note in summary.notes] == [ran]
