@@ -173,7 +173,7 @@ def test_only_what_a_quiet_machine_reached_is_kept(
         rates |= {} if one else {"bandwidth_all": 25e9, "flops_f32_all": 2e11}
         printed = {"schema": SCHEMA, "threads": 1 if one else 16, "method": "numpy", **rates}
         usage = ((1.5, 1.4, queued),)
-        return ProcessOutcome(argv, 0, False, 1.5, 1.4, 1, json.dumps(printed), 1, 0, usage)
+        return ProcessOutcome(argv, 0, False, 1.5, 1.4, 1, json.dumps(printed), usage)
 
     monkeypatch.setattr(run_passes.process, "run", run)
     first, _ = run_passes.measure_peaks(machine, tmp_path / "log")

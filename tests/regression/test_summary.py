@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import AcceptedChange, Scope, SeriesSummary
+from profkit.core.types import Scope, SeriesSummary
 from profkit.regression.history import open_history
 from profkit.regression.trends import summarize_history, trends_of
 from tests.regression.history.entries import entry, value
@@ -37,20 +37,6 @@ def test_a_level_begins_at_the_last_change(tmp_path: Path) -> None:
     one = summary_of(tmp_path / "h", {night: 1e-3 if night < 54 else 2e-3 for night in range(60)})
     assert [change.index for change in one.trend.change_points] == [54]
     assert one.level == pytest.approx(2e-3, rel=1e-2)
-
-
-def test_another_machine_or_an_accepted_change_since_then_leaves_nothing_to_compare_with(
-    tmp_path: Path,
-) -> None:
-    values = dict.fromkeys(range(60), 1e-3)
-    machines = {f"m{night}": "the old one" for night in range(40)}
-    assert summary_of(tmp_path / "machine", values, **machines).before is None
-    with open_history(tmp_path / "accepted") as history:
-        for night in range(60):
-            history.add(entry(night, value(number=1e-3)))
-        history.accept(AcceptedChange("mlp", "2026-02-10T00:00:00+00:00", "known"))
-        (one,) = summarize_history(history).series
-        assert (one.level, one.before) == (1e-3, None)
 
 
 def test_trends_are_those_of_the_command_for_trends(tmp_path: Path) -> None:

@@ -123,9 +123,10 @@ class SweepGrid:
         """The implementations that do the operation: a user's is registered for some."""
         return tuple(name for name in self.implementations if has_implementation(name, operation))
 
-    def arguments(self) -> tuple[str, ...]:
-        """The grid as options of the command line: the same grid has the same arguments."""
-        axes = {
+    @property
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        """The values of each axis, by its option of the command line."""
+        return {
             "operations": self.operations,
             "implementations": self.implementations,
             "batch": self.batches,
@@ -134,9 +135,11 @@ class SweepGrid:
             "dtype": self.dtypes,
             "direction": self.directions,
         }
-        return tuple(
-            word for name, values in axes.items() for word in (f"--{name}", ",".join(map(str, values)))
-        )
+
+    def arguments(self) -> tuple[str, ...]:
+        """The grid as options of the command line: the same grid has the same arguments."""
+        axes = self.axes.items()
+        return tuple(word for name, values in axes for word in (f"--{name}", ",".join(map(str, values))))
 
     @property
     def cases(self) -> int:
@@ -373,13 +376,7 @@ def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> 
         "workers": workers,
         "points": len(points),
         "cases": grid.cases,
-        "operations": list(grid.operations),
-        "implementations": list(grid.implementations),
-        "batch": list(grid.batches),
-        "sequence": list(grid.sequences),
-        "dimension": list(grid.dimensions),
-        "dtype": list(grid.dtypes),
-        "direction": list(grid.directions),
+        **{name: list(values) for name, values in grid.axes.items()},
         "precision": timing.precision,
         "budget": timing.budget,
         "seconds": WORKER_SECONDS + (grid.cases * each + compiled * COMPILE_SECONDS) / workers,
@@ -388,12 +385,11 @@ def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> 
 
 def plan_text(plan: dict[str, Any]) -> str:
     """The plan for a terminal."""
-    names = ("operations", "implementations", "batch", "sequence", "dimension", "dtype", "direction")
     workers = f" by {plan['workers']} workers" if plan["workers"] > 1 else ""
     lines = [
         f"{plural(plan['cases'], 'case')} at {plural(plan['points'], 'point')} on {plan['device']}{workers}: "
         f"about {format_duration(plan['seconds'])}",
-        *(f"  {name:<16} {', '.join(map(str, plan[name]))}" for name in names),
+        *(f"  {name:<16} {', '.join(map(str, plan[name]))}" for name in SweepGrid().axes),
         f"  {'timing':<16} each median to ± {100 * plan['precision']:g} %, {plan['budget']:g} s per case at most",
     ]
     return "\n".join(lines) + "\n"

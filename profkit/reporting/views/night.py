@@ -60,17 +60,12 @@ BESIDE_BASE = (PAIRED, EXACTLY)  # codes whose reason begins with the size of th
 # Codes whose reason begins with the value, and with what it is compared with.
 _WITH_VALUE = ("collapse", "held", "seen-before", "suspect", "same", "same-night", "perhaps-better")
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
-
-
 _CASES: dict[Outcome, CaseState] = {
-    "pass": "passed",
-    "improved": "passed",
-    "new": "passed",
     "regressed": "failure",
     "missing": "error",
     "invalid": "error",
     "ambiguous": "unknown",
-}
+}  # all else passed
 _LEVELS: dict[Outcome, Literal["error", "warning", "notice"]] = {
     "regressed": "error",
     "missing": "error",
@@ -303,7 +298,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
     reason = workload_reason(workload, interrupted=night.interrupted)
     cases = [_metric_case(group, workload, metric) for metric in workload.metrics]
     cases += [verdict_case(f"{group}.targets", verdict) for verdict in workload.verdicts]
-    state = _CASES[workload.outcome]
+    state = _CASES.get(workload.outcome, "passed")
     if not any(case.state == state for case in cases):
         detail = f"{reason}\nfix: {workload.fix}" if workload.fix else reason
         words = (group, "workload", state, short_reason(reason), detail, workload.seconds, workload.code)
@@ -323,7 +318,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
 
 
 def _metric_case(group: str, workload: WorkloadOutcome, metric: MetricOutcome) -> Case:
-    state = _CASES[metric.outcome]
+    state = _CASES.get(metric.outcome, "passed")
     state = state if metric.gates or state == "passed" else "skipped"
     message = why_of(metric, workload.pairs)
     return Case(group, name_of(metric), state, message, message, kind=metric.code)

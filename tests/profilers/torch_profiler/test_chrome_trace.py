@@ -144,7 +144,7 @@ def test_a_trace_of_the_cpu_alone_is_its_operations_by_time_on_the_cpu(tmp_path:
     assert document.backend == "cpu"
     assert document.verdicts == () or {v.verdict for v in document.verdicts} <= {"not-applicable"}
     [summary] = [one for one in summary_texts(document) if one.concern == "trace"]
-    assert summary.headline == "aten::mm takes 40.0 % of the CPU time of all operations."
+    assert summary.headline == "aten::mm takes 40.0 % of 15.0 µs."
 
 
 @pytest.mark.torch

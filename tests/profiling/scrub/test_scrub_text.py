@@ -149,50 +149,17 @@ def test_a_binary_report_is_refused_with_the_line_that_exports_it_as_text(name: 
 
 def test_a_host_that_one_field_names_goes_wherever_another_repeats_it(tmp_path: Path) -> None:
     """Also before the field that names it, and with it what its command was given."""
-    events = [
-        {
-            "ph": "X",
-            "name": "on trainer-Pl4nted and trainer-Pl4nted.acme",
-            "pid": 1,
-            "tid": 1,
-            "ts": 1,
-            "dur": 1,
-        },
-        {
-            "ph": "X",
-            "name": "Pl4ntedAnn's step in /home/Pl4ntedAnn/x/y.py",
-            "pid": 1,
-            "tid": 1,
-            "ts": 2,
-            "dur": 1,
-        },
-        {
-            "ph": "X",
-            "name": "void k<8>(float*)",
-            "cat": "kernel",
-            "pid": 0,
-            "tid": 7,
-            "ts": 2,
-            "dur": 1,
-            "args": {},
-        },
-        {
-            "ph": "X",
-            "name": "saw Pl4ntedKey",
-            "pid": 1,
-            "tid": 1,
-            "ts": 3,
-            "args": {"host": "trainer-Pl4nted.acme"},
-        },
-        {
-            "ph": "X",
-            "name": "x",
-            "pid": 1,
-            "tid": 1,
-            "ts": 4,
-            "args": {"cmdline": "t.py --api-key Pl4ntedKey -v"},
-        },
+    acme = {"host": "trainer-Pl4nted.acme"}
+    command = {"cmdline": "t.py --api-key Pl4ntedKey -v"}
+    kernel = {"name": "void k<8>(float*)", "cat": "kernel", "pid": 0, "tid": 7, "dur": 1, "args": {}}
+    told = [
+        {"name": "on trainer-Pl4nted and trainer-Pl4nted.acme", "dur": 1},
+        {"name": "Pl4ntedAnn's step in /home/Pl4ntedAnn/x/y.py", "dur": 1},
+        kernel,
+        {"name": "saw Pl4ntedKey", "args": acme},
+        {"name": "x", "args": command},
     ]
+    events = [{"ph": "X", "pid": 1, "tid": 1, "ts": number, **event} for number, event in enumerate(told)]
     trace = {"schemaVersion": 1, "deviceProperties": [], "traceEvents": events}
     source, output = tmp_path / "trace.json", tmp_path / "out.json"
     source.write_text(json.dumps(trace, indent=1))

@@ -16,7 +16,6 @@ from profkit.core.types import (
     Tuning,
 )
 from profkit.regression.compare import compare
-from tests import gpu_documents
 from tests.comparison_documents import kernel, run, traced, value
 from tests.spoken import spoken, spoken_lines
 
@@ -133,17 +132,6 @@ def test_another_choice_of_triton_s_tuner_is_told() -> None:
     assert spoken_lines(cause(found, "triton").evidence) == ("BLOCK_M 128 -> BLOCK_M 64",)
     assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 128", 1.4e-2)))
     assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1e-2)))
-
-
-def test_throttling_is_told_where_a_time_is_not_the_same() -> None:
-    base = gpu_documents.run()
-    (timing,) = base.timings
-    hot = replace(timing.processes[0], seconds=tuple(2 * s for s in timing.processes[0].seconds),
-                  throttle_reasons=("thermal",))  # fmt: skip
-    found = compare(base, replace(base, timings=(replace(timing, processes=(hot,)),)))
-    assert {"The baseline was throttled.", "The candidate was throttled."} == {
-        spoken(c) for c in found.causes if c.kind == "throttled"
-    }
 
 
 # ---------------------------------------------------------------- causes on a CPU

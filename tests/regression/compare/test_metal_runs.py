@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from profkit.core.types import (
     RUN,
     Gpu,
@@ -53,22 +51,6 @@ def run(
             Reading("buffer.count", buffers, "count", "measured", RUN, source),
         ),
     )
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"gpus": (Gpu("Apple M1 Max", cores=8),)}, "gpu.name"),
-        ({"gpus": (Gpu("Apple M1", cores=7),)}, "gpu.cores"),
-        ({"facts": {"template": "Metal System Trace", "system": "macOS 15.4 (24E1)"}}, "macos.major"),
-        ({"metal": replace(run().metal or MetalTrace(), low_power=True)}, "gpu.low_power"),
-    ],
-)
-def test_another_device_or_system_is_refused(change: dict[str, object], field: str) -> None:
-    before = replace(run(), metal=replace(run().metal or MetalTrace(), low_power=False))
-    found = compare(before, replace(before, **change))  # type: ignore[arg-type]
-    assert found.outcome == "refused"
-    assert field in [one.name for one in found.differences if one.tier == "must"]
 
 
 def test_the_encoder_that_became_slower_is_named() -> None:

@@ -35,15 +35,6 @@ def test_samples_that_follow_each_other_still_show_a_large_change() -> None:
     assert "neighbouring samples are correlated" in spoken(time_of(found))
 
 
-def test_where_they_leave_it_open_the_fix_is_more_processes_and_a_quiet_clock() -> None:
-    found = compare(alone(swing=0.06), alone(0.05, swing=0.06))
-    assert found.outcome == "ambiguous"
-    assert "neighbouring samples are correlated" in spoken(found)
-    assert spoken(found.fix) is not None
-    assert "--depth full" in spoken(found.fix)
-    assert "--lock-gpu-clocks" in spoken(found.fix)
-
-
 def test_kernels_that_rose_decide_where_the_open_time_points_the_same_way() -> None:
     found = compare(alone(0.0, gpu(9e-4)), alone(0.05, gpu(9.9e-4), seed=2))
     assert time_of(found).word == "ambiguous"

@@ -23,13 +23,6 @@ def test_few_metrics_gate_and_none_of_a_kernel() -> None:
     assert rule_for("time.median", {"time.median": {"gates": True}}, kernel).gates
 
 
-def test_an_override_of_the_default_does_not_undo_what_is_known_of_a_metric() -> None:
-    overrides = {"default": {"relative": "9 %"}, "time.p95": {"nights": 2}}
-    assert rule_for("time.median", overrides).relative == 0.02
-    assert rule_for("ipc", overrides).relative == 0.09
-    assert (rule_for("time.p95", overrides).relative, rule_for("time.p95", overrides).nights) == (0.05, 2)
-
-
 @pytest.mark.parametrize(("written", "read"), [("3 %", 0.03), ("0.5%", 0.005), (0.03, 0.03), (0, 0.0)])
 def test_a_share_is_per_cent_as_text_or_a_number(written: object, read: float) -> None:
     assert rule_for("ipc", {"ipc": {"relative": written}}).relative == pytest.approx(read)

@@ -167,27 +167,6 @@ def test_a_night_whose_pairs_are_prevented_is_not_decided_and_says_why_first(
     assert "not compared" in " ".join(said.out.splitlines()[0:2])
 
 
-def test_too_few_pairs_decide_nothing_and_are_no_base_for_later_nights(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    place = place_of(tmp_path, "pairs: {budget: 0.001}\n")
-    good = git(place, "rev-parse", "HEAD")
-    assert night(place, "a")[0] == 0
-    commit(place, 150)
-    in_turn.lasts = 0.02
-    code, found, _ = night(place, "b")
-    assert (code, found["outcome"], found["code"]) == (0, "ambiguous", "not-compared")
-    assert "1 pair in the budget of" in told(found)
-    assert found["fix"].startswith("pairs: {budget: ")
-    (place / "night.yaml").write_text(
-        (place / "night.yaml").read_text().replace("pairs: {budget: 0.001}\n", "")
-    )
-    in_turn.lasts = 0.0
-    for id in ("b", "c"):  # the same night goes on, and one of its own
-        code, _, decided = night(place, id)
-        assert (code, base_of(decided)) == (1, good)
-
-
 def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_paired(
     tmp_path: Path, in_turn: InTurn
 ) -> None:

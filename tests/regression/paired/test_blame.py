@@ -195,20 +195,3 @@ def test_a_line_that_was_taken_out_is_shown_with_the_commit_that_did_it(tmp_path
     (line,) = blamed_lines(Reason(calls=calls), old, new)
     assert (line.line, line.text, line.removed) == (5, "CACHE[text] = words", True)
     assert (line.commit, line.subject) == (taken, "Keep nothing")
-
-
-def test_a_decorator_that_was_taken_out_is_blamed_for_calls_of_its_function(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    kept = (
-        "import functools\n\n\ndef other():\n    return 1\n\n\n"
-        "@functools.cache\ndef rank(word):\n    return len(word)\n"
-    )
-    (place / "tool.py").write_text(kept)
-    first = committed(place, "Begin")
-    (place / "tool.py").write_text(kept.replace("@functools.cache\n", ""))
-    last = committed(place, "No cache")
-    old = Version("old", ("x",), place, root=place, commit=first)
-    new = Version("new", ("x",), place, root=place, commit=last)
-    calls = (CallChange(("tool.py", "rank"), 10, 1000, 0.5, ("bench.py", "main"), 3),)
-    (line,) = blamed_lines(Reason(calls=calls), old, new)
-    assert (line.function, line.text, line.removed) == ("rank", "@functools.cache", True)

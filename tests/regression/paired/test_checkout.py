@@ -222,15 +222,3 @@ def test_what_a_run_left_there_is_taken_away_and_a_broken_build_is_made_anew(
     assert not (folder / "left.txt").exists()
     (folder.parent / "ready").write_text("")
     assert built(place, "HEAD", tmp_path) == "122"
-
-
-def test_a_setup_that_fails_leaves_no_build_that_counts_as_ready(place: Path, tmp_path: Path) -> None:
-    from profkit.regression.paired.checkout import NoCheckout
-
-    broken = CheckoutSpec(setup=("sh", "-c", f"test -e {tmp_path}/compiler && echo ok > built.txt"))
-    head = git(place, "rev-parse", "HEAD")
-    with pytest.raises(NoCheckout), checked_out(place, head, broken, tmp_path / "log"):
-        pytest.fail("there is nothing to run")
-    (tmp_path / "compiler").touch()
-    with checked_out(place, head, broken, tmp_path / "log") as there:
-        assert (there.folder / "built.txt").read_text() == "ok\n"

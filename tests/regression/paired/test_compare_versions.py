@@ -113,17 +113,6 @@ def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: 
     assert "Interrupted before the" in " ".join(printed.split())
 
 
-def test_what_a_failed_setup_said_is_shown_since_its_log_is_gone(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    commit(place, 150)
-    setup = "echo the first reason; echo the last line; false"
-    done = profkit("compare", "--base", "HEAD~1", "--setup", setup, "--", "true", cwd=place)
-    assert done.code == 2
-    assert "the setup command exited with 1" in done.err
-    assert "the first reason\nthe last line" in done.err
-    assert "cat " not in done.err
-
-
 def test_ctrl_c_shows_what_there_is_and_leaves_no_process(tmp_path: Path) -> None:
     command = [*PROFKIT, "compare", "--budget", "60", "--floor", "0.01%", "--no-cause", "--format", "json"]
     slow = f'{sys.executable} -c "{BUSY.format(0.05)}"'

@@ -93,15 +93,3 @@ def test_a_command_that_fails_in_both_versions_is_told_of_the_candidate(tmp_path
     assert found.value.message.count("can't open file") == 1
     with pytest.raises(UsageError, match="cannot start absent-program"):
         compare_versions(between(place, "absent-program"), Silent())
-
-
-def test_a_base_that_lacks_a_module_is_told_how_to_install_it(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    (place / "bench.py").write_text("import built\n")
-    commit(place, 1)
-    (place / "built.py").write_text("")
-    commit(place, 2)
-    with pytest.raises(WorkloadError, match="No module named 'built'") as found:
-        compare_versions(between(place, sys.executable, "bench.py"), Silent())
-    assert found.value.fix is not None
-    assert "--setup" in found.value.fix

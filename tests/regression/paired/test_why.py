@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.progress import Silent
-from profkit.core.types import Cause, Frame, FunctionChange, Hotspot, Profile, RunDocument
+from profkit.core.types import Cause, Frame, Hotspot, Profile
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
 from profkit.regression.paired.version import Version
@@ -20,7 +20,6 @@ from profkit.regression.paired.why import (
     Search,
     changed_calls,
     counts_of,
-    exact_functions,
     fitting_causes,
 )
 from profkit.regression.profile_process import ProfileRequest, ProfileResult
@@ -149,28 +148,6 @@ def test_of_a_chain_of_calls_the_first_is_named() -> None:
         edges=(("main", "parse", 30), ("parse", "scan", 300)),
     )
     assert names(before, after) == ["parse"]
-
-
-@pytest.mark.parametrize(
-    ("outcome", "kept"), [("regressed", ["up"]), ("improved", ["down"]), ("changed", ["up", "down"])]
-)
-def test_functions_are_shown_that_were_counted_and_changed_as_the_time_did(
-    outcome: str, kept: list[str]
-) -> None:
-    from profkit.core.types import RUN, Reading, Source
-
-    reading = Reading("instructions", 1e6, "1", "simulated", RUN, Source("valgrind"))
-    run: RunDocument = replace(document(), readings=(reading,))
-    run = replace(run, workload=replace(run.workload, python=None))
-    changes = (
-        FunctionChange("up", "functions by instructions", "instructions", "slower", "", 1.0, 2.0),
-        FunctionChange("down", "functions by instructions", "instructions", "faster", "", 2.0, 1.0),
-        FunctionChange("timed", "own time by function", "%", "slower", "", 1.0, 2.0),
-    )
-    found = exact_functions((run, run), changes, outcome)  # type: ignore[arg-type]
-    assert [function.name for function in found] == kept
-    part = replace(run, readings=())  # the simulation was cut off
-    assert exact_functions((run, part), changes, outcome) == ()  # type: ignore[arg-type]
 
 
 def test_more_instructions_are_no_reason_for_less_time() -> None:

@@ -105,9 +105,6 @@ def test_cold_calls_are_single_ones_behind_a_write_and_say_so(torch: Torch) -> N
     assert remark.startswith("single calls to an idle GPU, each waited for: some ")
 
 
-# ---------------------------------------------------------------- whether it is MPS
-
-
 # ---------------------------------------------------------------- as a workload sees it
 
 

@@ -87,9 +87,6 @@ def test_a_forked_child_has_spans_of_its_own_only(records: Run) -> None:
     assert sorted(len(record.spans) for record in found) == [1, 3]
 
 
-# ---------------------------------------------------------------- signposts
-
-
 # ---------------------------------------------------------------- waiting for the device
 
 
@@ -115,6 +112,3 @@ def test_a_device_that_is_not_there_or_the_parents_is_never_asked(records: Run, 
     code = "import torch\nwith profkit.region('a'):\n    torch.work(300_000)\nassert torch.state.waits == 0"
     (record,) = records(code, said=f"{said} simulated")
     assert lengths(record)[0] < 0.3
-
-
-# ---------------------------------------------------------------- the record

@@ -169,6 +169,3 @@ def test_one_configuration_is_no_choice_and_a_kernel_that_never_ran_chose_nothin
     single = Autotuner(fn=JITFunction(), configs=CONFIGS[:1], cache={})
     idle = Autotuner(fn=JITFunction(), configs=CONFIGS, cache={})
     assert placed(single, idle) is None
-
-
-# ------------------------------------------------------------ compiling

@@ -1,9 +1,6 @@
 """torch's own database of operations and samples of their arguments (`torch.testing._internal`), loaded on request.
 
-Samples are drawn with torch's global random numbers. Two ways lead to the values of sample n under a seed. Most entries
-draw each sample when it is asked for: those before it are drawn with a fixed seed, and sample n with the given one. So
-the next sample costs no more than itself. An entry that draws some of them at its start is drawn under the seed from
-its start on.
+Samples are drawn with torch's global random numbers: those of an entry from its start on, under one seed.
 
 The suite `opinfo`: of torch's database of operations, the samples that become one call of one overload of aten.
 """
@@ -16,11 +13,11 @@ import sys
 import types
 import unittest
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
-from itertools import count
+from itertools import islice
 from typing import Any
 
 import torch
@@ -94,12 +91,16 @@ def _seed_all(seed: int) -> None:
 
 
 @contextmanager
-def _own_random_numbers() -> Iterator[None]:
-    """Whoever else draws random numbers in this process sees none of ours."""
+def _quiet_random_numbers(seed: int | None = None) -> Iterator[None]:
+    """Numbers by the seed, and no warnings; whoever else draws random numbers in this process sees none of ours."""
     numpy = sys.modules.get("numpy")
     states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
+    if seed is not None:
+        _seed_all(seed)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         torch.set_rng_state(states[0])
         random.setstate(states[1])
@@ -107,41 +108,17 @@ def _own_random_numbers() -> Iterator[None]:
             numpy.random.set_state(states[2])
 
 
-def list_samples(
-    entry: Any, dtype: torch.dtype, visit: Callable[[int, Callable[[], Any], bool], None]
-) -> None:
-    """Call `visit` with number, call and laziness of each sample, until the entry raises.
-
-    Lazy is a sample that was drawn when it was asked for, or has no random values.
-    """
+def list_samples(entry: Any, dtype: torch.dtype, visit: Callable[[int, Callable[[], Any]], None]) -> None:
+    """Call `visit` with number and call of each sample, until the entry raises."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # samples are small: more threads would only wait for each other
     try:
-        _visit_samples(entry, dtype, visit)
+        with _quiet_random_numbers(FIRST_SEED), suppress(Exception):
+            for number, sample in enumerate(_open_samples(entry, dtype)):
+                with _quiet_random_numbers():  # what the call draws is no part of the next sample
+                    visit(number, _as_call(entry, sample))
     finally:
         torch.set_num_threads(threads)
-
-
-def _visit_samples(
-    entry: Any, dtype: torch.dtype, visit: Callable[[int, Callable[[], Any], bool], None]
-) -> None:
-    with _own_random_numbers(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with suppress(Exception):
-            _seed_all(FIRST_SEED)
-            start = torch.get_rng_state()
-            samples = _open_samples(entry, dtype)
-            constant = True  # nothing was drawn so far
-            for number in count():
-                if number > 0 or not (constant := torch.equal(start, torch.get_rng_state())):
-                    _seed_all(FIRST_SEED)
-                try:
-                    sample = next(samples)
-                except StopIteration:
-                    return
-                drawn = not torch.equal(start, torch.get_rng_state())
-                constant = constant and not drawn
-                visit(number, _as_call(entry, sample), drawn or constant)
 
 
 def _open_samples(entry: Any, dtype: torch.dtype) -> Iterator[Any]:
@@ -153,55 +130,18 @@ def _as_call(entry: Any, sample: Any) -> Callable[[], Any]:
     return lambda: entry.op(sample.input, *sample.args, **sample.kwargs)
 
 
-class SampleMaker:
-    """Draws samples of one entry again and again; those of one entry in order cost each of them once."""
-
-    def __init__(self) -> None:
-        self._key: tuple[Any, ...] = ()
-        self._samples: Iterator[Any] = iter(())
-        self._next = 0
-        # of torch's random numbers, after the last sample that was drawn from the start on
-        self._state: Any = None
-
-    def draw(
-        self, key: EntryKey, dtype: torch.dtype, number: int, seed: int, *, lazy: bool
-    ) -> Callable[[], Any]:
-        """A call of sample `number` of the entry, with values by the seed.
-
-        `lazy`: this entry draws it when it is asked for. Raises LookupError where there is no such sample.
-        """
-        entry = load_entries().get(key)
-        if entry is None:
-            raise LookupError(f"this torch has no entry {key.name} in its database")
-        with _own_random_numbers(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            source = (key, dtype, None if lazy else seed)
-            try:
-                if self._key != source or self._next > number:
-                    _seed_all(FIRST_SEED if lazy else seed)
-                    self._key, self._next = source, 0
-                    self._samples = _open_samples(entry, dtype)
-                elif not lazy:
-                    torch.set_rng_state(self._state)
-                while self._next < number:
-                    self._draw_next(FIRST_SEED if lazy else None)
-                sample = self._draw_next(seed if lazy else None)
-                self._state = torch.get_rng_state()
-            except BaseException:
-                self._key = ()
-                raise
-        return _as_call(entry, sample)
-
-    def _draw_next(self, seed: int | None) -> Any:
-        if seed is not None:
-            _seed_all(seed)
-        self._next += 1
-        for sample in self._samples:
-            return sample
-        raise LookupError(f"there are no {self._next} samples")
+def draw_sample(key: EntryKey, dtype: torch.dtype, number: int, seed: int) -> Callable[[], Any]:
+    """A call of sample `number` of the entry, with values by the seed. Raises LookupError where there is none."""
+    entry = load_entries().get(key)
+    if entry is None:
+        raise LookupError(f"this torch has no entry {key.name} in its database")
+    with _quiet_random_numbers(seed):
+        for sample in islice(_open_samples(entry, dtype), number, None):
+            return _as_call(entry, sample)
+    raise LookupError(f"there are no {number + 1} samples")
 
 
-LIST_VERSION = 2  # of what is kept on disk
+LIST_VERSION = 3  # of what is kept on disk
 MOST = 100  # tests of an operation: max_pool2d alone has 1,440 samples, of all combinations of its options
 TIMED_ELEMENTS = 10_000
 DEFAULT_DTYPE = "float32"
@@ -218,7 +158,6 @@ class OpInfo:
     name: str = "opinfo"
     most: int = MOST
     device: str = "cpu"
-    _maker: SampleMaker = field(default_factory=SampleMaker, repr=False)
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
         """Its tests, operation by operation.
@@ -233,24 +172,21 @@ class OpInfo:
         return (test for test in tests if matches(selection.operations, test.operation))
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-        """The arguments of a test of this suite, drawn by the seed. Those of one entry are cheapest in their order.
+        """The arguments of a test of this suite, drawn by the seed.
 
         Where shapes or numbers among the arguments are random themselves (some 80 tests), they are those of the list
         for every seed. Raises Skip where they cannot be drawn.
         """
-        source = test.source if isinstance(test.source, dict) else {}
         with suppress(Skip):
-            return self._draw(test, source, seed, lazy=bool(source.get("lazy")))
-        return self._draw(test, source, FIRST_SEED, lazy=True)  # as it was listed
+            return self._draw(test, seed)
+        return self._draw(test, FIRST_SEED)  # as it was listed
 
-    def _draw(self, test: EvaluationTest, source: Mapping[str, Any], seed: int, *, lazy: bool) -> Arguments:
+    def _draw(self, test: EvaluationTest, seed: int) -> Arguments:
+        source: Any = test.source if isinstance(test.source, dict) else {}
         key = EntryKey(str(source.get("entry")), str(source.get("variant")))
         try:
-            call = self._maker.draw(
-                key, getattr(torch, test.dtype), int(source.get("sample", 0)), seed, lazy=lazy
-            )
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            call = draw_sample(key, getattr(torch, test.dtype), int(source.get("sample", 0)), seed)
+            with _quiet_random_numbers():
                 args, kwargs = capture_arguments(call)
             text = format_call(describe_call(args, kwargs))
         except (LookupError, NotationError, ImportError) as error:
@@ -281,8 +217,8 @@ class OpInfo:
             if not _is_wanted(entry, getattr(torch, dtype), self.device):
                 continue
 
-            def visit(number: int, call: Callable[[], Any], lazy: bool, key: EntryKey = key) -> None:
-                test = self._make_test(key, dtype, number, call, lazy)
+            def visit(number: int, call: Callable[[], Any], key: EntryKey = key) -> None:
+                test = self._make_test(key, dtype, number, call)
                 if test is not None:
                     found.setdefault(test[0].operation, []).append(test)
 
@@ -290,7 +226,7 @@ class OpInfo:
         return [test for tests in found.values() for test in self._choose(tests)]
 
     def _make_test(
-        self, key: EntryKey, dtype: str, number: int, call: Callable[[], Any], lazy: bool
+        self, key: EntryKey, dtype: str, number: int, call: Callable[[], Any]
     ) -> tuple[EvaluationTest, int] | None:
         """The test of a sample and its elements; None where it is not one call that can be judged."""
         try:
@@ -301,7 +237,7 @@ class OpInfo:
         except Exception:  # a sample that torch refuses is no test of anybody's kernel
             return None
         operation = str(only[0]).removeprefix("aten.")
-        source: Json = {"entry": key.name, "variant": key.variant, "sample": number, "lazy": lazy}
+        source: Json = {"entry": key.name, "variant": key.variant, "sample": number}
         test = make_test(self.name, operation, dtype, format_call(only[1]), source, timed=False)
         return test, sum(form.elements for form in only[1].tensors())
 

@@ -79,9 +79,7 @@ _STATES: dict[ComparisonOutcome, CaseState] = {
     "refused": "error",
     "ambiguous": "unknown",
     "changed": "skipped",
-    "improved": "passed",
-    "same": "passed",
-}
+}  # all else passed
 _LEVELS: dict[ComparisonOutcome, Literal["error", "warning", "notice"]] = {
     "regressed": "error",
     "refused": "warning",
@@ -306,7 +304,7 @@ def _fix_line(comparison: Comparison) -> list[str]:
 def _cases(group: str, name: str, comparison: Comparison) -> Cases:
     whole = f"{group}.{name}" if name else group
     cases = [_case(whole, change) for change in comparison.changes if change.role == "decides"]
-    state = _STATES[comparison.outcome]
+    state = _STATES.get(comparison.outcome, "passed")
     reason = why_text(comparison)
     if not any(case.state == state for case in cases):
         detail = "\n".join([reason, *_fix_line(comparison)])

@@ -86,20 +86,20 @@ SOFTWARE = tuple(
 )
 
 
+_TABLES = Path(__file__).with_name("events.yaml")
+
+
 @lru_cache(maxsize=1)
 def all_tables() -> tuple[EventTable, ...]:
     """Every table, the fallback last."""
-    folder = Path(__file__).parent
-    tables = [_table(path.stem, load_yaml(path)) for path in sorted(folder.glob("*.yaml"))]
-    return tuple(sorted(tables, key=lambda table: table.name == "generic"))
+    return tuple(_table(name, content) for name, content in load_yaml(_TABLES).items())
 
 
 def table_for(machine: Machine) -> EventTable:
     """The table of this machine's CPU; the kernel's generic events where the CPU is not known."""
-    folder = Path(__file__).parent
+    contents = load_yaml(_TABLES)
     for table in all_tables():
-        rules = load_yaml(folder / f"{table.name}.yaml").get("cpus", [])
-        if any(_matches(rule, machine) for rule in rules):
+        if any(_matches(rule, machine) for rule in contents[table.name].get("cpus", [])):
             return table
     return all_tables()[-1]
 
