@@ -198,9 +198,9 @@ def _word(search: BisectSearch, step: BisectStep) -> Text:
     good, bad = (step.low <= end <= step.high for end in (1.0, search.steps[0].ratio))
     if good and bad:
         return "nearer GOOD" if share < 0.5 else "nearer BAD"
-    if good or share < _NEAR:
-        return "like GOOD"
-    return "like BAD" if bad or 1 - _NEAR < share < 1 + _NEAR else "neither"
+    if good or bad:
+        return "like GOOD" if good else "like BAD"
+    return "like GOOD" if share < _NEAR else "like BAD" if 1 - _NEAR < share < 1 + _NEAR else "neither"
 
 
 def _compare_line(document: BisectDocument, part: BisectPart) -> str:
