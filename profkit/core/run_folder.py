@@ -35,9 +35,9 @@ from profkit.core.files.safe_folder import (
     make_parents,
     opened,
 )
+from profkit.core.files.whole import write_whole
 from profkit.core.status import has_died
 from profkit.core.types import Json, RunDocument
-from profkit.core.whole_files import write_whole
 
 SCHEMA = "profkit.run/3"
 FILE_NAME = "run.json"

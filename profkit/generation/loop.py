@@ -22,6 +22,7 @@ from profkit.analysis.generation import best_attempt
 from profkit.analysis.insights import kernel_insights
 from profkit.core.errors import MachineError
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.whole import write_whole
 from profkit.core.types import (
     Attempt,
     EvaluationDocument,
@@ -32,7 +33,6 @@ from profkit.core.types import (
     TestResult,
     TimedCall,
 )
-from profkit.core.whole_files import write_whole
 from profkit.generation.judging import Judge, KernelFile, NoProfile, profile_attempt
 from profkit.generation.model import BudgetSpent, Message, Model, ModelFailed
 from profkit.generation.prompt import FoundCode, KernelTask, find_code, first_messages

@@ -19,11 +19,10 @@ from profkit.analysis.generation import best_attempt, generation_scores, is_corr
 from profkit.core import codec
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder, write_whole
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, MeasuredCeilings, OperationAttempts
-from profkit.core.whole_files import write_whole
 from profkit.execution.journal import Journal
 from profkit.generation.choose_model import make_model
 from profkit.generation.judging import Judge, Stopped

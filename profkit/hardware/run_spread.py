@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.whole import user_cache, write_whole
 from profkit.core.types import Machine, RunSpread
-from profkit.core.whole_files import user_cache, write_whole
 
 MOST_TRIALS = 50
 MOST_PROGRAMS = 200  # whose last time is kept

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Json
 from profkit.execution.places.connection import (

@@ -15,8 +15,7 @@ from profkit.analysis.kernel_names import short_name
 from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
-from profkit.reporting.footnotes import threshold_text
-from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.plain_text import threshold_text, without_control_characters
 from profkit.reporting.views.run_text import time_line, worst_first
 
 Cell: TypeAlias = "str | int | float | bool | None"

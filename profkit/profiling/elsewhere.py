@@ -25,7 +25,7 @@ from profkit.core.errors import (
     WorkloadError,
 )
 from profkit.core.files.safe_folder import arriving, chown_to_sudo_user, replace_into, without_links
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
     FILE_NAME,
@@ -244,7 +244,7 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
         version = ".".join(map(str, connection.hello.version))
         progress.end(f"{place.title}: Python {version}")
         connection.start(
-            f"profkit.profiling.at_place:{errand.function}",
+            f"profkit.profiling.record:{errand.function}",
             errand.data,
             work=errand.work,
             name=errand.name,

@@ -12,7 +12,7 @@ from profkit.analysis.metrics import derive, formula_table, has_formulas
 from profkit.backends import backend_of_report
 from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
 from profkit.core.files.regular import read_start
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.profilers.files import read_head

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from profkit.core.files.whole import write_whole
 from profkit.core.types import EvaluationDocument, GenerationDocument, RunDocument, SweepDocument
-from profkit.core.whole_files import write_whole
 from profkit.reporting import junit, markdown
 from profkit.reporting.extras import PAGE, read_extras
 from profkit.reporting.html import page

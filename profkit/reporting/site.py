@@ -16,10 +16,10 @@ from pathlib import Path
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import chown_to_sudo_user, make_folder, make_parents, opened, remember
+from profkit.core.files.whole import write_whole
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.core.types import Entry, HistorySummary, SeriesSummary
 from profkit.core.types.history import SUMMARY_DAYS
-from profkit.core.whole_files import write_whole
 from profkit.reporting.html.page import render
 from profkit.reporting.view import (
     Block,

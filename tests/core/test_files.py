@@ -20,16 +20,17 @@ from profkit.core.files import regular as regular_files
 from profkit.core.files.regular import (
     DOCUMENT_BYTES,
     check_regular,
+    code_in,
+    connect,
     copy_regular,
     open_regular,
     open_regular_text,
+    plain_tables,
     read_bounded,
     read_bounded_text,
     read_start,
 )
-from profkit.core.files.sqlite import code_in, connect, plain_tables
-from profkit.core.files.temporary import TemporaryFolder
-from profkit.core.whole_files import write_whole
+from profkit.core.files.whole import TemporaryFolder, write_whole
 from tests.conftest import ROOT
 
 COUNT = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS i FROM n"
@@ -123,7 +124,7 @@ def test_a_pipe_is_written_through(tmp_path: Path) -> None:
 
 KILLED = """
 import os, pathlib, signal
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder
 with TemporaryFolder("versions") as folder:
     pathlib.Path(folder, "records").mkdir()
     os.kill(os.getpid(), signal.SIGKILL)

@@ -30,6 +30,7 @@ from profkit.analysis.evaluation.scores import (
 from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import MachineError
+from profkit.core.files.whole import write_whole
 from profkit.core.formatting import plural, table_cell
 from profkit.core.run_folder import write_run
 from profkit.core.statistics import geometric_mean
@@ -47,7 +48,6 @@ from profkit.core.types import (
     TestResult,
     Workload,
 )
-from profkit.core.whole_files import write_whole
 from profkit.hardware.machine import read_machine
 from profkit.kernels.evaluation.document import FILE, evaluation_text
 

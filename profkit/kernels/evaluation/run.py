@@ -20,7 +20,7 @@ from typing import Any
 from profkit.analysis.evaluation.scores import elements_of
 from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import (

@@ -170,7 +170,7 @@ class Bench:
     def _sample(self, call: Call) -> SampleSet:
         timing = self._timing
         if self.device.type == "cuda":
-            from profkit.kernels.sweep.device_loop import time_cold
+            from profkit.kernels.sweep.device import time_cold
 
             clock, watch = self._clock()
             return time_cold(

@@ -15,6 +15,7 @@ from pathlib import Path
 from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.analysis.ranking.ranking import faulty_cases, guide_records
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.files.whole import write_whole
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run
 from profkit.core.statistics import geometric_mean
@@ -32,7 +33,6 @@ from profkit.core.types import (
     Timing,
     Workload,
 )
-from profkit.core.whole_files import write_whole
 from profkit.hardware.machine import read_machine
 from profkit.kernels.sweep.request import SweepGrid
 

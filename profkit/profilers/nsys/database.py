@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.files.regular import check_regular
-from profkit.core.files.sqlite import connect, plain_tables
+from profkit.core.files.regular import check_regular, connect, plain_tables
 from profkit.core.status import without_wrapper
 from profkit.core.types import Gpu
 from profkit.profilers.files import reading
-from profkit.profilers.nsys.command import NOT_IMPORTED, explain
+from profkit.profilers.nsys.probe import NOT_IMPORTED, explain
 
 
 def call_name(name: str) -> str:

@@ -12,8 +12,8 @@ from typing import cast
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder
+from profkit.core.files.whole import write_whole
 from profkit.core.types import BisectDocument, Json
-from profkit.core.whole_files import write_whole
 from profkit.regression.paired.checkout import git_line
 
 MOST_COMMITS = 20_000  # what git prints of them is 2 MB

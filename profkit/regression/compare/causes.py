@@ -12,9 +12,9 @@ from math import prod
 
 from profkit.backends import kernel_word
 from profkit.core.types import Cause, Change, Fact, FunctionChange, RunDocument, Scope
-from profkit.regression.compare.evidence import Evidence, change_fact, moved
 from profkit.regression.compare.kernels import KernelPair, added_value
 from profkit.regression.compare.machine import find_machine_causes, find_performance_state
+from profkit.regression.compare.outcome import Evidence, change_fact, moved
 
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
 MOST_OF_A_KIND = 5  # the largest: of a hundred kernels with one cause five are enough

@@ -19,7 +19,6 @@ from profkit.core.types import (
     Side,
 )
 from profkit.regression.compare.causes import causes_of
-from profkit.regression.compare.evidence import Evidence
 from profkit.regression.compare.kernels import (
     KernelPair,
     MatchedKernels,
@@ -29,7 +28,7 @@ from profkit.regression.compare.kernels import (
 )
 from profkit.regression.compare.machine import without_machine_effects, without_state_effects
 from profkit.regression.compare.metrics import KERNEL_SHARE, MetricPair, decide_pairs, pairs_of, tested_count
-from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
+from profkit.regression.compare.outcome import Decided, Evidence, outcome_of, worst_first
 from profkit.regression.compare.sweeps import (
     MEAN_METRIC,
     SweepDecision,

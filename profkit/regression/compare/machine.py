@@ -18,7 +18,7 @@ from profkit.core.inference import Interval, decide, ratio_interval, student_qua
 from profkit.core.statistics import median, median_interval
 from profkit.core.types import Cause, Change, Fact, KernelChange, RunDocument, RunSpread, Scope, Timing
 from profkit.hardware.conditions import lost_shares
-from profkit.regression.compare.evidence import Evidence, moved
+from profkit.regression.compare.outcome import Evidence, moved
 
 # Two runs of one program on a guest whose cores may be others', too: up to so many times as long. On a shared virtual
 # machine of two cores the medians of a Python loop lay 1.6 apart in 6 runs, and those of a copy of 8 MB 2.2

@@ -14,10 +14,10 @@ from typing import Any
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
 from profkit.core.files.safe_folder import chown_to_sudo_user
+from profkit.core.files.whole import replacing
 from profkit.core.formatting import table_cell
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import AcceptedChange, Entry
-from profkit.core.whole_files import replacing
 from profkit.kernels.evaluation.document import is_evaluation
 from profkit.profilers.registry import folder_format
 from profkit.profiling.summarize import refuse_generation, summarize_report

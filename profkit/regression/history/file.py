@@ -18,9 +18,8 @@ import sqlite3
 from pathlib import Path
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.files.regular import open_regular
+from profkit.core.files.regular import code_in, connect, open_regular
 from profkit.core.files.safe_folder import check_links, chown_to_sudo_user, make_parents
-from profkit.core.files.sqlite import code_in, connect
 
 # "PKH1": application_id of the file's header, which tells it from other SQLite files.
 APPLICATION = 0x50_4B_48_31

@@ -14,10 +14,10 @@ from profkit.core.codec import from_plain_data, json_text, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents
+from profkit.core.files.whole import write_whole
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, reserve_space
 from profkit.core.types import Entry, Json, NightPairs, RunDocument
-from profkit.core.whole_files import write_whole
 from profkit.regression import profile_process
 from profkit.regression.compare.machine import thermal_throttling
 from profkit.regression.history import History, entry_of

@@ -25,10 +25,9 @@ from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded_text, read_start
 from profkit.core.files.safe_folder import make_parents, opened
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder, user_cache, write_whole
 from profkit.core.git import CHANGES, QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
-from profkit.core.whole_files import user_cache, write_whole
 from profkit.regression import options as values
 
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust

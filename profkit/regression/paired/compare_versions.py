@@ -14,7 +14,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.types import Change, Comparison, Fact, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare

@@ -31,7 +31,7 @@ from profkit.reporting.charts.marks import (
     Rule,
 )
 from profkit.reporting.extras import Extras
-from profkit.reporting.footnotes import footnote_of
+from profkit.reporting.plain_text import footnote_of
 from profkit.reporting.view import Block, Section
 from profkit.reporting.views.summaries.metal import IDLE as IDLE_OF_PROCESS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.core.formatting import format_quantity
-from profkit.reporting.charts.marks import AnyMark, Axis, Chart, Line, Point, Points, Rule, Tick
+from profkit.reporting.charts.marks import AnyMark, Axis, Chart, Line, Points, Rule, Tick
 
 
 def series_chart(
@@ -83,30 +83,4 @@ def cloud_chart(
         height=300,
         caption=caption,
         columns=columns,
-    )
-
-
-def step_curve(
-    title: str, description: str, across: str, start: float, steps: Sequence[tuple[float, float, str]]
-) -> Chart:
-    """A share (0..1) that falls step by step over a logarithmic axis, with a line down at 1.
-
-    `start` is where it begins, `steps` are (place, share from there on, words that hover).
-    """
-    line: list[tuple[float, float]] = []
-    before = start
-    for at, share, _ in steps:
-        line += [(at, 100 * before), (at, 100 * share)]
-        before = share
-    ends = [1.0, *(at for at, _, _ in steps)]
-    low, high = min(ends) / 1.15, max(ends) * 1.15
-    falls = (Point(at, 100 * share, words) for at, share, words in steps)
-    whole = ((low, 100 * start), *line, (high, 100 * before))
-    return Chart(
-        "steps",
-        title,
-        description,
-        Axis(across, "x", low, high, log=True),
-        Axis(title, "%", 0.0, 100.0),
-        (Rule(x=1.0), Line(whole, "line l1"), Points(tuple(falls))) if steps else (),
     )

@@ -14,7 +14,7 @@ from profkit.core.types import (
 )
 from profkit.core.types.history import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
-from profkit.reporting.footnotes import threshold_text
+from profkit.reporting.plain_text import threshold_text
 from profkit.reporting.views.comparison.words import fact_text, size_text
 
 BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word

@@ -12,7 +12,7 @@ from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
 from profkit.reporting.charts.of_run import chart_sections
 from profkit.reporting.extras import Extras
-from profkit.reporting.footnotes import reading_span, threshold_text, verdict_span
+from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
     Block,
     Detail,

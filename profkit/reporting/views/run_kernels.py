@@ -12,7 +12,7 @@ from profkit.backends import backend_named
 from profkit.core.formatting import format_percent
 from profkit.core.types import KernelInstruction, Reading, RunDocument, Scope, Source
 from profkit.reporting.columns import CellValue, Column, SortableTable, data_table, sortable_table
-from profkit.reporting.footnotes import reading_span
+from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import Block, Detail, Fold, Section, Text, code
 from profkit.reporting.views.summaries.kernels import bottleneck_cell, limiter_cell
 

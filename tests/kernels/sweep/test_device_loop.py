@@ -8,7 +8,7 @@ import pytest
 
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
-from profkit.kernels.sweep.device_loop import group_means, time_cold
+from profkit.kernels.sweep.device import group_means, time_cold
 from profkit.runtime.passes.device_samples import FLUSH_PIECES, open_clock
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
 from tests.cuda_stand_in import Device

@@ -31,7 +31,6 @@ from profkit.reporting.charts.of_run import (
 from profkit.reporting.charts.series import (
     cloud_chart,
     series_chart,
-    step_curve,
 )
 from profkit.reporting.charts.text_plot import ROWS, text_plot
 from profkit.reporting.charts.trend import trend_chart
@@ -108,7 +107,6 @@ CHARTS: dict[str, Callable[[], Chart]] = {
     "growth": lambda: growth_chart([(n, 7e7 + n) for n in range(90)], "Held", "flat"),
     "lines": lambda: lines(*(line(name, [1e-6, 2e-5], n) for n, name in enumerate("ABCDEFGH"))),
     "cloud": lambda: rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(100)))),
-    "steps": lambda: step_curve("Faster than p", "words", "p", 0.5, [(1.2, 0.25, "a"), (3.0, 0.0, "b")]),
 }
 
 
@@ -128,7 +126,6 @@ def test_every_chart_has_words_that_stand_apart_a_text_alternative_and_a_plot(na
 EMPTY = {
     "growth of one": growth_chart([(0, 1.0)], "Held", "flat"),
     "no points": lines(),
-    "no steps": step_curve("Faster than p", "", "p", 0.0, []),
     "no night": trend_chart(trend([])),
 }
 

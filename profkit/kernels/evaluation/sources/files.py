@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.kernels.evaluation.sources.names import (
     SUFFIX,

@@ -27,9 +27,8 @@ from typing import Any
 
 from profkit.core.errors import UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded
-from profkit.core.files.temporary import TemporaryFolder
+from profkit.core.files.whole import TemporaryFolder, write_whole
 from profkit.core.process import run
-from profkit.core.whole_files import write_whole
 from profkit.runtime.passes.command import counting_environment
 
 DTYPES = {

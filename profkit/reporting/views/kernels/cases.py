@@ -11,7 +11,7 @@ from profkit.analysis.evaluation.scores import ModelSpeedup
 from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
 from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
-from profkit.reporting.footnotes import threshold_text
+from profkit.reporting.plain_text import threshold_text
 from profkit.reporting.view import (
     Block,
     Detail,

@@ -20,7 +20,7 @@ from profkit.analysis.summaries.metal_readings import (
 )
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import RUN, MetalCounter, MetalState, MetalTrace, MetalWork, Reading, Source, Spread
-from profkit.reporting.footnotes import reading_span
+from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, Text
 from profkit.reporting.views.summaries.parts import (
     NOTHING,

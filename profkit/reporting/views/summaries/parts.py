@@ -9,7 +9,7 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import format_figures, format_percent, format_quantity, joined, plural, shorten
 from profkit.core.types import Hotspot, Reading, RunDocument
-from profkit.reporting.footnotes import reading_span
+from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, TableColumn, Text, plain_text
 
 NAME_WIDTH = 44  # what an 80-column terminal leaves a name beside three columns of numbers
