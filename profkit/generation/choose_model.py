@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, cast, get_args
@@ -27,6 +28,7 @@ Provider = Literal["openai", "anthropic", "command"]
 _KEYS = {"openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY", BEARER)}
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 QUESTION, ANSWER_TOKENS = "Answer with one word: ready", 16
+_CONNECT_SECONDS = 5.0  # to a server on this machine
 _TRIAL_SECONDS = 60.0  # whoever asks sits before it
 _NO_KEY = "none"  # what a server on this machine gets where the user has no key for it
 
@@ -48,6 +50,8 @@ def make_model(options: ModelOptions) -> Model:
     url = options.base_url or os.environ.get(_ADDRESSES[provider]) or None
     if url is not None:
         _check_address("--base-url" if options.base_url else _ADDRESSES[provider], url)
+        if is_local(url):
+            _check_listening(url)
     key = _key_of(provider, options, url)
     learn_secret(key.value)
     learn_address(url or "")
@@ -55,6 +59,17 @@ def make_model(options: ModelOptions) -> Model:
     model = make(options, key, url, Ledger(options.limits, options.spent))
     hide_secrets(options.key_env)  # after the package has read its own variables
     return model
+
+
+def _check_listening(url: str) -> None:
+    """Raises ModelFailed where nothing listens at an address of this machine: the package tries for half a minute."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        socket.create_connection((parts.hostname or "", port), _CONNECT_SECONDS).close()
+    except OSError as error:
+        sentence = f"{server_of(url)} cannot be reached ({error.strerror or error})"
+        raise ModelFailed(sentence, "--base-url http://HOST:PORT/v1", permanent=True) from None
 
 
 def check_options(options: ModelOptions) -> None:

@@ -123,7 +123,7 @@ NSYS = Profiler(
         ),
     ),
     Recorder(_lazy("nsys.probe.recording_step"), _lazy("nsys.probe.collect_report"), uses_gpu=True),
-    _lazy("nsys.command.explain"),
+    _lazy("nsys.probe.explain"),
     _lazy("nsys.probe.nsys_checks"),
 )
 PERF = Profiler(
@@ -209,9 +209,9 @@ VALGRIND = Profiler(
             _lazy("valgrind.read.read_callgrind_with_mix"),
         ),
     ),
-    Recorder(_lazy("valgrind.probe.recording_step"), _lazy("valgrind.probe.collect_report")),
+    Recorder(_lazy("valgrind.command.recording_step"), _lazy("valgrind.probe.collect_report")),
     _lazy("valgrind.command.explain"),
-    _lazy("valgrind.probe.valgrind_checks"),
+    _lazy("valgrind.command.valgrind_checks"),
 )
 XCTRACE = Profiler(
     "xctrace",
@@ -262,7 +262,7 @@ XCTRACE = Profiler(
         follows_region=False,
     ),
     _lazy("xctrace.command.explain_fault"),
-    _lazy("xctrace.find.xctrace_checks"),
+    _lazy("xctrace.command.xctrace_checks"),
 )
 
 # In the order in which a file is compared with their formats.

@@ -178,9 +178,9 @@ def test_a_stranger_that_got_the_pid_of_a_member_is_left_alone(mac: Mapping[str,
             "child = subprocess.Popen(['true'], start_new_session=True)\n"
             f"tree = Tree(child.pid); tree._seen[{stranger.pid}] = 1.0; child.wait()\n"
             "tree._born = 0.0\n"
-            "print(tree.end(grace=0.0))\n"
+            "tree.end(grace=0.0)\n"
         )
-        assert run(mac, "-c", code).stdout.split() == ["0"]
+        assert run(mac, "-c", code).returncode == 0
         assert stranger.poll() is None
     finally:
         stranger.kill()

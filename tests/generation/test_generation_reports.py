@@ -66,7 +66,8 @@ def test_a_screen_of_80_columns_holds_it() -> None:
         text = on_screen(view(every_way(), Path("generated_kernels/spring")), details=details)
         assert max(map(len, text.splitlines())) <= 80
     lines = [line.split() for line in text.splitlines()]
-    assert ["relu.default", "3", "of", "5", "1.64", "x", "(1.59-1.69,", "FASTER)", "attempts"] in lines
+    row = "relu.default 3 of 5 1.64 x (1.59-1.69, FASTER) 68.3 % attempts"
+    assert row.split() in lines
 
 
 def test_tokens_that_nobody_counts_are_not_known() -> None:
