@@ -86,7 +86,7 @@ NCU = Profiler(
     Recorder(
         _lazy("ncu.probe.recording_step"), _lazy("ncu.probe.collect_report"), picks_kernel=True, uses_gpu=True
     ),
-    _lazy("ncu.faults.explain"),
+    _lazy("ncu.probe.explain"),
     _lazy("ncu.probe.ncu_checks"),
 )
 NSYS = Profiler(
@@ -209,7 +209,7 @@ VALGRIND = Profiler(
             _lazy("valgrind.read.read_callgrind_with_mix"),
         ),
     ),
-    Recorder(_lazy("valgrind.command.recording_step"), _lazy("valgrind.probe.collect_report")),
+    Recorder(_lazy("valgrind.command.recording_step"), _lazy("valgrind.command.collect_report")),
     _lazy("valgrind.command.explain"),
     _lazy("valgrind.command.valgrind_checks"),
 )

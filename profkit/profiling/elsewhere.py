@@ -1,7 +1,7 @@
 """`--on`: profile, plan, record and doctor at another place, with results here as the same files.
 
 A place that cannot be reached is passed over; where the connection is lost, the work is done once more at the next one,
-and only once: what makes two machines go away is more likely the work. `at_place` is the other side.
+and only once: what makes two machines go away is more likely the work. `record` has the other side.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ _ROOM = 1000  # characters of a line of progress
 
 @dataclass(frozen=True)
 class Errand:
-    """One piece of work for a place. `function` of `at_place` gets `data`; `work` is laid out there before."""
+    """One piece of work for a place. `function` of `record` gets `data`; `work` is laid out there before."""
 
     function: str
     data: Json

@@ -85,7 +85,7 @@ def test_one_place_opens_a_database() -> None:
         path.relative_to(package).as_posix(): path.read_text().count("sqlite3.connect(")
         for path in package.rglob("*.py")
     }
-    assert {name: count for name, count in opened.items() if count} == {"core/files/sqlite.py": 1}
+    assert {name: count for name, count in opened.items() if count} == {"core/files/regular.py": 1}
 
 
 def test_a_file_takes_the_place_of_the_former_one(tmp_path: Path) -> None:
