@@ -55,9 +55,9 @@ class Said:
 PROBES = (
     ("profkit.profilers.ncu.probe", "probe_ncu"),
     ("profkit.profilers.nsys.probe", "probe_nsys"),
-    ("profkit.profilers.valgrind.command", "probe_valgrind"),
-    ("profkit.profilers.xctrace.command", "_ask_xcrun"),
-    ("profkit.profilers.xctrace.command", "_probe_program"),
+    ("profkit.profilers.valgrind.probe", "probe_valgrind"),
+    ("profkit.profilers.xctrace.find", "_ask_xcrun"),
+    ("profkit.profilers.xctrace.find", "_probe_program"),
 )
 
 # The verbs with their options, put together once a process: 45 ms, which else every call pays.

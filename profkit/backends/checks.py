@@ -23,7 +23,8 @@ from profkit.hardware.peaks import peaks_argv, peaks_environment, read_peaks
 from profkit.profilers.ncu.probe import NcuAbility, judge_ncu, probe_ncu
 from profkit.profilers.nsys.probe import judge_nsys, probe_nsys, reader_checks
 from profkit.profilers.programs import ToolAbility, try_command
-from profkit.profilers.xctrace.command import COUNTERS_FIX, GPU_COUNTERS, XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.command import COUNTERS_FIX, GPU_COUNTERS
+from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 
 # In a process of its own: importing torch takes seconds and much memory, and initialising CUDA makes a context.
 _ASK = """
@@ -207,7 +208,7 @@ def sudo_checks(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Whether sudo took the caller's Python away: it replaces PATH by its own (secure_path), also with -E."""
     if "SUDO_UID" not in environ:
         return
-    from profkit.profilers.ncu.probe import superuser_line
+    from profkit.profilers.ncu.faults import superuser_line
 
     path = environ.get("PATH")
     python = shutil.which("python", path=path) or shutil.which("python3", path=path)

@@ -11,16 +11,9 @@ from profkit.backends.passes import Pass
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Directive, Report, Step, Switch
-from profkit.profilers.xctrace.command import (
-    CUT,
-    FINISH,
-    TELL,
-    XctraceAbility,
-    absolute_command,
-    explain_fault,
-    record_argv,
-)
+from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain_fault, record_argv
 from profkit.profilers.xctrace.export import TOC, export_argv
+from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profilers.xctrace.report import REGION_TABLES, read_exports
 from profkit.runtime.passes.read import read_records
 

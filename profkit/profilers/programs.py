@@ -1,4 +1,4 @@
-"""Where programs are, which of several is called, how one is tried and installed, what its error texts mean."""
+"""Where a program is, which of several is called, how one is tried, and the line that installs it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import Fault, MachineError, UsageError
-from profkit.core.files.regular import copy_regular, read_bounded_text
-from profkit.core.tables import load_yaml
-from profkit.profilers.profiler import RecordRequest
+from profkit.core.errors import Fault, UsageError
 
 
 @dataclass(frozen=True)
@@ -137,62 +133,3 @@ def last_line(text: str) -> str:
     """The last thing that was printed, cut to a sentence's length."""
     lines = text.split("\n")
     return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "nothing at all")
-
-
-@dataclass(frozen=True)
-class KnownFault:
-    """What a text that `pattern` finds means; {0}, {1} in `reason` are the pattern's groups that matched.
-
-    `exits`: it holds for these exit codes only; empty for any.
-    """
-
-    pattern: re.Pattern[str]
-    reason: str
-    fix: str | None = None
-    consequence: bool = False
-    code: str | None = None
-    exits: Collection[int] = ()
-
-
-@lru_cache(maxsize=16)
-def load_faults(path: Path, **texts: str) -> tuple[KnownFault, ...]:
-    """The rows of a `faults.yaml`; a pattern may be a list of alternatives, {name} in a fix is one of `texts`."""
-    rows = []
-    for row in load_yaml(path):
-        pattern = row.pop("pattern", "")
-        fix = row.pop("fix", None)
-        either = re.compile(pattern if isinstance(pattern, str) else "|".join(pattern), re.IGNORECASE)
-        rows.append(KnownFault(either, fix=None if fix is None else fix.format(**texts), **row))
-    return tuple(rows)
-
-
-def first_known(table: Iterable[KnownFault], text: str, returncode: int = 0) -> Fault | None:
-    """The fault of the first row that fits `text` and the exit code; None where there is none."""
-    for row in table:
-        match = row.pattern.search(text) if not row.exits or returncode in row.exits else None
-        if match is not None:
-            groups = [group for group in match.groups() if group]
-            return Fault(row.reason.format(*(groups or [""])), row.fix, row.consequence, row.code)
-    return None
-
-
-def collect_file(
-    request: RecordRequest,
-    left: Path,
-    tool: str,
-    explain: Callable[[str, int], Fault | None],
-    remark: str = "",
-) -> tuple[str, ...]:
-    """Copy the file that `tool` left to the report; there are no remarks on it.
-
-    Where it left none, its log (and `remark`) is explained: raises MachineError with that reason. Where the text is not
-    known nothing happens, and the caller sees that there is no report.
-    """
-    if left.is_file():
-        copy_regular(left, request.report)
-        return ()
-    log = request.scratch / "logs" / "record.log"
-    text = read_bounded_text(log, errors="replace") if log.is_file() else ""
-    if (fault := explain(f"{text}\n{remark}", 0)) is not None:
-        raise MachineError(f"{tool}: {fault.reason}", fault.fix)
-    return ()

@@ -86,7 +86,7 @@ NCU = Profiler(
     Recorder(
         _lazy("ncu.probe.recording_step"), _lazy("ncu.probe.collect_report"), picks_kernel=True, uses_gpu=True
     ),
-    _lazy("ncu.probe.explain"),
+    _lazy("ncu.faults.explain"),
     _lazy("ncu.probe.ncu_checks"),
 )
 NSYS = Profiler(
@@ -123,7 +123,7 @@ NSYS = Profiler(
         ),
     ),
     Recorder(_lazy("nsys.probe.recording_step"), _lazy("nsys.probe.collect_report"), uses_gpu=True),
-    _lazy("nsys.probe.explain"),
+    _lazy("nsys.command.explain"),
     _lazy("nsys.probe.nsys_checks"),
 )
 PERF = Profiler(
@@ -209,9 +209,9 @@ VALGRIND = Profiler(
             _lazy("valgrind.read.read_callgrind_with_mix"),
         ),
     ),
-    Recorder(_lazy("valgrind.command.recording_step"), _lazy("valgrind.command.collect_report")),
+    Recorder(_lazy("valgrind.probe.recording_step"), _lazy("valgrind.probe.collect_report")),
     _lazy("valgrind.command.explain"),
-    _lazy("valgrind.command.valgrind_checks"),
+    _lazy("valgrind.probe.valgrind_checks"),
 )
 XCTRACE = Profiler(
     "xctrace",
@@ -262,7 +262,7 @@ XCTRACE = Profiler(
         follows_region=False,
     ),
     _lazy("xctrace.command.explain_fault"),
-    _lazy("xctrace.command.xctrace_checks"),
+    _lazy("xctrace.find.xctrace_checks"),
 )
 
 # In the order in which a file is compared with their formats.

@@ -9,7 +9,7 @@ import pytest
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import Machine, Peaks
-from profkit.profilers.xctrace import command as find
+from profkit.profilers.xctrace import find
 from profkit.profiling.profile import ProfileOptions, profile_workload
 
 pytestmark = pytest.mark.usefixtures("no_page")

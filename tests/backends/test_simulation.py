@@ -12,7 +12,7 @@ from profkit.backends import PlanState, RunContext
 from profkit.backends.cpu.simulation import Simulation, read_simulation
 from profkit.core.types import Directive, PassPlan, Step, Workload
 from profkit.hardware.machine import read_machine
-from profkit.profilers.valgrind.command import ValgrindAbility, probe_valgrind
+from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.profiling.run_steps import RunSettings, run_step
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "valgrind"

@@ -21,8 +21,8 @@ from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.nsys.probe import reader_checks
 from profkit.profilers.perf import probe as perf
 from profkit.profilers.programs import CommandTrial, ToolAbility
-from profkit.profilers.valgrind import command as valgrind
-from profkit.profilers.xctrace import command as xctrace
+from profkit.profilers.valgrind import probe as valgrind
+from profkit.profilers.xctrace import find as xctrace
 from profkit.profiling import doctor
 from tests.conftest import ROOT
 

@@ -28,7 +28,7 @@ from profkit.profilers.perf.command import (
 )
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
-from profkit.profilers.valgrind.command import probe_valgrind
+from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import python_version
 
 # Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to

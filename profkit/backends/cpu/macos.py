@@ -23,8 +23,9 @@ from profkit.backends.instruments import START_SECONDS, InstrumentsPass, compara
 from profkit.backends.passes import BackendRun, Pass, leave_stacks
 from profkit.core.types import Counter, PassName, PassPlan, PassResult
 from profkit.profilers.perf.events import check_drift, merge_groups
-from profkit.profilers.xctrace.command import CPU_COUNTERS, TIME_PROFILER, XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.command import CPU_COUNTERS, TIME_PROFILER
 from profkit.profilers.xctrace.cpu import GUIDED
+from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 
 _WHOLE = "of the whole process: the region could not be found in the recording"
 

@@ -16,7 +16,6 @@ from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
     COST_NOTE,
-    ValgrindAbility,
     callgrind_argv,
     callgrind_outputs,
     changed_geometries,
@@ -24,6 +23,7 @@ from profkit.profilers.valgrind.command import (
 )
 from profkit.profilers.valgrind.instructions import instruction_mix
 from profkit.profilers.valgrind.levels import OF_SECOND_RUN, combine_levels
+from profkit.profilers.valgrind.probe import ValgrindAbility
 from profkit.profilers.valgrind.read import read_callgrind
 from profkit.runtime.passes.command import host_command
 

@@ -53,7 +53,7 @@ from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.ncu.sets import CounterSet, counter_set
 
 _BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of its GPU time, once each"
-# What ncu says (profilers/ncu/probe.py) where it is the set that does not work here.
+# What ncu says (tools/ncu/faults.py) where it is the set that does not work here.
 _OF_THE_SET = re.compile(r"metric|section|memory|replayed", re.IGNORECASE)
 LEAST_COUNTING = 5.0  # wall seconds for launches that the shortest program gets
 # Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends, and

@@ -29,7 +29,8 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.status import status_wrapper
 from profkit.core.types import Depth, PassName, PassPlan, PassResult, Plan, Switch
 from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
-from profkit.profilers.nsys.probe import export_argv, nsys_argv, probe_nsys
+from profkit.profilers.nsys.command import export_argv, nsys_argv
+from profkit.profilers.nsys.probe import probe_nsys
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.command import has_module

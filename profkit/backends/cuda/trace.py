@@ -17,7 +17,7 @@ from profkit.backends.passes import Pass, known_seconds, plain_runs, read_region
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, KernelTime, PassPlan, PassResult, Report, Step, Switch
-from profkit.profilers.nsys.probe import export_argv, nsys_argv
+from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.command import host_command

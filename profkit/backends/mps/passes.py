@@ -40,10 +40,9 @@ from profkit.profilers.xctrace.command import (
     GPU_COUNTERS,
     METAL,
     POINTS,
-    XctraceAbility,
     explain_fault,
-    probe_xctrace,
 )
+from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 from profkit.profilers.xctrace.metal_tables import COUNTERS
 from profkit.profilers.xctrace.report import wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT

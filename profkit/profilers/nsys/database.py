@@ -19,7 +19,7 @@ from profkit.core.files.regular import check_regular, connect, plain_tables
 from profkit.core.status import without_wrapper
 from profkit.core.types import Gpu
 from profkit.profilers.files import reading
-from profkit.profilers.nsys.probe import NOT_IMPORTED, explain
+from profkit.profilers.nsys.command import NOT_IMPORTED, explain
 
 
 def call_name(name: str) -> str:

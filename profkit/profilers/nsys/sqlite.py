@@ -14,6 +14,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace, Report
 from profkit.profilers.nsys.activities import CALLS, GRAPHS, KERNELS, DeviceActivities, UnorderedTable
+from profkit.profilers.nsys.command import GRAPH_FIX
 from profkit.profilers.nsys.database import (
     Database,
     open_database,
@@ -24,7 +25,6 @@ from profkit.profilers.nsys.database import (
     read_version,
     was_captured,
 )
-from profkit.profilers.nsys.probe import GRAPH_FIX
 
 _EVENTS = "NVTX_EVENTS"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE

@@ -12,8 +12,8 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
 from profkit.core.types import ApiCall, GpuTrace, Kernel, KernelTime, Report, Transfer
 from profkit.profilers.files import lines_of, reading
+from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
-from profkit.profilers.nsys.probe import explain
 
 # "Total Time (ns)": what it is, and in which unit. "Time (%)" and "Time(%)" are the same column of two versions.
 _HEADER = re.compile(r"^\s*(.*?)\s*(?:\(([^()]*)\))?\s*$")

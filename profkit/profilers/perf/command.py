@@ -15,9 +15,9 @@ from typing import Literal
 
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import open_regular
+from profkit.profilers.faults import KnownFault, first_known, load_faults
 from profkit.profilers.files import reading
 from profkit.profilers.perf.events import is_system_wide
-from profkit.profilers.programs import KnownFault, first_known, load_faults
 
 Event = Literal["cycles", "cpu-clock"]  # cycles needs a PMU; cpu-clock is a timer and works in every VM
 CallGraph = Literal["fp", "dwarf"]

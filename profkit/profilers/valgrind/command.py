@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import platform
-import re
-import shutil
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log2
 from pathlib import Path
 
-from profkit.core.errors import Fault, MachineError, UnreadableReport
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.tables import judge_rows
-from profkit.core.types import Cache, Check, Directive, Report, Step, Switch
+from profkit.core.errors import Fault
+from profkit.core.types import Cache
 from profkit.hardware.peaks import thread_environment
-from profkit.hardware.processor import data_cache, data_caches, instruction_cache
-from profkit.profilers.profiler import RecordRequest
-from profkit.profilers.programs import (
-    KnownFault,
-    ToolAbility,
-    ask_tool,
-    ask_version,
-    find_tool,
-    first_known,
-    load_faults,
-)
-from profkit.profilers.valgrind.read import read_callgrind
+from profkit.profilers.faults import KnownFault, first_known, load_faults
 
 DEFAULT_WAYS = 16  # where the machine does not say; most last levels have 16 (Zen) to 20 (Xeon)
 _MIN_LINE = 16  # valgrind refuses smaller lines (cg_arch.c, MIN_LINE_SIZE)
@@ -178,129 +160,3 @@ def known_faults() -> tuple[KnownFault, ...]:
 def explain(text: str, returncode: int) -> Fault | None:
     """What went wrong, from what valgrind and the workload printed; None where it is not valgrind's."""
     return first_known(known_faults(), text, returncode) if returncode else None
-
-
-_TABLE = Path(__file__).with_name("checks.yaml")
-_ELSEWHERE = ("/usr/local/bin", "/opt/valgrind/bin", "/opt/homebrew/bin")  # not always on a service's PATH
-
-
-def find_valgrind() -> Path | None:
-    """The valgrind to call: `PROFKIT_VALGRIND` where set, else that of PATH, of this environment, or a usual place."""
-    return find_tool("valgrind", "PROFKIT_VALGRIND", folders=_ELSEWHERE)
-
-
-_SECONDS = 60.0  # simulating `true` takes half a second; a busy machine may take many times that
-_TINY = Cache(1, 32768, 8)
-_VERSION = re.compile(r"valgrind-(\S+)")
-
-
-@dataclass(frozen=True)
-class ValgrindAbility(ToolAbility):
-    """What valgrind can do on this machine."""
-
-    setarch: str | None = None  # a setarch that may take the randomness out of addresses
-
-
-@lru_cache(maxsize=1)
-def probe_valgrind() -> ValgrindAbility:
-    """Simulate `true` once and read what came of it; the answer is kept for this process."""
-    absent = Fault("valgrind is not installed", INSTALL)
-    if sys.platform == "darwin":
-        absent = Fault("valgrind does not run on macOS", "--tool xctrace   (Instruments counts on macOS)")
-    answer = ask_version(find_valgrind() or absent, _VERSION, lambda *_: None, f"reinstall it: {INSTALL}")
-    if not answer.works:
-        return ValgrindAbility(**vars(answer))
-    valgrind = ValgrindAbility(**vars(answer), setarch=_find_setarch())
-    fault = _simulate_nothing(valgrind)
-    return valgrind if fault is None else replace(valgrind, works=False, reason=fault.reason, fix=fault.fix)
-
-
-def _simulate_nothing(valgrind: ValgrindAbility) -> Fault | None:
-    """Why a simulation of `true` leaves no counts; None where it does."""
-    true = shutil.which("true") or "/bin/true"
-    with TemporaryFolder("probe") as folder:
-        out = Path(folder) / "probe"
-        argv = callgrind_argv(
-            [true],
-            out,
-            i1=_TINY,
-            d1=_TINY,
-            last=Cache(2, 1 << 20, 16),
-            region=False,
-            instructions=True,
-            valgrind=str(valgrind.path),
-            setarch=valgrind.setarch,
-        )
-        returncode, text = ask_tool(argv, _SECONDS)
-        if returncode != 0:
-            ended = f"valgrind ended with {returncode}: {' '.join(text.split())[-200:]}"
-            return explain(text, returncode) or Fault(ended)
-        try:
-            counted = any(counter.value for counter in _read_outputs(out).counters)
-        except UnreadableReport as error:
-            return Fault(error.message, error.fix)
-    return None if counted else Fault("callgrind ran, but wrote no counts")
-
-
-def _find_setarch() -> str | None:
-    """A setarch that works: containers often forbid the call that switches randomisation off."""
-    found = shutil.which("setarch")
-    if found is None or platform.system() != "Linux":
-        return None
-    return found if ask_tool((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None
-
-
-def valgrind_checks() -> Iterator[Check]:
-    """Try valgrind, and tell what came of it; where it is absent there is one check that says so."""
-    return judge_valgrind(probe_valgrind())
-
-
-def _read_outputs(out: Path) -> Report:
-    files = callgrind_outputs(out)
-    if not files:
-        raise UnreadableReport("callgrind wrote no counts")
-    return read_callgrind(*files)
-
-
-def judge_valgrind(ability: ValgrindAbility) -> Iterator[Check]:
-    """What the probe's answers mean."""
-    return judge_rows(_TABLE, "valgrind", ability, {"install": INSTALL})
-
-
-def recording_step(request: RecordRequest) -> Step:
-    """The step after which `collect_report` makes the report. Raises MachineError where valgrind cannot do it here."""
-    valgrind = probe_valgrind()
-    if not valgrind.works:
-        raise MachineError(valgrind.reason or "valgrind does not work here", valgrind.fix)
-    first, levels = data_cache(request.machine, 1), data_caches(request.machine)
-    if first is None or len(levels) < 2:
-        raise MachineError("this machine tells no cache geometry, and a guessed one says nothing about it")
-    argv = callgrind_argv(
-        request.command,
-        request.scratch / "callgrind",
-        i1=instruction_cache(request.machine),
-        d1=first,
-        last=levels[-1],
-        region=request.marked,
-        instructions=True,
-        valgrind=str(valgrind.path),
-        setarch=valgrind.setarch,
-    )
-    directive = Directive(
-        "counters",
-        str(request.scratch / "region"),
-        switch=Switch("valgrind") if request.marked else None,
-        iterations=1,
-    )
-    return Step("record", argv, env=single_thread_env(), directive=directive, tool="valgrind")
-
-
-def collect_report(request: RecordRequest) -> tuple[str, ...]:
-    """Copy what the simulation left to the report: of several processes the file that is largest."""
-    files = sorted(callgrind_outputs(request.scratch / "callgrind"), key=lambda path: path.stat().st_size)
-    if not files:
-        raise MachineError("valgrind left no report: the workload ended before it could write one")
-    shutil.copyfile(files[-1], request.report)
-    if len(files) == 1:
-        return ()
-    return (f"the workload ran {len(files)} processes; the report is that of the largest",)

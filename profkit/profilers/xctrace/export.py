@@ -18,7 +18,8 @@ from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport
 from profkit.profilers.programs import last_line
-from profkit.profilers.xctrace.command import explain_fault, locate_xctrace, table_argv, toc_argv
+from profkit.profilers.xctrace.command import explain_fault, table_argv, toc_argv
+from profkit.profilers.xctrace.find import locate_xctrace
 from profkit.profilers.xctrace.report import UNEXPORTED, UnexportedTable, write_unexported
 from profkit.profilers.xctrace.toc import TraceRun, exit_status, reached_time_limit, read_toc
 

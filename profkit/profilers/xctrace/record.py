@@ -23,10 +23,10 @@ from profkit.profilers.xctrace.command import (
     absolute_command,
     explain_fault,
     is_finished,
-    probe_xctrace,
     record_argv,
 )
 from profkit.profilers.xctrace.export import TOC, export_argv
+from profkit.profilers.xctrace.find import probe_xctrace
 from profkit.profilers.xctrace.report import copy_notes, read_unexported, wanted_schemas
 from profkit.profilers.xctrace.toc import read_toc
 

@@ -14,7 +14,7 @@ import pytest
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import Gpu, MetalTrace, PassResult, RunDocument
-from profkit.profilers.xctrace import command as find
+from profkit.profilers.xctrace import find
 from profkit.profiling.profile import ProfileOptions, profile_workload
 from tests.xctrace_stand_in import Instruments, instruments
 

@@ -12,7 +12,8 @@ import pytest
 
 from profkit.core.errors import MachineError
 from profkit.hardware.machine import read_machine
-from profkit.profilers.nsys.probe import collect_report, explain, nsys_argv, probe_nsys, recording_step
+from profkit.profilers.nsys.command import explain, nsys_argv
+from profkit.profilers.nsys.probe import collect_report, probe_nsys, recording_step
 from profkit.profilers.profiler import RecordRequest
 from profkit.profiling.run_steps import RunSettings, run_step
 from tests.conftest import ROOT

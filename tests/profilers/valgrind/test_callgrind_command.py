@@ -18,9 +18,9 @@ from profkit.profilers.valgrind.command import (
     callgrind_outputs,
     explain,
     fit_geometry,
-    probe_valgrind,
     single_thread_env,
 )
+from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.profilers.valgrind.read import read_callgrind
 
 CACHES: dict[str, Any] = {"i1": Cache(1, 32768, 8), "d1": Cache(1, 49152, 12), "last": Cache(3, 36 << 20, 12)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.profilers.xctrace import command as find
+from profkit.profilers.xctrace import find
 from profkit.profilers.xctrace.command import (
     absolute_command,
     explain_fault,

@@ -17,7 +17,7 @@ from profkit.backends.checks import (
 )
 from profkit.core.types import Check, Gpu
 from profkit.hardware.macos import add_specification
-from profkit.profilers.xctrace.command import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility
 from profkit.profiling.doctor import blocking_reason, groups_for
 
 ABLE = XctraceAbility(Path("/X/xctrace"), "16.0 (17F42)", True, instruments=("Metal GPU Counters",))

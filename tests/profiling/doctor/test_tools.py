@@ -11,8 +11,8 @@ from profkit.core.types import Check, Counter, CounterState
 from profkit.profilers.perf import probe as perf_find
 from profkit.profilers.perf.command import NO_PMU_FIX
 from profkit.profilers.perf.probe import PerfAbility, judge_perf, perf_checks
-from profkit.profilers.valgrind import command as valgrind_find
-from profkit.profilers.valgrind.command import probe_valgrind, valgrind_checks
+from profkit.profilers.valgrind import probe as valgrind_find
+from profkit.profilers.valgrind.probe import probe_valgrind, valgrind_checks
 
 Fake = Callable[[dict[str, str]], Path]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Check
-from profkit.profilers.xctrace.command import XctraceAbility, judge_xctrace, xctrace_checks
+from profkit.profilers.xctrace.find import XctraceAbility, judge_xctrace, xctrace_checks
 from tests.mac_stand_in import programs
 
 DEVELOPER = "/Applications/Xcode.app/Contents/Developer"
