@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "profkit"
@@ -14,36 +14,33 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _RAISES = re.compile(r"\b[Rr]aises?\s+((?:`?[\w.]*?[A-Z]\w+`?(?:,\s+|\s+or\s+|\s+and\s+|,\s+or\s+)?)+)")
 
 
-def _docstrings() -> Iterator[tuple[str, str]]:
+@cache
+def _package() -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
+    """Every docstring with its place; and the names of classes: the package's, those it imports, and Python's."""
+    texts: list[tuple[str, str]] = []
+    names = set(dir(builtins))
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, _DOCUMENTED) and (text := ast.get_docstring(node, clean=False)):
-                yield f"{path.relative_to(PACKAGE)}:{node.body[0].lineno}", text
-
-
-def _classes() -> set[str]:
-    """Classes of the package, names that it imports, and those of Python."""
-    names = set(dir(builtins))
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                texts.append((f"{path.relative_to(PACKAGE)}:{node.body[0].lineno}", text))
             if isinstance(node, ast.ClassDef):
                 names.add(node.name)
             elif isinstance(node, ast.ImportFrom | ast.Import):
                 names |= {alias.name.rpartition(".")[2] for alias in node.names}
             elif isinstance(node, ast.Attribute):
                 names.add(node.attr)
-    return names
+    return tuple(texts), frozenset(names)
 
 
 def test_no_docstring_is_torn_by_quotes_at_the_ends_of_its_lines() -> None:
-    assert [place for place, text in _docstrings() if re.search(r'"[ ]*\n[ ]*"', text)] == []
+    assert [place for place, text in _package()[0] if re.search(r'"[ ]*\n[ ]*"', text)] == []
 
 
 def test_an_exception_that_a_docstring_says_is_raised_exists() -> None:
-    classes = _classes()
+    texts, classes = _package()
     missing = [
         f"{place}: {name}"
-        for place, text in _docstrings()
+        for place, text in texts
         for found in _RAISES.finditer(text)
         for name in re.findall(r"\b_?[A-Z]\w+", found[1])
         if name not in classes

@@ -370,7 +370,7 @@ def test_who_swaps_the_folder_of_what_arrives_gets_nothing_of_another(
     before = sorted(path.name for path in victim.rglob("*"))
     pid = swap_what_arrives(beside)
     try:
-        for _ in range(2_000):
+        for _ in range(600):
             with contextlib.suppress(OSError), arriving(beside) as arrived:
                 (arrived / "artifacts").mkdir()
                 (arrived / "artifacts" / "trace").touch()
