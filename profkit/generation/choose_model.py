@@ -50,8 +50,6 @@ def make_model(options: ModelOptions) -> Model:
     url = options.base_url or os.environ.get(_ADDRESSES[provider]) or None
     if url is not None:
         _check_address("--base-url" if options.base_url else _ADDRESSES[provider], url)
-        if is_local(url):
-            _check_listening(url)
     key = _key_of(provider, options, url)
     learn_secret(key.value)
     learn_address(url or "")
@@ -61,7 +59,7 @@ def make_model(options: ModelOptions) -> Model:
     return model
 
 
-def _check_listening(url: str) -> None:
+def check_listening(url: str) -> None:
     """Raises ModelFailed where nothing listens at an address of this machine: the package tries for half a minute."""
     parts = urlsplit(url)
     try:

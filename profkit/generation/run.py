@@ -24,7 +24,7 @@ from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, MeasuredCeilings, OperationAttempts
 from profkit.execution.journal import Journal
-from profkit.generation.choose_model import make_model
+from profkit.generation.choose_model import check_listening, make_model
 from profkit.generation.judging import Judge, Stopped
 from profkit.generation.keys import is_local, without_secrets
 from profkit.generation.loop import ANSWER, LoopTools, OperationLoop
@@ -66,6 +66,8 @@ def generate_kernels(
     """A new generation and its folder. Raises as `make_request`, `make_model` and `run_generation`."""
     request = make_request(options, mask_command(without_secrets(command))[0])
     folder, model = request.folder, make_model(replace(asked, limits=request.limits))
+    if asked.base_url is not None and is_local(asked.base_url):
+        check_listening(asked.base_url)
     try:
         (folder / "logs").mkdir(parents=True)
     except OSError as error:

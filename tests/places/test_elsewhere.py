@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +159,8 @@ def test_a_profkit_that_is_killed_leaves_nothing_there(sshd: Server, project: Pa
     running.kill()
     running.communicate(timeout=60)
     assert_nothing_runs(sshd)
+    for left in Path(tempfile.gettempdir()).glob("profkit-place~*"):  # here the next profkit takes it away
+        shutil.rmtree(left)
 
 
 @pytest.mark.parametrize(

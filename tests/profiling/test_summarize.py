@@ -130,7 +130,7 @@ def test_a_recorded_report_is_shown_with_what_is_true_of_it(
     assert [one for one in words if one not in " ".join(text.split())] == []
     assert "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT" in text
     assert max(len(line) for line in text.split("\n")) <= 80
-    assert run_markdown(document).count("silu\\_mul") >= 2
+    assert "silu\\_mul" in run_markdown(document)
     assert examine.judge_document(document, ()).readings == document.readings
 
 
