@@ -28,6 +28,7 @@ from profkit.regression.trends import summarize_history
 from profkit.reporting.extras import read_extras
 from profkit.reporting.html import page
 from profkit.reporting.site import prepare_folder, site_files, write_site
+from profkit.reporting.views.kernels.sweep import view as sweep_view
 from tests.browser import started, why_not
 from tests.conftest import ROOT
 from tests.reporting.shown import run_page as render
@@ -143,7 +144,7 @@ def comment_page(report: Path) -> str:
 def main() -> None:
     """Take all of them; exit 1 where one is too large."""
     mac = sys.argv[1:] == ["mac"]
-    sweep = sys.argv[1:2] == ["sweep"] and len(sys.argv) == 3
+    of_sweep = sys.argv[1:2] == ["sweep"] and len(sys.argv) == 3
     site = sys.argv[1:] == ["site"]
     comment = sys.argv[1:2] == ["pull-request"] and len(sys.argv) == 3
     if len(sys.argv) not in (3, 4) and not mac and not site:
@@ -162,10 +163,10 @@ def main() -> None:
             if mac
             else dict(zip(("gpu", "cpu"), map(Path, sys.argv[1:3]), strict=True))
         )
-        if sweep:
+        if of_sweep:
             runs, page_of["sweep"] = {}, Path(folder, "sweep.html")
             page_of["sweep"].write_text(
-                page.render(sweep.view(read_sweep(Path(sys.argv[2])))), encoding="utf-8"
+                page.render(sweep_view(read_sweep(Path(sys.argv[2])))), encoding="utf-8"
             )
         if site:
             page_of = site_pages(Path(folder))

@@ -209,6 +209,8 @@ class PythonPass(Pass):
             longest = self.cap[0] * state.plain_seconds + self.cap[1]
         if state.benchmark and state.start_seconds is not None:
             seconds = cost * (state.start_seconds + self.seconds)
+            if longest is not None:  # the start is slower under it, and its iterations are what counts
+                longest = max(longest, 2 * seconds)
         directive = self.directive(self.name, iterations=iterations, seconds=self.seconds, longest=longest)
         step = Step(self.name, tuple(argv), (f"artifacts/{self.file}",), env=env or {}, directive=directive)
         return self.planned((step,), cost=cost, seconds=seconds, cost_note=self.cost_note)

@@ -35,7 +35,7 @@ def format_quantity(value: float | None, unit: str = "") -> str:
         unit.split("/")[0] == "B" and unit != "B/s"
     ):  # memory in binary steps, traffic per second in decimal ones
         return _format_scaled(value, _BINARY, unit)
-    if unit in ("B/s", "FLOP", "FLOP/s", "Hz", "J"):
+    if unit in ("B/s", "/s", "FLOP", "FLOP/s", "Hz", "J"):
         return _format_scaled(value, _DECIMAL, unit)
     if unit in ("", "count") or value >= 1e4:
         suffix = "" if unit in ("", "count") else " " + unit

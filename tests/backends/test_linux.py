@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from profkit.backends import PlanState, RunContext
 from profkit.backends.cpu.linux import SampledTrace, compiler_facts
+from profkit.backends.passes import AllocationsPass
 from profkit.core.types import Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.perf.probe import PerfAbility
@@ -33,6 +35,18 @@ def test_a_long_program_is_sampled_less_often(tmp_path, seconds, marked, depth, 
     argv = planned.steps[0].argv
     assert planned.seconds == expected
     assert argv[argv.index("-F") + 1] == str(frequency)
+
+
+def test_tracemalloc_lasts_until_the_iterations_of_a_benchmark_whose_start_it_slows_down(tmp_path):
+    workload = Workload((sys.executable, "work.py"), str(tmp_path), "work")
+    context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
+    state = PlanState(True, 0.001, benchmark=True, plain_seconds=3.0, start_seconds=1.5)
+    (planned,) = AllocationsPass(context, late=False).plan(state)
+    longest = planned.steps[0].directive.longest
+    assert planned.seconds is not None
+    assert longest >= 2 * planned.seconds > 1.5 * 3.0 + 0.5
+    (planned,) = AllocationsPass(context, late=False).plan(replace(state, benchmark=False))
+    assert planned.steps[0].directive.longest == 1.5 * 3.0 + 0.5
 
 
 # ------------------------------------------------------------ test_build

@@ -172,6 +172,8 @@ def find_steady_lines(looks: Sequence[dict[str, Any]], seconds: float) -> tuple[
     blocks: dict[tuple[str, int], int] = {}
     for number, look in enumerate(looks):
         for entry in map(_parse_line, look["lines"]):
+            if entry.file.startswith("<frozen importlib"):
+                continue  # code that is imported: kept, once
             known = sizes.setdefault((entry.file, entry.line), [0] * len(looks))
             known[number] = entry.size
             blocks[entry.file, entry.line] = entry.count

@@ -308,6 +308,14 @@ def test_growth_is_steady_only_from_each_look_to_the_next(sizes: tuple[int, ...]
     assert not find_steady_lines(looks, 100.0)  # the rest of the run was not looked at
 
 
+def test_code_that_is_imported_for_long_is_no_growth() -> None:
+    looks = [look(float(number), number * MIB) for number in range(1, 6)]
+    assert find_steady_lines(looks, 6.0)
+    for one in looks:
+        one["lines"][0]["file"] = "<frozen importlib._bootstrap_external>"  # type: ignore[index]
+    assert not find_steady_lines(looks, 6.0)
+
+
 # ------------------------------------------------------------ test_early_end
 
 PROGRAM = """

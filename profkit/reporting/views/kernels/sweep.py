@@ -230,7 +230,7 @@ def _ranking_table(ranking: Sequence[ImplementationRanking], marks: Mapping[str,
         column("", lambda one: (marks[one.implementation], " ", short_name(one.implementation)), "text"),
         column("Time", lambda one: one.time, "s"),
         column("Memory", lambda one: one.memory, "B"),
-        column("Inference Speed", lambda one: 1 / one.time if one.time else None, "1/s"),
+        column("Inference Speed", lambda one: 1 / one.time if one.time else None, "/s"),
         column("GPU Efficiency", lambda one: percent(one.efficiency), "%"),
         column("Speed-up", _speedup, "x"),
     )
