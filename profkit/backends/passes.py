@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,7 +41,7 @@ DEVICE_PASSES: tuple[PassName, ...] = tuple(name for name in ALL_PASSES if name 
 PassTable: TypeAlias = "Mapping[Depth, tuple[PassName, ...]]"
 
 
-class Pass:
+class Pass(ABC):
     """The workload under one instrument: what is to be done, by what is known so far, and what its artifacts say.
 
     It is asked for its plans when a run begins, and again whenever another pass told something new. A second try is a
@@ -53,9 +54,9 @@ class Pass:
     def __init__(self, context: RunContext) -> None:
         self.context, self.folder = context, context.folder / "artifacts"
 
+    @abstractmethod
     def plan(self, state: PlanState) -> list[PassPlan]:
         """The steps of each try, or why there are none."""
-        raise NotImplementedError
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """What a try left. Raises UnreadableReport where it cannot be read."""
