@@ -69,7 +69,7 @@ def test_kernels_at_their_limit_are_nothing_to_change() -> None:
     document = gpu.report(trace=GpuTrace("ncu", (KernelTime(gpu.ADD, 1, 1e-3),)))
     bound = KernelBottleneck(gpu.ADD.scope, 1.0, "dram", "DRAM at 93 %", nearest=93.0)
     document = replace(document, kernels=(bound,), verdicts=(), insights=())
-    near = "Nothing to change was found: its kernel runs within 7 % of what limits it."
+    near = "Nothing to change was found: kernels with 100.0 % of the GPU time run within 7 % of what limits them."
     for nearest, told in ((93.0, True), (60.0, False)):
         one = replace(document, kernels=(replace(bound, nearest=nearest),))
         assert (near in " ".join(run_text(one, color=False).split())) is told

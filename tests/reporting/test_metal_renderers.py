@@ -108,18 +108,12 @@ def test_the_document_is_valid_and_holds_no_number_that_is_none(document: RunDoc
     jsonschema.validate(told, schemas.run())
 
 
-def test_brief_shows_busy_encoders_and_verdicts_and_three_things_first() -> None:
+def test_brief_shows_busy_encoders_and_three_things_first() -> None:
     text = run_text(DOCUMENTS["counted"], color=False, width=80, details=False)
     head = text.index("The process keeps the GPU busy 70.0 %")
     first = text.index("What to do first")
-    assert (
-        head
-        < first
-        < text.index("Timeline")
-        < text.index("Encoders by GPU time")
-        < text.index("\nVerdicts\n")
-    )
-    assert text.count("\n") < 100
+    assert head < first < text.index("Encoders by GPU time")
+    assert text.count("\n") < 60
     assert len(views_run_text.actions(DOCUMENTS["counted"])) == 3
     assert "Command buffers and queue" not in text
     assert "Command buffers and queue" in run_text(DOCUMENTS["counted"], color=False, width=80)

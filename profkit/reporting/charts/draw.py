@@ -7,10 +7,9 @@ hovers over its mark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from profkit.core.formatting import format_percent
-from profkit.reporting.chart_blocks import Piece, StackedBar
+from profkit.core.formatting import plural
 from profkit.reporting.charts.marks import (
     AnyMark,
     Area,
@@ -52,7 +51,6 @@ _SHAPES = (
     "M{x} {y}m0-3.4l3.2 5.6h-6.4z",  # triangle
     "M{x} {y}m0-3.6l3.6 3.6l-3.6 3.6l-3.6-3.6z",  # diamond
 )
-_SIDE = 3.4  # units from one name's dots to the next one's: many stand at one place across
 
 Place = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -85,7 +83,6 @@ class _Drawing:
         chart = self.chart
         drawn = [*self._axes(), *(piece for mark in chart.marks for piece in self._mark(mark))]
         drawn += [piece for mark in chart.marks for piece in self._words(mark)]
-        drawn += self._reader()
         rows, at = legend_rows(chart.legend, chart.height + 4, self.number)
         small, at = small_print(chart.note, at if rows else chart.height)
         name = f"{chart.title}: {chart.of}" if chart.of else chart.title
@@ -134,9 +131,6 @@ class _Drawing:
                 yield self._group(line(self.left, self.y(y), self.right, self.y(y), mark.style), mark.hover)
             case Rule(y=None, x=x) if x is not None and self.x.holds(x):
                 yield self._group(line(self.x(x), self.top, self.x(x), self.bottom, mark.style), mark.hover)
-            case Points(many=True):
-                path = "".join(f"M{number(x)} {number(y)}h0" for x, y, _ in self._dots(mark))
-                yield tag("path", d=path, class_=f"cloud p{mark.number % SERIES + 1}")
             case Points():
                 yield from self._points(mark)
 
@@ -144,15 +138,22 @@ class _Drawing:
         body, colour = "", mark.number % SERIES + 1
         if mark.joined and len(mark.points) > 1:
             body = curve([(self.x(p.x), self.y(p.y)) for p in mark.points], f"line l{colour}")
-        for point in mark.points:
-            alone = not mark.hover and len(mark.points) <= FOCUSED
+        alone = not mark.hover and len(mark.points) <= FOCUSED
+        for point in mark.points if len(mark.points) <= FOCUSED else self._apart(mark.points):
             drawn = self._point(point, mark, "" if alone else point.hover)
             if alone:
                 yield self._group(drawn, point.hover, self.number(point.source))
             else:
                 body += drawn
         if body:
-            yield self._group(body, mark.hover)
+            yield self._group(body, mark.hover or mark.name or plural(len(mark.points), "value"))
+
+    def _apart(self, points: Sequence[Point]) -> Iterable[Point]:
+        """Of many points that would cover each other one."""
+        found: dict[tuple[int, int], Point] = {}
+        for point in points:
+            found.setdefault((round(self.x(point.x)), round(self.y(point.y))), point)
+        return found.values()
 
     def _point(self, point: Point, mark: Points, words: str) -> str:
         x, y, colour = self.x(point.x), self.y(point.y), mark.number % SERIES + 1
@@ -160,57 +161,22 @@ class _Drawing:
         if point.low is not None and point.high is not None:
             low, high = self.y(point.low), self.y(point.high)
             drawn = line(x, low, x, high, f"line l{colour}") if low - high > _LEAST_SEEN else ""
-        if mark.letter:
+        if mark.joined:
             shape = _SHAPES[mark.number % len(_SHAPES)].format(x=number(x), y=number(y))
             return drawn + tag("path", title, d=shape, class_=f"f{colour}")
-        return drawn + tag("circle", title, cx=x, cy=y, r=point.size, class_=point.style)
+        style = f"f{colour}" if mark.letter else point.style
+        return drawn + tag("circle", title, cx=x, cy=y, r=point.size, class_=style)
 
     def _group(self, body: str, words: str, source: int = 0) -> str:
         return focusable(body, words, source) if words else body
-
-    def _clouds(self) -> list[Points]:
-        return [mark for mark in self.chart.marks if isinstance(mark, Points) and mark.many]
-
-    def _dots(self, mark: Points) -> list[tuple[float, float, Point]]:
-        """Places of many points; of those that would cover each other one. Several names stand side by side."""
-        clouds = self._clouds()
-        aside = _SIDE * (clouds.index(mark) - (len(clouds) - 1) / 2)
-        found: dict[tuple[int, int], tuple[float, float, Point]] = {}
-        for point in mark.points:
-            x, y = self.x(point.x) + aside, self.y(point.y)
-            found.setdefault((round(x), round(y)), (x, y, point))
-        return list(found.values())
-
-    def _reader(self) -> Iterator[str]:
-        """An area over many points by which a script tells the nearest one: its words, or its row of the table."""
-        dots = [[point for _, _, point in self._dots(cloud)] for cloud in self._clouds()]
-        if not dots:
-            return
-        words = (
-            "|".join(str(one.hover.replace("|", "/") if one.row is None else one.row) for one in cloud)
-            for cloud in dots
-        )
-        yield tag(
-            "rect",
-            x=self.left,
-            y=self.top,
-            width=self.right - self.left,
-            height=self.bottom - self.top,
-            class_="reader",
-            tabindex="0",
-            role="img",
-            aria_label="Points: arrow keys go from one to the next",
-            data_points="||".join(words),
-            data_columns="|".join(self.chart.columns),
-        )
 
     # ---------------------------------------------------------------- words beside marks
 
     def _words(self, mark: AnyMark) -> Iterator[str]:
         """Numbers above points, letters at the ends of series, names of rules."""
         match mark:
-            case Points(many=False):
-                for point in mark.points:
+            case Points():
+                for point in mark.points if len(mark.points) <= FOCUSED else ():
                     half, y = width(point.label) / 2, self.y(point.y) - point.size - 2
                     yield from self._placed(point.label, "t", self.x(point.x) - half, [y], "")
                 if mark.letter and mark.points and mark.joined:
@@ -267,46 +233,3 @@ def small_print(words: str, y: float, left: float = 2) -> tuple[list[str], float
     lines = wrapped(words, WIDTH - left - 2)
     drawn = [text((left, y + FONT + LINE * index), one, "note") for index, one in enumerate(lines)]
     return drawn, y + LINE * len(lines)
-
-
-# ---------------------------------------------------------------- a whole, cut into its parts
-
-COLOURS = 6  # that distinguish parts; numbers do so where there is no colour
-_THICK = 26.0  # how high a stacked bar is
-_LEFT, _ROOM = 2.0, WIDTH - 4
-
-
-def draw_stacked(chart: StackedBar, number: Number) -> str:
-    """The pieces in their order, at most six and the rest together; shares above a whole are scaled down to one."""
-    shown = _gathered(chart.pieces)
-    whole = max(1.0, sum(piece.share for piece in shown))
-    drawn = [text((_LEFT, FONT), fitted(chart.title, _ROOM), "t")]
-    x, y = _LEFT, LINE + 6
-    rows = []
-    for place, piece in enumerate(shown, 1):
-        wide, colour = _ROOM * piece.share / whole, "s0" if piece.idle else f"s{(place - 1) % COLOURS + 1}"
-        mark = rect(x, y, wide, _THICK, colour if piece.idle else f"{colour} cut")
-        if wide > width(str(place)) + 6:
-            at = (x + wide / 2, y + _THICK / 2 + 0.35 * FONT)
-            mark += text(at, str(place), "m" if piece.idle else "m on")
-        drawn.append(focusable(mark, piece.hover, number(piece.source)))
-        share = f"{format_percent(100 * piece.share)} %"
-        rows.append(Legend(f"{place}  {piece.label}", share, colour, hover=piece.hover, source=piece.source))
-        x += wide
-    legend, end = legend_rows(rows, y + _THICK + 6, number)
-    return frame(f"stacked {chart.kind}", end + 4, chart.title, chart.description, [*drawn, *legend])
-
-
-def _gathered(pieces: Sequence[Piece]) -> list[Piece]:
-    """At most six: what is small goes together, and what is idle stays by itself."""
-    kept = [piece for piece in pieces if piece.share > 0]
-    if len(kept) <= COLOURS:
-        return kept
-    busy = sorted((p for p in kept if not p.idle), key=lambda piece: -piece.share)
-    idle = [piece for piece in kept if piece.idle]
-    room = COLOURS - 1 - len(idle)
-    first, rest = busy[:room], busy[room:]
-    words = "; ".join(piece.hover for piece in rest)
-    share = sum(piece.share for piece in rest)
-    small = Piece(f"others ({len(rest)})", share, words, source=rest[0].source)
-    return [*(piece for piece in kept if piece in first), small, *idle]

@@ -162,8 +162,6 @@ def date_ticks(first: float, last: float, most: int = 4) -> tuple[Tick, ...]:
 
 # ---------------------------------------------------------------- marks
 
-FEW = 60  # points of a mark up to which each is an element of its own: 365 of them would be 30 kB
-
 
 @dataclass(frozen=True)
 class Line:
@@ -207,10 +205,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Point:
-    """A value at a place; `low` and `high` are an interval that is drawn, `label` stands beside it.
-
-    `row` is that of the sortable table with the point's numbers, where thousands have no words of their own.
-    """
+    """A value at a place; `low` and `high` are an interval that is drawn, `label` stands beside it."""
 
     x: float
     y: float
@@ -221,7 +216,6 @@ class Point:
     style: str = "dot"
     size: float = 2.4
     source: Footnote | None = None
-    row: int | None = None
 
 
 @dataclass(frozen=True)
@@ -234,11 +228,6 @@ class Points:
     number: int = 0
     joined: bool = False
     hover: str = ""
-
-    @property
-    def many(self) -> bool:
-        """Whether one path draws all of them, and a script tells the nearest."""
-        return len(self.points) > FEW or any(point.row is not None for point in self.points)
 
 
 AnyMark: TypeAlias = Line | Area | Rectangle | Rule | Points
@@ -282,11 +271,9 @@ class Legend:
 
 @dataclass(frozen=True)
 class Chart(Block):
-    """Marks on two axes. It stands in `Charts`, which are drawn with characters too.
+    """Marks on two axes. It stands in `Charts`.
 
-    `kind` is a short word for styles, `of` what it is about for those who hear its name. `caption` is a sentence above
-    it where it is drawn with characters. `columns` are those of the sortable table whose numbers hover over points with
-    a row.
+    `kind` is a short word for styles, `of` what it is about for those who hear its name.
     """
 
     kind: str
@@ -299,5 +286,3 @@ class Chart(Block):
     height: float = 190.0
     legend: tuple[Legend, ...] = ()
     note: str = ""
-    caption: str = ""
-    columns: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Charts of one run: where its time goes, its samples, its memory, and its kernels below the roofline.
+"""Charts of one run: its samples, its memory, and its kernels below the roofline.
 
 Their numbers stand in the run's tables too, so text formats leave them out.
 """
@@ -9,15 +9,12 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 
 from profkit.analysis.stacks.files import flame_of
-from profkit.analysis.summaries.cpu import is_sampled
-from profkit.analysis.summaries.gpu_time import COPIES, HOST, IDLE, QUEUED, time_by_limit
 from profkit.analysis.summaries.kernels import KernelRow
-from profkit.analysis.summaries.metal_readings import INTERVALS, TOOL, idle_causes, idle_of, window_of
 from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint, roofline_of
 from profkit.analysis.summaries.time import ProcessDistribution, SampleDistribution, distribution_of
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.core.types import RUN, MetalTrace, Reading, RunDocument, Source
-from profkit.reporting.chart_blocks import Charts, FlameGraph, Piece, StackedBar
+from profkit.core.types import RunDocument
+from profkit.reporting.charts.blocks import Charts, FlameGraph
 from profkit.reporting.charts.marks import (
     AnyMark,
     Area,
@@ -33,7 +30,6 @@ from profkit.reporting.charts.marks import (
 from profkit.reporting.extras import Extras
 from profkit.reporting.plain_text import footnote_of
 from profkit.reporting.view import Block, Section
-from profkit.reporting.views.summaries.metal import IDLE as IDLE_OF_PROCESS
 
 _MOST_ROWS = 12  # processes that are drawn; more are counted in a line
 _MOST_POINTS = 300  # points of a line that are drawn; of more every so many
@@ -48,95 +44,6 @@ def growth_chart(
     drawn = len({x for x, _ in kept}) > 1
     marks: tuple[AnyMark, ...] = (Line(tuple(kept)), Points((Point(*kept[-1]),))) if drawn else ()
     return Chart("growth", title, description, Axis("iteration"), Axis(title, unit), marks, height=170)
-
-
-# ---------------------------------------------------------------- time, cut into its parts
-
-_MOST_PARTS = 40  # that are named; what is smaller than these goes together
-_DESCRIBED = 12  # parts in the text of a bar
-# The parts of the time in which no kernel ran.
-_WITHOUT_KERNELS = {HOST: "the host had launched nothing", QUEUED: "idle with work queued", IDLE: "idle"}
-
-
-def time_bars(document: RunDocument, rows: Sequence[KernelRow]) -> list[StackedBar]:
-    """The wholes that a document tells of, the widest first."""
-    metal, trace = document.metal, document.trace
-    bars = [_process_bar(metal)] if metal is not None else []
-    if metal is not None and len(metal.encoders) > 1:
-        works = [(work.name, work.seconds) for work in metal.encoders]
-        bars.append(_parts_bar("The process' GPU time, by encoder", works, TOOL))
-    if trace is not None and trace.span and rows:
-        pieces = [
-            _piece(
-                _WITHOUT_KERNELS.get(name, "only copies" if name == COPIES else name),
-                share,
-                trace.tool,
-                "part of the traced time",
-                idle=name in _WITHOUT_KERNELS,
-            )
-            for name, share in time_by_limit(trace, rows)[:_MOST_PARTS]
-        ]
-        bars.append(_bar("The GPU's time, by what limits it", trace.span, pieces))
-    kernels = [(row.label, row.share or 0.0) for row in rows if row.share]
-    bars.append(
-        _parts_bar("The kernels' time, by kernel", kernels, trace.tool if trace is not None else TOOL)
-    )
-    for profile in document.profiles:
-        if is_sampled(profile) and profile.kind == "libraries":
-            spots = [(spot.function, spot.own) for spot in profile.hotspots]
-            bars.append(_parts_bar("The CPU's time, by library", spots, ""))
-    return [bar for bar in bars if bar is not None and bar.pieces]
-
-
-def _bar(title: str, seconds: float | None, pieces: Sequence[Piece]) -> StackedBar:
-    text = "; ".join(f"{one.label} {format_percent(100 * one.share)} %" for one in pieces[:_DESCRIBED])
-    whole = f"{title} ({format_quantity(seconds, 's')})" if seconds else title
-    return StackedBar("time", whole, f"{text}.", tuple(pieces))
-
-
-def _parts_bar(title: str, parts: Sequence[tuple[str, float]], tool: str) -> StackedBar:
-    """Shares of the sum of all parts, the largest first."""
-    ordered = sorted((part for part in parts if part[1] > 0), key=lambda part: -part[1])
-    total = sum(value for _, value in ordered)
-    formula = "its part / the sum of all parts"
-    pieces = [_piece(name, value / total, tool, formula) for name, value in ordered[:_MOST_PARTS]]
-    rest = ordered[_MOST_PARTS:]
-    if rest:
-        pieces.append(
-            _piece(f"{len(rest)} smaller ones", sum(value for _, value in rest) / total, tool, formula)
-        )
-    return _bar(title, None, pieces)
-
-
-def _piece(name: str, share: float, tool: str, formula: str, *, idle: bool = False, table: str = "") -> Piece:
-    """A share as a piece that leads to the tool and the table that it was computed from, and to how."""
-    source = Source(tool, table or None, formula=f"100 * {formula}")
-    note = (
-        footnote_of(Reading("share of the time", 100 * share, "%", "measured", RUN, source)) if tool else None
-    )
-    return Piece(name, min(1.0, share), f"{name}: {format_percent(100 * share)} %", idle, note)
-
-
-def _process_bar(trace: MetalTrace) -> StackedBar | None:
-    """The window of the process, else all that was recorded: its work, and what the idle time was."""
-    whole, idle = window_of(trace), idle_of(trace)
-    if not whole or idle is None or trace.process_busy is None:
-        return None
-    causes = idle_causes(trace)
-    nobody = "nobody works on the GPU" if trace.others is not None else "the process does not"
-    parts = [
-        ("the process works on the GPU", trace.process_busy),
-        *((IDLE_OF_PROCESS[cause], seconds) for cause, seconds in causes),
-        (nobody, idle - sum(seconds for _, seconds in causes)),
-    ]
-    pieces = [
-        _piece(
-            name, seconds / whole, TOOL, "union of its intervals / it all", idle=place > 0, table=INTERVALS
-        )
-        for place, (name, seconds) in enumerate(parts)
-        if seconds > 1e-9 * whole
-    ]
-    return _bar("The marked region" if trace.marked else "The time of the process", whole, pieces)
 
 
 # ---------------------------------------------------------------- samples
@@ -309,9 +216,8 @@ _TIMINGS, _FLAMES = 4, 3  # timings and sampled events that are drawn
 
 
 def chart_sections(document: RunDocument, kernels: Sequence[KernelRow], extras: Extras) -> list[Section]:
-    """Where the time goes, the roofline, how the samples lie, flame graphs, and what is held after each iteration."""
-    bars = time_bars(document, kernels)
-    sections = [_section("Where time goes", "where-time", bars)]
+    """The roofline, how the samples lie, flame graphs, and what is held after each iteration."""
+    sections = []
     if (roofline := roofline_of(document, kernels)) is not None:
         note = (
             "Hollow points are estimated or simulated. Thick lines limit something here, thin ones nothing."

@@ -15,7 +15,7 @@ from profkit.core.types import (
     Trend,
     Value,
 )
-from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.blocks import Charts
 from profkit.reporting.charts.trend import segment_reason, trend_chart
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import (

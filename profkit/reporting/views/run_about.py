@@ -1,4 +1,4 @@
-"""Around the numbers of a run: its passes, machine and conditions, files, what to type next, and its test cases."""
+"""Around the numbers of a run: its passes, conditions, files, what to type next, and its test cases."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.core.formatting import format_quantity, plural
+from profkit.core.formatting import plural
 from profkit.core.types import PassResult, RunDocument, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,
-    Fold,
+    Detail,
     Item,
     Items,
     Paragraph,
@@ -29,7 +29,6 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.run_insights import to_do_lines
 from profkit.reporting.views.run_text import (
     WORDS,
     command_line,
@@ -44,13 +43,12 @@ from profkit.reporting.views.run_text import (
 )
 
 _FACT = 64  # characters of a fact about the tool's session: longer ones are lists of metrics, and stand in run.json
-_MOST_FILES = 500  # that are listed
 
 
 # ---------------------------------------------------------------- passes
 
 
-def passes_section(document: RunDocument, extras: Extras) -> Section | None:
+def passes_section(document: RunDocument, extras: Extras) -> Block | None:
     """What each pass took and how it ended, with the reason and the fix where it did not finish."""
     if not document.passes:
         return None
@@ -58,9 +56,9 @@ def passes_section(document: RunDocument, extras: Extras) -> Section | None:
     for result in document.passes:
         files = joined(*between(", ", (_file(path, extras) for path in result.artifacts)))
         rows.append((result.name, result.tool or "-", result.state, cost_text(result), files))
-    column_count = 5 if extras.files else 4
+    column_count = 5 if extras.folder is not None else 4
     columns = ("pass", "tool", "state", TableColumn("took", numeric=True), "files")[:column_count]
-    blocks: list[Block] = [table(columns, [row[:column_count] for row in rows], words=5)]
+    blocks: list[Block] = [Detail((table(columns, [row[:column_count] for row in rows], words=5),))]
     unfinished = unfinished_passes(document)
     alike: dict[tuple[object, ...], list[PassResult]] = {}
     for result in unfinished:
@@ -69,11 +67,12 @@ def passes_section(document: RunDocument, extras: Extras) -> Section | None:
         blocks.append(Items(tuple(_trouble(results, extras) for results in alike.values())))
     finished = len(document.passes) - len(unfinished)
     headline = f"{finished} of {plural(len(document.passes), 'pass', 'passes')} finished."
-    return Section("Passes", tuple(blocks), headline)
+    section = Section("Passes", tuple(blocks), headline)
+    return section if unfinished else Detail((section,))
 
 
 def _file(path: str, extras: Extras) -> Span:
-    return Span(path, link=path if path in extras.paths else None)
+    return Span(path, link=path if extras.has(path) else None)
 
 
 def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
@@ -88,11 +87,12 @@ def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
 # ---------------------------------------------------------------- conditions, and what a part of a recording tells
 
 
-def conditions_section(document: RunDocument) -> Section | None:
+def conditions_section(document: RunDocument) -> Block | None:
     """What decides whether these numbers may be compared with others."""
-    known = session_conditions(document)
-    short = "; ".join(f"{name}: {value}" for name, value in known.items() if len(value) <= _FACT)
-    return Section("Measured under", (Paragraph(soft(short)),)) if document.facts and short else None
+    facts = session_conditions(document)
+    short = "; ".join(f"{name}: {value}" for name, value in facts.items() if len(value) <= _FACT)
+    known = bool(document.facts and short)
+    return Detail((Section("Measured under", (Paragraph(soft(short)),)),)) if known else None
 
 
 NEEDED = (
@@ -115,22 +115,7 @@ def what_it_tells(document: RunDocument) -> RunDocument:
     )
 
 
-# ---------------------------------------------------------------- files
-
-
-def files_section(extras: Extras) -> Section | None:
-    """The files beside the page."""
-    if not extras.files:
-        return None
-    items: list[Text] = [
-        joined(Span(file.path, link=file.path), " ", soft(format_quantity(float(file.size), "B")))
-        for file in extras.files[:_MOST_FILES]
-    ]
-    more = len(extras.files) - _MOST_FILES
-    items += [f"{more} more."] if more > 0 else []
-    total = format_quantity(float(sum(file.size for file in extras.files)), "B")
-    headline = f"{plural(len(extras.files), 'file')} beside this page, {total}."
-    return Section("Files", (Items(tuple(items)),), headline, Fold.REFERENCE)
+# ---------------------------------------------------------------- what comes next
 
 
 def next_sections(document: RunDocument, folder: Path) -> Iterator[Section]:
@@ -222,9 +207,6 @@ def _pass_case(document: RunDocument, result: PassResult) -> Case:
 
 
 def _output(document: RunDocument) -> Iterator[str]:
-    for number, (what, why) in enumerate(to_do_lines(document), 1):
-        yield from (["What to do first"] if number == 1 else [])
-        yield f"{number}. {what} ({why})"
     for verdict in document.verdicts:
         if verdict.scope.kind == "kernel" and verdict.verdict == "fail":
             yield f"{WORDS[verdict.verdict]} {verdict.target} in {scope_name(verdict.scope)}: {verdict.reason}"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 
 from profkit.analysis.kernel_names import shape, short_name
-from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent
-from profkit.core.types import KernelInstruction, Reading, RunDocument, Scope, Source
-from profkit.reporting.columns import CellValue, Column, SortableTable, data_table, sortable_table
-from profkit.reporting.plain_text import reading_span
+from profkit.core.types import KernelInstruction, RunDocument, Scope
+from profkit.reporting.columns import Column, SortableTable, data_table, sortable_table
 from profkit.reporting.view import Block, Detail, Fold, Section, Text, code
-from profkit.reporting.views.summaries.kernels import bottleneck_cell, limiter_cell
+from profkit.reporting.views.summaries.kernels import kernel_columns
 
 _NAME = 1000  # characters of a whole name: longer ones, which somebody made, are cut
 _NAMED = 50  # whole names in a table
@@ -38,80 +35,9 @@ def kernel_table(
             f"{row.scope.name or '?'}"[:_NAME] + f" {shape(row.scope.id) if row.scope.id else ''}"
             for row in kernels
         ],
-        note="An empty cell was not counted for this kernel; a name tells the whole one where the pointer rests.",
+        note="A name tells the whole one where the pointer rests.",
         reference=tuple(otherwise),
     )
-
-
-def kernel_columns(document: RunDocument) -> tuple[Column[KernelRow], ...]:
-    """All columns that a table of kernels may have, in their order; the first is the name."""
-    return (
-        Column("Kernel", lambda row: row.label, hidden_when_empty=False),
-        _timed(document, "Share", "%", _share, "100 * its time / the time of all kernels"),
-        _timed(
-            document, "GPU time", "s", lambda r: r.time.total if r.time else None, "sum over its launches"
-        ),
-        _timed(
-            document, "Launches", "count", lambda r: r.time.launches if r.time else None, "those that count"
-        ),
-        _timed(
-            document, "Median", "s", lambda r: r.time.median if r.time else None, "median of its launches"
-        ),
-        Column("Limited by", bottleneck_cell, meaning="the busiest unit, or what the warps wait for"),
-        _measured("Occupancy", "occupancy.achieved"),
-        _measured("Possible", "occupancy.theoretical"),
-        Column("Limiter", limiter_cell, meaning="what allows no more warps on a multiprocessor"),
-        _measured("DRAM", "bandwidth.dram.share"),
-        _measured("DRAM rate", "bandwidth.dram"),
-        _measured("L2", "bandwidth.l2.share"),
-        _measured("L1 misses", "cache.l1.miss_rate"),
-        _measured("L2 misses", "cache.l2.miss_rate"),
-        _measured("SM", "sm.throughput"),
-        _measured("Tensor", "tensor.utilization"),
-        _measured("Warp eff.", "warp.execution_efficiency"),
-        _measured("Coalesced", "memory.coalescing"),
-        _measured("Conflicts", "shared.bank_conflicts"),
-        _measured("Spill loads", "memory.spill.loads"),
-        Column("Registers", lambda r: r.time.kernel.registers if r.time else None, "count", "per thread"),
-        Column("Shared", lambda r: r.time.kernel.shared if r.time else None, "B", "per block"),
-        Column(
-            "Blocks", lambda r: prod(r.time.kernel.grid) or None if r.time else None, "count", "of the grid"
-        ),
-        Column(
-            "Threads", lambda r: prod(r.time.kernel.block) or None if r.time else None, "count", "per block"
-        ),
-    )
-
-
-def _measured(title: str, name: str) -> Column[KernelRow]:
-    """A column with the values of one metric, each with its source."""
-
-    def text(row: KernelRow) -> Text:
-        reading = row.readings.get(name)
-        return "" if reading is None else reading_span(reading, None if reading.value is not None else "–")
-
-    return Column(title, lambda row: row.value(name), metric(name).unit or "count", text=text)
-
-
-def _timed(
-    document: RunDocument, title: str, unit: str, value: Callable[[KernelRow], CellValue], formula: str
-) -> Column[KernelRow]:
-    """A column of times and launches, as the trace has them."""
-    tool = document.trace.tool if document.trace is not None else "profkit"
-    artifact = next((r.artifacts[0] for r in document.passes if r.name == "trace" and r.artifacts), None)
-    source = Source(tool, artifact=artifact, formula=formula)
-
-    def text(row: KernelRow) -> Text:
-        known = value(row)
-        if not isinstance(known, int | float):
-            return ""
-        return reading_span(Reading(title, float(known), unit, "measured", Scope("kernel"), source))
-
-    return Column(title, value, unit, formula, text=text)
-
-
-def _share(row: KernelRow) -> CellValue:
-    return None if row.share is None else 100 * row.share
 
 
 # ---------------------------------------------------------------- instructions

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,9 @@ from profkit.analysis.ranking.ranking import (
     rank_implementations,
     rank_overall,
 )
-from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
-from profkit.core.types import RunDocument, SweepDocument, Verdict
-from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
+from profkit.core.formatting import format_figures, format_quantity, format_utc_time, joined, plural
+from profkit.core.types import RunDocument, SweepDocument
+from profkit.reporting.charts.blocks import Charts
 from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import series_chart
 from profkit.reporting.columns import Column, data_table
@@ -36,18 +37,16 @@ from profkit.reporting.view import (
     Block,
     Commands,
     DataTable,
-    Detail,
     Facts,
     Fold,
     Label,
     Section,
     Span,
     Status,
-    Statuses,
-    StatusRow,
     Text,
     View,
     strong,
+    table,
 )
 from profkit.reporting.views.kernels.cases import (
     complete_label,
@@ -56,6 +55,7 @@ from profkit.reporting.views.kernels.cases import (
     percent,
     profiled_section,
     ratio,
+    verdicts_section,
 )
 from profkit.reporting.views.kernels.sweep_cases import (
     case_line,
@@ -71,7 +71,6 @@ from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 
 ALIKE = "="
 _OPEN = 8  # groups that stand open; of more each opens at a click, and a short screen has their headlines
-_DRAWN = 2500  # shapes that are drawn: each is 300 bytes, and a page is to open at once
 _LONG_MAP = 8  # rows: a short screen has no longer map
 _CLOCKS = {
     "cuda-events": "the device's own clock",
@@ -99,11 +98,8 @@ def view(document: SweepDocument, folder: Path | None = None) -> View:
 def _blocks(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
     groups, marks = comparison_groups(document), markers(document)
     yield from _speedups(document, groups)
-    left = _DRAWN
     for number, group in enumerate(groups):
-        drawn = len(group.points) <= left
-        left -= len(group.points) if drawn else 0
-        yield _group(number, group, document, marks, drawn=drawn)
+        yield _group(number, group, document, marks)
     yield roofline_section(document, marks)
     yield from cases_section(document)
     yield from missing_section(missing_rows(document), "Not measured")
@@ -153,19 +149,10 @@ def _fastest(overall: Overall) -> str:
             f"There are no speed-ups, since {BASELINE} was not measured."
         )
     best = first[0]
-    others = [score for score in overall.scores if score.speedup is not None and score not in first]
-    others.sort(key=lambda score: -(score.speedup or 0.0))
-    next_ones = ", ".join(
-        f"{short_name(s.implementation)} {ratio(s.speedup)}"
-        # Over other shapes it is a mean of other work.
-        + (f" of {plural(s.compared, 'shape')}" if s.compared != best.compared else "")
-        for s in others
-    )
-    names = " and ".join(short_name(score.implementation) for score in first)
-    line = names + (f", {ratio(best.speedup)} as fast as {BASELINE}" if best.speedup is not None else "")
+    line = " and ".join(short_name(score.implementation) for score in first)
+    line += f", {ratio(best.speedup)} as fast as {BASELINE}" if best.speedup is not None else ""
     line += " (alike)" if len(first) > 1 else f", alone fastest at {best.wins} of {overall.shapes}"
-    then = f"; then {next_ones}" if next_ones else ""
-    return f"{line}; geometric mean of {plural(best.compared, 'shape')}{then}."
+    return f"{line}; geometric mean of {plural(best.compared, 'shape')}."
 
 
 # ---------------------------------------------------------------- who is how fast
@@ -200,7 +187,7 @@ def _speedup(ranking: ImplementationRanking) -> float | None:
 
 
 def _group(
-    number: int, group: ComparisonGroup, document: SweepDocument, marks: Mapping[str, Span], *, drawn: bool
+    number: int, group: ComparisonGroup, document: SweepDocument, marks: Mapping[str, Span]
 ) -> Section:
     ranking = rank_implementations(group, document.roofs)
     speedups = {one.implementation: _speedup(one) for one in ranking}
@@ -212,12 +199,9 @@ def _group(
         headline += f"; fastest: {' and '.join(map(short_name, best))}{gain}"
     missing = sum(one.cases - one.measured for one in ranking)
     headline += f"; {plural(missing, 'case')} not measured" if missing else ""
-    headline += "" if drawn else "; not drawn, as there are many shapes: filter the table of all cases"
-    blocks: list[Block] = [_ranking_table(ranking, marks)]
-    if drawn:
-        blocks += [*_map(group, marks), *_lines(group, marks)]
+    blocks = (_ranking_table(ranking, marks), *_map(group, marks), *_lines(group, marks))
     fold = Fold.FOLDED if number >= _OPEN else Fold.OPEN
-    return Section(group.title, tuple(blocks), headline, fold, f"panel-{number}")
+    return Section(group.title, blocks, headline, fold, f"panel-{number}")
 
 
 def _ranking_table(ranking: Sequence[ImplementationRanking], marks: Mapping[str, Span]) -> DataTable:
@@ -245,38 +229,33 @@ def _map(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:
     dimensions = sorted({point.dimension for point in group.points})
     pairs = sorted({(p.batch, p.sequence) for p in group.points}, key=lambda pair: (pair[0] * pair[1], pair))
     names = ", ".join(f"{marks[name].text} {short_name(name)}" for name in group.implementations)
-    row = {pair: number for number, pair in enumerate(pairs)}
-    chart = WinnerMap(
-        "Fastest at batch x sequence, by dimension",
-        f"{plural(len(results), 'shape')} of {group.title}.",
-        tuple(f"{batch} x {sequence}" for batch, sequence in pairs),
-        tuple(map(str, dimensions)),
-        {
-            (row[point.batch, point.sequence], dimensions.index(point.dimension)): _cell(result, marks)
-            for point, result in results.items()
-        },
-        f"{names}; {ALIKE}: several are alike; the number: how many times as long the next one takes",
+    at = {(point.batch, point.sequence, point.dimension): result for point, result in results.items()}
+    rows = [
+        (f"{pair[0]} x {pair[1]}", *(_fastest_cell(at.get((*pair, size)), marks) for size in dimensions))
+        for pair in pairs
+    ]
+    yield table(
+        ("batch x sequence", *map(str, dimensions)),
+        rows,
+        title="Fastest, by dimension",
+        note=f"{names}; {ALIKE}: several are alike; the number: how many times as long the next one takes",
+        brief=_LONG_MAP,
     )
-    brief = (chart,) if len(pairs) <= _LONG_MAP else ()
-    yield Detail((Charts((chart,)),), brief, "Fastest at each shape")
 
 
-def _cell(result: ShapeResult, marks: Mapping[str, Span]) -> WinnerCell:
-    times = ", ".join(
-        f"{short_name(case.implementation)} {format_quantity(case.median, 's')}"
-        + (f" ± {format_percent(100 * case.half_width)} %" if case.half_width is not None else "")
-        for case in result.timed
-    )
-    hover = f"{result.point.shape}: {times}" + ("" if result.alone else "; the first ones are alike")
+def _fastest_cell(result: ShapeResult | None, marks: Mapping[str, Span]) -> Text:
+    """`C 1.25`: whose time is the shortest, and the next one's over it."""
+    if result is None:
+        return "."
     if result.alone is None:
-        return WinnerCell(ALIKE, None, None, hover)
-    return WinnerCell(marks[result.alone].text, marks[result.alone].series, result.lead, hover)
+        return ALIKE
+    lead = f" {format_figures(result.lead)}" if result.lead is not None else ""
+    return replace(marks[result.alone], text=marks[result.alone].text + lead)
 
 
 def _lines(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:
-    """Times along each axis."""
+    """Times along each axis, as pages draw them."""
     axes = [series for axis in AXES if (series := series_along(group, axis)) is not None and series.times]
-    names = joined([one.axis for one in axes])
     charts = tuple(
         series_chart(
             f"Time at {', '.join(f'{axis} {value}' for axis, value in one.fixed)}",
@@ -284,13 +263,12 @@ def _lines(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]
             [_line(line, marks[line.implementation]) for line in one.times],
             "s",
             of=group.title,
-            caption=f"Time by {names}, at the largest sizes of the other axes:",
         )
         for one in axes
     )
     if charts:
         note = "95 % intervals are drawn where they are larger than a mark. Both axes are logarithmic."
-        yield Detail((Charts(charts, note),), (Charts(charts),), f"By {names}")
+        yield Charts(charts, note)
 
 
 def _line(line: SeriesLine, mark: Span) -> Points:
@@ -346,8 +324,7 @@ def judged(run: RunDocument, sweep: SweepDocument | None = None, folder: Path | 
     cases = plural(sum(timing.group is not None for timing in run.timings), "case")
     bad = [row for row in missing_rows(sweep) if row.status is Status.FAIL] if sweep is not None else []
     blocks: list[Block] = list(missing_section(bad, "Not right"))
-    rows = tuple(_verdict_rows(run.verdicts))
-    blocks.append(Section("Verdicts", (Statuses(rows),)))
+    blocks += verdicts_section(run.verdicts)
     name = shlex.quote(str(folder)) if folder is not None else "RUN"
     lines = (f"profkit check {name} --details", f"profkit report {name} --format junit    (or json)")
     blocks.append(Section("Every case by itself", (Commands(lines),)))
@@ -361,22 +338,3 @@ def judged(run: RunDocument, sweep: SweepDocument | None = None, folder: Path | 
             ("Verdicts", count_verdicts(run.verdicts)),
         ),
     )
-
-
-def _verdict_rows(verdicts: Sequence[Verdict]) -> Iterator[StatusRow]:
-    """A row for each target: the worst verdict with its reason, and how many there are of each."""
-    by_target: dict[str, list[Verdict]] = defaultdict(list)
-    for verdict in worst_first(verdicts):
-        by_target[verdict.target].append(verdict)
-    for target, own in by_target.items():
-        first = own[0]
-        told = first.verdict in ("fail", "unknown")
-        counts = count_verdicts(own) if len(own) > 1 else ""
-        yield StatusRow(
-            STATUSES[first.verdict],
-            WORDS[first.verdict],
-            (target,),
-            "; ".join(filter(None, (counts, first.reason if told else ""))),
-            place=first.scope.name or "" if told else "",
-            below=first.advice[:1] if told else (),
-        )

@@ -14,7 +14,7 @@ from profkit.analysis.ranking.ranking import (
 )
 from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import CaseResult, CaseState, SweepDocument
-from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.blocks import Charts
 from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import cloud_chart
 from profkit.reporting.columns import Column, sortable_table
@@ -35,7 +35,6 @@ from profkit.reporting.views.kernels.cases import (
 )
 
 _ROWS, _FEW_ROWS = 200, 8  # of what has no time, and on a short screen
-_HOVER = ("Time", "Speed-up", "GPU Efficiency")  # columns whose numbers hover over a dot
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -69,9 +68,10 @@ def roofline_section(document: SweepDocument, marks: Mapping[str, Span]) -> Sect
     """Every case below the measured ceilings."""
     ceilings = document.roofs
     rates: dict[str, list[Point]] = defaultdict(list)
-    for row, result in enumerate(document.results):
+    for result in document.results:
         if result.median and result.bytes and result.flops:
-            point = Point(result.flops / result.bytes, result.flops / result.median, row=row)
+            words = case_line(result, document)
+            point = Point(result.flops / result.bytes, result.flops / result.median, words, size=1.6)
             rates[result.implementation].append(point)
     if not ceilings.bandwidth or not ceilings.flops or not rates:
         why = "The device's peaks were not measured" if rates else "No case has a time"
@@ -80,11 +80,8 @@ def roofline_section(document: SweepDocument, marks: Mapping[str, Span]) -> Sect
     chart = cloud_chart(
         "All cases below the ceilings",
         "FLOP per byte that must be moved",
-        "FLOP/s",
-        [Points(tuple(rates[name]), name, mark.text, mark.series or 0) for name, mark in own],
-        ceilings=(ceilings.bandwidth, ceilings.flops),
-        caption="Every case below the ceilings. *: several are at one place.",
-        columns=_HOVER,
+        [Points(tuple(rates[name]), name, mark.text, mark.series or 0, hover=name) for name, mark in own],
+        (ceilings.bandwidth, ceilings.flops),
     )
     key: list[str | Span] = []
     for name, mark in own:

@@ -105,8 +105,7 @@ def _profiles_text(
     imports = next((p for p in known if p.kind in ("imports", "sampled-imports")), None)
     if imports is not None:
         headline = f"{headline[:-1]}; imports take {format_quantity(imports.total, imports.unit)}."
-    brief = (_PROFILES[first.kind][0],) if first.kind == "sampled-functions" else ()
-    return summary_text(concern, headline, facts.readings, tables, (note,) if note else (), brief)
+    return summary_text(concern, headline, facts.readings, tables, (note,) if note else ())
 
 
 def _place(spot: Hotspot, profile: Profile) -> str:

@@ -69,7 +69,7 @@ def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
     notes += absence_notes(_told_readings(metal, facts.readings))
     timeline = named_table("Timeline", ("what", "value"), list(_timeline_rows(metal)), words=("value",))
     tables = [timeline, _buffer_table(metal), _process_table(metal)]
-    return summary_text("gpu", _gpu_headline(metal), facts.readings, tables, notes, brief=("Timeline",))
+    return summary_text("gpu", _gpu_headline(metal), facts.readings, tables, notes)
 
 
 def _gpu_headline(metal: MetalTrace) -> str:
@@ -222,9 +222,7 @@ def _work_text(concern: str, kind: str, works: Sequence[MetalWork], notes: Seque
     of = f"{share_text(ordered[0].seconds, total)} of {format_quantity(total, 's')}"
     pieces = plural(sum(work.count for work in works), kind)
     headline = f"{shorten(ordered[0].name, 48)} takes {of} in {pieces}."
-    return summary_text(
-        concern, headline, (), [table], notes, brief=(title,) if concern == "encoders" else ()
-    )
+    return summary_text(concern, headline, (), [table], notes)
 
 
 # ---------------------------------------------------------------- counters and states
