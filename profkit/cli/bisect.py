@@ -78,9 +78,9 @@ def bisect(
         document, folder = bisecting.bisect(good, bad, tuple(command), options, progress, setup, output)
     with defer_interrupts():
         if format is OutputFormat.json:
-            from profkit.reporting.json import bisection
+            from profkit.reporting import json
 
-            print_result(bisection(document))
+            print_result(json.document(document))
         else:
             from profkit.reporting.views.bisect import view
 

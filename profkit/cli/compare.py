@@ -273,19 +273,19 @@ class _Show:
         """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
         from profkit.cli.progress import show_if_long
         from profkit.reporting import json
-        from profkit.reporting.views.comparison import comment, view
+        from profkit.reporting.views.comparison.view import comment, view
 
         with show_if_long("compare", "what differs, and why"):
             print_result(_text(found, self.format))
         if self.output is not None or in_step:
-            self._write(json.comparison(found), view(found), comment(found), in_step=in_step)
+            self._write(json.document(found), view(found), comment(found), in_step=in_step)
 
     def suite(self, found: ComparedSuite) -> None:
         """Several workloads."""
         from profkit.reporting import json
-        from profkit.reporting.views.comparison import suite_view
+        from profkit.reporting.views.comparison.view import suite_view
 
-        document, shown = json.comparisons(found), suite_view(found)
+        document, shown = json.document(found), suite_view(found)
         print_result(
             document if self.format is OutputFormat.json else render_view(shown, self.format, details=False)
         )
@@ -355,8 +355,8 @@ def _text(comparison: Comparison, output: OutputFormat) -> str:
     if output is OutputFormat.json:
         from profkit.reporting import json
 
-        return json.comparison(comparison)
-    from profkit.reporting.views.comparison import view
+        return json.document(comparison)
+    from profkit.reporting.views.comparison.view import view
 
     return render_view(view(comparison), output, details=False)
 

@@ -153,7 +153,7 @@ def show(
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)
     if format is OutputFormat.json:
-        print_result(json.entry(found))
+        print_result(json.document(found))
     else:
         print_view(entry_view(found), format)
 

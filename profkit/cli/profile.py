@@ -137,7 +137,7 @@ def profile(
 
             planned = plan_elsewhere(options, *elsewhere, progress)
         if format is OutputFormat.json:
-            print_result(json.plan(planned))
+            print_result(json.document(planned))
         else:
             print_view(view(planned), format)
         return

@@ -36,7 +36,6 @@ def summarize(
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.profiling.summarize import summarize_report
-    from profkit.reporting.views.run_about import what_it_tells
 
     if len(reports) == 1 and _print_kernels(reports[0], format):
         return
@@ -54,8 +53,7 @@ def summarize(
         print_documents(documents, faults)
     else:
         for document in documents:
-            excerpt = document if format is OutputFormat.json else what_it_tells(document)
-            print_document(excerpt, format, details=True)
+            print_document(document, format, details=True)
     for unread in faults:
         print_fault(unread)
     if faults:

@@ -1,18 +1,14 @@
-"""What a run's page shows that run.json does not hold: files beside it, sampled stacks, allocations line by line."""
+"""What a run's page shows that run.json does not hold: files beside it, and sampled stacks."""
 
 from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from profkit.analysis.stacks.files import read_speedscope
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Stacks
-
-if TYPE_CHECKING:
-    from profkit.core.types import Allocations
 
 PAGE = "report.html"
 
@@ -23,7 +19,6 @@ class Extras:
 
     folder: Path | None = None  # where the page will lie: it links to the files that are there
     stacks: tuple[Stacks, ...] = ()  # for flame graphs: Python's, then native; the fullest first
-    allocations: Allocations | None = None  # what tracemalloc saw
 
     def has(self, path: str) -> bool:
         """Whether the file lies beside the page."""
@@ -37,14 +32,9 @@ def read_extras(folder: Path | None) -> Extras:
     """The extras of the run in `folder`; None, or a folder that cannot be read, has none. Never raises."""
     if folder is None:
         return Extras()
-    from profkit.runtime.passes.read import read_tracemalloc
-
     stacks: list[Stacks] = []
-    allocations = None
     for name in ("stacks", "trace"):
         with contextlib.suppress(UnreadableReport):
             sampled = read_speedscope(folder / "artifacts" / f"{name}.speedscope.json")
             stacks += sorted(sampled, key=lambda one: -len(one.weights))
-    with contextlib.suppress(UnreadableReport):
-        allocations = read_tracemalloc(folder / "artifacts" / "tracemalloc.json")
-    return Extras(folder, tuple(stacks), allocations)
+    return Extras(folder, tuple(stacks))

@@ -298,7 +298,7 @@ def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
     assert "metric_7 and" in " ".join(text.split())
     assert "32 more (--format json has them all)" in " ".join(text.split())
     assert max(len(line) for line in text.split("\n")) <= 80
-    assert len(json.loads(json_report.plan(gpu.plan()))["passes"][2]["kernels"]) == 2
+    assert len(json.loads(json_report.document(gpu.plan()))["passes"][2]["kernels"]) == 2
 
 
 def test_a_plan_that_knows_no_replays_yet_leaves_their_column_out() -> None:

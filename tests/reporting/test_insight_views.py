@@ -75,9 +75,9 @@ def test_kernels_at_their_limit_are_nothing_to_change() -> None:
         assert (near in " ".join(run_text(one, color=False).split())) is told
 
 
-def test_a_page_has_the_bound_beside_the_title_and_labels_in_a_column() -> None:
+def test_a_page_has_the_bound_beside_the_title() -> None:
     gain = Gain(0.25, "the GPU time", "all of them")
     one = Insight("s", "Fuse it", "many small kernels", "Fuse.", gain=gain)
     page = run_page(gpu.report(insights=(one, replace(one, rule="t", title="Ask first", gain=None))))
-    assert "at most 25.0\xa0% of the GPU time" in page
-    assert '<span class="soft">why</span><span>many small kernels.</span>' in page
+    assert "at most 25.0 % of the GPU time" in page
+    assert "many small kernels." in page

@@ -421,7 +421,7 @@ def test_a_plan_of_unknown_cost_says_so() -> None:
 
 
 def test_a_plan_as_json_is_one_document() -> None:
-    data = json.loads(json_report.plan(documents.plan()))
+    data = json.loads(json_report.document(documents.plan()))
     assert data["schema"] == "profkit.plan/1"
     assert [p["name"] for p in data["passes"]] == ["timing", "cprofile", "tracemalloc", "trace", "counters"]
 

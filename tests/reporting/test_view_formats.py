@@ -16,7 +16,8 @@ from profkit.reporting.charts import marks
 from profkit.reporting.charts.blocks import Charts
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
-from profkit.reporting.views import comparison, history, night, plan, run
+from profkit.reporting.views import history, night, plan, run
+from profkit.reporting.views.comparison import view as comparison
 from profkit.reporting.views.kernels import generation, sweep
 from tests import gpu_documents
 from tests import sweep_documents as sweeps

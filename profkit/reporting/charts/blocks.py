@@ -69,7 +69,7 @@ def text_plot(chart: Chart, width: int) -> list[str]:
 
 def _cells(mark: object, x: Scale, y: Scale, room: int) -> Iterator[tuple[tuple[int, int], str]]:
     """What a mark puts where, as ((row, column), sign); signs of changes stand below the last row."""
-    if isinstance(mark, Rule) and mark.x is not None:
+    if isinstance(mark, Rule):
         rows = (ROWS,) if mark.style == "change" else range(ROWS)
         yield from (((row, round(x(mark.x))), "▲" if mark.style == "change" else "┊") for row in rows)
     elif isinstance(mark, Line):

@@ -9,7 +9,7 @@ from math import ceil, floor, isfinite, log10
 from typing import NamedTuple, TypeAlias
 
 from profkit.core.formatting import format_quantity
-from profkit.reporting.view import Block, Footnote
+from profkit.reporting.view import Block
 
 _PAD = 0.06  # of the range, left free above and below what is drawn
 _LEAST_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
@@ -170,7 +170,6 @@ class Line:
     points: tuple[tuple[float, float], ...]
     style: str = "line"
     hover: str = ""
-    source: Footnote | None = None
 
 
 @dataclass(frozen=True)
@@ -188,17 +187,16 @@ class Rectangle:
 
     x: tuple[float, float]
     y: tuple[float, float]
-    style: str = "s1"
+    style: str = "band"
     hover: str = ""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A line across the whole chart at `y`, or down it at `x`, with a name at its end."""
+    """A line down the whole chart at `x`, with a name at its end."""
 
-    x: float | None = None
-    y: float | None = None
-    style: str = "level"
+    x: float
+    style: str
     label: str = ""
     hover: str = ""
 
@@ -215,7 +213,6 @@ class Point:
     label: str = ""
     style: str = "dot"
     size: float = 2.4
-    source: Footnote | None = None
 
 
 @dataclass(frozen=True)
@@ -250,7 +247,6 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
                 up += mark.y
             case Rule():
                 across.append(mark.x)
-                up.append(mark.y)
             case Points():
                 across += [point.x for point in mark.points]
                 up += [y for point in mark.points for y in (point.y, point.low, point.high)]
@@ -259,14 +255,11 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
 
 @dataclass(frozen=True)
 class Legend:
-    """A line below a chart: a coloured square, a name, a value at the right, and small print."""
+    """A line below a chart: a name, a value, and small print."""
 
     name: str
     value: str = ""
-    style: str = ""  # of the square; without one there is none
     small: str = ""
-    hover: str = ""
-    source: Footnote | None = None
 
 
 @dataclass(frozen=True)

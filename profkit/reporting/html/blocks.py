@@ -11,7 +11,7 @@ from profkit.reporting.charts.draw import SERIES, draw
 from profkit.reporting.charts.marks import Chart
 from profkit.reporting.columns import SortableTable
 from profkit.reporting.forges import Annotations, Cases
-from profkit.reporting.html.escape import Html, element, link, prose, text, together
+from profkit.reporting.html.escape import Html, element, link, text, together
 from profkit.reporting.html.graphs import flame_data, flame_html, sortable_html
 from profkit.reporting.view import (
     Block,
@@ -74,14 +74,12 @@ class PageBlocks:
         return together(map(self._span, spans(text)))
 
     def _span(self, span: Span) -> Html:
-        typed = span.style in (Style.CODE, Style.COMMAND) or span.source is not None
-        words = span.text if typed else prose(span.text)
         tone = TONES[span.status] if span.status is not None else None
         marks = [
             element("small", mark, class_="mark doubt" if mark == "doubted" else "mark")
             for mark in span.mark.split()
         ]
-        inside = [words, *(piece for mark in marks for piece in (" ", mark))]
+        inside = [span.text, *(piece for mark in marks for piece in (" ", mark))]
         if span.source is not None:
             kind = span.source.quality.partition(":")[0]
             return element("a", *inside, class_=f"n {kind}", href=f"#s{self.number(span.source)}")
@@ -189,16 +187,8 @@ class PageBlocks:
 
     def _item(self, item: Text | Item) -> Html:
         known = item if isinstance(item, Item) else Item(item)
-        below = [self._line_below(text) for text in known.below]
+        below = [element("div", self.text(text), class_="because") for text in known.below]
         return element("li", self.text(known.text), *below)
-
-    def _line_below(self, text: Text) -> Html:
-        """A line below an item; where it begins with a soft word that is its label, in a column of its own."""
-        first, *rest = spans(text) or (Span(""),)
-        if first.style is Style.SOFT and rest and first.text.endswith("  "):
-            label = element("span", first.text.strip(), class_="soft")
-            return element("div", label, element("span", self.text(tuple(rest))), class_="because labelled")
-        return element("div", self.text(text), class_="because")
 
     def _facts(self, facts: Facts) -> Html:
         rows = [
@@ -239,11 +229,14 @@ class PageBlocks:
         self.need("charts")
         others = [self.block(chart) for chart in charts.charts if isinstance(chart, FlameGraph)]
         plots = [chart for chart in charts.charts if isinstance(chart, Chart)]
-        drawn = filter(None, (draw(chart, self.number) for chart in plots))
-        boxes = [element("figure", Html(svg), class_="chart-box") for svg in drawn]
+        boxes = [
+            element("figure", Html(svg), _legend(chart), class_="chart-box")
+            for chart in plots
+            if (svg := draw(chart)) is not None
+        ]
         if not boxes:
             return together(others)
-        note = element("p", prose(charts.note), class_="note") if charts.note else ""
+        note = element("p", charts.note, class_="note") if charts.note else ""
         return together((element("div", *boxes, class_="charts"), note, *others))
 
     def _scroll(self, table: Html, title: str) -> Html:
@@ -272,13 +265,25 @@ class PageBlocks:
         )
 
 
+def _legend(chart: Chart) -> Html:
+    """What stands below a chart: a line for each of its numbered points, and its note."""
+    if not (chart.legend or chart.note):
+        return Html("")
+    rows = [
+        element("li", element("b", row.name), f" {row.value} ", element("span", row.small, class_="soft"))
+        for row in chart.legend
+    ]
+    listed = element("ul", *rows, class_="legend") if rows else ""
+    return element("figcaption", listed, chart.note)
+
+
 def _footnote(note: Footnote, number: int) -> Html:
     parts: list[str] = [element("b", note.title), " ", element("code", note.metric), " "]
     parts.append(element("span", note.quality, class_="quality"))
-    parts += [element("p", prose(note.reason))] if note.reason else []
-    parts += [element("p", prose(f"Doubted: {note.doubt}"))] if note.doubt else []
+    parts += [element("p", note.reason)] if note.reason else []
+    parts += [element("p", f"Doubted: {note.doubt}")] if note.doubt else []
     parts += [element("p", "Fix: ", element("code", note.fix))] if note.fix else []
-    parts += [element("p", prose(note.meaning), class_="meaning")] if note.meaning else []
+    parts += [element("p", note.meaning, class_="meaning")] if note.meaning else []
     artifact = together((", ", element("code", note.artifact))) if note.artifact else ""
     facts = [element("dt", "tool"), element("dd", note.tool, artifact)]
     if note.counter and note.counter not in (note.formula or ""):

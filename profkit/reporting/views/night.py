@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Literal
 
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, signed
@@ -33,8 +32,8 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.comparison import DISTURBANCES
-from profkit.reporting.views.comparison.words import cause_text, evidence_texts
+from profkit.reporting.views.comparison.changes import DISTURBANCES
+from profkit.reporting.views.comparison.words import cause_text
 from profkit.reporting.views.kernels.cases import format_duration
 from profkit.reporting.views.night_words import (
     missed_targets,
@@ -164,20 +163,10 @@ def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
     return sorted(loud, key=lambda metric: (not metric.gates, OUTCOME_ORDER.index(metric.outcome)))
 
 
-def _causes(workload: WorkloadOutcome, *, disturbing: bool = False) -> list[str]:
-    """Why it changed, as far as the counters of tonight's run and of the last good one tell.
-
-    With `disturbing` what disturbed one of these runs, which is no reason: nothing where pairs decided.
-    """
-    gating = [metric for metric in alarming(workload) if metric.gates]
-    if workload.comparison is None or (
-        disturbing and all(m.code in (*BESIDE_BASE, "not-compared") for m in gating)
-    ):
-        return []
-    told = [cause for cause in workload.comparison.causes if (cause.kind in DISTURBANCES) is disturbing]
-    if not disturbing:
-        return [cause_text(cause) for cause in told]
-    return [f"{cause_text(c).rstrip('.')}: {'; '.join(evidence_texts(c))}".rstrip(": ") for c in told]
+def _causes(workload: WorkloadOutcome) -> list[str]:
+    """Why it changed, as far as the counters of tonight's run and of the last good one tell."""
+    causes = workload.comparison.causes if workload.comparison is not None else ()
+    return [cause_text(cause) for cause in causes if cause.kind not in DISTURBANCES]
 
 
 def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
@@ -196,7 +185,7 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
             lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
             lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
         elif comparison is not None and comparison.baseline.path and comparison.candidate.path:
-            sides = _short_paths(comparison.baseline.path, comparison.candidate.path)
+            sides = map(shlex.quote, (comparison.baseline.path, comparison.candidate.path))
             lines.append(f"profkit compare {' '.join(sides)}")
         name = shlex.quote(workload.name)
         lines.append(f"profkit history accept {name} --because WHY  # if it is meant to be so")
@@ -206,15 +195,6 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
 def _quoted_value(assignment: str) -> str:
     name, _, value = assignment.partition("=")
     return f"{name}={shlex.quote(value)}"
-
-
-def _short_paths(baseline: str, candidate: str) -> list[str]:
-    """Both folders as they are typed where the nightly's file lies: `reports/nights/n1/...`, without the host's own."""
-    paths = [PurePath(baseline), PurePath(candidate)]
-    if all(path.is_absolute() for path in paths) and baseline != candidate:
-        shared = PurePath(os.path.commonpath(paths)).parent.parent
-        paths = [path.relative_to(shared) for path in paths]
-    return [shlex.quote(str(path)) for path in paths]
 
 
 # ---------------------------------------------------------------- one workload
@@ -229,7 +209,6 @@ def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
         yield _statuses([_status(workload, metric) for metric in loud])
     lines: list[Text] = [joined(Span("✗ ", status=Status.FAIL), line) for line in missed_targets(workload)]
     lines += [joined(strong("why: "), line) for line in _causes(workload)]
-    lines += [joined(strong("note: "), line) for line in _causes(workload, disturbing=True)]
     lines += [joined(strong("fix: "), workload.fix)] if workload.fix else []
     if workload.run:
         page = f"{workload.run}/report.html" if workload.ending == "done" else None

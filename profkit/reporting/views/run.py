@@ -34,13 +34,13 @@ from profkit.reporting.view import (
     strong,
 )
 from profkit.reporting.views import run_about
+from profkit.reporting.views.run_about import instructions_section, kernel_table, kernels_of
 from profkit.reporting.views.run_insights import (
     more_on_screen,
     nsight_section,
     time_split_text,
     to_do_section,
 )
-from profkit.reporting.views.run_kernels import instructions_section, kernel_table, kernels_of
 from profkit.reporting.views.run_text import (
     WORDS,
     command_line,
@@ -53,7 +53,6 @@ from profkit.reporting.views.run_text import (
     time_line,
     title_of,
     unfinished_passes,
-    with_command,
     worst_first,
 )
 from profkit.reporting.views.summaries import summary_texts
@@ -235,7 +234,7 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
             yield replace(row, place=verdict.scope.name or "") if several else row
         elif same[0] is verdict:
             names = tuple(dict.fromkeys(one.target for one in same))
-            advice = tuple(dict.fromkeys(with_command(one.advice[0]) for one in same if one.advice))
+            advice = tuple(dict.fromkeys(one.advice[0] for one in same if one.advice))
             yield StatusRow(Status.UNKNOWN, WORDS["unknown"], names, verdict.cause or "", below=advice)
 
 
@@ -256,7 +255,7 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
         value,
         threshold_text(verdict),
         scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else "",
-        tuple(map(with_command, verdict.advice)) if word in ("fail", "unknown") else (),
+        verdict.advice if word in ("fail", "unknown") else (),
     )
 
 
@@ -294,4 +293,4 @@ def _summary(summary: SummaryText) -> Iterator[Block]:
     """Its tables and notes."""
     yield from summary.tables
     if summary.notes:
-        yield Items(tuple(map(with_command, summary.notes)), brief=_NOTES)
+        yield Items(summary.notes, brief=_NOTES)

@@ -24,21 +24,18 @@ from profkit.reporting.view import (
     Paragraph,
     Section,
     Status,
-    Style,
     Text,
     between,
     code,
     command,
     joined,
     soft,
-    spans,
     strong,
 )
 from profkit.reporting.views.run_text import (
     actions,
     place_option,
     stdin_option,
-    with_command,
 )
 
 BRIEF = 5  # of them on a short screen
@@ -225,7 +222,7 @@ def to_do_section(document: RunDocument) -> Section | None:
         blocks.append(items)
     elif rows := actions(document):
         count = len(rows)
-        done = (Item(_strong(with_command(row.what)), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
+        done = (Item(strong(row.what), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
         blocks.append(Items(tuple(done), ordered=True))
     elif (sentence := nothing_text(document)) is not None:
         blocks.append(Paragraph(sentence))
@@ -233,11 +230,6 @@ def to_do_section(document: RunDocument) -> Section | None:
     if (more := more_text(document)) is not None:
         blocks.append(Detail((Paragraph(more),)))
     return Section(title, tuple(blocks), anchor="actions") if blocks else None
-
-
-def _strong(text: Text) -> Text:
-    """The words emphasised; a line to type at their end stays one."""
-    return tuple(span if span.style is Style.COMMAND else strong(span.text) for span in spans(text))
 
 
 def more_on_screen(document: RunDocument) -> Detail | None:
@@ -317,28 +309,19 @@ def more_text(document: RunDocument) -> Text | None:
 def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
     """What to type to have a value for the verdict; None where nobody knows."""
     lines = backend_named(document.backend).tool_lines
-    typed = verdict.advice[0] if verdict.advice else None
-    advice = with_command(typed) if typed is not None else None
+    advice = verdict.advice[0] if verdict.advice else None
+    missing = verdict.code in ("not-collected", "deeper")
     if document.plan is None and not document.passes:
         counted = any(counter.scope.kind == "kernel" for counter in document.counters)
-        traced = document.trace is not None and bool(document.trace.kernels)
-        if lines.count and traced and not counted:
+        if lines.count and document.trace is not None and not counted:
             return lines.count
-        return lines.count_all if lines.count_all and verdict.code in ("not-collected", "deeper") else advice
+        return lines.count_all if lines.count_all and missing else advice
     if verdict.metric == "time.interval":
         return _profile_line(document, "--sampling SECONDS")
-    if verdict.code == "not-asked" and typed is not None:
-        return _profile_line(document, typed)
-    depth = document.plan.depth if document.plan is not None else None
-    counters = next((result for result in document.passes if result.name == "counters"), None)
-    finished = counters is not None and counters.state == "finished"
-    if depth in ("gate", "standard") and (
-        verdict.code in ("not-collected", "deeper")
-        or (finished and backend_named(document.backend).per_kernel and bool(document.kernels))
-    ):
-        standard = depth == "gate" and verdict.code == "deeper"
-        return _profile_line(document, "--depth standard" if standard else "--depth full")
-    return advice
+    if verdict.code == "not-asked" and advice is not None:
+        return _profile_line(document, advice)
+    shallow = document.plan is not None and document.plan.depth in ("gate", "standard")
+    return _profile_line(document, "--depth full") if shallow and missing else advice
 
 
 def _profile_line(document: RunDocument, options: str) -> Text:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from profkit.analysis.kernel_names import shape, short_name
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Gpu, PassResult, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.plain_text import split_command
-from profkit.reporting.view import Text, command
 
 WORDS: dict[VerdictWord, str] = {
     "fail": "FAIL",
@@ -48,14 +46,6 @@ def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
         if verdict.verdict == "unknown" and verdict.cause is not None:
             causes.setdefault(verdict.cause, []).append(verdict)
     return {cause: same for cause, same in causes.items() if len(same) > 1}
-
-
-def with_command(text: str) -> Text:
-    """A sentence whose line to type, at its end, is one."""
-    words, typed = split_command(text)
-    if typed is None:
-        return text
-    return (f"{words}: ", command(typed)) if words else command(typed)
 
 
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:

@@ -17,23 +17,16 @@ from profkit.analysis.summaries.roofline_points import (
     RooflineCeiling,
     RooflinePoint,
 )
-from profkit.analysis.summaries.time import SampleDistribution, distribution_of
-from profkit.core.types import ChangePoint, SampleSet, Scope, Segment, Series, SeriesKey, Timing, Trend
+from profkit.core.types import ChangePoint, Scope, Segment, Series, SeriesKey, Trend
 from profkit.core.types import Point as Night
 from profkit.reporting.charts.blocks import ROWS, Charts, text_plot
 from profkit.reporting.charts.marks import Chart, Point, Points
-from profkit.reporting.charts.of_run import (
-    distribution_chart,
-    growth_chart,
-    roofline_chart,
-)
-from profkit.reporting.charts.series import (
-    cloud_chart,
-    series_chart,
-)
+from profkit.reporting.charts.of_run import roofline_chart
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.blocks import PageBlocks
-from tests.documents import noise
+from profkit.reporting.views.kernels.sweep import (
+    series_chart,
+)
 from tests.reporting.charts.svg_facts import corners, hovers, marks, outside, overlaps, parsed, svg, words
 
 FIRST = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
@@ -68,13 +61,6 @@ def spot(intensity: float, rate: float, share: float | None = 0.5, **more: objec
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def spread(*samples: tuple[float, ...], warmup: tuple[float, ...] = ()) -> SampleDistribution:
-    sets = tuple(SampleSet(one, warmup=warmup) for one in samples)
-    found = distribution_of(Timing("mlp", "benchmark", sets, 0.01))
-    assert found is not None
-    return found
-
-
 def line(name: str, values: list[float], number: int = 0, half: float | None = None) -> Points:
     points = [
         Point(2.0**n, v, f"{name} {v}", v * (1 - half) if half else None, v * (1 + half) if half else None)
@@ -87,23 +73,11 @@ def lines(*drawn: Points, of: str = "") -> Chart:
     return series_chart("Time", "batch", drawn, "s", of=of)
 
 
-def cloud(*places: tuple[float, float], name: str = "A", number: int = 0) -> Points:
-    return Points(tuple(Point(x, y, f"case {n}") for n, (x, y) in enumerate(places)), name, name, number)
-
-
-def rates(*clouds: Points) -> Chart:
-    """Below 1 TB/s and 10 TFLOP/s."""
-    return cloud_chart("All cases", "FLOP per byte", clouds, (1e12, 1e13))
-
-
 SPOTS = tuple(spot(10 ** (n / 3), 1e12, 1 / 12, label=f"kernel {n}") for n in range(12))
 CHARTS: dict[str, Callable[[], Chart]] = {
     "trend": lambda: trend_chart(trend(noisy(31), change_points=(ChangePoint(9, 4e-3, 4.2e-3),))),
     "roofline": lambda: roofline_chart(Roofline(CEILINGS, SPOTS)),
-    "distribution": lambda: distribution_chart(spread(noise(200), noise(200), warmup=noise(30, 9e-3))),
-    "growth": lambda: growth_chart([(n, 7e7 + n) for n in range(90)], "Held", "flat"),
     "lines": lambda: lines(*(line(name, [1e-6, 2e-5], n) for n, name in enumerate("ABCDEFGH"))),
-    "cloud": lambda: rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(100)))),
 }
 
 
@@ -120,7 +94,7 @@ def test_every_chart_has_words_that_stand_apart_a_text_alternative_and_a_plot(na
     assert any(re.search(rf"\d [a-zA-Zµ]*{chart.y.unit}$", one) for one in words(drawn)) or not chart.y.unit
 
 
-@pytest.mark.parametrize("chart", [growth_chart([(0, 1.0)], "Held", "flat"), lines(), trend_chart(trend([]))])
+@pytest.mark.parametrize("chart", [lines(), trend_chart(trend([]))])
 def test_what_is_empty_is_not_drawn(chart: Chart) -> None:
     assert svg(chart) == ""
     assert text_plot(chart, 80) == []
@@ -227,10 +201,10 @@ def test_a_larger_share_is_a_larger_point_and_an_estimate_is_hollow() -> None:
 
 
 def test_every_point_has_its_number_beside_it_and_its_words_below() -> None:
-    drawn = svg(roofline_chart(Roofline(CEILINGS, SPOTS)))
-    assert {str(n) for n in range(1, 13)} <= set(words(drawn))
-    assert all(any(f"kernel {n}" in one for one in words(drawn)) for n in range(12))
-    stops = [e for e in parsed(drawn).iter("g") if e.get("tabindex") == "0"]
+    chart = roofline_chart(Roofline(CEILINGS, SPOTS))
+    assert {str(n) for n in range(1, 13)} <= set(words(svg(chart)))
+    assert all(f"kernel {n}" in PageBlocks().block(Charts((chart,))) for n in range(12))
+    stops = [e for e in parsed(svg(chart)).iter("g") if e.get("tabindex") == "0"]
     assert len(stops) == 12 + len(CEILINGS)
 
 
@@ -246,39 +220,6 @@ def test_strange_places_are_drawn(
     assert overlaps(drawn) == outside(drawn) == []
     assert "<script" not in drawn
     assert len(drawn) < 20_000
-
-
-# ---------------------------------------------------------------- samples
-
-
-def test_the_histogram_is_drawn_as_high_as_its_counts_and_says_what_lies_outside() -> None:
-    (outline,) = marks(svg(distribution_chart(spread((1.0, 1.0, 1.0, 2.0)))), "path", "bins")
-    heights = [y for _, y in corners(outline)]
-    base = max(heights)
-    assert base - heights[0] == pytest.approx(3 * (base - heights[len(heights) // 2 - 1]), abs=1)
-    values = (*noise(500), 1.0, 1.1, 1e-9)
-    assert any("‹ 1 below, 2 beyond ›" in one for one in words(svg(distribution_chart(spread(values)))))
-
-
-def test_median_and_interval_stand_in_words_and_on_the_axis() -> None:
-    drawn = svg(distribution_chart(spread(noise(200), noise(200), noise(200))))
-    assert len(marks(drawn, "path", "median")) == 3
-    assert sum("95 % interval" in one for one in hovers(drawn)) == 4  # three processes, and all of them
-
-
-@pytest.mark.parametrize(
-    "values", [(1.0,), (1.0,) * 50, (1e-12, 2e-12), (1e15,) * 3, (0.0, 0.0), (5e-324,) * 2]
-)
-@pytest.mark.parametrize("processes", [1, 40])
-def test_strange_samples_are_drawn(values: tuple[float, ...], processes: int) -> None:
-    found = distribution_of(
-        Timing(HOSTILE, "benchmark", (SampleSet(values, warmup=values),) * processes, 0.01)
-    )
-    assert found is not None
-    drawn = svg(distribution_chart(found))
-    assert overlaps(drawn) == outside(drawn) == []
-    assert "<script" not in drawn
-    assert len(drawn) < 45_000
 
 
 # ---------------------------------------------------------------- series and clouds
@@ -314,22 +255,7 @@ def test_charts_of_two_panels_have_names_of_their_own() -> None:
     assert parsed(one).get("aria-labelledby") != parsed(other).get("aria-labelledby")
 
 
-def test_a_case_at_half_of_the_ceiling_stands_below_it_by_a_factor_of_two() -> None:
-    drawn = svg(rates(cloud((1.0, 1e12), (1.0, 0.5e12), (1.0, 0.25e12))))
-    found = [(float(e.get("cx") or 0), float(e.get("cy") or 0)) for e in marks(drawn, "circle", "f1")]
-    (x, top), (_, half), (_, quarter) = found
-    assert quarter - half == pytest.approx(half - top, abs=0.2)
-    (x1, y1), (x2, y2) = corners(marks(drawn, "path", "ceiling")[0])
-    assert y1 + (y2 - y1) * (x - x1) / (x2 - x1) == pytest.approx(top, abs=1.0)
-
-
 # ---------------------------------------------------------------- with characters
-
-
-def test_of_ten_thousand_points_those_on_each_other_are_drawn_once_with_their_words() -> None:
-    drawn = svg(rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(10_000)))))
-    assert len(marks(drawn, "circle", "f1")) == len(hovers(drawn)) - 3 <= 150
-    assert {"case 0", "case 140"} <= set(hovers(drawn))
 
 
 def test_every_value_has_a_dot_and_the_axis_its_unit() -> None:

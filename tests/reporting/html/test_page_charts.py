@@ -10,11 +10,8 @@ import pytest
 
 from profkit.core.types import (
     RUN,
-    AllocationLine,
-    Allocations,
     Frame,
     Hotspot,
-    MemoryGrowth,
     Profile,
     Reading,
     RunDocument,
@@ -74,13 +71,7 @@ def extras() -> Extras:
     main, work = Frame("main", "python", "train.py"), Frame("at::native::gemm<float>", "libtorch_cpu.so")
     helper, swapper = Frame("helper", "python", "train.py"), Frame("swapper", "[kernel]")
     weights = {(main, work): 3.0, (main, helper): 1.0, (swapper,): 0.5}
-    growth = MemoryGrowth(
-        0.0, 0.0, 0.0, 90, False, "what is held after a collection does not grow with its iterations"
-    )
-    lines = (AllocationLine("/a/b/train.py", 7, 1 << 20, 12), AllocationLine("/a/b/<b>.py", 9, 1 << 19, 3))
-    points = tuple((i, 70_000_000 + i % 3) for i in range(100))
-    held = Allocations(80_000_000, 70_000_000, 0, 75_000_000, 1, growth, lines, (), None, "3.11", (), points)
-    return Extras(stacks=(Stacks("cpu-clock", "s", weights),), allocations=held)
+    return Extras(stacks=(Stacks("cpu-clock", "s", weights),))
 
 
 RUNS: dict[str, Callable[[RunDocument], tuple[RunDocument, Extras]]] = {
@@ -112,16 +103,6 @@ def test_a_mark_tells_its_value_to_the_keyboard_and_escape_hides_it(show: Show) 
     assert tip.inner_text() == mark.get_attribute("aria-label")
     page.keyboard.press("Escape")
     assert tip.is_hidden()
-
-
-def test_marks_of_the_roofline_lead_to_where_their_numbers_come_from(
-    show: Show, gpu_document: RunDocument
-) -> None:
-    page = show(gpu_document).page
-    marks = page.locator("#roofline a[tabindex='0']")
-    assert marks.count() == page.locator("#roofline .chart [tabindex='0']").count() >= 8
-    marks.last.focus()
-    assert "Share of the roofline" in page.locator("#tip").inner_text()
 
 
 def test_a_chart_is_told_in_words(show: Show) -> None:

@@ -160,7 +160,7 @@ def test_what_was_not_measured_looks_and_says_so(show: Show) -> None:
         "all => all.map(one => document.querySelector(one.getAttribute('href')).textContent)"
     )
     assert "62.0 % of the time" in notes[2]
-    assert "another says 20\u00a0%" in notes[3]
+    assert "another says 20 %" in notes[3]
 
 
 def _with(readings: tuple[Any, ...]) -> RunDocument:

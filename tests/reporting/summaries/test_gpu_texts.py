@@ -361,8 +361,6 @@ def test_a_time_says_which_side_decides_it() -> None:
     )
     assert "host-bound" in notes_of(device_seconds=20e-6, host_seconds=80e-6)
     assert "both decide" in notes_of(device_seconds=80e-6, host_seconds=82e-6)
-    alone = notes_of(device_seconds=None, host_seconds=None, wall_ratio=1.4)
-    assert "by the wall clock an iteration takes 1.40 times as long" in alone
 
 
 def test_a_time_says_cold_or_warm_clocks_and_throttling() -> None:
@@ -477,13 +475,6 @@ def test_without_labels_the_channels_are_told() -> None:
     found = summed(metal.run(metal.metal(encoders=())))["encoders"]
     assert found.headline == "Compute takes 100.0 % of 1.40 s in 610 channels."
     assert "Encoders cannot be distinguished" in found.notes[0]
-
-
-def test_names_that_metal_gives_are_told_from_labels() -> None:
-    unnamed = (MetalWork("Compute Command 0", "encoder", 9, 1.0), MetalWork("", "encoder", 1, 0.1))
-    for works, said in ((unnamed, True), ((*unnamed, metal.SILU), False)):
-        found = summed(metal.run(metal.metal(encoders=works)))["encoders"]
-        assert any("Metal's own names" in note for note in found.notes) is said
 
 
 def test_a_table_shows_the_largest_and_counts_the_rest() -> None:

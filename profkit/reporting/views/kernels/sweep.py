@@ -1,12 +1,13 @@
-"""A sweep: who is fastest, group by group with maps and lines, every case below its roofline, what has no time.
+"""A sweep: who is fastest, group by group with lines over each axis, every case, and what has no time.
 
 `judged` is a sweep with its verdicts, on one screen.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Any
 
 from profkit.analysis.ranking.grid import AXES, SeriesLine, ShapeResult, results_by_shape, series_along
 from profkit.analysis.ranking.ranking import (
+    BAD,
     BASELINE,
     FILE,
     ComparisonGroup,
     ImplementationRanking,
     Overall,
     comparison_groups,
+    efficiency,
     failed_cases,
     faulty_cases,
     is_excused,
@@ -27,12 +30,11 @@ from profkit.analysis.ranking.ranking import (
     rank_implementations,
     rank_overall,
 )
-from profkit.core.formatting import format_figures, format_quantity, format_utc_time, joined, plural
-from profkit.core.types import RunDocument, SweepDocument
+from profkit.core.formatting import format_figures, format_quantity, format_utc_time, joined, plural, shorten
+from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument
 from profkit.reporting.charts.blocks import Charts
-from profkit.reporting.charts.marks import Point, Points
-from profkit.reporting.charts.series import series_chart
-from profkit.reporting.columns import Column, data_table
+from profkit.reporting.charts.marks import Axis, Chart, Point, Points, Tick
+from profkit.reporting.columns import Column, data_table, sortable_table
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -43,8 +45,11 @@ from profkit.reporting.view import (
     Section,
     Span,
     Status,
+    Statuses,
+    StatusRow,
     Text,
     View,
+    command,
     strong,
     table,
 )
@@ -52,19 +57,12 @@ from profkit.reporting.views.kernels.cases import (
     complete_label,
     files_line,
     format_duration,
+    hundredfold,
+    limited,
     percent,
     profiled_section,
     ratio,
     verdicts_section,
-)
-from profkit.reporting.views.kernels.sweep_cases import (
-    case_line,
-    cases_section,
-    markers,
-    missing_rows,
-    missing_section,
-    roofline_section,
-    short_name,
 )
 from profkit.reporting.views.run import STATUSES
 from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
@@ -100,7 +98,6 @@ def _blocks(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
     yield from _speedups(document, groups)
     for number, group in enumerate(groups):
         yield _group(number, group, document, marks)
-    yield roofline_section(document, marks)
     yield from cases_section(document)
     yield from missing_section(missing_rows(document), "Not measured")
     profiled = [(case_line(one, document), (), one.profile) for one in document.results if one.profile]
@@ -337,4 +334,139 @@ def judged(run: RunDocument, sweep: SweepDocument | None = None, folder: Path | 
             *(conclusions(sweep) if sweep is not None else ()),
             ("Verdicts", count_verdicts(run.verdicts)),
         ),
+    )
+
+
+_ROWS, _FEW_ROWS = 200, 8  # of what has no time, and on a short screen
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+
+
+def markers(document: SweepDocument) -> Mapping[str, Span]:
+    """How each implementation is marked, the same everywhere: a letter of its own in the colour of its number.
+
+    The letter is its first one that nobody else has; those that begin with a capital choose first.
+    """
+    names = list(dict.fromkeys(result.implementation for result in document.results))
+    letters: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: not name[:1].isupper()):
+        spare = f"{name}ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+        free = (sign.upper() for sign in spare if sign.isascii() and sign.isalnum())
+        letters[name] = next((sign for sign in free if sign not in letters.values()), "?")
+    return {name: Span(letters[name], series=number) for number, name in enumerate(names)}
+
+
+def short_name(name: str) -> str:
+    """What an implementation is called, in a sentence or a table."""
+    return shorten(name, 40)
+
+
+def case_line(result: CaseResult, document: SweepDocument) -> str:
+    """`Triton, GELU forward float32 16x256x8: 5.11 µs, 12 % of its roofline`."""
+    share = efficiency(result, document.roofs)
+    line = f"{short_name(result.implementation)}, {result.point.name}: {format_quantity(result.median, 's')}"
+    return line + (f", {percent(share)} of its roofline" if share is not None else "")
+
+
+def cases_section(document: SweepDocument) -> Iterator[Section]:
+    """One table that sorts and filters; nothing where no case was settled."""
+    results = document.results
+    if not results:
+        return
+    note = "What was not measured has no time: the state says why. ± is half of the median's 95 % interval."
+    body = sortable_table(
+        "All cases",
+        _columns(document),
+        results,
+        [f"{result.implementation}, {result.point.name}" for result in results],
+        note=note,
+        hint="words of a case: CUDA 16x256",
+    )
+    how = "click a title to sort, type words to filter."
+    headline = f"{plural(len(results), 'case')}: {how}"
+    yield Section("All cases", (body,), headline, anchor="cases", repeats=True)
+
+
+def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
+    base = {r.point: r.median for r in document.results if r.implementation == BASELINE and r.median}
+
+    def speedup(result: CaseResult) -> float | None:
+        before = base.get(result.point)
+        return before / result.median if before and result.median else None
+
+    def state(result: CaseResult) -> str:
+        return shorten(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
+
+    def share(result: CaseResult) -> float | None:
+        return hundredfold(efficiency(result, document.roofs))
+
+    of_roofline = "of the roofline: the least time by bytes and FLOPs over the measured one"
+    return (
+        Column("Case", lambda r: shorten(f"{r.point.operation} {r.point.shape}", 40)),
+        Column("By", lambda r: shorten(r.implementation, 24), meaning="the implementation"),
+        Column("Direction", lambda r: r.point.direction),
+        Column("Dtype", lambda r: r.point.dtype),
+        Column("Time", lambda r: r.median, "s", "median of its samples"),
+        Column("±", lambda r: hundredfold(r.half_width), "%", "half of its 95 % interval"),
+        Column("Speed-up", speedup, "x", f"the time of {BASELINE} over its own"),
+        Column("Memory", lambda r: r.memory, "B", "the most during a call, inputs included"),
+        Column("GPU Efficiency", share, "%", of_roofline),
+        Column("Batch", lambda r: r.point.batch, "n"),
+        Column("Sequence", lambda r: r.point.sequence, "n"),
+        Column("Dimension", lambda r: r.point.dimension, "n"),
+        Column("State", state),
+        Column("Remarks", lambda r: "; ".join((*r.remarks, *r.throttled)) or None),
+    )
+
+
+# ---------------------------------------------------------------- what has no time
+
+
+def missing_rows(document: SweepDocument) -> list[StatusRow]:
+    """Cases without a time by reason, whatever numbers stand in it: what is wrong first, then what does not fit."""
+    cases: dict[tuple[CaseState, str, str], list[CaseResult]] = defaultdict(list)
+    for r in document.results:
+        if r.state != "measured":
+            cases[r.state, r.implementation, _NUMBERS.sub("#", r.reason or "")].append(r)
+    rows = []
+    for (state, name, _), same in cases.items():
+        groups = {(r.point.operation, r.point.direction, r.point.dtype) for r in same}
+        first = same[0]
+        place = first.point.name + (f" and {len(same) - 1} more" if len(same) > 1 else "")
+        place += f" in {len(groups)} operations" if len(groups) > 1 else ""
+        status = Status.FAIL if state in BAD else Status.UNKNOWN
+        reason = shorten(first.reason or "no reason is known", 400)
+        below = (command(first.fix),) if first.fix else ()
+        rows.append(StatusRow(status, state, (short_name(name),), reason, place=place, below=below))
+    return sorted(rows, key=lambda row: row.status is not Status.FAIL)
+
+
+def missing_section(rows: Sequence[StatusRow], title: str) -> Iterator[Block]:
+    """A short screen has what is not right, and what can be made available."""
+
+    def statuses(some: Sequence[StatusRow]) -> Statuses:
+        return Statuses(tuple(some), ("implementation", "", "", "cases"), "state", "", "fix: ")
+
+    if rows:
+        first = [row for row in rows if row.status is Status.FAIL or row.below][:_FEW_ROWS]
+        body = limited(statuses, rows, first, len(rows) - len(first), _ROWS, "reason", FILE)
+        yield Section(title, (body,), anchor="missing")
+
+
+def series_chart(title: str, across: str, series: Sequence[Points], unit: str, *, of: str = "") -> Chart:
+    """Lines over a size, both axes logarithmic. Values are in `unit`."""
+    at = sorted({point.x for one in series for point in one.points})
+    sentences = (
+        f"{one.name}: {', '.join(f'{format_quantity(p.y, unit)} at {p.x:g}' for p in one.points)}"
+        for one in series
+        if one.points
+    )
+    return Chart(
+        "lines",
+        title,
+        f"Over {across}. {'; '.join(sentences)}.",
+        Axis(across, log=True, ticks=tuple(Tick(place, f"{place:g}") for place in at)),
+        Axis(title, unit, log=True),
+        tuple(one for one in reversed(series) if one.points),
+        of=of,
+        height=210,
     )
