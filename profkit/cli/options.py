@@ -306,13 +306,13 @@ def print_document(
     folder: Path | None = None,
     *,
     details: bool = False,
-    every_case: bool = False,
+    verdicts: bool = False,
 ) -> None:
     """The one thing a verb puts on standard output; on a terminal with every table where `details` are wanted.
 
-    Of a sweep people get a digest, unless `every_case` is wanted by itself.
+    With `verdicts` a short screen has them, too, and of a sweep every case; else people get a digest of a sweep.
     """
-    if output is not OutputFormat.json and not every_case:
+    if output is not OutputFormat.json and not verdicts:
         from profkit.profiling.summarize import is_sweep
 
         if is_sweep(document):
@@ -327,7 +327,8 @@ def print_document(
         return
     from profkit.reporting.views.run import view
 
-    print_view(view(document, None if output is OutputFormat.markdown else folder), output, details=details)
+    shown = view(document, None if output is OutputFormat.markdown else folder, verdicts=verdicts)
+    print_view(shown, output, details=details)
 
 
 def print_sweep_digest(path: Path, document: RunDocument, output: OutputFormat) -> bool:

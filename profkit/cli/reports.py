@@ -64,7 +64,7 @@ def check(
     if print_evaluation(report, document, format, details=details):
         pass
     elif not (is_sweep(document) and not details and print_sweep_digest(report, document, format)):
-        print_document(document, format, details=details, every_case=True)
+        print_document(document, format, details=details, verdicts=True)
     raise typer.Exit(verdict_exit(document, judged=True, strict=strict))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, signed
@@ -185,7 +186,7 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
             lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
             lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
         elif comparison is not None and comparison.baseline.path and comparison.candidate.path:
-            sides = map(shlex.quote, (comparison.baseline.path, comparison.candidate.path))
+            sides = _short_paths(comparison.baseline.path, comparison.candidate.path)
             lines.append(f"profkit compare {' '.join(sides)}")
         name = shlex.quote(workload.name)
         lines.append(f"profkit history accept {name} --because WHY  # if it is meant to be so")
@@ -195,6 +196,15 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
 def _quoted_value(assignment: str) -> str:
     name, _, value = assignment.partition("=")
     return f"{name}={shlex.quote(value)}"
+
+
+def _short_paths(baseline: str, candidate: str) -> list[str]:
+    """Both folders as they are typed where the nightly's file lies: `reports/nights/n1/...`, without the host's own."""
+    paths = [PurePath(baseline), PurePath(candidate)]
+    if all(path.is_absolute() for path in paths) and baseline != candidate:
+        shared = PurePath(os.path.commonpath(paths)).parent.parent
+        paths = [path.relative_to(shared) for path in paths]
+    return [shlex.quote(str(path)) for path in paths]
 
 
 # ---------------------------------------------------------------- one workload

@@ -77,8 +77,17 @@ _NOTES = 4  # on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
 
 
-def view(document: RunDocument, folder: Path | None = None, extras: Extras | None = None) -> View:
-    """The run as blocks. `folder` is its folder, for the closing lines; `extras` is what run.json does not hold."""
+def view(
+    document: RunDocument,
+    folder: Path | None = None,
+    extras: Extras | None = None,
+    *,
+    verdicts: bool = False,
+) -> View:
+    """The run as blocks. `folder` is its folder, for the closing lines; `extras` is what run.json does not hold.
+
+    With `verdicts` a short screen has them, too.
+    """
     extras = extras if extras is not None else Extras()
     state = f" ({document.state})" if document.state != "complete" else ""
     warning: Text = _STATES.get(document.state, "")
@@ -88,7 +97,7 @@ def view(document: RunDocument, folder: Path | None = None, extras: Extras | Non
     texts = {text.concern: text for text in summary_texts(document)}
     return View(
         (strong(document.name), f" on {document.backend}{state}"),
-        tuple(block for block in _blocks(document, texts, folder, extras) if block is not None),
+        tuple(filter(None, _blocks(document, texts, folder, extras, verdicts=verdicts))),
         label,
         (reason,) if reason else (),
         facts=tuple(_facts(document, texts)),
@@ -164,12 +173,12 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
 
 
 def _blocks(
-    document: RunDocument, texts: Texts, folder: Path | None, extras: Extras
+    document: RunDocument, texts: Texts, folder: Path | None, extras: Extras, *, verdicts: bool
 ) -> Iterator[Block | None]:
     kernels = kernels_of(document)
     yield to_do_section(document)
     yield from _gpu_sections(document, texts, kernels)
-    yield _verdicts(document)
+    yield from (part if verdicts else Detail((part,)) for part in _verdicts(document))
     yield Detail(tuple(filter(None, (instructions_section(document), nsight_section(document.insights)))))
     yield from chart_sections(document, kernels, extras)
     yield _all_numbers(texts)
@@ -188,10 +197,8 @@ def _blocks(
 # ---------------------------------------------------------------- verdicts
 
 
-def _verdicts(document: RunDocument) -> Section | None:
+def _verdicts(document: RunDocument) -> Iterator[Section]:
     """Verdicts on the run, then on its functions or kernels."""
-    if not document.verdicts:
-        return None
     whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
     inner = [v for v in document.verdicts if v.scope.kind not in ("run", "region")]
     readings = _by_place(document)
@@ -210,7 +217,8 @@ def _verdicts(document: RunDocument) -> Section | None:
         title = f"In single {backend_named(document.backend).work}s"
         body = (Statuses(tuple(told)), *more)
         blocks.append(Section(title, body, count_verdicts(inner), Fold.FOLDED))
-    return Section("Verdicts", (Detail(tuple(blocks)),))
+    if blocks:
+        yield Section("Verdicts", tuple(blocks))
 
 
 def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:
