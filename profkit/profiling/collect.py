@@ -38,7 +38,7 @@ from profkit.core.types import (
 from profkit.hardware.conditions import lost_shares, read_moment
 from profkit.hardware.peaks import kept_peaks
 from profkit.hardware.run_spread import keep_time, kept_spread
-from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks
+from profkit.profiling.budget import keep_to_budget, needs_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
@@ -184,8 +184,7 @@ class RunCollector:
 
     def _left_of(self, budget: float) -> float:
         """The seconds of a budget that are left for passes: the peaks and the reports come after them."""
-        to_measure = self._backend.host_peaks and may_need_peaks(self.document)
-        to_measure = to_measure and kept_peaks(self._context.machine) is None
+        to_measure = self._backend.host_peaks and kept_peaks(self._context.machine) is None
         after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
         return budget - (time.monotonic() - self._begin) - after
 
@@ -466,8 +465,6 @@ def kernel_lines(plan: PassPlan) -> list[str]:
 
 
 def _expected_text(plan: PassPlan, plain: float | None) -> str:
-    if plan.seconds is not None:
-        return f"about {plan.seconds:.0f} s"
     return f"about {plan.cost * plain:.0f} s" if plan.cost is not None and plain is not None else ""
 
 

@@ -326,7 +326,7 @@ def test_json_is_the_published_document() -> None:
 
 def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
     text = text_of(plan_view.view(gpu.plan()))
-    assert "about 1.5 times the time of a plain run (6.50 s)" in " ".join(text.split())
+    assert "about 1.5 times the time of a plain run" in " ".join(text.split())
     assert "2 launch configurations, 98.0 % of the GPU time:" in text
     row = next(line for line in text.split("\n") if "nvjet" in line)
     assert re.search(r"84\.0 % +3 +3 +10\.0 ms$", row)
@@ -338,9 +338,7 @@ def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
 
 def test_a_plan_that_knows_no_replays_yet_leaves_their_column_out() -> None:
     counters = gpu.plan().passes[2]
-    bare = replace(
-        counters, kernels=tuple(replace(k, replays=None, seconds=None, launch=None) for k in counters.kernels)
-    )
+    bare = replace(counters, kernels=tuple(replace(k, replays=None, launch=None) for k in counters.kernels))
     text = text_of(plan_view.view(Plan("cuda", "standard", (bare,))))
     assert "replay passes" not in text
     assert "84.0 %" in text

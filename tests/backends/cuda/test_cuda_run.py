@@ -72,10 +72,9 @@ def test_the_plan_names_the_kernels_their_share_and_their_replays_before_they_ar
         "l2_loop",
     ]
     assert 0.95 <= sum(k.share for k in counters.kernels) < 1
-    assert counters.seconds is not None
     assert counters.cost is not None
     begun = next(i for i, line in enumerate(machine.said) if line.startswith("counters ncu"))
-    told = machine.said[begun - 9 : begun]
+    told = machine.said[begun - 10 : begun]
     assert told[0].startswith("counters: 8 launch configurations, 96.7 % of the GPU time")
     assert "histogram" in told[1]
 
