@@ -18,7 +18,7 @@ from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Gpu, Peaks
 from profkit.hardware import system
 from profkit.hardware.machine import read_machine
-from profkit.hardware.macos import find_chip, is_translated, read_apple_gpus
+from profkit.hardware.macos import find_chip, read_apple_gpus
 from profkit.hardware.peaks import peaks_argv, peaks_environment, read_peaks
 from profkit.profilers.ncu.probe import NcuAbility, judge_ncu, probe_ncu
 from profkit.profilers.nsys.probe import judge_nsys, probe_nsys, reader_checks
@@ -109,13 +109,6 @@ _HOLDERS = {
 }
 
 
-def sharing_checks(gpus: Sequence[Gpu]) -> Iterator[Check]:
-    """What a device that is not wholly this system's own cannot do."""
-    kinds = {gpu.virtual for gpu in gpus}
-    found = {"mig": any(gpu.mig for gpu in gpus), "wsl": "wsl" in kinds, "vgpu": "vgpu" in kinds}
-    return judge_rows(_CUDA, "sharing", found)
-
-
 def holder_checks(root: Path = Path("/")) -> Iterator[Check]:
     """Processes that may hold the counters. They are only named: stopping a service is its owner's business.
 
@@ -184,7 +177,6 @@ def judge_cuda(
     yield from judge_rows(_CUDA, "backend", {"traces": nsys.works, "counts": ncu.works})
     for gpu in gpus:
         yield from judge_rows(_CUDA, "device", gpu, {"about": _describe_gpu(gpu)})
-    yield from sharing_checks(gpus)
     yield from judge_ncu(ncu)
     yield from sudo_checks()
     yield from holders
@@ -240,37 +232,23 @@ def switch_checks(environ: Mapping[str, str]) -> Iterator[Check]:
     return judge_rows(_MPS, "switches", {"switch": _FALLBACK, "falls_back": falls_back})
 
 
-_OLDEST = (12, 3)  # of macOS, with MPS (pytorch.org, "MPS backend")
-# Chips on which somebody got counters from a command line. Of the others some were reported to give none, or one that
-# is always 0; which is told by the rows of a recording alone.
-_COUNTED = ("Apple M1", "Apple M3")
-_REFUSED = ("Apple M3 Max", "Apple M4 Max", "Apple M5 Max", "Apple M2")
-
-
 def mps_checks() -> Iterator[Check]:
     """Look at the GPU first; off a Mac there is one line that says so, and nothing is started."""
     if platform.system() != "Darwin":
         yield from judge_rows(_MPS, "elsewhere")
         return
-    yield from judge_mps(read_apple_gpus(), probe_xctrace(), platform.mac_ver()[0], is_translated())
+    yield from judge_mps(read_apple_gpus(), probe_xctrace())
     yield from mps_torch_checks()
 
 
-def judge_mps(
-    gpus: Sequence[Gpu], xctrace: XctraceAbility, system: str, translated: bool = False
-) -> Iterator[Check]:
-    """What devices and the probe mean for a run. `system`: the version of macOS; `translated`: under Rosetta."""
+def judge_mps(gpus: Sequence[Gpu], xctrace: XctraceAbility) -> Iterator[Check]:
+    """What devices and the probe mean for a run."""
     yield from judge_rows(_MPS, "backend", xctrace, {"gpus": gpus})
     for gpu in gpus:
         yield from judge_rows(_MPS, "device", gpu, _specification(gpu))
-    numbers = tuple(int(part) for part in system.split(".")[:2] if part.isdecimal())
-    old = (*numbers, 0)[:2] < _OLDEST
-    macos = {"version": system, "known": bool(numbers), "old": old, "translated": translated}
-    yield from judge_rows(_MPS, "macOS", macos)
     if gpus and xctrace.works:
-        chip = {"refused": gpus[0].name in _REFUSED, "counted": gpus[0].name in _COUNTED}
         lacks = {"lacks": xctrace.lacks(instrument=GPU_COUNTERS), "counters_fix": COUNTERS_FIX}
-        yield from judge_rows(_MPS, "counters", gpus[0], chip, lacks)
+        yield from judge_rows(_MPS, "counters", gpus[0], lacks)
 
 
 def _specification(gpu: Gpu) -> dict[str, str | None]:
@@ -284,5 +262,4 @@ def _specification(gpu: Gpu) -> dict[str, str | None]:
     return {
         "about": f" ({about} by its specification)" if about else "",
         "reason": chip.reason if chip is not None else None,
-        "fix": chip.fix if chip is not None else None,
     }

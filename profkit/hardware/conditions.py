@@ -14,7 +14,7 @@ from pathlib import Path
 from profkit.core.formatting import plural
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, DeviceMoment, Disturbance, Moment
-from profkit.hardware import machine, macos, system
+from profkit.hardware import machine, system
 from profkit.hardware.gpu import call_with_timeout, list_devices, visible_devices
 from profkit.hardware.machine import usable_cores
 from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
@@ -80,8 +80,6 @@ class MachineConditions:
     jitter: Jitter | None = None
     governor: str | None = None
     memory: int | None = None  # bytes that may still be taken
-    on_battery: bool | None = None
-    slowed: tuple[str, ...] | None = None  # why the system holds all clocks down; None where it does not tell
 
 
 def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineConditions:
@@ -91,7 +89,6 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineCondition
     """
     live = root == _ROOT
     mac = live and platform.system() == "Darwin"
-    power = macos.read_power() if mac else None
     before, own, start = _read_activity(root), _own_cpu_seconds(), time.monotonic()
     jitter = measure_jitter(limit=max(window, 0.25)) if live else None
     if live:
@@ -111,8 +108,6 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineCondition
         jitter=jitter,
         governor=system.read_text(root, f"{first}/scaling_governor") or None,
         memory=machine.available_memory(root),
-        on_battery=_on_battery(root) if power is None else power.source == "battery",
-        slowed=None if power is None or power.pressure is None else power.slowed,
     )
 
 
@@ -277,19 +272,8 @@ def _parse_first_number(words: list[str]) -> float | None:
         return None
 
 
-def _on_battery(root: Path) -> bool | None:
-    """True on a laptop whose mains adapter is there but not plugged in; None without an adapter to ask."""
-    for name in ("AC", "AC0", "ACAD", "ADP0", "ADP1"):
-        online = system.read_number(root, f"sys/class/power_supply/{name}/online")
-        if online is not None:
-            return online == 0
-    return None
-
-
 def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
     """The machine as it is now; `devices`: its visible GPUs too. Never raises: what is not told is None."""
-    if root == _ROOT and platform.system() == "Darwin":
-        return _read_moment_macos(when, devices)
     cores = usable_cores(root)[:_MOST_CLOCK_CORES]
     governor = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq/scaling_governor"
     return Moment(
@@ -304,16 +288,6 @@ def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
         if devices
         else (),
     )
-
-
-def _read_moment_macos(when: str, devices: bool) -> Moment:
-    """macOS tells no clock and no temperature without root, but whether it holds the clocks down.
-
-    It does so for the whole chip: the reasons are those of its GPU, too.
-    """
-    power = macos.read_power()
-    device = (DeviceMoment(0, throttle=power.slowed),) if devices else ()
-    return Moment(when, load=read_load(), slowed=power.slowed, power=power.source, devices=device)
 
 
 def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
@@ -390,7 +364,6 @@ def judge_conditions(seen: MachineConditions) -> tuple[Check, ...]:
         "threads": threads,
         "core_range": "0" if threads == 1 else f"0-{threads - 1}",
         "gib": None if seen.memory is None else seen.memory / GIB,
-        "held": "; ".join(seen.slowed or ()),
         "steady": seen.governor == "performance",
         "fix_clock": superuser_command("cpupower frequency-set -g performance"),
     }

@@ -17,7 +17,6 @@ from profkit.core.types import (
     MetalState,
     MetalTrace,
     MetalWork,
-    Moment,
     Reading,
     RunDocument,
 )
@@ -213,15 +212,6 @@ def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: st
     found = slowed_reading(metal.metal(**changes))
     assert found.value == pytest.approx(value)
     assert why in (found.reason or "")
-
-
-def test_what_the_system_told_around_the_timing_counts() -> None:
-    hot = Moment("after timing", slowed=("thermal pressure: heavy",))
-    found = slowed_reading(metal.metal(), (Moment("before timing"), hot))
-    assert found.value == 100.0
-    assert (found.reason or "").startswith("the system reported thermal pressure: heavy after timing")
-    document = metal.run(moments=(hot,))
-    assert told(document)["gpu.slowed"].value == 100.0
 
 
 @pytest.mark.parametrize("low_power", [None, False])  # that alone tells nothing of heat

@@ -15,7 +15,6 @@ from profkit.backends.checks import (
     judge_cuda,
     judge_torch,
     read_torch,
-    sharing_checks,
     sudo_checks,
 )
 from profkit.core.errors import Fault
@@ -118,21 +117,6 @@ def test_who_may_hold_the_counters_is_named_with_the_line_that_lets_go(
     assert only.fix is not None
     assert fix in only.fix
     assert "systemctl stop" not in only.fix
-
-
-@pytest.mark.parametrize(
-    ("gpu", "name"),
-    [
-        (Gpu("H100 MIG 1g.10gb", mig=True), "MIG"),
-        (Gpu("RTX 4090", virtual="wsl"), "WSL"),
-        (Gpu("A40-8Q", virtual="vgpu"), "vGPU"),
-    ],
-)
-def test_a_device_that_is_not_wholly_ones_own_is_told(gpu: Gpu, name: str) -> None:
-    [only] = sharing_checks((gpu,))
-    assert (only.name, only.state) == (name, "limited")
-    assert only.fix
-    assert list(sharing_checks((H200,))) == []
 
 
 @pytest.mark.parametrize(

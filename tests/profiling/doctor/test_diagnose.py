@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from collections import namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -172,19 +172,6 @@ def test_this_interpreter_and_its_packages_are_told_with_their_versions() -> Non
     assert found["python"].version == ".".join(map(str, sys.version_info[:3]))
     assert found["psutil"].state == "ok", found["psutil"].detail
     assert found["psutil"].version
-
-
-def test_what_only_workloads_need_is_looked_for_in_the_python_that_runs_them(
-    fake_tools: Callable[[dict[str, str]], Path],
-) -> None:
-    other = fake_tools(
-        {"python": 'case $3 in "") echo /elsewhere; echo 3.13.1;; *) echo "version 9.9";; esac'}
-    )
-    found = {check.name: check for check in python_checks()}
-    assert (found["torch"].state, found["torch"].version) == ("ok", "9.9")
-    assert found["python on PATH"].path == str(other / "python")
-    assert "Python 3.13" in found["python frames in perf"].detail
-    assert found["psutil"].version != "9.9"
 
 
 # ------------------------------------------------------------ test_peaks_trial
