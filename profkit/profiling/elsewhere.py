@@ -56,7 +56,7 @@ from profkit.profiling.profile import (
     write_reports,
 )
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
-from profkit.profiling.workload import CALLER, check_input, default_name, read_revision
+from profkit.profiling.workload import check_input, default_name, read_revision
 
 _STAYS = ("output", "targets")  # options that name files of this machine
 
@@ -148,8 +148,6 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     if isinstance(options, RecordOptions):
         data["report"] = clean_name(options.report.name)
     paths = sending.paths
-    if options.stdin == CALLER:
-        raise UsageError("--stdin - is of this machine: another place is sent a file", "--stdin FILE")
     if options.stdin is not None:
         check_input(options.command, options.stdin)
         data["stdin"] = os.path.relpath(options.stdin)
