@@ -99,20 +99,18 @@ class InstrumentsPass(Pass):
 def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
     """By what the export said in our own words, else by what xctrace said while it recorded."""
     lines = [line.strip() for line in log_of(folder, f"{step.name}.after0.log").splitlines()]
-    reason = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
-    if reason is not None:
-        fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
-        return UnreadableReport(
-            reason.replace(str(folder / step.artifacts[0]), Path(step.artifacts[0]).name), fix
-        )
+    said = {
+        word: line.removeprefix(f"{word}: ")
+        for line in lines
+        for word in ("error", "fix")
+        if line.startswith(word)
+    }
+    if "error" in said:
+        return UnreadableReport(said["error"], said.get("fix"))
     fault = explain_fault(log_of(folder, f"{step.name}.log"), 0)
     if fault is not None:
         return UnreadableReport(f"xctrace left nothing that can be read: {fault.reason}", fault.fix)
-    if not (folder / step.artifacts[0]).exists():
-        return UnreadableReport("xctrace left no document", f"see {step.name}.log")
-    return UnreadableReport(
-        f"xctrace recorded {step.name}.trace, but it could not be exported", f"see {step.name}.after0.log"
-    )
+    return UnreadableReport("xctrace left nothing that can be read", f"see {step.name}.log")
 
 
 def log_of(folder: Path, log: str) -> str:

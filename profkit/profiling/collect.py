@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -55,12 +54,12 @@ from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.9  # of what a run may take where the user says nothing: passes take longer than planned
-TIMING_SHARE = 0.25  # of a budget, for the plain runs of a program that marks nothing
 HIDDEN_NOTE = (
     "Arguments of the workload that look like secrets are not written here: *** stands for each, and has to be typed "
     "again to repeat the run. The tools' own reports in artifacts/ may hold them (`profkit scrub` takes them out); "
     "--keep-arguments writes them."
 )
+TIMING_SHARE = 0.25  # of a budget, for the plain runs
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -270,6 +269,8 @@ class RunCollector:
 
     def _measure_timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._context.sampling * len(plan.steps)
+        if self._context.budget is not None:
+            budget = min(budget, TIMING_SHARE * self._context.budget)
         before = read_moment("before timing", devices=bool(self._run.gpus))
         self.update(moments=(before,))
         try:
@@ -279,7 +280,6 @@ class RunCollector:
                 self._context.precision,
                 budget,
                 lambda timings: self.update(timings=timings),
-                TIMING_SHARE * self._context.budget if self._context.budget is not None else math.inf,
             )
             self.update(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
             return record

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -314,13 +313,12 @@ def run_timing(
     precision: float,
     budget: float,
     report: Callable[[tuple[Timing, ...]], None],
-    most: float = math.inf,
 ) -> TimingRecord:
     """Time the workload.
 
-    `budget` is the wall seconds for processes beyond the planned ones; beyond `most` none but the first is started
-    that times a whole program. `report` gets what is known after each process, so that a run which dies here keeps
-    it. Raises WorkloadError when the workload itself fails: there is nothing to profile then.
+    `budget` is the wall seconds for processes beyond the planned ones. `report` gets what is known after each process,
+    so that a run which dies here keeps it. Raises WorkloadError when the workload itself fails: there is nothing to
+    profile then.
     """
     begin = time.monotonic()
     outcomes: list[ProcessOutcome] = []
@@ -328,24 +326,15 @@ def run_timing(
     reference = ReferenceLoop()
     step = plan.steps[0]
 
-    def fits() -> bool:
-        return time.monotonic() - begin + outcomes[-1].seconds <= most
-
     for step in plan.steps:
         outcomes.append(_time_process(step, settings, reference, disturbances).outcome)
         timings = _read_timings(settings.folder, outcomes, precision, reference)
         report(timings)
-        if timings[0].kind != "process":
-            continue
-        if _is_known(timings[0], begin, precision, budget):
+        if timings[0].kind == "process" and _is_known(timings[0], begin, precision, budget):
             break  # a program of several minutes is not run three times to learn what one more run cannot say
-        if not fits():
-            break
     alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
     more = min(budget, MORE_SECONDS) if timings[0].kind == "process" else budget
-    while not alone and not _is_known(timings[0], begin, precision, more):
-        if len(outcomes) >= MOST_PROCESSES or (timings[0].kind == "process" and not fits()):
-            break
+    while not alone and not _is_known(timings[0], begin, precision, more) and len(outcomes) < MOST_PROCESSES:
         again = _repeated_step(step, len(outcomes) + 1)
         outcomes.append(_time_process(again, settings, reference, disturbances).outcome)
         timings = _read_timings(settings.folder, outcomes, precision, reference)

@@ -290,12 +290,10 @@ def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[str, str]:
         return f"{lost} (os._exit, exec, a signal), or nsys cannot trace this device", "end it with sys.exit"
     if trace.marked or state.marked:
         return "the marked region launched no kernel on the GPU", "--backend cpu"
-    if not trace.api:
-        return "the workload launched no kernel on the GPU", "--backend cpu"
     return (
-        "the trace holds no kernel, though the workload used CUDA: it launched none, or it ended without its exit "
-        "(os._exit, exec, a signal), which loses what was traced last",
-        "end it with sys.exit, or mark what counts with profkit.region; --backend cpu where it launches none",
+        "the workload launched no kernel on the GPU, or it ended without its exit (os._exit, exec, a signal), which "
+        "loses what was traced last",
+        "--backend cpu",
     )
 
 
