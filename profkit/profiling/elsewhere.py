@@ -36,7 +36,7 @@ from profkit.core.run_folder import (
     write_run,
 )
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import Check, Json, Plan, RunDocument, Workload
+from profkit.core.types import Check, Json, RunDocument, Workload
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import (
     RUN_PARTS,
@@ -51,7 +51,6 @@ from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import (
     ProfileOptions,
     check_options,
-    make_plan,
     profile_workload,
     write_reports,
 )
@@ -83,21 +82,6 @@ def profile_elsewhere(
 
     with raise_on_signals():
         return try_places(places, bring, lambda: profile_workload(options, progress), progress)
-
-
-def plan_elsewhere(
-    options: ProfileOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
-) -> Plan:
-    """As `make_plan`, for the machine of the first place that answers."""
-    check_options(options)
-    errand = _errand_of("plan", options, sending)
-
-    def ask(place: ExecutionPlace) -> Plan:
-        answer = do_errand(errand, place, progress, None)
-        with refused_with(place.title):
-            return from_plain_data(Plan, answer, "the plan")
-
-    return try_places(places, ask, lambda: make_plan(options), progress)
 
 
 def record_elsewhere(

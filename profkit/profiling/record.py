@@ -27,7 +27,7 @@ from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import RecordedKind, Recorder, RecordRequest
 from profkit.profilers.registry import PROFILERS, explain_fault
 from profkit.profiling.doctor import diagnose
-from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, run_step
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.runtime.passes.command import python_version
@@ -219,12 +219,6 @@ def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> No
         return None
 
     serve(requests, answers, work)
-
-
-def plan(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
-    """`data` are ProfileOptions; the result is the plan."""
-    options = replace(from_plain_data(ProfileOptions, data), output=run / "out")
-    serve(requests, answers, lambda _: to_plain_data(make_plan(options)))
 
 
 def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,7 @@ import pytest
 
 from profkit.backends.checks import (
     judge_mps,
-    judge_mps_torch,
     mps_checks,
-    read_torch,
 )
 from profkit.core.types import Check, Gpu
 from profkit.hardware.macos import add_specification
@@ -64,22 +61,6 @@ def test_that_only_a_recording_shows_whether_a_chip_counts_is_said_beforehand() 
     assert "only the rows of a recording" in told()["GPU counters"].detail
     old = told(xctrace=replace(ABLE, instruments=("Time Profiler",)))["GPU counters"]
     assert (old.state, "no instrument called Metal GPU Counters" in old.detail) == ("missing", True)
-
-
-@pytest.mark.parametrize(
-    ("answer", "state", "says"),
-    [
-        ({"version": "2.11.0", "built": True, "available": True}, "ok", "available"),
-        ({"version": "2.11.0", "built": True, "available": False}, "refused", "finds no device"),
-        ({"version": "2.2.2", "built": False, "available": False}, "limited", "without MPS"),
-        ({"version": None}, "missing", "not installed"),
-    ],
-)
-def test_torch_by_its_answer(answer: dict[str, object], state: str, says: str) -> None:
-    [check] = judge_mps_torch(read_torch(f"a warning\n{json.dumps(answer)}\n", "", "/opt/python"))
-    assert check.state == state
-    assert says in check.detail
-    assert (check.fix is None) == (state == "ok")
 
 
 def test_on_a_mac_instruments_stands_where_perf_and_valgrind_do_elsewhere(
