@@ -51,10 +51,10 @@ def read_machine_macos() -> Machine:
     """The machine as macOS tells it. It tells no ways of a cache: those are assumed and the cache says so.
 
     Caches are those of the fastest kind of core (perflevel0), of which `shared` use one L2. `features` has the kinds
-    of cores, "4 performance" and "4 efficiency", and "rosetta" where this Python's instructions are Intel's.
+    of cores, "4 performance" and "4 efficiency".
     """
-    translated = is_translated()
-    vendor = "Apple" if platform.machine() == "arm64" or translated else "unknown"
+    brand = sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown"
+    vendor = "Apple" if brand.startswith("Apple") else "unknown"
     usual = find_typical_caches(vendor, None, None)
     line = sysctl_number("hw.cachelinesize") or 64
     caches: list[Cache] = []
@@ -69,7 +69,7 @@ def read_machine_macos() -> Machine:
         system=platform.system(),
         release=platform.release(),
         architecture=platform.machine(),  # x86_64 under Rosetta: such a run is compared with no other
-        cpu=sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown",
+        cpu=brand,
         vendor=vendor,
         family=None,
         model=None,
@@ -80,14 +80,9 @@ def read_machine_macos() -> Machine:
         governor=None,
         max_mhz=None,  # Apple silicon does not tell it
         python=python_name(),
-        features=tuple(_read_features(translated)),
+        features=tuple(_read_features()),
         instruction_cache=Cache(1, size, usual.l1i[1], line, source="assumed") if size else None,
     )
-
-
-def is_translated() -> bool:
-    """Whether Rosetta translates this process from Intel's instructions to Apple's."""
-    return sysctl_number("sysctl.proc_translated") == 1
 
 
 def available_memory_macos() -> int | None:
@@ -100,14 +95,13 @@ def available_memory_macos() -> int | None:
         return None
 
 
-def _read_features(translated: bool) -> list[str]:
+def _read_features() -> list[str]:
     """The kinds of cores, fastest first, and the features that choose a code path."""
     features = []
     for level in range(min(sysctl_number("hw.nperflevels") or 0, _LEVELS_MOST)):
         name = sysctl_text(f"hw.perflevel{level}.name") or ("Performance", "Efficiency")[min(level, 1)]
         if cores := sysctl_number(f"hw.perflevel{level}.logicalcpu"):
             features.append(f"{cores} {name.lower()}")
-    features += ["rosetta"] if translated else []
     return features + [name for key, name in _ARM_FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
 
 

@@ -37,11 +37,12 @@ from profkit.core.types import (
 from profkit.hardware.conditions import lost_shares, read_moment
 from profkit.hardware.peaks import kept_peaks
 from profkit.hardware.run_spread import keep_time, kept_spread
-from profkit.profiling.budget import keep_to_budget, needs_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
+    keep_to_budget,
     measure_peaks,
+    needs_peaks,
     run_pass,
     run_timing,
     skipped_result,

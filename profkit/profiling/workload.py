@@ -10,8 +10,7 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -197,43 +196,20 @@ def unchanged_program(
     """
     if revision is not None and revision.commit is not None and revision.dirty is not False:
         return None
-    if not workload.command:
-        return None
-    commit = revision.commit if revision is not None else None
+    working = Path(workload.folder)
+    paths = [working / word for word in (*workload.command, str(workload.stdin))]
     try:
-        files = sorted(_stamps(workload))
+        for folder in _script_folders(workload)[:1]:
+            paths += islice((p for p in folder.iterdir() if p.name.endswith(_CODE)), MOST_FILES + 1)
+        files = sorted(
+            (path.name, path.stat().st_size, path.stat().st_mtime_ns)
+            for path in paths
+            if os.path.isfile(path)
+        )
     except (OSError, ValueError, RuntimeError):
         return None
-    if len(files) > MOST_FILES:
+    if not workload.command or len(paths) > MOST_FILES:
         return None
-    what = (
-        [*workload.command],
-        workload.folder,
-        workload.stdin,
-        workload.python,
-        commit,
-        dict(packages),
-        files,
-    )
-    return json.dumps(what, sort_keys=True)
-
-
-def _stamps(workload: Workload) -> Iterator[tuple[str, int, int]]:
-    """Name, size and date in nanoseconds."""
-    working = Path(workload.folder)
-    named = [working / word for word in workload.command] + [working / str(workload.stdin)]
-    for path in named:
-        with suppress(OSError, ValueError):  # it is no name of a file
-            if path.is_file():
-                yield _stamp(path)
-    for folder in _script_folders(workload)[:1]:
-        with os.scandir(folder) as entries:
-            for entry in islice(
-                (e for e in entries if e.name.endswith(_CODE) and e.is_file()), MOST_FILES + 1
-            ):
-                yield _stamp(Path(entry.path))
-
-
-def _stamp(path: Path) -> tuple[str, int, int]:
-    told = path.stat()
-    return path.name, told.st_size, told.st_mtime_ns
+    commit = revision.commit if revision is not None else None
+    what = ([*workload.command], workload.folder, workload.stdin, workload.python, commit)
+    return json.dumps([*what, dict(packages), files], sort_keys=True)

@@ -15,7 +15,7 @@ from cli_runner import profkit
 
 from profkit.core.run_folder import read_run
 from profkit.core.types import PassPlan, Plan, Step
-from profkit.profiling.budget import keep_to_budget, needs_peaks
+from profkit.profiling.run_passes import keep_to_budget, needs_peaks
 from tests import documents
 
 

@@ -163,11 +163,6 @@ def _machine(machine: Machine) -> dict[str, str | None]:
             f"L{cache.level} {cache.size >> 10} KiB {cache.ways}-way" for cache in machine.caches
         ),
         "machine.governor": machine.governor,
-        "machine.translated": None
-        if machine.system != "Darwin"
-        else "yes"
-        if "rosetta" in machine.features
-        else "no",
         "machine.kernel": machine.release,
     }
 
