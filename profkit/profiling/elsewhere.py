@@ -27,14 +27,7 @@ from profkit.core.errors import (
 from profkit.core.files.safe_folder import arriving, chown_to_sudo_user, replace_into, without_links
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.progress import Progress
-from profkit.core.run_folder import (
-    FILE_NAME,
-    clean_name,
-    create_run_folder,
-    read_run,
-    short_path,
-    write_run,
-)
+from profkit.core.run_folder import FILE_NAME, clean_name, create_run_folder, read_run, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Json, RunDocument, Workload
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
@@ -48,12 +41,7 @@ from profkit.execution.places.files import (
 )
 from profkit.execution.places.kinds import ExecutionPlace
 from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.profiling.profile import (
-    ProfileOptions,
-    check_options,
-    profile_workload,
-    write_reports,
-)
+from profkit.profiling.profile import ProfileOptions, check_options, profile_workload, write_reports
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
 from profkit.profiling.workload import check_input, default_name, read_revision
 

@@ -31,22 +31,12 @@ def describe_workload(command: Sequence[str], name: str | None = None, stdin: st
             "no workload: put its command after `--`", "profkit profile -- python your_script.py"
         )
     program = command[0]
-    if not program.strip():
-        raise UsageError(
-            f"the workload's command is empty: {program!r}", "profkit profile -- python your_script.py"
-        )
     if shutil.which(program) is None:
-        try:
-            mode = os.stat(program).st_mode
-        except PermissionError as error:
-            raise UsageError(f"the workload {program} cannot be reached: {error.strerror}") from error
-        except (OSError, ValueError):
-            mode = 0
-        if stat.S_ISDIR(mode):
+        if os.path.isdir(program):
             raise UsageError(f"the workload {program} is a folder, not a command")
-        if mode:
+        if os.path.exists(program):
             raise UsageError(f"the workload {program} is not executable", f"chmod +x {shlex.quote(program)}")
-        raise UsageError(f"the workload {program} is not there: no such command on PATH and no such file")
+        raise UsageError(f"the workload {program!r} is not there: no such command on PATH and no such file")
     try:
         folder = os.getcwd()
     except OSError as error:

@@ -8,11 +8,7 @@ import pytest
 
 from profkit.core.types import Cache
 from profkit.hardware.machine import available_memory, cache_warnings, read_machine, usable_cores
-from profkit.hardware.processor import (
-    data_caches,
-    find_typical_caches,
-    instruction_cache,
-)
+from profkit.hardware.processor import data_caches, find_typical_caches, instruction_cache
 
 Tree = Callable[..., Path]
 GIB = 1 << 30

@@ -18,20 +18,8 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     read_counters,
 )
-from profkit.backends.cuda.trace import (
-    NCU_SECONDS,
-    WARMUP,
-    group_seconds,
-    region_seconds,
-    traced_iterations,
-)
-from profkit.backends.passes import (
-    Pass,
-    RegionWork,
-    plain_runs,
-    read_region_work,
-    start_seconds,
-)
+from profkit.backends.cuda.trace import NCU_SECONDS, WARMUP, group_seconds, region_seconds, traced_iterations
+from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent, plural
 from profkit.core.types import (

@@ -25,15 +25,7 @@ from profkit.backends.passes import (
     plain_runs,
     start_seconds,
 )
-from profkit.core.types import (
-    MetalAbsent,
-    MetalTrace,
-    PassName,
-    PassPlan,
-    PassResult,
-    Report,
-    Switch,
-)
+from profkit.core.types import MetalAbsent, MetalTrace, PassName, PassPlan, PassResult, Report, Switch
 from profkit.profilers.xctrace.command import (
     COUNTERS_FIX,
     FINISH_COUNTERS,

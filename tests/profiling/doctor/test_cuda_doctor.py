@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.checks import (
-    cuda_checks,
-    judge_cuda,
-)
+from profkit.backends.checks import cuda_checks, judge_cuda
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Gpu
 from profkit.profilers.ncu.probe import NcuAbility

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.checks import (
-    judge_mps,
-    mps_checks,
-)
+from profkit.backends.checks import judge_mps, mps_checks
 from profkit.core.types import Check, Gpu
 from profkit.hardware.macos import add_specification
 from profkit.profilers.xctrace.find import XctraceAbility
