@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from profkit.core.codec import from_plain_data
 from profkit.core.types import Cache, Machine
 from profkit.hardware import system
 
@@ -134,25 +135,8 @@ def find_typical_caches(vendor: str, family: int | None, model: int | None) -> T
 @lru_cache
 def load_typical_caches() -> tuple[TypicalCaches, ...]:
     """All entries, in the order they are tried."""
-    data = json.loads((Path(__file__).with_name("typical_caches.json")).read_text("utf-8"))
-    return tuple(
-        TypicalCaches(
-            name=entry["name"],
-            vendor=entry["vendor"],
-            family=entry["family"],
-            models=None if entry["models"] is None else tuple((low, high) for low, high in entry["models"]),
-            l1i=_in_bytes(entry["l1i"]),
-            l1d=_in_bytes(entry["l1d"]),
-            l2=_in_bytes(entry["l2"]),
-            l3=None if entry["l3"] is None else _in_bytes(entry["l3"]),
-        )
-        for entry in data["typical"]
-    )
-
-
-def _in_bytes(pair: list[int]) -> tuple[int, int]:
-    size, ways = pair
-    return size * 1024, ways
+    data = json.loads(Path(__file__).with_name("typical_caches.json").read_text("utf-8"))
+    return from_plain_data(tuple[TypicalCaches, ...], data["typical"])
 
 
 KIB, MIB = 1024, 1024 * 1024

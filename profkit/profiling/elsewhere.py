@@ -40,9 +40,9 @@ from profkit.execution.places.files import (
     workload_tree,
 )
 from profkit.execution.places.kinds import ExecutionPlace
-from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import ProfileOptions, check_options, profile_workload, write_reports
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import check_input, default_name, read_revision
 
 _STAYS = ("output", "targets")  # options that name files of this machine

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Threshold, Verdict
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text

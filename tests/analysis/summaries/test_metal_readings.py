@@ -21,9 +21,9 @@ from profkit.core.types import (
     RunDocument,
 )
 from profkit.hardware.macos import chip_table, find_chip
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.summarize import summarize_document as summarize
 from tests import metal_documents as metal
 from tests.reporting.shown import texts_of
 
