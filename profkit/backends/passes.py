@@ -364,15 +364,17 @@ def read_region_work(folder: Path, step: str) -> RegionWork:
         for region in record.regions:
             per_name[region.name] = per_name.get(region.name, 0) + region.iterations
             seconds += sum(region.seconds) * region.every
-    if len(per_name) > 1:
-        names = ", ".join(sorted(per_name))
-        odd = f"the workload marks several regions ({names}): counts are of all in one process"
-        return RegionWork(
-            1, seconds if len(records) == 1 else None, odd, True, notes, shared, entries, len(records)
-        )
-    alone = seconds if seconds and len(records) == 1 else None
+    several = len(per_name) > 1
+    named = f"the workload marks several regions ({', '.join(per_name)}): counts are of all in one process"
     return RegionWork(
-        max(1, sum(per_name.values())), alone, None, bool(per_name), notes, shared, entries, len(records)
+        iterations=1 if several else max(1, sum(per_name.values())),
+        seconds=seconds if seconds and len(records) == 1 else None,
+        odd=named if several else None,
+        marked=bool(per_name),
+        notes=notes,
+        shared=shared,
+        entries=entries,
+        processes=len(records),
     )
 
 

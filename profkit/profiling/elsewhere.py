@@ -258,13 +258,9 @@ def _show(event: Mapping[str, Any], title: str, progress: Progress) -> None:
     kinds = _CALLS.get(call) if isinstance(call, str) else None
     if kinds is None or not isinstance(words, list) or len(words) != len(kinds):
         return
-    if not all(
-        is_finite_number(word) if kind is float else isinstance(word, str)
-        for word, kind in zip(words, kinds, strict=True)
-    ):
-        return
-    shown = (
-        f"{title}: {word[:_ROOM]}" if isinstance(word, str) and _LIKE_OURS.match(word) else word
-        for word in words
-    )
-    getattr(progress, str(call))(*(word[:_ROOM] if isinstance(word, str) else word for word in shown))
+    if kinds == (float,):
+        if is_finite_number(words[0]):
+            progress.tick(words[0])
+    elif all(isinstance(word, str) for word in words):
+        shown = (f"{title}: {word}" if _LIKE_OURS.match(word) else word for word in words)
+        getattr(progress, str(call))(*(word[:_ROOM] for word in shown))

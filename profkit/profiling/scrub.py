@@ -190,20 +190,10 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
 
 def public_names(run: RunDocument) -> frozenset[str]:
     """What a reader looks for by name: it stays."""
-    trace = run.trace.kernels if run.trace is not None else ()
-    ranges = run.trace.ranges if run.trace is not None else ()
-    scopes = (
-        item.scope for items in (run.counters, run.readings, run.verdicts, run.kernels) for item in items
-    )
-    return frozenset(
-        name
-        for name in (
-            run.name,
-            run.workload.name,
-            *(scope.name for scope in scopes),
-            *(timing.name for timing in run.timings),
-            *(time.kernel.name for time in trace),
-            *(marked.name for marked in ranges),
-        )
-        if name
-    )
+    names = [run.name, run.workload.name, *(timing.name for timing in run.timings)]
+    if run.trace is not None:
+        names += [time.kernel.name for time in run.trace.kernels]
+        names += [marked.name for marked in run.trace.ranges]
+    for items in (run.counters, run.readings, run.verdicts, run.kernels):
+        names += [item.scope.name or "" for item in items]
+    return frozenset(filter(None, names))

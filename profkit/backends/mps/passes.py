@@ -162,12 +162,10 @@ class MetalCountersPass(MetalPass):
     def _explain_absence(self, metal: MetalTrace) -> list[MetalAbsent]:
         """What is absent, the counters with xctrace's own reason where it told one."""
         fault = explain_fault(log_of(self.context.folder, "counters.log"), 0)
-        of_trace = [absent for absent in metal.absent if COUNTED not in absent.what]
+        told = [absent for absent in metal.absent if COUNTED not in absent.what]
         if fault is not None and fault.code == "unsupported-counters":
-            return [*of_trace, MetalAbsent(COUNTERS, fault.reason, fault.fix)]
-        of_counters = [absent for absent in metal.absent if COUNTED in absent.what]
-        nothing = MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX)
-        return of_trace + (of_counters or [nothing])
+            return [*told, MetalAbsent(COUNTERS, fault.reason, fault.fix)]
+        return [*told, MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX)]
 
 
 class MpsRun(BackendRun):
