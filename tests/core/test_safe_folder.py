@@ -87,7 +87,6 @@ def test_nothing_is_written_into_what_took_a_runs_place(run: Path, victim: Path,
     before = _listing(victim)
     with pytest.raises(MachineError, match="has taken its place"):
         run_folder.write_run(run, document)
-    run_folder.reserve_space(run)
     with pytest.raises(OSError, match="has taken its place"):
         write_whole(run / "artifacts" / "report.txt", ("x",))
     with pytest.raises(MachineError, match="has taken its place"):

@@ -300,11 +300,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class RunProcess:
-    """The process that carries a run out, while it does; `host` and `boot` say of which machine and of which start."""
+    """The process that carries a run out, while it does; `host` says of which machine."""
 
     pid: int
-    start: float  # seconds
-    boot: str
+    start: float  # seconds since the epoch
     host: str  # a digest
 
 
