@@ -27,10 +27,7 @@ VERBS = {
         "bisect",
         "Find the commit that made a command slower, by running commits between two ends in turn.",
     ),
-    "report": (
-        "reports",
-        "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit.",
-    ),
+    "report": ("reports", "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit."),
     "nightly": (
         "nightly",
         "Profile a set of workloads, compare each with its past, and report what changed.",
@@ -48,10 +45,7 @@ VERBS = {
         "generate",
         "Let a language model write kernels: each is tested, timed and profiled, and the model gets the result.",
     ),
-    "scrub": (
-        "reports",
-        "Copy a report in text, or a run, without host, user, command line and paths.",
-    ),
+    "scrub": ("reports", "Copy a report in text, or a run, without host, user, command line and paths."),
     "history": (
         "history",
         "Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",

@@ -266,12 +266,10 @@ class _Show:
 
     def comparison(self, found: Comparison, *, in_step: bool) -> None:
         """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
-        from profkit.cli.progress import show_if_long
         from profkit.reporting import json
         from profkit.reporting.views.comparison import comment, view
 
-        with show_if_long("compare", "what differs, and why"):
-            options.print_result(_text(found, self.format))
+        options.print_result(_text(found, self.format))
         if self.output is not None or in_step:
             self._write(json.comparison(found), view(found), comment(found), in_step=in_step)
 
@@ -311,17 +309,14 @@ class _Show:
 
 
 def _compare_runs(asked: CompareOptions) -> Comparison:
-    from profkit.cli.progress import show_if_long
+    from profkit.cli.progress import show_reading
     from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import compare as compare_documents
 
-    baseline, candidate = asked.paths
-    with show_if_long("baseline", baseline):
-        before = summarize_report(Path(baseline))
-    with show_if_long("candidate", candidate):
-        after = summarize_report(Path(candidate))
-    with show_if_long("compare", "what differs, and why"):
-        return compare_documents(before, after, asked)
+    for path in asked.paths:
+        show_reading(Path(path))
+    before, after = (summarize_report(Path(path)) for path in asked.paths)
+    return compare_documents(before, after, asked)
 
 
 def _compare_evaluations(asked: CompareOptions) -> Comparison | None:

@@ -7,7 +7,6 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import wraps
@@ -319,13 +318,6 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 # ---------------------------------------------------------------- how a result leaves
-
-
-def show_reading(report: Path) -> AbstractContextManager[None]:
-    """Tells somebody at a terminal that a large report is still being read; a log needs no such line."""
-    from profkit.cli.progress import progress_for, show_if_long
-
-    return show_if_long("read", report.name, progress=progress_for(quiet=not sys.stderr.isatty()))
 
 
 def print_document(

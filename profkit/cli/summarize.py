@@ -25,6 +25,7 @@ def summarize(
 ) -> None:
     """Read reports and say what is in them."""
     from profkit.cli import print_fault
+    from profkit.cli.progress import show_reading
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.profiling.export import render_kernels
@@ -42,8 +43,8 @@ def summarize(
     faults: list[ProfkitError] = []
     for report in reports:
         try:
-            with options.show_reading(report):
-                documents.append(summarize_report(report, targets))
+            show_reading(report)
+            documents.append(summarize_report(report, targets))
         except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
             if len(reports) == 1:
                 raise
