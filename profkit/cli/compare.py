@@ -27,17 +27,11 @@ Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_
 
 Two versions, run in turn:  profkit compare --base main -- python bench.py
 
-Two commits:  profkit compare --base v1.2 --head v1.3 --setup 'make' -- ./bench
-
 A pull request, all workloads of a nightly's file:  profkit compare --suite nightly.yaml --base main --output report
 
 Two commands:  profkit compare --a 'python old.py' --b 'python new.py'
 
-Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
-
 Two evaluations of kernels:  profkit compare BASELINE CANDIDATE
-
-Two sweeps, by means over all shapes; with --metric time.median single cases decide:  profkit compare BASELINE CANDIDATE
 
 Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regressed; 5 it cannot be decided, or the two
 must not be compared; 2 an input that cannot be read; 4 a version does not run. Of a suite 5 where nothing was decided,

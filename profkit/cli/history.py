@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.cli import options
+from profkit.cli.options import option
 
 if TYPE_CHECKING:
     from profkit.regression.history.actions import AddResult
@@ -243,9 +244,7 @@ def accept(
 @history.command("mark", epilog='Example:  profkit history mark last --because "another job ran beside it"')
 def mark(
     entry: EntryArgument,
-    because: Annotated[
-        str | None, typer.Option("--because", help="Why its values decide nothing.", metavar="WORDS")
-    ] = None,
+    because: Annotated[str | None, option(None, "Why its values decide nothing.", "WORDS")] = None,
     valid: Annotated[bool, typer.Option("--valid", help="Take such a mark away.")] = False,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
@@ -327,15 +326,11 @@ def export(
     " --to a folder that a server publishes works too.",
 )
 def site(
-    to: Annotated[
-        Path, typer.Option("--to", help="The folder: new, empty, or with pages of before.", metavar="DIR")
-    ],
+    to: Annotated[Path, option(None, "The folder: new, empty, or with pages of before.", "DIR")],
     days: Annotated[
         int | None, typer.Option("--days", min=1, help="Only the last so many days before the newest run.")
     ] = None,
-    title: Annotated[
-        str, typer.Option("--title", help="What the first page is called.")
-    ] = "Performance over time",
+    title: Annotated[str, option(None, "What the first page is called.")] = "Performance over time",
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: QuietOption = False,
