@@ -134,10 +134,11 @@ def list_(
         total = len(store.entries())
         found = store.entries(HistoryFilter(workload, since=_since(since), limit=limit))
         accepted, where = store.accepted(workload), str(store.path)
-    if format is options.OutputFormat.json:
-        options.print_result(json.history(found, accepted, where, total))
-    else:
-        options.print_view(history_view(found, accepted, where, total), format)
+    options.print_as(
+        format,
+        lambda: json.history(found, accepted, where, total),
+        lambda: history_view(found, accepted, where, total),
+    )
 
 
 @history.command("show", epilog="Example:  profkit history show last")
@@ -153,10 +154,7 @@ def show(
 
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)
-    if format is options.OutputFormat.json:
-        options.print_result(json.entry(found))
-    else:
-        options.print_view(entry_view(found), format)
+    options.print_as(format, lambda: json.entry(found), lambda: entry_view(found))
 
 
 @history.command(
@@ -194,18 +192,12 @@ def trend(
                 "a series comes from the history or from a file, not from both", "leave one of them out"
             )
         found = trend_of_file(source)
-        if format is options.OutputFormat.json:
-            options.print_result(json.trend_of_file(found, str(source)))
-        else:
-            options.print_view(trends_view([found]), format)
+        options.print_as(format, lambda: json.trend_of_file(found, str(source)), lambda: trends_view([found]))
         return
     with open_history(history, read_only=True) as store:
         trends = trends_of(store, tuple(series or ()), HistoryFilter(since=_since(since)))
         where = str(store.path)
-    if format is options.OutputFormat.json:
-        options.print_result(json.trends(trends, where))
-    else:
-        options.print_view(trends_view(trends), format)
+    options.print_as(format, lambda: json.trends(trends, where), lambda: trends_view(trends))
 
 
 @history.command(

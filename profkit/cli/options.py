@@ -398,6 +398,16 @@ def print_view(view: View, output: OutputFormat, *, details: bool = True) -> Non
     print_result(render_view(view, output, details=details))
 
 
+def print_as(
+    output: OutputFormat, document: Callable[[], str], view: Callable[[], View], *, details: bool = True
+) -> None:
+    """Write the JSON document where that was asked for, else the view."""
+    if output is OutputFormat.json:
+        print_result(document())
+    else:
+        print_view(view(), output, details=details)
+
+
 def print_json(document: object) -> None:
     """Write one JSON document to standard output."""
     import json

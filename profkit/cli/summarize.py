@@ -32,9 +32,8 @@ def summarize(
     from profkit.profiling.summarize import summarize_report
     from profkit.reporting.views.run_about import what_it_tells
 
-    if (
-        len(reports) == 1 and format is not options.OutputFormat.json
-    ):  # of many kernels: as a run a page for each
+    # Of many kernels: as a run a page for each
+    if len(reports) == 1 and format is not options.OutputFormat.json:
         text = render_kernels(reports[0], format.value)
         if text is not None:
             options.print_result(text)
