@@ -58,7 +58,7 @@ def test_all_regressions_of_practitioners_are_found_and_nothing_else_is(practiti
         if row["Type"].strip().lower() != "regression":
             assert found == [], name
             continue
-        last_good = int(row["Change HistoryPoint"])  # counts rows from 1 on
+        last_good = int(row["Change Point"])  # counts rows from 1 on
         assert len(found) == 1, name
         first_bad = next(k for k, first in enumerate(firsts) if first >= last_good)
         assert abs(found[0] - first_bad) <= 5, name
