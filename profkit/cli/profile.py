@@ -105,10 +105,7 @@ def profile(
 
             raise UsageError("--plan is of this machine", "leave --on out")
         planned = make_plan(asked)
-        if format is options.OutputFormat.json:
-            options.print_result(json.plan(planned))
-        else:
-            options.print_view(view(planned), format)
+        options.print_as(format, lambda: json.plan(planned), lambda: view(planned))
         return
     if elsewhere is None:
         document, folder = profile_workload(asked, progress)
