@@ -16,7 +16,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.files.whole import write_whole
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, reserve_space
+from profkit.core.run_folder import clean_name
 from profkit.core.types import Entry, Json, NightPairs, RunDocument
 from profkit.regression import profile_process
 from profkit.regression.compare.machine import thermal_throttling
@@ -153,7 +153,6 @@ class NightSession:
 
 def measure_workloads(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
     """Profile what is not done yet. KeyboardInterrupt passes through: what was finished is stored."""
-    reserve_space(session.folder)
     for number, spec in enumerate(specs, 1):
         if spec.name in session.state.done:
             continue
@@ -211,7 +210,6 @@ def throttling_reason(document: RunDocument) -> str | None:
                     f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
                 )
     hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
-    hot += [reason for moment in document.moments for reason in moment.slowed]
     if (metal := thermal_throttling(document)) is not None:
         hot.append(fact_text(metal))
     if hot:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from profkit.analysis.stacks.files import Flame
 from profkit.core.formatting import shorten
-from profkit.reporting.charts.marks import Chart, Line, Points, Rule, Scale, Tick, places
+from profkit.reporting.charts.marks import AxisRule, Chart, Line, Points, Scale, Tick, places
 from profkit.reporting.view import Block, Paragraph
 
 ROWS = 10
@@ -69,7 +69,7 @@ def text_plot(chart: Chart, width: int) -> list[str]:
 
 def _cells(mark: object, x: Scale, y: Scale, room: int) -> Iterator[tuple[tuple[int, int], str]]:
     """What a mark puts where, as ((row, column), sign); signs of changes stand below the last row."""
-    if isinstance(mark, Rule):
+    if isinstance(mark, AxisRule):
         rows = (ROWS,) if mark.style == "change" else range(ROWS)
         yield from (((row, round(x(mark.x))), "▲" if mark.style == "change" else "┊") for row in rows)
     elif isinstance(mark, Line):

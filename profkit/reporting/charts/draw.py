@@ -17,12 +17,12 @@ from profkit.core.formatting import plural, shorten
 from profkit.reporting.charts.marks import (
     AnyMark,
     Area,
+    AxisRule,
     Chart,
     Line,
     Point,
     Points,
     Rectangle,
-    Rule,
     places,
 )
 from profkit.reporting.plain_text import without_control_characters
@@ -51,7 +51,7 @@ class _Drawing:
         across, up = places(chart.marks)
         self.taken: list[Place] = [(0, 0, width(chart.y.title), LINE)]
         self.ticks = chart.y.marked(chart.y.scale(up, 1.0, 0.0))
-        rules = any(isinstance(mark, Rule) for mark in chart.marks)
+        rules = any(isinstance(mark, AxisRule) for mark in chart.marks)
         series = any(isinstance(mark, Points) and mark.letter and mark.joined for mark in chart.marks)
         self.left = max((width(tick.label) for tick in self.ticks), default=0.0) + 8
         self.right = WIDTH - 8 - (1.5 * FONT if series else 0)
@@ -107,7 +107,7 @@ class _Drawing:
                 top, low = sorted(map(self.y, mark.y))
                 drawn = rect(left, top, max(0.8, right - left), max(0.8, low - top), mark.style)
                 yield self._group(drawn, mark.hover)
-            case Rule():
+            case AxisRule():
                 x = self.x(mark.x)
                 yield self._group(line(x, self.top, x, self.bottom, mark.style), mark.hover)
             case Points():
@@ -165,7 +165,7 @@ class _Drawing:
                     yield from self._placed(
                         mark.letter, f"f{mark.number % SERIES + 1} t", left, bases, mark.name
                     )
-            case Rule():
+            case AxisRule():
                 half = width(mark.label) / 2
                 middle = min(WIDTH - 2 - half, max(2 + half, self.x(mark.x)))
                 yield from self._placed(mark.label, mark.style, middle - half, [self.top - 4], "")

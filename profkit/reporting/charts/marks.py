@@ -192,7 +192,7 @@ class Rectangle:
 
 
 @dataclass(frozen=True)
-class Rule:
+class AxisRule:
     """A line down the whole chart at `x`, with a name at its end."""
 
     x: float
@@ -227,7 +227,7 @@ class Points:
     hover: str = ""
 
 
-AnyMark: TypeAlias = Line | Area | Rectangle | Rule | Points
+AnyMark: TypeAlias = Line | Area | Rectangle | AxisRule | Points
 
 
 def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
@@ -245,7 +245,7 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
             case Rectangle():
                 across += mark.x
                 up += mark.y
-            case Rule():
+            case AxisRule():
                 across.append(mark.x)
             case Points():
                 across += [point.x for point in mark.points]

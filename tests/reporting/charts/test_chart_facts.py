@@ -9,7 +9,7 @@ import pytest
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import Roofline, roofline_of
 from profkit.core.types import RUN, Peaks, Reading, RunDocument, Source
-from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.charts.of_run import roofline_chart
 from tests import documents, gpu_documents

@@ -20,8 +20,8 @@ from profkit.core.types import (
     Stacks,
     Timing,
 )
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import summarize_document as summarize
 from profkit.reporting.extras import Extras
 from tests import documents
 
