@@ -45,7 +45,6 @@ BENCH = (
     "kernels/evaluation/judging/pairs.py",
     "kernels/evaluation/judging/trial.py",
     "kernels/evaluation/judging/reference.py",
-    "kernels/evaluation/enabling",
     "kernels/evaluation/suites/capture.py",
     "kernels/evaluation/suites/op",
     "kernels/evaluation/suites/values.py",

@@ -41,7 +41,6 @@ from profkit.cli.options import (
     TracesOption,
     option,
     places_of,
-    print_json,
     print_result,
     print_view,
     taken,
@@ -51,7 +50,6 @@ from profkit.cli.options import (
 
 if TYPE_CHECKING:
     from profkit.core.types import EvaluationDocument
-    from profkit.kernels.evaluation.request import EvaluationRequest
 
 EXAMPLES = """
 Example:  profkit evaluate my_kernels.py --ops relu,add
@@ -71,8 +69,6 @@ profkit evaluate --backend llm --ops relu,add --model MODEL --max-attempts 3
 Against torch.compile, too:  profkit evaluate my_kernels.py --compile
 
 Only whether they are correct:  profkit evaluate my_kernels.py --correctness-only
-
-What it would do:  profkit evaluate --suite opinfo --plan
 
 After a Ctrl-C:  profkit evaluate --resume reports/20261122-100000-evaluation-cpu
 
@@ -144,7 +140,6 @@ def evaluate(
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
     budget: BudgetOption = 5.0,
     timeout: TimeoutOption = 60.0,
-    plan: Annotated[bool, option(HOW, "Say what would be tested, and test nothing.", None, "--plan")] = False,
     resume: Annotated[
         Path | None, option(ON, "Go on with the evaluation in this folder, by its own settings.", "FOLDER")
     ] = None,
@@ -205,9 +200,8 @@ def evaluate(
         typer.echo("profkit run is profkit evaluate here, and does the same", err=True)
     progress = progress_for(quiet=quiet)
     where = places_of(on, on_python, send, send_env, gpus)
-    if where is not None and (replay or plan):
-        asked = "replay" if replay else "plan"
-        raise UsageError(f"--{asked} is done on this machine", "leave out --on")
+    if where is not None and replay:
+        raise UsageError("--replay is done on this machine", "leave out --on")
     if replay:
         _replay(replay, file, typed_options(context, CODE[1:]), format, quiet=quiet)
         return
@@ -236,12 +230,10 @@ def evaluate(
             )
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
-            typed |= {"suite": "traced", "traces": _record(words, output, plan=plan, quiet=quiet)}
+            typed |= {"suite": "traced", "traces": _record(words, output, quiet=quiet)}
         if backend == "llm":
-            if plan or where is not None:
-                raise UsageError(
-                    "kernels are generated here, and without a plan", "profkit generate, then evaluate"
-                )
+            if where is not None:
+                raise UsageError("kernels are generated here", "profkit generate, then evaluate")
             from profkit.core.types import GenerationLimits
             from profkit.generation.model import ModelOptions
             from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
@@ -263,15 +255,12 @@ def evaluate(
         )
         request = make_request(
             settings,
-            None if plan else output,
+            output,
             gpus=gpus,
             name=name,
             command=mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
             elsewhere=where is not None,
         )
-    if plan:
-        _show_plan(request, format, quiet=quiet)
-        return
     from profkit.kernels.evaluation.outputs import write_results
     from profkit.kernels.evaluation.run import run_evaluation
 
@@ -312,17 +301,14 @@ def _split_program(file: Path | None, rest: list[str], *, trace: bool) -> tuple[
     return (None if len(words) > len(rest) else file) if trace else file, words
 
 
-def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
+def _record(words: list[str], output: Path, *, quiet: bool) -> Path:
     """Run the program; the file with its calls, in the folder of evaluations."""
     from datetime import datetime
 
     from profkit.cli.progress import progress_for
-    from profkit.core.errors import UsageError
     from profkit.kernels.evaluation.suites.notation import record_operations
     from profkit.runtime.passes.secrets import mask_command
 
-    if plan:
-        raise UsageError("--plan runs no program", "--suite traced --traces TRACE.txt --plan")
     progress = progress_for(quiet=quiet)
     path = output / f"{datetime.now():%Y%m%d-%H%M%S}-operations.txt"
     progress.begin("program", " ".join(mask_command(words)[0]))
@@ -344,17 +330,6 @@ def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, d
         from profkit.reporting.views.kernels.evaluation import view
 
         print_view(view(document, folder), format, details=details)
-
-
-def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool) -> None:
-    from profkit.cli.progress import progress_for
-    from profkit.kernels.evaluation.run import plan_evaluation, plan_text
-
-    plan = plan_evaluation(request, progress_for(quiet=quiet))
-    if format is OutputFormat.json:
-        print_json(plan)
-    else:
-        print_result(plan_text(plan))
 
 
 def _replay(

@@ -174,19 +174,6 @@ def gap_closed(results: Sequence[TestResult]) -> float | None:
     return sum(reference - max(own, bound) for reference, own, bound in known) / gap if gap > 0 else None
 
 
-# ---------------------------------------------------------------- arguments
-
-_TENSOR = re.compile(r"T\(\[([0-9, ]*)\]")
-
-
-def elements_of(arguments: str) -> int | None:
-    """How many elements the largest tensor has, in the notation of operator traces; None without a tensor."""
-    sizes = [
-        prod(int(size) for size in found.split(",") if size.strip()) for found in _TENSOR.findall(arguments)
-    ]
-    return max(sizes, default=None)
-
-
 @dataclass(frozen=True)
 class FastPoint:
     """fast_p at one p: the share of the operations that are correct and more than `p` times as fast as PyTorch."""

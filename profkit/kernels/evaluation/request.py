@@ -92,7 +92,7 @@ class EvaluationRequest:
 
 def make_request(
     settings: JudgeSettings,
-    output: Path | None,
+    output: Path,
     *,
     gpus: str = "",
     name: str = "evaluation",
@@ -101,7 +101,7 @@ def make_request(
 ) -> EvaluationRequest:
     """A new evaluation by settings whose `device` is as typed, with a seed of its own, in a new folder below `output`.
 
-    None: it gets no folder. `gpus` stand between commas; `elsewhere`: on the devices of other places.
+    `gpus` stand between commas; `elsewhere`: on the devices of other places.
     Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
     """
     _check(settings)
@@ -112,9 +112,7 @@ def make_request(
         kind, chosen = choose_device(settings.device, numbers, "this evaluation")
     device = "cuda:0" if kind == "cuda" else kind  # a judge sees one device alone
     settings = replace(settings, device=device, seed=secrets.randbits(SEED_BITS))
-    folder = Path("EVALUATION")
-    if output is not None:
-        folder = create_run_folder(output, name, kind, datetime.now())
+    folder = create_run_folder(output, name, kind, datetime.now())
     backend = settings.source.kind
     return EvaluationRequest(settings, folder, backend, name, command, gpus=chosen)
 

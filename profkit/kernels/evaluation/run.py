@@ -1,23 +1,19 @@
 """Runs an evaluation: tests in, every one with exactly one status, stored as it comes.
 
-Also what one would test, before any of it is done; and the judge's process: how it is started, and what its answers
-mean.
+Also the judge's process: how it is started, and what its answers mean.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from profkit.analysis.evaluation.scores import elements_of
 from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.whole import TemporaryFolder
@@ -62,13 +58,6 @@ from profkit.kernels.evaluation.request import (
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 
 WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
-PLAN_SCHEMA = "profkit.evaluation-plan/1"
-START_SECONDS = 10.0  # torch is loaded three times, and the device measured
-TEST_SECONDS = 0.02  # of a test of some elements: truth in float64, and two calls
-# of each element of a test's arguments: truth in float64, and as many pairs as are needed
-ELEMENT_SECONDS = 2.5e-7
-COMPILE_SECONDS = 6.0  # of torch.compile's first call of one shape
-TIMED_SHARE = 1.3  # of the budget: arguments are written and outputs verified beside it
 JUDGE = "profkit.kernels.evaluation.judging.judge:Judge"
 COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
 PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
@@ -175,64 +164,6 @@ def replay_test(
     settings = replace(request.settings, operations=(known[0].operation,), only=(known[0].id,))
     with TemporaryFolder("replay") as own:
         return run_evaluation(replace(request, settings=settings, folder=Path(own)), progress)
-
-
-def plan_evaluation(request: EvaluationRequest, progress: Progress) -> dict[str, Any]:
-    """What would be tested, as plain data; `seconds` is an estimate. No kernel is run: the judge alone lists the tests.
-
-    Raises MachineError where no judge can be started, UsageError where no test is left by the options.
-    """
-    start = monotonic()
-    settings = replace(request.settings, correctness_only=True)  # so the device is not measured
-    with ExitStack() as cleanup:
-        logs = Path(cleanup.enter_context(TemporaryFolder()))
-        judges = _judges(replace(request, gpus=request.gpus[:1]), logs, {})
-        pool = WorkerPool(
-            judges, lambda _: None, timeout=seconds_of_a_test(settings), settings=plain_settings(settings)
-        )
-        cleanup.callback(pool.close)
-        progress.begin("judge", f"the tests of {settings.suite} listed")
-        pool.begin()
-        about = pool.open(lambda: progress.tick(monotonic() - start))
-        tests = check_tests(request.settings, about)
-        progress.end(plural(len(tests), "test"))
-    settings = request.settings
-    timed = 0 if settings.correctness_only else sum(test.timed for test in tests)
-    elements = sum(elements_of(test.arguments) or 0 for test in tests)
-    seconds = START_SECONDS + len(tests) * TEST_SECONDS + elements * ELEMENT_SECONDS
-    seconds += timed * settings.timing.budget * TIMED_SHARE
-    if settings.compiled:
-        seconds += timed * (COMPILE_SECONDS + settings.timing.budget * TIMED_SHARE)
-    return {
-        "schema": PLAN_SCHEMA,
-        "suite": settings.suite,
-        "backend": request.backend,
-        "kernels": settings.source.names,
-        "device": about["device"],
-        "operations": dict(Counter(test.operation for test in tests)),
-        "without_kernel": about.get("without_kernel", []),
-        "tests": len(tests),
-        "timed": timed,
-        "budget": settings.timing.budget,
-        "compiled": settings.compiled,
-        "seconds": round(seconds, 1),
-    }
-
-
-def plan_text(plan: dict[str, Any]) -> str:
-    """The plan for people."""
-    against = ", and as long against torch.compile" if plan["compiled"] else ""
-    lines = [
-        f"{plural(plan['tests'], 'test')} of {plural(len(plan['operations']), 'operation')} of the suite "
-        f"{plan['suite']}, kernels of {plan['kernels'] or plan['backend']}, on {plan['device']}",
-        f"{plan['timed']} of them are timed, {plan['budget']:g} s each at most{against}",
-        f"at most {format_duration(plan['seconds'])}, where nothing else runs; less where times are steady",
-    ]
-    if missing := plan["without_kernel"]:
-        shown = ", ".join(missing[:10]) + (", ..." if len(missing) > 10 else "")
-        lines.append(f"{plural(len(missing), 'operation')} of the suite have no kernel there: {shown}")
-    names = [f"  {name}  {count}" for name, count in plan["operations"].items()]
-    return "\n".join([*lines, "", "tests by operation:", *names])
 
 
 def _judges(request: EvaluationRequest, logs: Path, env: Mapping[str, str]) -> list[WorkerClient]:
