@@ -183,6 +183,7 @@ def evaluate(
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
     from profkit.generation.keys import without_secrets
+    from profkit.kernels.devices import split_list
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
         JudgeSettings,
@@ -191,7 +192,6 @@ def evaluate(
         read_document,
         read_request,
         require_code,
-        split_list,
     )
     from profkit.kernels.evaluation.sources.source import make_source_request
     from profkit.runtime.passes.secrets import mask_command

@@ -10,11 +10,10 @@ Which tests of an evaluation deserve a closer look: timed and correct ones, of o
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, prod
+from math import exp
 
 from profkit.analysis.evaluation.speedups import (
     MeanSpeedup,

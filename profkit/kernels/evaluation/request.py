@@ -19,7 +19,7 @@ from profkit.core.run_folder import create_run_folder
 from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult
 from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
-from profkit.kernels.devices import choose_device, choose_device_elsewhere
+from profkit.kernels.devices import LONGEST, choose_device, choose_device_elsewhere, split_list
 from profkit.kernels.evaluation.sources.source import SourceRequest
 
 if TYPE_CHECKING:  # a judge has no use for it
@@ -29,7 +29,6 @@ CODE_FILE = "FILE.py"  # an argument, and no option
 WAIT_POLICY = "OMP_WAIT_POLICY"  # how OpenMP's threads wait for each other: busily, or asleep
 SEED_BITS = 63
 ARGUMENT_SEED_BITS = 31
-LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 
@@ -128,11 +127,6 @@ def was_asked(logs: Path, judge: int, test: str) -> bool:
     with suppress(OSError, ValueError):
         return read_bounded_text(logs / f"asked-{judge}") == test
     return False
-
-
-def split_list(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _check(options: JudgeSettings) -> None:

@@ -9,9 +9,9 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from profkit.core import codec
@@ -20,7 +20,6 @@ from profkit.core.files.whole import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import (
-    UNDECIDED,
     EvaluationDocument,
     EvaluationTest,
     Json,
@@ -76,31 +75,26 @@ def run_evaluation(
     Raises MachineError where nothing can be measured or written, UsageError where no test is left by the options, and
     Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
     """
-    documents: list[EvaluationDocument] = []
-
-    def write_all(journal: Journal[TestResult]) -> None:
-        documents.append(_write(request, journal, write, progress))
-
     line = resume_line("profkit evaluate", request.folder, request.settings.code(), elsewhere)
+    write_all = partial(_write, request, write, progress)
     with open_campaign(FORMAT, request.folder, header_of(request), progress, line, write_all) as campaign:
         tests = tests_of(campaign.about)
         if not tests or _left(request, campaign.journal, tests):
             _test(request, campaign, elsewhere)
             gone = format_duration(campaign.journal.session_seconds)
             progress.end(f"{plural(campaign.settled, 'test')} in {gone}")
-    return documents[-1]
+    document: EvaluationDocument = campaign.result
+    return document
 
 
 def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere: PlaceSlots | None) -> None:
     """Do what is left. Raises MachineError where that cannot be done."""
     logs, settings = request.folder / "logs", request.settings
-    counts = _Counts(0)
 
     def settle(outcome: JobOutcome) -> None:
         asked = was_asked(logs, outcome.slot, outcome.job.key)
         if (result := test_result(outcome, asked=asked)) is not None:
             campaign.settle(result.test.id, result)
-            counts.add(result)
 
     # What kernels leave in this folder goes, too, where the judge is killed.
     scratch = TemporaryFolder()
@@ -117,8 +111,7 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
     )
     tests = _open(request, campaign, pool)
     left = _left(request, campaign.journal, tests)
-    counts = _Counts(len(left))
-    campaign.begin("evaluate", _describe(request, left, tests), len(left), lambda: counts.describe())
+    campaign.begin("evaluate", _describe(request, left, tests), len(left))
     shared = {"ceilings": campaign.about.get("ceilings")}
     batches = [
         Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
@@ -134,13 +127,8 @@ def update_result(
 
     Raises UnreadableReport, UsageError and MachineError where the evaluation in `folder` cannot be read and written.
     """
-    documents: list[EvaluationDocument] = []
-
-    def write_all(journal: Journal[TestResult]) -> None:
-        documents.append(_write(read_request(folder), journal, write, progress))
-
-    update_outcome(FORMAT, folder, result.test.id, result, write_all)
-    return documents[-1]
+    write_all = partial(_write, read_request(folder), write, progress)
+    return update_outcome(FORMAT, folder, result.test.id, result, write_all)
 
 
 def replay_test(
@@ -231,7 +219,7 @@ def _left(
 
 
 def _write(
-    request: EvaluationRequest, journal: Journal[TestResult], write: WriteResults, progress: Progress
+    request: EvaluationRequest, write: WriteResults, progress: Progress, journal: Journal[TestResult]
 ) -> EvaluationDocument:
     document = make_document(request, journal.contents, journal.seconds)
     for why in write(request.folder, document):
@@ -248,28 +236,6 @@ def _describe(
     if not request.settings.correctness_only:
         text += f", {timed} of them timed"
     return text + (f"; {known} known already" if known else "")
-
-
-class _Counts:
-    """How far the tests are that were `left`, and how long the rest may take."""
-
-    def __init__(self, left: int) -> None:
-        self._left, self._done, self._failed = left, 0, 0
-        self._begin = monotonic()
-
-    def add(self, result: TestResult) -> None:
-        """Another test has its result."""
-        self._done += 1
-        self._failed += result.status not in ("passed", *UNDECIDED)
-
-    def describe(self) -> str:
-        """`120 of 5,096 tests, 3 not correct, about 40 s left`."""
-        failed = f", {self._failed} not correct" if self._failed else ""
-        text = f"{self._done:,} of {plural(self._left, 'test')}{failed}"
-        if not self._done:
-            return text
-        rest = (monotonic() - self._begin) / self._done * (self._left - self._done)
-        return f"{text}, about {format_duration(rest)} left"
 
 
 # ---------------------------------------------------------------- the judge's process

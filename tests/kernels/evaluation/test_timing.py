@@ -33,7 +33,6 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.memory import DONE, OPEN, PAGE, JudgeGate
 from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.judging import trial as alike
-from profkit.kernels.evaluation.judging.correctness import Incorrect
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.judging.pairs import (
@@ -56,6 +55,7 @@ from profkit.kernels.evaluation.judging.trial import (
 )
 from profkit.kernels.evaluation.request import WAIT_POLICY, PairOptions
 from profkit.kernels.evaluation.run import judge_command
+from profkit.kernels.operations.check import Incorrect
 from tests.kernels.evaluation.judging import judge_of, judge_operation
 
 

@@ -91,11 +91,11 @@ def test_they_are_right_at_odd_and_even_shapes(interpreted: Interpret) -> None:
     found = interpreted("""
 for operation in OPERATIONS:
     for direction in BOTH:
-        for dtype in ("float32", "float16", "bfloat16"):
+        for dtype in ("float32", "float16"):
             for shape in ((3, 7, 5), *([(2, 16, 64), (1, 1, 1), (1, 5000, 2)] * (dtype == "float32"))):
                 print(share(problem(operation, shape, dtype, direction)))
 """)
-    assert len(found) == 5 * 2 * (3 + 3)
+    assert len(found) == 5 * 2 * (2 + 3)
     assert max(map(float, found)) < 0.7
 
 
@@ -103,7 +103,7 @@ def test_rows_that_one_warp_holds_and_that_programs_walk_over(interpreted: Inter
     found = interpreted("""
 for operation in ("LayerNorm", "CrossEntropy"):
     for direction in BOTH:
-        for shape, dtype in (((2, 21, 200), "float32"), ((1, 18, 300), "bfloat16"), ((1, 3, 1500), "float16")):
+        for shape, dtype in (((2, 21, 200), "float32"), ((1, 18, 300), "float16"), ((1, 3, 1500), "float16")):
             print(share(problem(operation, shape, dtype, direction)))
 """)
     assert len(found) == 12

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profkit.core.types import GridPoint  # noqa: E402
-from profkit.kernels.operations.check import CHUNK, WrongResult, check_result, reference_result  # noqa: E402
+from profkit.kernels.operations.check import CHUNK, Incorrect, check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.definitions import DTYPES, Problem  # noqa: E402
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
@@ -34,7 +34,7 @@ def test_eager_torch_is_right_in_float32(operation: str, direction: str) -> None
 def test_eager_torch_loses_the_gradient_of_a_mean_over_many_in_half_precision() -> None:
     """2 / N is no number of float16 any more: torch multiplies by it first, and what comes out is 0."""
     problem = _problem("MSE", "backward", "float16", (32, 256, 64))
-    with pytest.raises(WrongResult, match="float64 says"):
+    with pytest.raises(Incorrect, match="numbers are wrong"):
         check_result(problem, build_call("PyTorch", problem)(), reference_result(problem))
 
 
@@ -109,7 +109,7 @@ def _spoiled(problem: Problem, how: str) -> object:
 )
 def test_a_result_that_is_wrong_is_found(how: str) -> None:
     problem = _problem("Swish")
-    with pytest.raises(WrongResult):
+    with pytest.raises(Incorrect):
         check_result(problem, _spoiled(problem, how), reference_result(problem))
 
 
