@@ -91,7 +91,7 @@ def test_what_does_not_compute_in_its_call_is_wrong_though_its_first_result_was_
         "PyTorch": "measured",
     }
     for name in ("before", "address", "adds"):
-        assert str(found[name].reason).startswith("once it was timed, with other numbers in x: the value: ")
+        assert str(found[name].reason).startswith("once it was timed, with other numbers in x: the value at")
         assert (found[name].median, found[name].samples, found[name].seconds) == (None, 0, ())
     assert found["lazy"].reason == "it gave what is of type Lazy, and not a tensor"
 
