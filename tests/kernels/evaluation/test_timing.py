@@ -33,6 +33,7 @@ from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.judging import trial as alike
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judging.pairs import (
+    FreshCall,
     Pair,
     PairedBatches,
     PairedTimes,
@@ -137,9 +138,9 @@ def made_up_speedup(
     bench = PairedBatches.__new__(PairedBatches)
     seconds: dict[Any, float] = {}
     bench._reference, bench._candidate = bench._both = (MagicMock(), MagicMock())
-    bench._secret, bench._gated, bench._count, bench._outputs = random.SystemRandom(), True, 1, 1
+    bench._secret, bench._gated, bench._count = random.SystemRandom(), True, 1
     bench._empty, bench._staged, bench._kept = math.inf, torch.zeros(1), []
-    bench._fresh, bench._recipe, bench._staged_slots = MagicMock(), MagicMock(), [[]]
+    bench._call, bench._staged_slots = MagicMock(outputs=1), [[]]
     bench._slots = {each: [[]] for each in bench._both}
     bench._watches = {each: MagicMock(longest_wait=lambda _: 0.0) for each in bench._both}
     bench.whole = {each: [] for each in bench._both}
@@ -240,9 +241,9 @@ class Launching:
 
 
 def fit(candidate: Launching, reference: Launching, count: int) -> int:
-    recipe = Recipe("", (0,), (16,), 64)
+    call = FreshCall(Recipe("", (0,), (16,), 64), [torch.full((4,), 7.0)], MagicMock(), 2)
     both: Any = cast("tuple[KernelProcess, KernelProcess]", (candidate, reference))
-    return fit_gate(*both, recipe, [torch.full((4,), 7.0)], 2, count)
+    return fit_gate(*both, call, count)
 
 
 def test_as_many_calls_as_both_processes_can_launch_ahead_wait_at_the_gate() -> None:

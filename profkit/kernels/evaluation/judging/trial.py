@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -41,6 +42,7 @@ from profkit.kernels.evaluation.judging.fresh_values import (
     shares_of_checks,
 )
 from profkit.kernels.evaluation.judging.pairs import (
+    FreshCall,
     PairedBatches,
     PairedTimes,
     ReferenceFailed,
@@ -321,10 +323,8 @@ def _time_launches(candidate: KernelProcess, reference: KernelProcess) -> tuple[
     launches = min(LAUNCHES, candidate.memory.size // recipe.slot_bytes)  # a part of a GPU may have 1 GB
     pairs = []
     with ExitStack() as cleanup:
-        fresh = FreshValues(encoder, recipe)
-        batches = PairedBatches(
-            candidate, reference, fresh, recipe, 1, launches, cleanup, together=True, gated=True
-        )
+        call = FreshCall(recipe, encoder.contents, FreshValues(encoder, recipe), 1)
+        batches = PairedBatches(candidate, reference, call, launches, cleanup, gated=True)
         for number in range(ROUNDS):
             batches.renew(pinned=True)
             batches.run_pairs(number)
@@ -365,15 +365,22 @@ class TrialTimer:
     def time(self, against: KernelProcess) -> PairedTimes:
         """The candidate paired with another process; see `time_pairs` for what is raised."""
         trial = self._trial
+        call = FreshCall(trial.recipe, trial.encoder.contents, self._fresh, len(trial.reference.outputs))
+        time = partial(
+            time_pairs,
+            self._candidate,
+            against,
+            call,
+            self._settings.timing,
+            trial.verifier(self._candidate),
+            pinned=self._settings.threads == 1 or self._on_cuda,
+        )
         count = calls_in_batch(self._estimate, trial.call_bytes, self._device.batch)
         if self._on_cuda:
-            outputs = len(trial.reference.outputs)
             with suppress(Unlaunched):
-                if gated := fit_gate(
-                    self._candidate, against, trial.recipe, trial.encoder.contents, outputs, count
-                ):
-                    return self._time_pairs(against, gated, gated=True)
-        return self._time_pairs(against, count, gated=False)
+                if gated := fit_gate(self._candidate, against, call, count):
+                    return time(count=gated, gated=True)
+        return time(count=count)
 
     def confirm(self, times: PairedTimes, reference: KernelProcess) -> tuple[PairedTimes, tuple[str, ...]]:
         """The times with the word that new processes agree to, and a remark where they do not.
@@ -401,22 +408,6 @@ class TrialTimer:
         process.load(self._trial.test.operation)
         if self._on_cuda:
             self._trial.first_call(process)
-
-    def _time_pairs(self, against: KernelProcess, count: int, *, gated: bool) -> PairedTimes:
-        trial = self._trial
-        return time_pairs(
-            self._candidate,
-            against,
-            self._fresh,
-            trial.recipe,
-            len(trial.reference.outputs),
-            self._settings.timing,
-            trial.verifier(self._candidate),
-            count=count,
-            gated=gated,
-            together=self._on_cuda,
-            pinned=self._settings.threads == 1 or self._on_cuda,
-        )
 
 
 def may_be_luck(speedup: Speedup, most: float = MOST_BY_LUCK) -> bool:
