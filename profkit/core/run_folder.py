@@ -6,7 +6,6 @@ The document's shape is the model's: every frozen type becomes an object with it
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
@@ -33,7 +32,6 @@ from profkit.core.files.safe_folder import (
     ensure_folder,
     make_folder,
     make_parents,
-    opened,
 )
 from profkit.core.files.whole import write_whole
 from profkit.core.status import has_died
@@ -44,8 +42,6 @@ FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
 SAME_SECOND_LIMIT = 10_000
-RESERVE = ".reserve"
-RESERVE_BYTES = 2 << 20  # two run documents of the usual size: the old one stands until the new one is whole
 
 
 # ---------------------------------------------------------------- the folder
@@ -122,18 +118,6 @@ def write_run(folder: Path, document: RunDocument) -> Path:
         remark = "; what was written before is whole" if target.exists() else ""
         raise _cannot_write(target, error, remark) from error
     return target
-
-
-def reserve_space(folder: Path) -> None:
-    """Hold back what the last words of a run need, so that a disk which fills up meanwhile cannot silence it."""
-    with contextlib.suppress(OSError), opened(folder) as inside:  # else there is nothing to hold back
-        (inside / RESERVE).write_bytes(bytes(RESERVE_BYTES))
-
-
-def release_space(folder: Path) -> None:
-    """Give it back: before the run is written for the last time."""
-    with contextlib.suppress(OSError), opened(folder) as inside:
-        (inside / RESERVE).unlink()
 
 
 def run_to_text(document: RunDocument) -> str:
