@@ -12,11 +12,11 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import GenerationLimits
 from profkit.generation import api_client
 from profkit.generation.choose_model import make_model, provider_of
-from profkit.generation.model import BudgetSpent, Cancelled, Ledger, Message, ModelFailed, ModelOptions
+from profkit.generation.model import BudgetSpent, Cancelled, ChatMessage, Ledger, ModelFailed, ModelOptions
 from tests.generation.model_server import ModelServer, Reply, needs_packages
 
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
-TALK = [Message("user", "x" * 300)]  # 100 tokens are set aside
+TALK = [ChatMessage("user", "x" * 300)]  # 100 tokens are set aside
 OPEN = threading.Event()
 
 
