@@ -143,8 +143,9 @@ def evaluate(
         typer.echo("profkit run is profkit evaluate here, and does the same", err=True)
     progress = progress_for(quiet=quiet)
     places = where.places(gpus)
-    if places is not None and replay:
-        raise UsageError("--replay is done on this machine", "leave out --on")
+    if places is not None and (replay or profile):
+        asked = "replay" if replay else "profile"
+        raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
         _replay(replay, file, options.typed_options(context, CODE[1:]), format, quiet=quiet)
         return
@@ -214,12 +215,9 @@ def evaluate(
         slots = PlaceSlots(*places)
     document = run_evaluation(request, progress, write_results, slots)
     if choices:
-        from profkit.profiling.drill_down import ProfiledElsewhere, profile_tests
+        from profkit.profiling.drill_down import profile_tests
 
-        elsewhere = places and ProfiledElsewhere(*places)
-        document = profile_tests(
-            request, document, choices, profile_depth.value, progress, write_results, elsewhere
-        )
+        document = profile_tests(request, document, choices, profile_depth.value, progress, write_results)
     _show(document, request.folder, format, details=details)
     raise typer.Exit(exit_code(document))
 

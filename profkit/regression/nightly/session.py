@@ -210,7 +210,6 @@ def throttling_reason(document: RunDocument) -> str | None:
                     f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
                 )
     hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
-    hot += [reason for moment in document.moments for reason in moment.slowed]
     if (metal := thermal_throttling(document)) is not None:
         hot.append(fact_text(metal))
     if hot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from profkit.core.types import Gpu, GpuTrace, Kernel, KernelTime, RunDocument, Workload
-from profkit.profiling.evaluate_targets import judge_document
+from profkit.profiling.summarize import judge_document
 from tests import documents
 from tests.kernel_documents import Values, readings_of
 

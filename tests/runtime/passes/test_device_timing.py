@@ -177,7 +177,6 @@ def test_by_hand_one_line_says_clock_cache_and_what_the_device_needs(tmp_path: P
     ("call", "clock", "remark"),
     [
         ("lambda: cuda.stand_in_elsewhere(400)", "wall", "part of the work is on another stream"),
-        ("lambda: time.sleep(0.0004)", "wall", "nothing was launched"),
         ("lambda: cuda.stand_in_work(400), device='cpu', synchronize=cuda.cuCtxSynchronize", "wall", ""),
         ("lambda: cuda.stand_in_elsewhere(400), cold=True", "wall", "by the wall clock, the L2 as it is"),
     ],
