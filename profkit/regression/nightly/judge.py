@@ -25,7 +25,7 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.core.types.history import MISSED_TARGET, OUTCOME_ORDER
-from profkit.regression.detection.decide import decide
+from profkit.regression.detection.nights import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import WorkloadState
