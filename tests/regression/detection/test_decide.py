@@ -154,14 +154,19 @@ def test_a_series_that_wanders_confirms_nothing_but_a_leap_beyond_all_that_it_ev
     ]
 
 
+CREEPING = [*QUIET, *[1.003 ** (i / 7) for i in range(180)]]  # 0.3 % a week
+
+
 @pytest.mark.parametrize(
-    "levels",
-    [[*QUIET, *[1.03] * 14], [*QUIET, *[1.003 ** (i / 7) for i in range(180)]]],
-    ids=["a small step", "0.3 % a week"],
+    "values",
+    [
+        noisy([*QUIET, *[1.03] * 14]),
+        [v * (1 + s) for v, s in zip(CREEPING, gaussian(random.Random(2), 0.008))],
+    ],
+    ids=["a small step", "a drift"],
 )
-def test_what_no_night_shows_is_found_by_the_change_detector(levels: Sequence[float]) -> None:
-    source = random.Random(2)
-    found = every_night(series_of([level * (1 + source.gauss(0, 0.008)) for level in levels]), RULE)
+def test_what_no_night_shows_is_found_by_the_change_detector(values: Sequence[float]) -> None:
+    found = every_night(series_of(values), RULE)
     first = next(o for o in found if o.outcome == "regressed")
     assert (first.code, first.step) == ("change-point", "change-point")
     assert first.expected == pytest.approx(1.0, rel=0.02)
