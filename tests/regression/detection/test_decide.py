@@ -161,7 +161,7 @@ CREEPING = [*QUIET, *[1.003 ** (i / 7) for i in range(180)]]  # 0.3 % a week
     "values",
     [
         noisy([*QUIET, *[1.03] * 14]),
-        [v * (1 + s) for v, s in zip(CREEPING, gaussian(random.Random(2), 0.008))],
+        [v * (1 + s) for v, s in zip(CREEPING, gaussian(random.Random(2), 0.008), strict=False)],
     ],
     ids=["a small step", "a drift"],
 )
