@@ -13,7 +13,6 @@ from profkit.profiling.workload import read_revision
 from profkit.regression.paired.checkout import (
     CheckoutSpec,
     blamed_commit,
-    changed_files,
     checked_out,
     diff_text,
     is_dirty,
@@ -71,7 +70,6 @@ def test_nothing_that_a_strangers_repository_configures_is_started(hostile: tupl
     assert revision.dirty is True
     assert _tracked_files(folder)
     assert is_dirty(folder)
-    assert changed_files(folder, first, None) == ("a.txt",)
     assert "+three" in diff_text(folder, first, None)
     assert subject_of(folder, first) == "first"
     assert blamed_commit(folder, "a.txt", 1, "HEAD") == first

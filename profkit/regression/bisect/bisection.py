@@ -142,13 +142,13 @@ class Bisection:
         try:
             first = self._good_version(stack)
             with self._version(bad, 0) as second:
-                notes = warm_up(first, second, self._options().run, self._logs(0), self.progress)
+                warm_up(first, second, self._options().run, self._logs(0), self.progress)
                 found = run_in_full(first, second, self._options(), self._logs(0), self.progress)
         except ProfkitError:
             self.progress.end("failed")
             raise
         chosen = max(found, key=lambda one: _rank(one.change))
-        notes += [
+        notes = [
             Fact.of("also-different", name=one.change.scope.name or "", by=(one.change.ratio or 1.0) - 1)
             for one in found
             if one is not chosen and one.change.word == "different"

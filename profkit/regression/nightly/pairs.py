@@ -147,7 +147,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
                 for name in (base.base, None)
             )
             began = time.monotonic()
-            notes = warm_up(first, second, options.run, folder, session.progress)
+            warm_up(first, second, options.run, folder, session.progress)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
@@ -167,9 +167,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         with contextlib.suppress(OSError):  # of another workload something is still there
             folder.parent.rmdir()
     changes = tuple(_by_own_floor(change, spec) for change in result.changes)
-    notes = [*notes, *result.notes]
     done = NightPairs(
-        base.base, changes=changes, exact=exact, pairing=result.pairing, notes=tuple(notes), uncounted=told
+        base.base, changes=changes, exact=exact, pairing=result.pairing, notes=result.notes, uncounted=told
     )
     if result.pairing.pairs >= FIRST_ROUNDS:
         return done

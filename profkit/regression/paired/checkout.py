@@ -244,17 +244,11 @@ def _run_step(
 
 # ---------------------------------------------------------------- builds, kept from one time to the next
 
-# A build belongs to a repository, a setup command, and the lock files of a commit (what it depends on). Where another
-# commit has the same lock files, an unused build moves to it: what git ignores there (an environment, object files)
-# stays, so that the setup command only does what the change asks for.
+# A build belongs to a repository and a setup command. An unused one moves to another commit: what git ignores there (an
+# environment, object files) stays, so that the setup command only does what the change asks for.
 _READY, _LOCK = "ready", ".lock"
 UNUSED_SECONDS = 30 * 86_400.0
-MOST_BUILDS = 4  # of one repository, setup and set of lock files; the one that was used longest ago moves on
-_LOCKS = (
-    "uv.lock", "poetry.lock", "pdm.lock", "pixi.lock", "Pipfile.lock", "conda-lock.yml", "environment.yml",
-    "environment.yaml", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "requirements-dev.txt",
-    "requirements.lock", "Cargo.lock", "Cargo.toml", "package-lock.json", "CMakeLists.txt", "go.sum",
-)  # fmt: skip
+MOST_BUILDS = 4  # of one repository and setup; the one that was used longest ago moves on
 
 
 @contextlib.contextmanager
@@ -267,15 +261,14 @@ def _kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Path 
     if cache is None:
         yield None
         return
-    family = cache / _key_of(root, commit, setup)
-    if not family.exists():
-        _remove_unused(cache)
+    key = hashlib.sha256(json.dumps([str(root), list(setup)]).encode()).hexdigest()[:16]
+    _remove_unused(cache)
 
     def order(place: Path) -> tuple[bool, float]:
         used = (place / _READY).stat().st_mtime if (place / _READY).is_file() else math.inf
         return _commit_in(place) != commit, used
 
-    for place in sorted((family / str(number) for number in range(MOST_BUILDS)), key=order):
+    for place in sorted((cache / f"{key}-{number}" for number in range(MOST_BUILDS)), key=order):
         with contextlib.ExitStack() as stack:
             try:
                 free = stack.enter_context(locked(place))
@@ -290,19 +283,11 @@ def _kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Path 
 
 
 def _remove_unused(cache: Path) -> None:
-    """Take away the builds that nobody used for a month: they are large, and of lock files that have changed."""
+    """Take away the builds that nobody used for a month: they are large."""
     with contextlib.suppress(OSError):
-        for family in list(cache.iterdir()):
-            known = (family, *family.glob("*"), *family.glob(f"*/{_READY}"))
-            if time.time() - max(path.lstat().st_mtime for path in known) > UNUSED_SECONDS:
-                shutil.rmtree(family, ignore_errors=True)
-
-
-def _key_of(root: Path, commit: str, setup: Sequence[str]) -> str:
-    entries = git_line(root, "ls-tree", commit) or ""
-    locks = [line for line in entries.splitlines() if line.partition("\t")[2] in _LOCKS]
-    text = json.dumps([str(root), list(setup), locks])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+        for ready in list(cache.glob(f"*/{_READY}")):
+            if time.time() - ready.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(ready.parent, ignore_errors=True)
 
 
 def _commit_in(place: Path) -> str | None:
@@ -381,24 +366,6 @@ def subject_of(root: Path, commit: str) -> str:
 def is_dirty(folder: Path) -> bool:
     """Whether files that git follows were changed since the last commit."""
     return bool(git_line(folder, *CHANGES))
-
-
-def changed_files(folder: Path, base: str | None, head: str | None) -> tuple[str, ...]:
-    """Files that differ between two commits, or with `head` None between `base` and the files in `folder`."""
-    if base is None:
-        return ()
-    names = git_line(
-        folder,
-        "diff",
-        "--name-only",
-        "--no-renames",
-        "--ignore-submodules=dirty",
-        "-z",
-        base,
-        *([head] if head else []),
-        "--",
-    )
-    return tuple(name for name in (names or "").split("\0") if name)
 
 
 def diff_text(folder: Path, base: str, head: str | None) -> str:

@@ -19,9 +19,8 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.process import ProcessOutcome
 from profkit.core.progress import Progress
 from profkit.core.statistics import median, percentile
-from profkit.core.types import RUN, Directive, Fact, SampleSet, Scope, Timing
+from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
-from profkit.regression.paired.checkout import changed_files
 from profkit.regression.paired.version import Version
 from profkit.runtime.passes.command import START_FOLDER, is_machine_code, loaded_files_environment
 from profkit.runtime.passes.read import read_record, region_timings
@@ -211,8 +210,8 @@ def warm_up(
     folder: Path,
     progress: Progress,
     setup: Sequence[str] = (),
-) -> list[Fact]:
-    """Run both once without counting it, and see that each runs its own code; what is to be noted.
+) -> None:
+    """Run both once without counting it, and see that each runs its own code.
 
     `setup` is what made the checkouts ready. The candidate runs first: what fails in both is no fault of the baseline.
     Raises UsageError where a version runs code of the other, or of the working tree that it was checked out from;
@@ -222,17 +221,9 @@ def warm_up(
     both = (first, second)
     new, old = (_run_first(version, options, folder, progress) for version in (second, first))
     if first.root is None or second.root is None:
-        return []
+        return
     for version, files in zip(both, (old, new), strict=True):
         _refuse_foreign_code(version, files, both)
-    changed = changed_files(second.root, first.commit, second.commit if not second.dirty else None)
-    python = [path for path in changed if path.endswith(".py")]
-    if not (old or new) or not python or len(python) < len(changed):
-        return []
-    used = {str(version.root / path) for version in both if version.root for path in python}
-    if used & (old | new | _named(first) | _named(second)):
-        return []
-    return [Fact.of("nothing-loaded", files=", ".join(python[:3]))]
 
 
 def _run_first(version: Version, options: RunOptions, folder: Path, progress: Progress) -> frozenset[str]:

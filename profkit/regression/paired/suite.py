@@ -55,7 +55,6 @@ class SuiteRequest:
     floor: float | None = None
     pairs: PairedOptions = field(default_factory=PairedOptions)
     causes: bool = True
-    cause_budget: float | None = None
     strict: bool = False
 
 
@@ -187,7 +186,6 @@ def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest)
         checkout=CheckoutSpec(request.setup or config.pairs.setup, config.pairs.setup_timeout),
         pairs=replace(request.pairs, floor=floor, run=run),
         causes=request.causes,
-        cause_budget=request.cause_budget,
         backend=spec.backend,
     )
 
