@@ -16,7 +16,8 @@ from itertools import product
 from math import exp, log
 
 from profkit.regression.bisect.search import FEW, Move, Pairs, Rules, is_enough, next_move, observed
-from profkit.regression.paired.interleave import MetricFloor, confirm, rounds_of_looks
+from profkit.regression.detection.rules import NightRule
+from profkit.regression.paired.interleave import confirm, rounds_of_looks
 
 MOST = 40  # pairs of a test
 BUILD = 0.003  # standard deviation of what a build is faster or slower by chance
@@ -146,7 +147,7 @@ def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searche
 def _in_full(machine: Machine, earlier: float, later: float) -> tuple[Pairs, bool]:
     """The pairs of the paired test, and whether it called them different."""
     pairs: list[tuple[float, float]] = []
-    floor = MetricFloor("time", FLOOR)
+    floor = NightRule("time", relative=FLOOR)
     for look in rounds_of_looks(MOST):
         pairs += [machine.pair(earlier, later) for _ in range(look - len(pairs))]
         told = confirm([(new, old) for old, new in pairs], floor, most=MOST, spent=look == MOST)

@@ -46,6 +46,7 @@ from profkit.regression.bisect.state import (
     parents_of,
     write_state,
 )
+from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import (
     CheckoutSpec,
     NoCheckout,
@@ -57,15 +58,14 @@ from profkit.regression.paired.checkout import (
 from profkit.regression.paired.interleave import (
     LEAST_SECONDS,
     TIME,
-    MetricFloor,
     PairedOptions,
     PairedResult,
     PairedRuns,
-    change_text,
     confirm,
 )
 from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
 from profkit.regression.paired.version import Version, named_commit, version_of
+from profkit.reporting.views.comparison.words import size_text
 
 OTHER_REGIONS = "it marks other regions than the commit it is compared with"
 SHORT = 10  # digits of a commit
@@ -158,7 +158,7 @@ class Bisection:
         self.document = replace(self.document, notes=(*self.document.notes, *notes))
         self._change(scope=chosen.change.scope, state=state)
         self._add_step(Move(0, len(self.search.commits)), "ends", chosen, time.monotonic() - began)
-        self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {change_text(chosen.change)}")
+        self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {size_text(chosen.change)}")
 
     def _test(self, move: Move, stack: contextlib.ExitStack) -> None:
         """One step of the search, or the direct test of its answer; a commit that does not run is skipped."""
@@ -185,7 +185,7 @@ class Bisection:
             return
         self._add_step(move, "confirm" if move.direct else "search", found, time.monotonic() - began)
         self.progress.end(
-            f"{against}: {len(found.pairs)} pairs, {change_text(found.change)}; {self._likeliest()}"
+            f"{against}: {len(found.pairs)} pairs, {size_text(found.change)}; {self._likeliest()}"
         )
 
     def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Measured:
@@ -442,7 +442,7 @@ def _pairs_of(change: Change) -> Pairs:
 def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
     """What the pairs say, as the paired test says it after its last one. At least four."""
     rounds = [(new, old) for old, new in pairs]
-    metric = MetricFloor(TIME, floor, LEAST_SECONDS)
+    metric = NightRule(TIME, relative=floor, absolute=LEAST_SECONDS)
     told = confirm(rounds, metric, "lower", "s", len(rounds), spent=True, scope=scope)
     assert told.change is not None
     return told.change

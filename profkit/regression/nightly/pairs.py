@@ -47,7 +47,6 @@ from profkit.regression.paired.interleave import (
     FIRST_ROUNDS,
     MEMORY,
     TIME,
-    MetricFloor,
     PairedOptions,
     PairedRuns,
     confirm,
@@ -204,8 +203,7 @@ def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
     )
     rounds = list(zip(new, old, strict=True))
     rule = spec.rule(MEMORY, change.scope)
-    floor = MetricFloor(MEMORY, rule.relative, rule.absolute)
-    return confirm(rounds, floor, "lower", change.unit, len(rounds), spent=True).change or change
+    return confirm(rounds, rule, "lower", change.unit, len(rounds), spent=True).change or change
 
 
 def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:

@@ -18,25 +18,14 @@ from profkit.core.errors import WorkloadError
 from profkit.core.inference import Interval, course_of, decide, student_quantile
 from profkit.core.progress import Progress
 from profkit.core.statistics import median
-from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Fact, Pairing, Sample, Scope
+from profkit.core.types import RUN, Change, ChangeWord, Direction, Fact, Pairing, Sample, Scope
+from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.regression.paired.version import Version
+from profkit.reporting.views.comparison.words import size_text
 
 # `more`: not decided, and rounds are left; `ambiguous`: not decided, and the rounds are spent.
 ConfirmWord = Literal["different", "same", "ambiguous", "more"]
-
-
-@dataclass(frozen=True)
-class MetricFloor:
-    """A metric whose floor is the larger of a `relative` one and an `absolute` one in the metric's unit."""
-
-    metric: str
-    relative: float
-    absolute: float = 0.0
-
-    def floor(self, centre: float) -> float:
-        """The smallest change that counts where the value is `centre`."""
-        return max(self.relative * abs(centre), self.absolute)
 
 
 @dataclass(frozen=True)
@@ -59,6 +48,7 @@ ALPHA = 0.02
 # Of calling a change that is as large as the floor the same; the nights to come would still see it.
 ALPHA_SAME = 0.1
 _MOST_LOG = 100.0  # of a ratio: e to that power is still a number that can be written
+_LEAST_VALUE = 1e-12  # in any unit: of nothing there is no ratio
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
 
 
@@ -72,7 +62,7 @@ def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
 
 def confirm(
     rounds: Sequence[tuple[float, float]],
-    rule: MetricFloor,
+    rule: NightRule,
     better: Direction = "lower",
     unit: str = "",
     most: int = MOST_ROUNDS,
@@ -84,10 +74,10 @@ def confirm(
 
     `most` rounds can be had at all; `looked_at` times are decided beside each other, and share the error.
 
-    The paired log ratios (differences, where a value is not positive) have a trimmed mean with Student's interval
-    (Tukey and McLaughlin 1963). Beyond the floor at an error of 0.02 it is `different`; within it at an error of 0.1 it
-    is `same`, and the change has the interval of that error. Between the two it is `more`, until `most` rounds are
-    there, or `spent` says that the time is over: `ambiguous`.
+    The paired log ratios have a trimmed mean with Student's interval (Tukey and McLaughlin 1963). Beyond the floor at
+    an error of 0.02 it is `different`; within it at an error of 0.1 it is `same`, and the change has the interval of
+    that error. Between the two it is `more`, until `most` rounds are there, or `spent` says that the time is over:
+    `ambiguous`.
     Each look takes its part of an error by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983,
     their Pocock-like function), so that looking again and again does not find what is not there.
     Raises ValueError for a value that is not finite.
@@ -101,17 +91,25 @@ def confirm(
             return Confirmation("more", n, steps[0])
         return Confirmation("ambiguous", n)
     part = _alpha_share(n, most) / looked_at
-    wide, narrow = _interval(rounds, ALPHA * part), _interval(rounds, ALPHA_SAME * part)
-    base, low, high = wide.base, wide.low, wide.high
+    mean, error, freedom = trimmed_mean(
+        [log(max(new, _LEAST_VALUE) / max(old, _LEAST_VALUE)) for new, old in rounds], n // TRIM
+    )
+    base = max(median([old for _, old in rounds]), _LEAST_VALUE)
     floor = rule.floor(base)
-    word = decide(Interval(low, wide.centre, high), floor, around=0)
-    if (
-        word != "different"
-        and decide(Interval(narrow.low, narrow.centre, narrow.high), floor, around=0) == "same"
-    ):
-        word, low, high = "same", narrow.low, narrow.high  # what it rests on
-    change = _build_change(rounds, rule, better, unit, word, (wide.centre, low, high), base, floor, scope)
-    change = replace(change, detectable=wide.least_seen(floor) / abs(base) if base else None)
+
+    def interval(alpha: float) -> Interval:
+        half = min(student_quantile(1 - alpha / 2, freedom) * error, _MOST_LOG)
+        return Interval(*(base * (exp(step) - 1) for step in (mean - half, mean, mean + half)))
+
+    shown = wide = interval(ALPHA * part)
+    word = decide(wide, floor, around=0)
+    if word != "different" and decide(narrow := interval(ALPHA_SAME * part), floor, around=0) == "same":
+        word, shown = "same", narrow  # what it rests on
+    sides = [old for _, old in rounds], [new for new, _ in rounds]
+    change = change_between(sides, shown, word, floor, rule.metric, better, unit, scope)
+    # The smallest rise whose whole interval would be beyond the floor.
+    seen = (1 + floor / base) * (1 + wide.high / base) / (1 + wide.middle / base) - 1
+    change = replace(change, detectable=seen)
     if word != "ambiguous":
         return Confirmation(word, n, 0, change)
     if n < most and not spent:
@@ -123,38 +121,6 @@ def _alpha_share(n: int, most: int) -> float:
     """The share of an error that the look after `n` of `most` rounds may spend: the difference to the look before."""
     before = max((s for s in rounds_of_looks(most) if s < n), default=0)
     return log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most)
-
-
-@dataclass(frozen=True)
-class _Shift:
-    """A shift and its ends in the unit of the values. `half` is half its width: of logarithms, if `of_ratios`."""
-
-    centre: float
-    low: float
-    high: float
-    base: float
-    half: float
-    of_ratios: bool
-
-    def least_seen(self, floor: float) -> float:
-        """The smallest rise whose whole interval would be beyond the floor."""
-        if not self.of_ratios:
-            return floor + self.half
-        return (self.base + floor) * exp(self.half) - self.base
-
-
-def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> _Shift:
-    """The change of the centre of the last good values; of logarithms it is wider upwards and never below -100 %."""
-    base = median([old for _, old in rounds])
-    logs = all(new > 0 and old > 0 for new, old in rounds)
-    steps = [log(new / old) if logs else new - old for new, old in rounds]
-    mean, error, freedom = trimmed_mean(steps, len(steps) // TRIM)
-    half = student_quantile(1 - alpha / 2, freedom) * error
-    if not logs:
-        return _Shift(mean, mean - half, mean + half, base, half, of_ratios=False)
-    half = min(half, _MOST_LOG)
-    centre, low, high = (base * (exp(step) - 1) for step in (mean, mean - half, mean + half))
-    return _Shift(centre, low, high, base, half, of_ratios=True)
 
 
 def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:
@@ -170,33 +136,31 @@ def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:
     return sum(inner) / len(inner), spread * sqrt(n) / len(inner), len(inner) - 1
 
 
-def _build_change(
-    rounds: Sequence[tuple[float, float]],
-    rule: MetricFloor,
+def change_between(
+    sides: tuple[Sequence[float], Sequence[float]],
+    shift: Interval,
+    word: ChangeWord,
+    floor: float,
+    metric: str,
     better: Direction,
     unit: str,
-    word: ChangeWord,
-    interval: tuple[float, float, float],
-    base: float,
-    floor: float,
     scope: Scope,
 ) -> Change:
-    shift, low, high = interval
-    new, old = [pair[0] for pair in rounds], [pair[1] for pair in rounds]
-    course: Course = course_of(0, shift, better) if word == "different" else "neither"
-    relative = None if base == 0 else tuple(1 + v / base for v in (shift, low, high))
+    """From the values before to those after; `shift` and `floor` are differences in `unit`."""
+    base, now = median(sides[0]), median(sides[1])
+    ratio, low, high = (1 + v / base if base else None for v in (shift.middle, shift.low, shift.high))
     return Change(
-        metric=rule.metric,
+        metric=metric,
         unit=unit,
         better=better,
-        baseline=Sample(median(old), groups=tuple((v,) for v in old)),
-        candidate=Sample(median(new), groups=tuple((v,) for v in new)),
+        baseline=Sample(base, groups=tuple((v,) for v in sides[0])),
+        candidate=Sample(now, groups=tuple((v,) for v in sides[1])),
         word=word,
-        course=course,
+        course=course_of(0, shift.middle, better) if word == "different" else "neither",
         scope=scope,
-        ratio=relative[0] if relative else None,
-        low=relative[1] if relative else None,
-        high=relative[2] if relative else None,
+        ratio=ratio,
+        low=low,
+        high=high,
         floor=floor / abs(base) if base else 0.0,
         limit=None if base else floor,
     )
@@ -207,7 +171,7 @@ def _build_change(
 
 TIME, MEMORY = "time.median", "memory.rss_peak"
 FLOOR = 0.02  # the relative change of a time that counts, where nobody says
-MEMORY_FLOOR = MetricFloor(MEMORY, 0.05, 4 << 20)
+MEMORY_FLOOR = NightRule(MEMORY, relative=0.05, absolute=4 << 20)
 MOST_PAIRS = 200
 FAILED_MOST = 2  # of the pairs: a workload that crashes now and then is still measured
 LEAST_SECONDS = 1e-8  # a change below that counts for nothing
@@ -333,7 +297,7 @@ class PairedRuns:
         words = {
             scope: confirm(
                 self.values(scope),
-                MetricFloor(TIME, self.options.floor, LEAST_SECONDS),
+                NightRule(TIME, relative=self.options.floor, absolute=LEAST_SECONDS),
                 "lower",
                 "s",
                 max(self.most, FIRST_ROUNDS),
@@ -346,7 +310,7 @@ class PairedRuns:
         changes = [word.change for word in words.values() if word.change is not None]
         widest = max(changes, key=_width, default=None)
         if self.pairs:
-            said = f": {change_text(widest)}" if widest is not None else ""
+            said = f": {size_text(widest)}" if widest is not None else ""
             self.progress.move(f"pair {len(self.pairs)}{said}")
         return words
 
@@ -396,11 +360,3 @@ def _width(change: Change) -> float:
     if change.low is None or change.high is None:
         return float("inf")
     return change.high - change.low
-
-
-def change_text(change: Change) -> str:
-    """The change with its interval: `+5.0 % [+4.1, +5.9]`."""
-    if change.ratio is None or change.low is None or change.high is None:
-        return "no ratio"
-    percents = [100 * (value - 1) for value in (change.ratio, change.low, change.high)]
-    return f"{percents[0]:+.1f} % [{percents[1]:+.1f}, {percents[2]:+.1f}]"
