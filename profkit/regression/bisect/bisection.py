@@ -32,7 +32,6 @@ from profkit.regression.bisect.search import (
     Move,
     Observation,
     Pairs,
-    Rules,
     Stretch,
     is_enough,
     next_move,
@@ -125,7 +124,7 @@ class Bisection:
             try:
                 self._test_ends(stack)
                 while self.search.state == "running":
-                    move = next_move(len(self.search.commits), self._skipped(), self._seen(), self._rules())
+                    move = next_move(len(self.search.commits), self._skipped(), self._seen(), self._floor())
                     if isinstance(move, Move):
                         self._test(move, stack)
                     else:
@@ -143,7 +142,7 @@ class Bisection:
             first = self._good_version(stack)
             with self._version(bad, 0) as second:
                 warm_up(first, second, self._options().run, self._logs(0), self.progress)
-                found = run_in_full(first, second, self._options(), self._logs(0), self.progress)
+                found = self._run_in_full(first, second, 0)
         except ProfkitError:
             self.progress.end("failed")
             raise
@@ -189,21 +188,51 @@ class Bisection:
         )
 
     def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Measured:
-        options, logs, scope = self._options(), self._logs(number), self.search.scope
-        warm_up(first, second, options.run, logs, self.progress)
+        warm_up(first, second, self._options().run, self._logs(number), self.progress)
+        scope = self.search.scope
         if move.direct:
-            full = run_in_full(first, second, options, logs, self.progress)
-            found = [one for one in full if one.change.scope == scope]
+            found = [one for one in self._run_in_full(first, second, number) if one.change.scope == scope]
             if not found:
                 raise UsageError(OTHER_REGIONS)
             return found[0]
         seen, reference = self._seen(), self.search.steps[0].pairs
 
-        def enough(pairs: Pairs) -> bool:
-            tests = [*seen, observed(pairs, reference, move.earlier, move.later)]
-            return is_enough(move, len(self.search.commits), self._skipped(), tests, self._rules())
+        def enough(runs: PairedRuns) -> bool:
+            pairs = _pairs_in(runs, scope)
+            tests = [*seen, observed(pairs, reference, move.earlier, move.later)] if pairs else []
+            return not tests or is_enough(
+                move, len(self.search.commits), self._skipped(), tests, self._floor()
+            )
 
-        return run_until_enough(first, second, options, scope, enough, logs, self.progress)
+        runs, _ = self._run(first, second, number, enough)
+        pairs = _pairs_in(runs, scope)
+        if len(pairs) < FEW:
+            raise UsageError(OTHER_REGIONS)
+        return Measured(pairs, change_of(pairs, self.document.options.floor, scope))
+
+    def _run_in_full(self, first: Version, second: Version, number: int) -> tuple[Measured, ...]:
+        """The paired test of `compare --base`: each time that both have, as soon as all are decided."""
+        _, result = self._run(first, second, number)
+        found = tuple(Measured(_pairs_of(change), change) for change in result.changes if change.unit == "s")
+        if not found:
+            raise UsageError(OTHER_REGIONS)
+        return found
+
+    def _run(
+        self, first: Version, second: Version, number: int, enough: Callable[[PairedRuns], bool] | None = None
+    ) -> tuple[PairedRuns, PairedResult]:
+        """Pairs until all is decided, or `enough`. Raises TooFewPairs where the budget has no room for four."""
+        options = self._options()
+        runs = PairedRuns(first, second, options, self._logs(number), self.progress)
+        result = runs.run(enough)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        if (made := result.pairing).pairs < FEW:
+            raise TooFewPairs(
+                f"{made.pairs} pairs of runs fit into {options.budget:.0f} s; {FEW} are needed",
+                f"--budget {3 * FEW * made.seconds / max(1, made.pairs):.0f}",
+            )
+        return runs, result
 
     def _skip(self, commit: str, fault: ProfkitError, good: Version | None, number: int) -> None:
         """Take note of a commit that cannot be tested. Raises the fault where it is the good end, which ran before."""
@@ -223,7 +252,7 @@ class Bisection:
     def _finish(self, found: tuple[Found, ...]) -> None:
         parts = [self._part(one) for one in found]
         single = [part for part in parts if part.kind == "one"]
-        floor = self._rules().floor
+        floor = self._floor()
         large = [part for part in parts if part.kind == "rest" and abs(log(part.ratio)) > floor]
         state: BisectState = "several"
         if len(single) == 1 and not large:
@@ -281,8 +310,8 @@ class Bisection:
     def _commit(self, place: int) -> str:
         return self.search.good if place == 0 else self.search.commits[place - 1]
 
-    def _rules(self) -> Rules:
-        return Rules(floor=log(1 + self.document.options.floor))
+    def _floor(self) -> float:
+        return log(1 + self.document.options.floor)
 
     def _seen(self) -> list[Observation]:
         steps = self.search.steps
@@ -292,7 +321,7 @@ class Bisection:
         ]
 
     def _stretches(self) -> tuple[Stretch, ...]:
-        return stretches(len(self.search.commits), self._skipped(), self._seen(), self._rules())
+        return stretches(len(self.search.commits), self._skipped(), self._seen(), self._floor())
 
     def _skipped(self) -> frozenset[int]:
         return frozenset(self._place(one.commit) for one in self.search.skipped)
@@ -383,55 +412,8 @@ class Measured:
     change: Change
 
 
-def run_in_full(
-    first: Version, second: Version, options: PairedOptions, folder: Path, progress: Progress
-) -> tuple[Measured, ...]:
-    """The paired test of `compare --base`: each time that both have, as soon as all are decided. Raises UsageError."""
-    result = PairedRuns(first, second, options, folder, progress).run()
-    if result.interrupted:
-        raise KeyboardInterrupt
-    measured = tuple(Measured(_pairs_of(change), change) for change in result.changes if change.unit == "s")
-    _require_pairs(max((len(one.pairs) for one in measured), default=0), result, options)
-    return measured
-
-
-def run_until_enough(
-    first: Version,
-    second: Version,
-    options: PairedOptions,
-    scope: Scope,
-    is_enough: Callable[[Pairs], bool],
-    folder: Path,
-    progress: Progress,
-) -> Measured:
-    """Four pairs, and four more until it `is_enough` or the budget is spent. Raises UsageError."""
-
-    def pairs_of(runs: PairedRuns) -> Pairs:
-        return tuple((old, new) for new, old in runs.values(scope))
-
-    def is_clear(runs: PairedRuns) -> bool:
-        pairs = pairs_of(runs)
-        return not pairs or is_enough(pairs)
-
-    runs = PairedRuns(first, second, options, folder, progress)
-    result = runs.run(is_clear)
-    if result.interrupted:
-        raise KeyboardInterrupt
-    pairs = pairs_of(runs)
-    _require_pairs(len(pairs), result, options)
-    return Measured(pairs, change_of(pairs, options.floor, scope))
-
-
-def _require_pairs(count: int, result: PairedResult, options: PairedOptions) -> None:
-    """Raise UsageError where there are too few pairs of one time, or none since it is not timed."""
-    made = result.pairing
-    if made.pairs < FEW:
-        raise TooFewPairs(
-            f"{made.pairs} pairs of runs fit into {options.budget:.0f} s; {FEW} are needed",
-            f"--budget {3 * FEW * made.seconds / max(1, made.pairs):.0f}",
-        )
-    if count < FEW:
-        raise UsageError(OTHER_REGIONS)
+def _pairs_in(runs: PairedRuns, scope: Scope) -> Pairs:
+    return tuple((old, new) for new, old in runs.values(scope))
 
 
 def _pairs_of(change: Change) -> Pairs:
