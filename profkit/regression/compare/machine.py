@@ -359,12 +359,7 @@ def command_that_decides(baseline: RunDocument, candidate: RunDocument) -> str |
             return f"{base} -- {commands[1]}"  # the files as they are
         if names[0] == names[1] and before.commit != after.commit:
             return f"{base} --head {after.commit[:12]} -- {commands[1]}"
-    return f"profkit compare --a {_quoted(commands[0])} --b {_quoted(commands[1])}"
-
-
-def _quoted(command: str) -> str:
-    """In double quotes where the shell reads it as it stands, else as `shlex` has it."""
-    return shlex.quote(command) if set(command) & set('"$`\\!') else f'"{command}"'
+    return f"profkit compare --a {shlex.quote(commands[0])} --b {shlex.quote(commands[1])}"
 
 
 # ---------------------------------------------------------------- causes

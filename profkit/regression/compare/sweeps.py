@@ -37,7 +37,6 @@ LEAST_SPREAD = 0.003  # and never less: two steady chips of one kind differ by a
 # Student's t with so few degrees of freedom nothing but another choice of a tuner stood out of those 10 pairs.
 TAILS = 4.0
 CASE_FLOOR = 0.05
-NEAR_CASES = 50  # to each side, by time, for a case's spread: short calls vary more than long ones
 ENOUGH = 30  # cases in all: from these on they show their own spread
 FIX_SWEEP, RESUME = Fact("larger-budget"), Fact("resume-sweep")
 TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 to 1.9 in those pairs
@@ -193,19 +192,14 @@ def _case_changes(
 
 
 def _case_spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope, float]:
-    """Of each case how far cases of about its time lie from the median of their own group, as a standard deviation."""
-    off: dict[Scope, float] = {}
+    """Of each case how far cases lie from the median of their own group, as a standard deviation."""
+    off: list[float] = []
     for group in groups.values():
-        centre = median([_log_ratio(pair) for pair in group])
-        off |= {pair.scope: _log_ratio(pair) - centre for pair in group}
-    cases = sorted((pair for group in groups.values() for pair in group), key=lambda p: p.baseline.value)
-    case_spreads = {}
-    for place, pair in enumerate(cases):
-        first = max(0, min(place - NEAR_CASES, len(cases) - 2 * NEAR_CASES - 1))
-        near = [off[other.scope] for other in cases[first : first + 2 * NEAR_CASES + 1]]
-        spread = max(mad_sigma(near), LEAST_SPREAD) if len(cases) >= ENOUGH else CASE_SIGMA
-        case_spreads[pair.scope] = max(spread, _error_of_samples(pair))
-    return case_spreads
+        logs = [_log_ratio(pair) for pair in group]
+        off += [value - median(logs) for value in logs]
+    spread = max(mad_sigma(off), LEAST_SPREAD) if len(off) >= ENOUGH else CASE_SIGMA
+    pairs = (pair for group in groups.values() for pair in group)
+    return {pair.scope: max(spread, _error_of_samples(pair)) for pair in pairs}
 
 
 def _error_of_samples(pair: MetricPair) -> float:
