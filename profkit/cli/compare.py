@@ -37,7 +37,7 @@ Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
 
 Two evaluations of kernels:  profkit compare BASELINE CANDIDATE
 
-Two sweeps, by means over all shapes; with --metric time.median single cases decide:  profkit compare BASELINE CANDIDATE
+Two sweeps, by means over all shapes:  profkit compare BASELINE CANDIDATE
 
 Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regressed; 5 it cannot be decided, or the two
 must not be compared; 2 an input that cannot be read; 4 a version does not run. Of a suite 5 where nothing was decided,
