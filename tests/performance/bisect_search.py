@@ -15,7 +15,7 @@ from functools import partial
 from itertools import product
 from math import exp, log
 
-from profkit.regression.bisect.search import FEW, Move, Pairs, is_enough, next_move, observed
+from profkit.regression.bisect.search import FEW, Move, Pairs, next_move, observed
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.interleave import confirm, rounds_of_looks
 
@@ -129,8 +129,7 @@ def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searche
         pairs: Pairs = _in_full(machine, earlier, later)[0] if move.direct else ()
         while not move.direct and len(pairs) < MOST:
             pairs += tuple(machine.pair(earlier, later) for _ in range(FEW))
-            tests = [*seen, observed(pairs, ends, move.earlier, move.later)]
-            if is_enough(move, n, nobody, tests, floor):
+            if observed(pairs, ends, move.earlier, move.later).error <= move.error:
                 break
         seen.append(observed(pairs, ends, move.earlier, move.later))
         made += len(pairs)

@@ -33,7 +33,6 @@ from profkit.regression.bisect.search import (
     Observation,
     Pairs,
     Stretch,
-    is_enough,
     next_move,
     observed,
     stretches,
@@ -195,14 +194,11 @@ class Bisection:
             if not found:
                 raise UsageError(OTHER_REGIONS)
             return found[0]
-        seen, reference = self._seen(), self.search.steps[0].pairs
+        reference = self.search.steps[0].pairs
 
         def enough(runs: PairedRuns) -> bool:
             pairs = _pairs_in(runs, scope)
-            tests = [*seen, observed(pairs, reference, move.earlier, move.later)] if pairs else []
-            return not tests or is_enough(
-                move, len(self.search.commits), self._skipped(), tests, self._floor()
-            )
+            return not pairs or observed(pairs, reference, move.earlier, move.later).error <= move.error
 
         runs, _ = self._run(first, second, number, enough)
         pairs = _pairs_in(runs, scope)

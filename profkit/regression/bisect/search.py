@@ -29,7 +29,7 @@ WRONG = 0.01  # of the tests say what is true of the other end
 WILD = 0.01  # of the tests say anything
 APART = 3.0  # standard errors by which two tests of one commit contradict each other
 NEITHER = 2.0  # standard errors by which a commit is neither like the one end nor like the other
-CLEAR = 20.0  # times as likely with the one end as with the other: then a test can stop
+CLEAR = 3.0  # standard errors that both ends lie apart: then a test can stop
 FEW = 4  # pairs of a test, after which it is asked whether more of them are needed
 MOST_DIRECT = 3  # tests of one commit against the one before it
 MOST_AGAIN = 3  # tests of a commit that is neither like the one end nor like the other
@@ -93,13 +93,13 @@ class Stretch:
 class Move:
     """What to do next: run `later` in turn with `earlier`.
 
-    `direct`: to confirm an answer. `error`: until the standard error of the shift is at most this.
+    `direct`: to confirm an answer, until it is decided; else until the standard error of the shift is at most `error`.
     """
 
     earlier: int
     later: int
     direct: bool = False
-    error: float | None = None
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -162,24 +162,8 @@ def _step_of(
     again = between_ends(stretch, seen, floor, least=1)
     if again is not None and sum(test.later == again for test in seen) <= MOST_AGAIN:
         return Move(0, again, error=abs(size) / PRECISE)  # it may have been the test that was wrong
-    return Move(0, min(stops, key=lambda c: (round(abs(stretch.up_to(c) - 0.5), 9), c)))
-
-
-def is_enough(move: Move, n: int, skipped: frozenset[int], seen: Sequence[Observation], floor: float) -> bool:
-    """Whether the last of `seen`, which `move` asked for, can stop.
-
-    It has the error asked for, or it is clear which end its commit is like, or that it is neither.
-    """
-    last = seen[-1]
-    if move.error is not None:
-        return last.error <= move.error
-    for stretch in stretches(n, skipped, seen[:-1], floor):
-        if stretch.low < last.later < stretch.high:
-            near, far = _likelihoods(last, stretch, floor)
-            return max(near, far) >= CLEAR * min(near, far) or _is_neither(
-                last.shift, last.error, stretch, floor
-            )
-    return True
+    likely = min(stops, key=lambda c: (round(abs(stretch.up_to(c) - 0.5), 9), c))
+    return Move(0, likely, error=abs(size) / CLEAR)
 
 
 def _most_tests(commits: int) -> int:

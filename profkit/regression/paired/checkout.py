@@ -154,7 +154,6 @@ def checked_out(
         try:
             git_line(root, "worktree", "prune")  # what a run that was killed left registered
             _run_git(git_command(root, "worktree", "add", "--detach", str(target), commit), root, log, tick)
-            _submodules(root, target, log, tick)
             if spec.setup:
                 _run_setup(spec, target, log, tick)
             yield Checkout(root, target, commit)
@@ -182,31 +181,6 @@ def _clone(root: Path, target: Path, commit: str, log: Path, tick: Tick) -> None
         _run_git(git_command(root, *words), root, log, tick)
     _run_git(git_command(target, "checkout", "--quiet", "--force", "--detach", commit), root, log, tick)
     _run_git(git_command(target, "clean", "--quiet", "--force", "-d"), root, log, tick)
-    _submodules(root, target, log, tick)
-
-
-def _submodules(root: Path, target: Path, log: Path, tick: Tick) -> None:
-    """Fill the submodules of a checkout from those that lie in the repository: most clones cannot fetch them again.
-
-    One that the repository itself leaves empty is left empty: its programs do without.
-    """
-    listed = git_line(target, "ls-files", "--stage", "-z") if (target / ".gitmodules").is_file() else None
-    for entry in (listed or "").split("\0"):
-        about, _, path = entry.partition("\t")
-        source, inside = root / path, target / path
-        if not about.startswith("160000 ") or ".." in Path(path).parts or not (source / ".git").exists():
-            continue
-        commit, words = about.split(" ")[1], [str(source), str(inside)]
-        steps = [git_command(inside, "checkout", "--quiet", "--force", "--detach", commit)]
-        if not (inside / ".git").exists():
-            steps.insert(0, git_command(target, "clone", "--quiet", "--shared", "--no-checkout", *words))
-        try:
-            for step in steps:
-                _run_git(step, root, log, tick)
-        except NoCheckout as fault:
-            fetch = shlex.join(["git", "-C", str(source), "fetch", "origin", commit])
-            raise NoCheckout(fault.message, fetch, fault.log) from None
-        _submodules(source, inside, log, tick)
 
 
 def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Tick) -> None:

@@ -30,14 +30,10 @@ ConfirmWord = Literal["different", "same", "ambiguous", "more"]
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The word after `rounds` rounds; `change` has the ratio of candidate over last good with its interval.
-
-    `wanted`: how many rounds there should be before it is asked again (0 where it is decided).
-    """
+    """The word after `rounds` rounds; `change` has the ratio of candidate over last good with its interval."""
 
     word: ConfirmWord
     rounds: int
-    wanted: int = 0
     change: Change | None = None
 
 
@@ -85,11 +81,8 @@ def confirm(
     if any(not isfinite(v) for pair in rounds for v in pair):
         raise ValueError("a round has a value that is no number")
     n = len(rounds)
-    steps = rounds_of_looks(most)
-    if n < min(steps):
-        if not spent:
-            return Confirmation("more", n, steps[0])
-        return Confirmation("ambiguous", n)
+    if n < min(FIRST_ROUNDS, most):
+        return Confirmation("ambiguous" if spent else "more", n)
     part = _alpha_share(n, most) / looked_at
     mean, error, freedom = trimmed_mean(
         [log(max(new, _LEAST_VALUE) / max(old, _LEAST_VALUE)) for new, old in rounds], n // TRIM
@@ -110,11 +103,9 @@ def confirm(
     # The smallest rise whose whole interval would be beyond the floor.
     seen = (1 + floor / base) * (1 + wide.high / base) / (1 + wide.middle / base) - 1
     change = replace(change, detectable=seen)
-    if word != "ambiguous":
-        return Confirmation(word, n, 0, change)
-    if n < most and not spent:
-        return Confirmation("more", n, next(s for s in steps if s > n), change)
-    return Confirmation("ambiguous", n, 0, change)
+    if word == "ambiguous" and n < most and not spent:
+        return Confirmation("more", n, change)
+    return Confirmation(word, n, change)
 
 
 def _alpha_share(n: int, most: int) -> float:
@@ -235,7 +226,9 @@ class PairedRuns:
                     self.most = max(FIRST_ROUNDS, min(self.options.most, len(self.pairs) + room))
                 spent = left < self.longest or 0 < self.most <= len(self.pairs)
                 words = self._look(spent)
-                decided = words and all(word.word not in ("more", "ambiguous") for word in words.values())
+                is_look = len(self.pairs) in rounds_of_looks(max(self.most, FIRST_ROUNDS))
+                known = [word.word in ("different", "same") for word in words.values()]
+                decided = is_look and bool(known) and all(known)
                 if is_enough is not None:
                     decided = len(self.pairs) % FIRST_ROUNDS == 0 and is_enough(self)
                 if decided:

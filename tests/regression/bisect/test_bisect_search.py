@@ -20,7 +20,7 @@ from profkit.core.types import (
     SkippedCommit,
 )
 from profkit.core.types.comparison import CERTAINTY
-from profkit.regression.bisect.search import Found, Move, Observation, is_enough, next_move, stretches
+from profkit.regression.bisect.search import Found, Move, Observation, next_move, stretches
 from profkit.reporting.json import bisection
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.bisect import view
@@ -99,7 +99,7 @@ def test_the_probability_of_a_commit_is_how_often_it_was_that_one() -> None:
                 likeliest = max(range(12), key=weights.__getitem__)
                 tenth = int(10 * weights[likeliest])
                 told.setdefault(tenth, []).append((weights[likeliest], likeliest + 1 == change))
-    frequent = {tenth: rows for tenth, rows in told.items() if len(rows) >= 35}
+    frequent = {tenth: rows for tenth, rows in told.items() if len(rows) >= 25}
     assert frequent.keys() >= {1, 3, 5, 7, 9}
     for rows in frequent.values():
         stated = sum(p for p, _ in rows) / len(rows)
@@ -164,21 +164,6 @@ def test_the_answer_is_tested_against_the_commit_before_it() -> None:
     (stretch,) = stretches(20, NOBODY, refuted, FLOOR)
     assert stretch.weights[12] < CERTAINTY
     assert isinstance(next_move(20, NOBODY, refuted, FLOOR), Move)
-
-
-def test_a_test_ends_when_it_is_clear_which_end_its_commit_is_like() -> None:
-    ends = Observation(0, 20, SLOWER, 0.005)
-
-    def enough(shift: float, error: float, asked: float | None = None) -> bool:
-        move = Move(0, 10, error=asked)
-        return is_enough(move, 20, NOBODY, [ends, Observation(0, 10, shift, error, 6)], FLOOR)
-
-    assert enough(0.0, 0.02)
-    assert enough(SLOWER, 0.02)
-    assert not enough(SLOWER / 2, 0.1)
-    assert not enough(SLOWER / 3, 0.1)
-    assert enough(SLOWER / 2, 0.01)  # clearly neither: more pairs would say the same
-    assert not enough(0.0, 0.02, asked=0.01)
 
 
 # ---------------------------------------------------------------- what it leaves and shows
