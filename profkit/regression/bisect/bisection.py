@@ -48,10 +48,13 @@ from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import (
     CheckoutSpec,
     NoCheckout,
+    Version,
     git_line,
+    named_commit,
     no_repository,
     repository_of,
     subject_of,
+    version_of,
 )
 from profkit.regression.paired.interleave import (
     LEAST_SECONDS,
@@ -62,7 +65,6 @@ from profkit.regression.paired.interleave import (
     confirm,
 )
 from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
-from profkit.regression.paired.version import Version, named_commit, version_of
 from profkit.reporting.views.comparison.words import size_text
 
 OTHER_REGIONS = "it marks other regions than the commit it is compared with"

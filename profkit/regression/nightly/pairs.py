@@ -42,6 +42,7 @@ from profkit.regression.paired.checkout import (
     no_repository,
     repository_of,
     resolve_commit,
+    version_of,
 )
 from profkit.regression.paired.interleave import (
     FIRST_ROUNDS,
@@ -52,7 +53,6 @@ from profkit.regression.paired.interleave import (
     confirm,
 )
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
-from profkit.regression.paired.version import version_of
 
 TONIGHT = "HEAD"
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit

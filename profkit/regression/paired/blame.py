@@ -18,8 +18,7 @@ from profkit.analysis.insights.host_calls import brief_name
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.statistics import median
 from profkit.core.types import BlamedLine, Fact, Hotspot, Profile, RunDocument
-from profkit.regression.paired.checkout import blamed_commit, diff_text, removing_commit, subject_of
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version, blamed_commit, diff_text, removing_commit, subject_of
 from profkit.regression.paired.why import ROUNDS, CallChange, Key, Reason, is_counted, path_inside
 
 MOST_LINES = 3

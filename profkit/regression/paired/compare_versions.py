@@ -20,7 +20,7 @@ from profkit.core.types import Change, Comparison, Fact, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
+from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, Version, version_of
 from profkit.regression.paired.interleave import (
     FIRST_ROUNDS,
     MOST_PAIRS,
@@ -29,7 +29,6 @@ from profkit.regression.paired.interleave import (
     PairedRuns,
 )
 from profkit.regression.paired.one_run import bytecode_environment, warm_up
-from profkit.regression.paired.version import Version, version_of
 from profkit.regression.paired.why import (
     Reason,
     Search,

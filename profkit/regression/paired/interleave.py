@@ -20,8 +20,8 @@ from profkit.core.progress import Progress
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Direction, Fact, Pairing, Sample, Scope
 from profkit.regression.detection.rules import NightRule
+from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
-from profkit.regression.paired.version import Version
 from profkit.reporting.views.comparison.words import size_text
 
 # `more`: not decided, and rounds are left; `ambiguous`: not decided, and the rounds are spent.

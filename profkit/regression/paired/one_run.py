@@ -21,7 +21,7 @@ from profkit.core.progress import Progress
 from profkit.core.statistics import median, percentile
 from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version
 from profkit.runtime.passes.command import START_FOLDER, is_machine_code, loaded_files_environment
 from profkit.runtime.passes.read import read_record, region_timings
 

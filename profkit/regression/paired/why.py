@@ -36,7 +36,7 @@ from profkit.core.types import (
     RunDocument,
 )
 from profkit.hardware.machine import usable_cores
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version
 from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
 
 LEAST_SHARE = 0.01  # of the profiled time: what could explain a change that counts

@@ -15,6 +15,7 @@ from profkit.core.progress import Silent
 from profkit.core.types import RUN, Scope
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.paired import interleave
+from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.interleave import (
     PairedOptions,
     PairedResult,
@@ -24,7 +25,6 @@ from profkit.regression.paired.interleave import (
     rounds_of_looks,
 )
 from profkit.regression.paired.one_run import OneRun
-from profkit.regression.paired.version import Version
 from tests.spoken import spoken_lines
 
 Runs = Callable[[str], OneRun]

@@ -13,7 +13,7 @@ from profkit.core.progress import Silent
 from profkit.core.types import Cause, Frame, Hotspot, Profile
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.why import (
     FURTHER_PASSES,
     FunctionCalls,
