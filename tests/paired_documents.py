@@ -44,7 +44,7 @@ def times(by: float, noise: float = 0.005, pairs: int = 12, seed: int = 0) -> li
 
 def change_of(values: list[tuple[float, float]], scope: Scope = RUN) -> Change:
     """What the rule says of the pairs."""
-    found = confirm(values, NightRule(TIME, relative=FLOOR), "lower", "s", len(values), True, scope).change
+    found = confirm(values, NightRule(TIME, relative=FLOOR), "s", len(values), scope)
     assert found is not None
     return found
 

@@ -149,10 +149,10 @@ def _in_full(machine: Machine, earlier: float, later: float) -> tuple[Pairs, boo
     floor = NightRule("time", relative=FLOOR)
     for look in rounds_of_looks(MOST):
         pairs += [machine.pair(earlier, later) for _ in range(look - len(pairs))]
-        told = confirm([(new, old) for old, new in pairs], floor, most=MOST, spent=look == MOST)
-        if told.word != "more":
+        told = confirm([(new, old) for old, new in pairs], floor, most=MOST)
+        if told is not None and told.word != "ambiguous":
             break
-    return tuple(pairs), told.word == "different"
+    return tuple(pairs), told is not None and told.word == "different"
 
 
 if __name__ == "__main__":

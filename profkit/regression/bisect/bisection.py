@@ -22,7 +22,6 @@ from profkit.core.types import (
     BisectState,
     BisectStep,
     Change,
-    Fact,
     Scope,
     SkippedCommit,
 )
@@ -41,7 +40,6 @@ from profkit.regression.bisect.state import (
     changed_in,
     commits_between,
     make_state_folder,
-    parents_of,
     write_state,
 )
 from profkit.regression.detection.rules import NightRule
@@ -49,7 +47,6 @@ from profkit.regression.paired.checkout import (
     CheckoutSpec,
     NoCheckout,
     Version,
-    git_line,
     named_commit,
     no_repository,
     repository_of,
@@ -147,18 +144,12 @@ class Bisection:
         except ProfkitError:
             self.progress.end("failed")
             raise
-        chosen = max(found, key=lambda one: _rank(one.change))
-        notes = [
-            Fact.of("also-different", name=one.change.scope.name or "", by=(one.change.ratio or 1.0) - 1)
-            for one in found
-            if one is not chosen and one.change.word == "different"
-        ]
-        word = chosen.change.word
+        chosen = max(found, key=_rank)
+        word = chosen.word
         state: BisectState = "running" if word == "different" else word
-        self.document = replace(self.document, notes=(*self.document.notes, *notes))
-        self._change(scope=chosen.change.scope, state=state)
+        self._change(scope=chosen.scope, state=state)
         self._add_step(Move(0, len(self.search.commits)), "ends", chosen, time.monotonic() - began)
-        self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {size_text(chosen.change)}")
+        self.progress.end(f"{len(_pairs_of(chosen))} pairs, {word}: {size_text(chosen)}")
 
     def _test(self, move: Move, stack: contextlib.ExitStack) -> None:
         """One step of the search, or the direct test of its answer; a commit that does not run is skipped."""
@@ -185,14 +176,14 @@ class Bisection:
             return
         self._add_step(move, "confirm" if move.direct else "search", found, time.monotonic() - began)
         self.progress.end(
-            f"{against}: {len(found.pairs)} pairs, {size_text(found.change)}; {self._likeliest()}"
+            f"{against}: {len(_pairs_of(found))} pairs, {size_text(found)}; {self._likeliest()}"
         )
 
-    def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Measured:
+    def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Change:
         warm_up(first, second, self._options().run, self._logs(number), self.progress)
         scope = self.search.scope
         if move.direct:
-            found = [one for one in self._run_in_full(first, second, number) if one.change.scope == scope]
+            found = [one for one in self._run_in_full(first, second, number) if one.scope == scope]
             if not found:
                 raise UsageError(OTHER_REGIONS)
             return found[0]
@@ -206,12 +197,12 @@ class Bisection:
         pairs = _pairs_in(runs, scope)
         if len(pairs) < FEW:
             raise UsageError(OTHER_REGIONS)
-        return Measured(pairs, change_of(pairs, self.document.options.floor, scope))
+        return change_of(pairs, self.document.options.floor, scope)
 
-    def _run_in_full(self, first: Version, second: Version, number: int) -> tuple[Measured, ...]:
+    def _run_in_full(self, first: Version, second: Version, number: int) -> tuple[Change, ...]:
         """The paired test of `compare --base`: each time that both have, as soon as all are decided."""
         _, result = self._run(first, second, number)
-        found = tuple(Measured(_pairs_of(change), change) for change in result.changes if change.unit == "s")
+        found = tuple(change for change in result.changes if change.unit == "s")
         if not found:
             raise UsageError(OTHER_REGIONS)
         return found
@@ -257,8 +248,6 @@ class Bisection:
             state = "found"
         elif not single and len(found) == 1:
             state = "open"
-        merges = [note for part in single if (note := self._of_merge(part)) is not None]
-        self.document = replace(self.document, notes=(*self.document.notes, *merges))
         self._change(state=state, parts=tuple(parts))
         write_state(self.folder, self.document)
 
@@ -277,19 +266,6 @@ class Bisection:
         if change is None or change.ratio is None:
             return part
         return replace(part, ratio=change.ratio, low=change.low, high=change.high, word=change.word)
-
-    def _of_merge(self, part: BisectPart) -> Fact | None:
-        """Where the answer is a merge: the line that searches the commits which it brought in."""
-        others = [one for one in parents_of(self.root, part.commits[-1]) if one != part.baseline]
-        if len(part.commits) != 1 or len(others) != 1:
-            return None
-        base = git_line(self.root, "merge-base", part.baseline, others[0])
-        if base is None or base == others[0]:
-            return None
-        words = ["profkit", "bisect", base[:SHORT], others[0][:SHORT], "--", *self.document.command]
-        return Fact.of(
-            "text", text=f"{part.commits[0][:SHORT]} is a merge; its own commits: {shlex.join(words)}"
-        )
 
     # ------------------------------------------------------------ the present state
 
@@ -324,13 +300,12 @@ class Bisection:
     def _skipped(self) -> frozenset[int]:
         return frozenset(self._place(one.commit) for one in self.search.skipped)
 
-    def _add_step(self, move: Move, kind: StepKind, found: Measured, seconds: float) -> None:
-        change = found.change
+    def _add_step(self, move: Move, kind: StepKind, change: Change, seconds: float) -> None:
         step = BisectStep(
             kind,
             self._commit(move.earlier),
             self._commit(move.later),
-            found.pairs,
+            _pairs_of(change),
             change.word,
             change.ratio or 1.0,
             change.low or 0.0,
@@ -402,14 +377,6 @@ class TooFewPairs(UsageError):
     """The budget has no room for the pairs that a test needs."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The pairs of one time, and what they say of it."""
-
-    pairs: Pairs
-    change: Change
-
-
 def _pairs_in(runs: PairedRuns, scope: Scope) -> Pairs:
     return tuple((old, new) for new, old in runs.values(scope))
 
@@ -423,6 +390,6 @@ def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
     """What the pairs say, as the paired test says it after its last one. At least four."""
     rounds = [(new, old) for old, new in pairs]
     metric = NightRule(TIME, relative=floor, absolute=LEAST_SECONDS)
-    told = confirm(rounds, metric, "lower", "s", len(rounds), spent=True, scope=scope)
-    assert told.change is not None
-    return told.change
+    change = confirm(rounds, metric, "s", len(rounds), scope)
+    assert change is not None
+    return change

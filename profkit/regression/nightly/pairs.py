@@ -203,7 +203,7 @@ def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
     )
     rounds = list(zip(new, old, strict=True))
     rule = spec.rule(MEMORY, change.scope)
-    return confirm(rounds, rule, "lower", change.unit, len(rounds), spent=True).change or change
+    return confirm(rounds, rule, change.unit, len(rounds)) or change
 
 
 def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:

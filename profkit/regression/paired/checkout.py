@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import math
 import os
 import re
 import shlex
@@ -23,9 +22,9 @@ from typing import TypeAlias
 
 from profkit.core import process
 from profkit.core.errors import UsageError
-from profkit.core.files.regular import read_bounded_text, read_start
+from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import make_parents, opened
-from profkit.core.files.whole import TemporaryFolder, user_cache, write_whole
+from profkit.core.files.whole import TemporaryFolder, user_cache
 from profkit.core.git import CHANGES, QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
 from profkit.regression import options as values
@@ -139,14 +138,11 @@ def checked_out(
         raise NoCheckout(f"{commit[:12]} cannot be checked out: {fault.message}", fault.fix)
     _require_commit(root, commit)
     if spec.setup:
-        with _kept_build(root, commit, spec.setup) as place:
+        with _kept_build(root, spec.setup) as place:
             if place is not None:
                 target = place / root.name
-                if _commit_in(place) != commit:
-                    (place / _READY).unlink(missing_ok=True)
-                    _clone(root, target, commit, log, tick)
-                    _run_setup(spec, target, log, tick)
-                    write_whole(place / _READY, [commit])
+                _clone(root, target, commit, log, tick)
+                _run_setup(spec, target, log, tick)
                 yield Checkout(root, target, commit)
                 return
     with TemporaryFolder("checkout") as name:
@@ -218,40 +214,30 @@ def _run_step(
 
 # ---------------------------------------------------------------- builds, kept from one time to the next
 
-# A build belongs to a repository and a setup command. An unused one moves to another commit: what git ignores there (an
+# A build belongs to a repository and a setup command, and moves from commit to commit: what git ignores there (an
 # environment, object files) stays, so that the setup command only does what the change asks for.
-_READY, _LOCK = "ready", ".lock"
+_LOCK = ".lock"
 UNUSED_SECONDS = 30 * 86_400.0
-MOST_BUILDS = 4  # of one repository and setup; the one that was used longest ago moves on
+MOST_BUILDS = 4  # of one repository and setup: so many calls can use them at once
 
 
 @contextlib.contextmanager
-def _kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Path | None]:
-    """The folder of a build for `commit` that nobody else uses meanwhile; None where there is no place to keep one.
-
-    The best first: one in which the commit is ready, the one used longest ago, an empty one.
-    """
+def _kept_build(root: Path, setup: Sequence[str]) -> Iterator[Path | None]:
+    """The folder of a build that nobody else uses meanwhile; None where there is no place to keep one."""
     cache = user_cache("builds")
     if cache is None:
         yield None
         return
-    key = hashlib.sha256(json.dumps([str(root), list(setup)]).encode()).hexdigest()[:16]
     _remove_unused(cache)
-
-    def order(place: Path) -> tuple[bool, float]:
-        used = (place / _READY).stat().st_mtime if (place / _READY).is_file() else math.inf
-        return _commit_in(place) != commit, used
-
-    for place in sorted((cache / f"{key}-{number}" for number in range(MOST_BUILDS)), key=order):
+    key = hashlib.sha256(json.dumps([str(root), list(setup)]).encode()).hexdigest()[:16]
+    for number in range(MOST_BUILDS):
         with contextlib.ExitStack() as stack:
             try:
-                free = stack.enter_context(locked(place))
+                free = stack.enter_context(locked(cache / f"{key}-{number}"))
             except OSError:
                 continue
             if free:
-                if _commit_in(place) == commit:
-                    os.utime(place / _READY)  # used just now: not the one that moves on
-                yield place
+                yield cache / f"{key}-{number}"
                 return
     yield None
 
@@ -259,16 +245,9 @@ def _kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Path 
 def _remove_unused(cache: Path) -> None:
     """Take away the builds that nobody used for a month: they are large."""
     with contextlib.suppress(OSError):
-        for ready in list(cache.glob(f"*/{_READY}")):
-            if time.time() - ready.stat().st_mtime > UNUSED_SECONDS:
-                shutil.rmtree(ready.parent, ignore_errors=True)
-
-
-def _commit_in(place: Path) -> str | None:
-    """The commit that a build holds, whole; None where there is none."""
-    with contextlib.suppress(OSError, ValueError):
-        return read_bounded_text(place / _READY).strip()
-    return None
+        for lock in list(cache.glob(f"*/{_LOCK}")):
+            if time.time() - lock.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -281,6 +260,7 @@ def locked(folder: Path) -> Iterator[bool]:
     with opened(folder) as inside:
         flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         handle = os.open(inside / _LOCK, flags, 0o600)
+        os.utime(handle)  # used just now
     try:
         free = True
         try:
@@ -412,7 +392,7 @@ def named_commit(root: Path, name: str) -> str:
     if commit is None and git_line(root, "rev-parse", "--is-shallow-repository") == "true":
         raise NoCheckout(
             f"there is no commit {name!r} in {root}, which is a shallow clone",
-            "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
+            DEEPER,
         )
     if commit is None:
         raise NoCheckout(f"there is no commit {name!r} in {root}", f"git -C {root} log --oneline; git fetch")

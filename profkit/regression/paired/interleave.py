@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, e, exp, inf, isfinite, log, sqrt
 from pathlib import Path
-from typing import Literal
 
 from profkit.core.errors import WorkloadError
 from profkit.core.inference import Interval, course_of, decide, student_quantile
@@ -23,19 +22,6 @@ from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.reporting.views.comparison.words import size_text
-
-# `more`: not decided, and rounds are left; `ambiguous`: not decided, and the rounds are spent.
-ConfirmWord = Literal["different", "same", "ambiguous", "more"]
-
-
-@dataclass(frozen=True)
-class Confirmation:
-    """The word after `rounds` rounds; `change` has the ratio of candidate over last good with its interval."""
-
-    word: ConfirmWord
-    rounds: int
-    change: Change | None = None
-
 
 FIRST_ROUNDS = 4  # rounds below which a spread is a guess
 MOST_ROUNDS = 20
@@ -59,21 +45,19 @@ def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
 def confirm(
     rounds: Sequence[tuple[float, float]],
     rule: NightRule,
-    better: Direction = "lower",
     unit: str = "",
     most: int = MOST_ROUNDS,
-    spent: bool = False,
     scope: Scope = RUN,
     looked_at: int = 1,
-) -> Confirmation:
-    """The word on `rounds`, each (candidate, baseline): one number per fresh process, in `unit`.
+) -> Change | None:
+    """The change that `rounds` show, each (candidate, baseline): one number per fresh process, in `unit`.
 
-    `most` rounds can be had at all; `looked_at` times are decided beside each other, and share the error.
+    None below four. `most` rounds can be had at all; `looked_at` times are decided beside each other, and share the
+    error.
 
     The paired log ratios have a trimmed mean with Student's interval (Tukey and McLaughlin 1963). Beyond the floor at
     an error of 0.02 it is `different`; within it at an error of 0.1 it is `same`, and the change has the interval of
-    that error. Between the two it is `more`, until `most` rounds are there, or `spent` says that the time is over:
-    `ambiguous`.
+    that error. Between the two it is `ambiguous`.
     Each look takes its part of an error by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983,
     their Pocock-like function), so that looking again and again does not find what is not there.
     Raises ValueError for a value that is not finite.
@@ -82,7 +66,7 @@ def confirm(
         raise ValueError("a round has a value that is no number")
     n = len(rounds)
     if n < min(FIRST_ROUNDS, most):
-        return Confirmation("ambiguous" if spent else "more", n)
+        return None
     part = _alpha_share(n, most) / looked_at
     mean, error, freedom = trimmed_mean(
         [log(max(new, _LEAST_VALUE) / max(old, _LEAST_VALUE)) for new, old in rounds], n // TRIM
@@ -99,13 +83,10 @@ def confirm(
     if word != "different" and decide(narrow := interval(ALPHA_SAME * part), floor, around=0) == "same":
         word, shown = "same", narrow  # what it rests on
     sides = [old for _, old in rounds], [new for new, _ in rounds]
-    change = change_between(sides, shown, word, floor, rule.metric, better, unit, scope)
+    change = change_between(sides, shown, word, floor, rule.metric, "lower", unit, scope)
     # The smallest rise whose whole interval would be beyond the floor.
     seen = (1 + floor / base) * (1 + wide.high / base) / (1 + wide.middle / base) - 1
-    change = replace(change, detectable=seen)
-    if word == "ambiguous" and n < most and not spent:
-        return Confirmation("more", n, change)
-    return Confirmation(word, n, change)
+    return replace(change, detectable=seen)
 
 
 def _alpha_share(n: int, most: int) -> float:
@@ -215,7 +196,7 @@ class PairedRuns:
         draw = random.Random(self.options.seed)
         began, interrupted = time.monotonic(), False
         deadline = began + self.options.budget
-        words: Mapping[Scope, Confirmation] = {}
+        changes: Mapping[Scope, Change] = {}
         spent = False
         try:
             while not spent:
@@ -225,10 +206,10 @@ class PairedRuns:
                     room = int(left / max(self.shortest, 1e-3))
                     self.most = max(FIRST_ROUNDS, min(self.options.most, len(self.pairs) + room))
                 spent = left < self.longest or 0 < self.most <= len(self.pairs)
-                words = self._look(spent)
+                changes = self._look()
                 is_look = len(self.pairs) in rounds_of_looks(max(self.most, FIRST_ROUNDS))
-                known = [word.word in ("different", "same") for word in words.values()]
-                decided = is_look and bool(known) and all(known)
+                decided = is_look and bool(changes)
+                decided = decided and all(change.word != "ambiguous" for change in changes.values())
                 if is_enough is not None:
                     decided = len(self.pairs) % FIRST_ROUNDS == 0 and is_enough(self)
                 if decided:
@@ -236,11 +217,10 @@ class PairedRuns:
         except KeyboardInterrupt:
             if len(self.pairs) < 2:
                 raise
-            interrupted, words = True, self._look(spent=True)
-        changes = [word.change for word in words.values() if word.change is not None]
+            interrupted, changes = True, self._look()
         memory = self._memory_change()
         return PairedResult(
-            (*changes, *([memory] if memory is not None else [])),
+            (*changes.values(), *([memory] if memory is not None else [])),
             Pairing(
                 len(self.pairs),
                 time.monotonic() - began,
@@ -249,7 +229,7 @@ class PairedRuns:
                 len(self.failures),
             ),
             interrupted,
-            tuple(self._notes(words)),
+            tuple(self._notes()),
         )
 
     def _make_pair(self, draw: random.Random, deadline: float) -> None:
@@ -284,28 +264,25 @@ class PairedRuns:
 
     # ------------------------------------------------------------ what the pairs say
 
-    def _look(self, spent: bool) -> Mapping[Scope, Confirmation]:
-        """The word on each time both versions have, and a note of where the widest open interval stands."""
-        scopes = [s for s in self.pairs[0][0].times if s in self.pairs[0][1].times] if self.pairs else []
-        words = {
-            scope: confirm(
-                self.values(scope),
-                NightRule(TIME, relative=self.options.floor, absolute=LEAST_SECONDS),
-                "lower",
-                "s",
-                max(self.most, FIRST_ROUNDS),
-                spent,
-                scope,
-                len(scopes),
-            )
+    def _look(self) -> Mapping[Scope, Change]:
+        """The change of each time both versions have, and a note of where the widest interval stands."""
+        scopes = self._scopes()
+        rule = NightRule(TIME, relative=self.options.floor, absolute=LEAST_SECONDS)
+        found = {
+            scope: confirm(self.values(scope), rule, "s", max(self.most, FIRST_ROUNDS), scope, len(scopes))
             for scope in scopes
         }
-        changes = [word.change for word in words.values() if word.change is not None]
-        widest = max(changes, key=_width, default=None)
+        changes = {scope: change for scope, change in found.items() if change is not None}
+        widest = max(
+            changes.values(), key=lambda change: (change.high or 0.0) - (change.low or 0.0), default=None
+        )
         if self.pairs:
             said = f": {size_text(widest)}" if widest is not None else ""
             self.progress.move(f"pair {len(self.pairs)}{said}")
-        return words
+        return changes
+
+    def _scopes(self) -> list[Scope]:
+        return [s for s in self.pairs[0][0].times if s in self.pairs[0][1].times] if self.pairs else []
 
     def values(self, scope: Scope) -> list[tuple[float, float]]:
         """(candidate, baseline) in seconds of each pair; without what was waited for a core, where all can tell."""
@@ -335,21 +312,15 @@ class PairedRuns:
         values = [(float(new.rss), float(old.rss)) for old, new in self.pairs if new.rss and old.rss]
         if len(self.pairs) < 2 or len(values) < len(self.pairs):
             return None
-        return confirm(values, MEMORY_FLOOR, "lower", "B", max(FIRST_ROUNDS, len(values)), spent=True).change
+        return confirm(values, MEMORY_FLOOR, "B", max(FIRST_ROUNDS, len(values)))
 
-    def _notes(self, words: Mapping[Scope, Confirmation]) -> list[Fact]:
+    def _notes(self) -> list[Fact]:
         notes = []
         if self.failures:
             message = self.failures[0].splitlines()[0]
             notes.append(Fact.of("pairs-failed", count=len(self.failures), message=message))
-        lost = {scope for pair in self.pairs for run in pair for scope in run.times} - set(words)
+        lost = {scope for pair in self.pairs for run in pair for scope in run.times} - set(self._scopes())
         if lost:
             names = ", ".join(sorted(scope.name or "the whole process" for scope in lost))
             notes.append(Fact.of("not-in-both", names=names))
         return notes
-
-
-def _width(change: Change) -> float:
-    if change.low is None or change.high is None:
-        return float("inf")
-    return change.high - change.low

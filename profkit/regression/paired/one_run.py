@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +28,6 @@ from profkit.runtime.passes.read import read_record, region_timings
 LOW_PERCENT = 25.0
 # Of the wall time: where threads of a program ran and waited for less than that together, they did so one at a time.
 ONE_AT_A_TIME = 1.02
-NOT_INSTALLED = "module-missing"  # the code of the fault where Python does not find a module
-_NO_MODULE = re.compile(r"^(ModuleNotFoundError|ImportError)\b", re.MULTILINE)
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
 _INSTALLS = "python -m venv .venv && .venv/bin/pip install -e ."
@@ -177,8 +174,7 @@ def _start(
         said = "\n".join(outcome.output_tail.strip().splitlines()[-12:])
         printed = f"; it said:\n{said}" if said else "; it printed nothing"
         fix = MORE_TIME if outcome.timed_out else None
-        code = NOT_INSTALLED if _NO_MODULE.search(outcome.output_tail) else None
-        raise WorkloadError(f"{version.name} {outcome.ending()}{printed}", fix, code)
+        raise WorkloadError(f"{version.name} {outcome.ending()}{printed}", fix)
     return outcome
 
 
@@ -219,21 +215,13 @@ def warm_up(
     """
     _refuse_one_program(first, second, setup)
     both = (first, second)
-    new, old = (_run_first(version, options, folder, progress) for version in (second, first))
+    new, old = (
+        loaded_files(version, options, folder / "first", progress.tick) for version in (second, first)
+    )
     if first.root is None or second.root is None:
         return
     for version, files in zip(both, (old, new), strict=True):
         _refuse_foreign_code(version, files, both)
-
-
-def _run_first(version: Version, options: RunOptions, folder: Path, progress: Progress) -> frozenset[str]:
-    """The files that it loads."""
-    try:
-        return loaded_files(version, options, folder / "first", progress.tick)
-    except WorkloadError as fault:
-        if fault.fix is None and version.commit and fault.code == NOT_INSTALLED:
-            fault.fix = SETUP
-        raise
 
 
 # ---------------------------------------------------------------- whose code runs

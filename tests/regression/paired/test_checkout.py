@@ -183,9 +183,7 @@ def test_two_at_once_have_two_builds_and_the_repository_knows_of_none(place: Pat
     assert git(place, "worktree", "list").count("\n") == 0
 
 
-def test_what_a_run_left_there_is_taken_away_and_a_broken_build_is_made_anew(
-    place: Path, tmp_path: Path
-) -> None:
+def test_what_a_run_left_there_is_taken_away(place: Path, tmp_path: Path) -> None:
     with checked_out(place, git(place, "rev-parse", "HEAD"), SETUP, tmp_path / "log") as there:
         (there.folder / "left.txt").write_text("")
         (there.folder / "size.txt").write_text("9")
@@ -193,5 +191,3 @@ def test_what_a_run_left_there_is_taken_away_and_a_broken_build_is_made_anew(
     commit(place, 2)
     assert built(place, "HEAD", tmp_path) == "12"
     assert not (folder / "left.txt").exists()
-    (folder.parent / "ready").write_text("")
-    assert built(place, "HEAD", tmp_path) == "122"
