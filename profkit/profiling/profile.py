@@ -18,7 +18,7 @@ from profkit.core.errors import Interrupted, MachineError, OptionFix, ProfkitErr
 from profkit.core.files.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.files.whole import write_whole
 from profkit.core.progress import Progress
-from profkit.core.run_folder import create_run_folder, release_space, reserve_space, short_path, write_run
+from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.gpu import read_gpu_uuids
@@ -107,26 +107,22 @@ def profile_workload(
             if hurry.is_set():
                 raise KeyboardInterrupt
             require_space(folder)
-            reserve_space(folder)
             collector.collect()
         except (KeyboardInterrupt, Interrupted):
             state = "interrupted"
         except ProfkitError as fault:
             progress.end("failed")
-            release_space(folder)
             fault.message = hide_values(fault.message, context.hidden)
             _write_failure(collector, folder, targets, fault.message, page=page)
             fault.run = folder
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
-            release_space(folder)
             failure = hide_values(f"{type(error).__name__}: {error}", context.hidden)
             _write_failure(collector, folder, targets, failure, page=page)
             raise
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
-            release_space(folder)
             document = replace(judge_document(collector.document, targets), state=state, process=None)
             folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:

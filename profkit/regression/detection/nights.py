@@ -18,9 +18,9 @@ from profkit.core.types import (
     AcceptedChange,
     DecisionStep,
     Direction,
+    HistoryPoint,
     MetricOutcome,
     Outcome,
-    Point,
     Segment,
     Series,
     Trend,
@@ -429,7 +429,7 @@ def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tupl
     return tuple(replace(segment, last=end - 1) for segment, end in zip(begins, ends, strict=True))
 
 
-def _machine_cuts(points: Sequence[Point], first: int, end: int) -> Iterator[int]:
+def _machine_cuts(points: Sequence[HistoryPoint], first: int, end: int) -> Iterator[int]:
     """Indices at which all machines before are others than all after."""
     last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
     reach, before = first, None

@@ -22,7 +22,7 @@ from profkit.core.types import (
     Direction,
     Entry,
     Feature,
-    Point,
+    HistoryPoint,
     Reading,
     RunDocument,
     Scope,
@@ -271,9 +271,9 @@ def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...])
     return Value(key, unit, better, value, cast("Quality", quality), low, high, doubt)
 
 
-def point_of(entry: Entry) -> Point:
+def point_of(entry: Entry) -> HistoryPoint:
     """What a run says of all of its points: a pattern for `points_of`."""
-    return Point(
+    return HistoryPoint(
         entry=entry.id,
         started=entry.started,
         machine=entry.machine,
@@ -287,7 +287,9 @@ def point_of(entry: Entry) -> Point:
     )
 
 
-def points_of(patterns: Mapping[int, Point], rows: Iterable[tuple[Any, ...]]) -> Iterator[Point]:
+def points_of(
+    patterns: Mapping[int, HistoryPoint], rows: Iterable[tuple[Any, ...]]
+) -> Iterator[HistoryPoint]:
     """Whole point rows as points. A doubted value is not valid, whatever is said of its run."""
     for _, run, value, low, high, _, doubt in rows:
         point = replace(patterns[run], value=value, low=low, high=high)

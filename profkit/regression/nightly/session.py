@@ -16,7 +16,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.files.whole import write_whole
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, reserve_space
+from profkit.core.run_folder import clean_name
 from profkit.core.types import Entry, Json, NightPairs, RunDocument
 from profkit.regression import profile_process
 from profkit.regression.compare.machine import thermal_throttling, throttle_reasons
@@ -153,7 +153,6 @@ class NightSession:
 
 def measure_workloads(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
     """Profile what is not done yet. KeyboardInterrupt passes through: what was finished is stored."""
-    reserve_space(session.folder)
     for number, spec in enumerate(specs, 1):
         if spec.name in session.state.done:
             continue

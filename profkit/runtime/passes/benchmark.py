@@ -177,7 +177,7 @@ class BenchmarkResult:
         return statistics.median(self.samples.seconds)
 
     @property
-    def interval(self) -> statistics.Interval | None:
+    def interval(self) -> statistics.MedianInterval | None:
         """The 95 % interval of the median; None from fewer than 6 independent samples."""
         return statistics.median_interval(self.samples.seconds)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -192,17 +191,12 @@ def test_a_change_is_confirmed_the_same_night_beside_the_last_good_commit(
     assert night(place, "--night", "b1").code == 1
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not hasattr(os, "O_PATH"), reason="only root can be two users; looked at on Linux"
-)
-@pytest.mark.parametrize("name", ["reports", "reports/nights", "reports/nights/n1", "reports/nights/n1/runs"])
-def test_root_writes_no_night_through_a_link_of_a_stranger(tmp_path: Path, name: str) -> None:
+def test_no_night_is_written_through_a_link_inside_of_it(tmp_path: Path) -> None:
     written(tmp_path, "  - {name: a, command: [python, -c, pass]}\n")
-    victim, link = tmp_path / "victim", tmp_path / name
+    victim, link = tmp_path / "victim", tmp_path / "reports" / "nights" / "n1" / "runs"
     victim.mkdir()
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(victim)
-    os.chown(link, 65534, 65534, follow_symlinks=False)
     said = night(tmp_path, "--night", "n1")
     assert said.code == 3
     assert list(victim.iterdir()) == []

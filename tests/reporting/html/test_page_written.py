@@ -55,7 +55,7 @@ def test_what_lies_in_the_folder_is_linked_but_what_is_hidden_linked_or_the_page
     tmp_path: Path,
 ) -> None:
     (tmp_path / "artifacts").mkdir()
-    for name in ("run.json", "report.html", ".reserve", "artifacts/a b.json"):
+    for name in ("run.json", "report.html", "artifacts/a b.json"):
         (tmp_path / name).write_text("12")
     (tmp_path / "artifacts" / "link").symlink_to("/etc/hostname")
     found = read_extras(tmp_path)
