@@ -145,8 +145,8 @@ def evaluate(
         typer.echo("profkit run is profkit evaluate here, and does the same", err=True)
     progress = progress_for(quiet=quiet)
     places = where.places(gpus)
-    if places is not None and (replay or plan):
-        asked = "replay" if replay else "plan"
+    if places is not None and (replay or plan or profile):
+        asked = "replay" if replay else "plan" if plan else "profile"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
         _replay(replay, file, options.typed_options(context, CODE[1:]), format, quiet=quiet)
@@ -222,12 +222,9 @@ def evaluate(
         slots = PlaceSlots(*places)
     document = run_evaluation(request, progress, write_results, slots)
     if choices:
-        from profkit.profiling.drill_down import ProfiledElsewhere, profile_tests
+        from profkit.profiling.drill_down import profile_tests
 
-        elsewhere = places and ProfiledElsewhere(*places)
-        document = profile_tests(
-            request, document, choices, profile_depth.value, progress, write_results, elsewhere
-        )
+        document = profile_tests(request, document, choices, profile_depth.value, progress, write_results)
     _show(document, request.folder, format, details=details)
     raise typer.Exit(exit_code(document))
 
