@@ -79,7 +79,6 @@ def test_brief_shows_busy_encoders_and_three_things_first() -> None:
 
 def test_a_host_that_submits_too_slowly_is_the_first_thing_to_do() -> None:
     first = views_run_text.actions(DOCUMENTS["idle"])[0]
-    assert (first.about.target if first.about else None, first.verdict) == ("gpu-busy", "fail")
     assert first.what.startswith("The host submits too slowly")
 
 
