@@ -87,17 +87,6 @@ def test_what_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPatch) -
     assert "sk-" not in caught.value.message
 
 
-@needs_packages
-def test_an_address_of_the_environment_is_known_afterwards_and_checked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:word-0123@localhost:8000/v1")
-    assert make_model(ModelOptions(model="m")).address == "http://localhost:8000/v1"
-    monkeypatch.setenv("OPENAI_BASE_URL", "localhost:8000")
-    with pytest.raises(UsageError, match="OPENAI_BASE_URL is no address of a server"):
-        make_model(ModelOptions(model="m"))
-
-
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
