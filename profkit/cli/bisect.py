@@ -59,7 +59,7 @@ def bisect(
     from profkit.core.types import BisectOptions
     from profkit.regression.bisect import bisection as bisecting
     from profkit.regression.paired.interleave import FLOOR
-    from profkit.reporting.json import bisection
+    from profkit.reporting import json
     from profkit.reporting.views.bisect import view
 
     if len(words or []) < 3:
@@ -74,5 +74,5 @@ def bisect(
     with raise_on_signals():
         document, folder = bisecting.bisect(good, bad, tuple(command), asked, progress, setup, output)
     with defer_interrupts():
-        options.print_as(format, lambda: bisection(document), lambda: view(document, str(folder)))
+        options.print_as(format, lambda: json.document(document), lambda: view(document, str(folder)))
     raise typer.Exit(bisecting.exit_code(document))
