@@ -14,7 +14,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from workplace import aged, commit, git, repository, told
 
-from profkit.regression.history import open_history
 from tests import schemas
 from tests.cli_runner import ENVIRONMENT, PROFKIT, Said, profkit
 
@@ -107,32 +106,6 @@ def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
         assert found[name]["fix"] is None
     assert "ran past its time limit" in found["sleeps"]["message"]
     assert found["sleeps"]["fix"] == "timeout: SECONDS"
-
-
-def test_nothing_but_profkits_own_annotations_is_a_command_to_githubs_runner(tmp_path: Path) -> None:
-    (tmp_path / "forges.py").write_text(
-        "raise SystemExit('::set-output name=b::c\\n##[error]d\\n%0A::error::e\\n::add-mask::a')\n"
-    )
-    written(tmp_path, '  - {name: "::error title=x::y", command: [python, forges.py]}\n')
-    said = profkit("nightly", "night.yaml", cwd=tmp_path, env={"GITHUB_ACTIONS": "true"}, process=False)
-    lines = [line.strip() for line in (said.out + said.err).splitlines()]
-    commands = [line for line in lines if line.startswith("::") or "##[" in line.partition("::")[0]]
-    assert [line[:40] for line in commands] == ["::error title=%3A%3Aerror title=x%3A%3Ay"]
-    assert "\n" not in commands[0]
-    assert "::add-mask::a" in said.out  # told all the same
-
-
-def test_a_night_of_the_same_name_goes_on_and_repeats_nothing(tmp_path: Path, simulated: list[str]) -> None:
-    written(tmp_path, GOOD.replace("good", "first") + GOOD)
-    first = night(tmp_path, "--night", "n1", "--only", "first")
-    assert [w["name"] for w in first.json()["workloads"]] == ["first"]
-    second = night(tmp_path, "--night", "n1")
-    assert {w["name"]: w["outcome"] for w in second.json()["workloads"]} == {"first": "new", "good": "new"}
-    third = night(tmp_path, "--night", "n1")
-    assert third.json()["workloads"] == second.json()["workloads"]
-    assert simulated == ["first", "good"]
-    with open_history(tmp_path / "reports" / "history.sqlite") as history:
-        assert [entry.workload for entry in history.entries()] == ["first", "good"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
