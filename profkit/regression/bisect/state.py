@@ -68,10 +68,6 @@ def _unrelated(root: Path, good: str, bad: str) -> UsageError:
             f"BAD ({bad[:12]}) is older than GOOD ({good[:12]})",
             f"the older one first: profkit bisect {bad[:12]} {good[:12]} -- ...",
         )
-    if git_line(root, "rev-parse", "--is-shallow-repository") == "true":
-        return UsageError(
-            f"this clone is shallow: no way from {bad[:12]} to {good[:12]}", "git fetch --unshallow"
-        )
     base = git_line(root, "merge-base", good, bad)
     hint = f"where both were one: profkit bisect {base[:12]} {bad[:12]} -- ..." if base else "git log --graph"
     return UsageError(f"{bad[:12]} does not come from {good[:12]}", hint)
