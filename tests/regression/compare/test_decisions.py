@@ -210,11 +210,6 @@ def test_what_a_tool_of_another_major_version_measured_is_left_out_and_the_rest_
     assert "instructions" in {c.metric for c in compare(*sides, CompareOptions(force=True)).changes}
 
 
-def test_a_run_against_itself_is_said_to_be_one() -> None:
-    found = compare(run(), run())
-    assert (found.outcome, spoken(found)) == ("same", "No change: they are one and the same run.")
-
-
 # ---------------------------------------------------------------- the rules as data
 
 

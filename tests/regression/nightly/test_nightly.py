@@ -175,26 +175,6 @@ def test_no_night_is_written_through_a_link_inside_of_it(tmp_path: Path) -> None
     assert list(victim.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "says", "fix"),
-    [
-        ((), 2, "no configuration was given", "profkit nightly --example"),
-        (("absent.yaml",), 2, "there is no configuration", "profkit nightly --example > absent.yaml"),
-        (("night.yaml", "--only", "x"), 2, "no such workload", "one of: good"),
-        (("night.yaml", "--night", "../x"), 2, "no name of a night", "--night x"),
-    ],
-)
-def test_wrong_usage_is_one_sentence_and_its_fix(
-    tmp_path: Path, options: tuple[str, ...], code: int, says: str, fix: str
-) -> None:
-    written(tmp_path, GOOD)
-    said = profkit("nightly", *options, cwd=tmp_path, process=False)
-    assert (said.code, said.out) == (code, "")
-    assert said.err.count("error: ") == 1
-    assert says in said.err
-    assert f"  fix: {fix}" in said.err
-
-
 def test_two_nightlies_at_once_would_measure_each_other(tmp_path: Path) -> None:
     from profkit.regression.nightly.session import nightly_lock
 

@@ -187,20 +187,6 @@ def slower_machine(monkeypatch: pytest.MonkeyPatch, factor: float, hot: bool = F
     monkeypatch.setattr(profile_process, "profile_once", profile_once)
 
 
-def test_the_commit_of_the_last_good_night_is_no_regression_however_slow_the_machine_is(
-    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = place_of(tmp_path)
-    for number in range(9):
-        assert night(place, f"a{number}")[0] == 0
-    slower_machine(monkeypatch, 1.5)
-    for number in range(5):
-        code, workload, time = night(place, f"b{number}")
-        assert (code, workload["outcome"], time["code"]) == (0, "pass", "same-code")
-        assert "the machine or a package changed" in told(workload, "time.median")
-    assert in_turn.runs == []
-
-
 @pytest.mark.parametrize(("size", "outcome", "code"), [(100, "pass", 0), (120, "regressed", 1)])
 def test_pairs_decide_a_night_of_which_the_run_itself_was_throttled(
     tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch, size: int, outcome: str, code: int

@@ -176,12 +176,6 @@ def to_the_end(ratio: float, sigma: float, seed: int, rule: NightRule = RULE) ->
     return "ambiguous", 20
 
 
-def test_it_asks_for_four_rounds_and_then_for_half_as_many_again() -> None:
-    assert rounds_of_looks(20) == (4, 6, 9, 14, 20)
-    assert rounds_of_looks(3) == (3,)
-    assert confirm(rounds(3, 1.05, 0.05), RULE) is None
-
-
 def test_what_all_looks_spend_adds_up() -> None:
     assert sum(_alpha_share(n, 20) for n in rounds_of_looks(20)) == pytest.approx(1)
     assert sum(_alpha_share(n, 5) for n in rounds_of_looks(5)) == pytest.approx(1)
