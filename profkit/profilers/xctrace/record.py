@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from pathlib import Path
 
@@ -99,18 +98,18 @@ def collect_report(request: RecordRequest) -> tuple[str, ...]:
         copy_notes(scratch, exports)
         missing = read_unexported(exports)
         _move(exports, report)
-        return tuple(f"{table.schema} was not exported: {table.reason}" for table in missing)
-    logs = [_read_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log")]
-    fault = explain_fault("\n".join(logs), 0)
-    beside, again = "", "record again for a shorter time"
+        return tuple(f"{schema} was not exported: {reason}" for schema, reason in missing.items())
+    logs = (scratch / "logs" / name for name in ("record.after0.log", "record.log"))
+    text = "\n".join(read_bounded_text(log, errors="replace") for log in logs if log.is_file())
+    fault, beside = explain_fault(text, 0), ""
     kept = report.with_name(f"{report.name}{SUFFIX}")
     if report.suffix != SUFFIX and is_finished(document) and not kept.exists():
         _move(document, kept)
         beside = f"; what was recorded is in {kept}"
-        again = f"profkit summarize {shlex.quote(str(kept))}   (exports it anew)"
     if fault is not None:
         raise MachineError(f"xctrace: {fault.reason}{beside}", fault.fix)
     if beside or document.exists():
+        again = "record again for a shorter time"
         raise MachineError(f"xctrace left nothing that can be read{beside}", again)
     return ()
 
@@ -124,22 +123,15 @@ def _has_contents(exports: Path) -> bool:
 
 def _move(left: Path, report: Path) -> None:
     try:
-        if report.is_dir() and not report.is_symlink():
-            shutil.rmtree(report)
-        else:
-            report.unlink(missing_ok=True)
+        _remove(report)
         shutil.move(left, report)
     except OSError as error:
-        if report.is_dir() and not report.is_symlink():
-            shutil.rmtree(report, ignore_errors=True)  # half of a recording is none
-        reason: object = error.strerror or error
-        if isinstance(error, shutil.Error) and error.args and error.args[0]:
-            reason = error.args[0][0][-1]  # of a list of all files that could not be copied
-        raise MachineError(f"cannot write {report}: {reason}", "df -h   (or choose another place)") from error
+        _remove(report)  # half of a recording is none
+        raise MachineError(f"cannot write {report}: {error}", "df -h   (or choose another place)") from error
 
 
-def _read_text(path: Path) -> str:
-    try:
-        return read_bounded_text(path, errors="replace")
-    except OSError:
-        return ""
+def _remove(report: Path) -> None:
+    if report.is_dir() and not report.is_symlink():
+        shutil.rmtree(report)
+    else:
+        report.unlink(missing_ok=True)

@@ -202,7 +202,7 @@ def test_the_table_of_contents_of_the_recorded_trace(fixtures: Path) -> None:
     assert len(run.tables) == 114
     assert run.has("metal-gpu-counter-intervals")
     assert not run.has("counters-profile")
-    assert run.setting("Induced GPU Performance State") == "Default"
+    assert run.settings.get("Induced GPU Performance State") == "Default"
     assert run.summary["end-reason"] == "Target app exited"
     assert run.table("time-profile")["target-pid"] == "SINGLE"
     assert run.table("kdebug") == {}  # there are many

@@ -136,7 +136,7 @@ def test_a_region_cuts_the_real_trace_as_it_cuts_a_plain_reading(folder, monkeyp
     from profkit.profilers.xctrace.alignment import Alignment
 
     begin, end = 870_000_123, 880_000_456
-    monkeypatch.setattr(module, "find_alignment", lambda *_: Alignment(((begin, end),), 1, "clock"))
+    monkeypatch.setattr(module, "find_alignment", lambda *_: Alignment(((begin, end),), 1))
     metal = read_exports(folder, [RegionRecord(1, "trace")]).metal
     assert metal.marked
     rows = plainly(folder / "metal-gpu-intervals.xml")

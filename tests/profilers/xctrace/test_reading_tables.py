@@ -108,13 +108,13 @@ def test_a_stack_is_its_frames_innermost_first(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_none_are_no_values_and_counts_stay_whole(tmp_path: Path) -> None:
-    columns = (("a", "percent"), ("b", "uint64"), ("c", "text-addresses"), ("d", "made-up-in-2030"))
-    counts, unknown = Spec("text-addresses", "40 4770", "x"), text("made-up-in-2030", "5")
+    columns = (("a", "percent"), ("b", "uint64"), ("c", "made-up-in-2030"))
+    unknown = text("made-up-in-2030", "5")
     shares: tuple[object, ...] = (0.5, "nan", "n/a", "inf", "", "1e-3")
-    rows = [[number("percent", share), number("uint64", 2**64 - 1), counts, unknown] for share in shares]  # type: ignore[arg-type]
-    found = read(written(tmp_path, node("t", columns, rows)), "a", "b", "c", "d")
+    rows = [[number("percent", share), number("uint64", 2**64 - 1), unknown] for share in shares]  # type: ignore[arg-type]
+    found = read(written(tmp_path, node("t", columns, rows)), "a", "b", "c")
     assert [row[0] for row in found] == [0.5, None, None, None, None, 0.001]
-    assert found[0][1:] == (2**64 - 1, (40, 4770), "5")
+    assert found[0][1:] == (2**64 - 1, "5")
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "1_0", "12 34", "zwölf", "0x10", "٣", "1" * 21])
@@ -140,13 +140,14 @@ def test_several_tables_of_one_file_each_count_from_1(tmp_path: Path) -> None:
         read(written(tmp_path, node(None, (), [[time(1)]])), "start")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [EMPTY, b"<trace-query-result/>", b"<trace-query-result><node xpath='x'/></trace-query-result>"],
-)
-def test_an_export_of_nothing_has_no_table(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x.xml").write_bytes(content)
-    assert list(read_tables(tmp_path / "x.xml")) == []
+def test_an_export_of_nothing_has_no_table(tmp_path: Path) -> None:
+    for content in (
+        EMPTY,
+        b"<trace-query-result/>",
+        b"<trace-query-result><node xpath='x'/></trace-query-result>",
+    ):
+        (tmp_path / "x.xml").write_bytes(content)
+        assert list(read_tables(tmp_path / "x.xml")) == []
 
 
 def test_the_attributes_of_a_table_are_those_of_its_entry_in_the_table_of_contents(fixtures: Path) -> None:
@@ -222,8 +223,7 @@ def test_elements_in_one_another_without_end_are_refused(tmp_path: Path) -> None
     path = tmp_path / "x.xml"
     one = export(node("t", (("process", "process"),), [[HOST]]))
     deep = b"<thread>" * 300 + b"</thread>" * 300
-    path.write_bytes(re.sub(rb"<process id.*</process>", deep, one))
-    assert read(path, "process") == [(Thread(""),)]
+    refused(path, re.sub(rb"<process id.*</process>", deep, one))
     refused(path, b"<trace-query-result>" * 200_000)
     refused(path, b"<trace-query-result><node>" + b"<a>" * 200_000)
     refused(path, WHOLE.replace(b"<row>", b"<row>" * 100_000, 1))
