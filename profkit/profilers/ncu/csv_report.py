@@ -152,7 +152,6 @@ _MOST_WARNINGS = 10
 _ATTRIBUTE = "device__attribute_"
 _UNLOCKED = "Running with unmodified GPU clocks"
 _PROFILED = re.compile(r'==PROF== Profiling ".*" - (\d+).*?(\d+) pass')
-_CONNECTED = re.compile(r"==PROF== Connected to process (\d+) \((.*)\)")
 _KINDS: Mapping[str, tuple[ResultKind, str]] = {"range": ("range", "range"), "graph": ("graph", "CUDA graph")}
 
 
@@ -202,8 +201,6 @@ def _read_launches(
             unlocked |= _UNLOCKED in line
             if (profiled := _PROFILED.match(line)) is not None:
                 passes[profiled[1]] = int(profiled[2])
-            elif (connected := _CONNECTED.match(line)) is not None:
-                session.processes[int(connected[1])] = connected[2].rpartition("/")[2]
         seen = len(log.lines)
         yield _launch_result(row, passes.get(row.of.get(_ID, "")), unlocked, session)
 

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from profkit.profilers.ncu.launches import LaunchResult
+from profkit.profilers.ncu.rep import open_report
+
 NAN = float("nan")
+
+
+def read_launches(path: Path) -> tuple[LaunchResult, ...]:
+    """Every result with all of its metrics."""
+    with open_report(path) as file:
+        return tuple(file.launches(lambda _: True))
 
 
 def varint(value: int) -> bytes:
