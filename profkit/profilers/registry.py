@@ -139,13 +139,6 @@ PERF = Profiler(
             conversion=Conversion(_lazy("perf.probe.conversion_argv"), "converted.txt", _PERF_TEXT),
         ),
         Format(
-            "perf-stat-json",
-            "perf",
-            "perf stat -j",
-            _lazy("perf.stat_text.looks_like_stat_json"),
-            _lazy("perf.stat_text.read_stat_json"),
-        ),
-        Format(
             "perf-stat-csv",
             "perf",
             "perf stat -x",

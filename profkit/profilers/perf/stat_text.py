@@ -1,16 +1,14 @@
-"""Reads what `perf stat` prints for people, and its JSON (`perf stat -j`)."""
+"""Reads what `perf stat` prints for people."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 from profkit.core.types import CounterState, Report
 from profkit.profilers.perf.stat_counters import StatRow
-from profkit.profilers.perf.stat_csv import StatReader, head_lines, iter_lines, parse_number
+from profkit.profilers.perf.stat_csv import StatReader, head_lines, iter_lines
 
 TEXT_FORMAT = "perf-stat-text"
 _HEADER = re.compile(r"\s*Performance counter stats for (?P<what>.+?):?\s*\Z")
@@ -99,107 +97,3 @@ def _parse_grouped(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
-
-
-JSON_FORMAT = "perf-stat-json"
-_AGGREGATES = ("cpu", "core", "die", "socket", "node", "cluster", "cache", "thread")
-_NUMBER = re.compile(r"\s*-?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?\s*\Z")
-# perf 6.6 to 6.12 on a metric without its event: `"pcnt-running" : 100.00, }`.
-_LOOSE_COMMA = re.compile(r",\s*}")
-# Under a French locale `"pcnt-running" : 100,00`; in valid JSON a comma after a number is never followed by a
-# digit, since the next thing is a key in quotes.
-_DECIMAL_COMMA = re.compile(r"(:\s*-?\d+),(\d+)(?=\s*[,}])")
-_OURS = re.compile(r'"(counter-value|pcnt-running|metric-value|event-runtime)"\s*:')
-
-
-def looks_like_stat_json(head: bytes) -> bool:
-    """Whether the beginning of a file is perf stat's JSON."""
-    for text in head_lines(head):
-        stripped = text.strip().lstrip("[").lstrip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        return stripped.startswith("{") and _OURS.search(stripped) is not None
-    return False
-
-
-def read_stat_json(path: Path) -> Report:
-    """Counters of the file at `path`. Raises UnreadableReport where there is no count in it."""
-    reader = StatReader(path, JSON_FORMAT)
-    for line in iter_lines(path):
-        text = line.text.strip()
-        if not text or text.startswith("#"):
-            reader.comment(text)
-            continue
-        content = _object(text)
-        if content is not None:
-            row = _json_row(content)
-            if row is not None:
-                reader.sums.add(row)
-            elif not (content.keys() & {"metric-value", "metricgroup", "event-runtime"}):
-                reader.foreign += 1  # a metric's continuation has no event and is perf's own
-        elif text not in ("[", "]") and not line.whole:
-            reader.cut_off()
-        elif text not in ("[", "]"):
-            reader.foreign += 1
-    return reader.report()
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """The object of one line, mended where perf wrote invalid JSON; None where it is none."""
-    for mended in (text, _mend_json(text)):
-        try:
-            content = json.loads(mended)
-        except (ValueError, RecursionError):  # RecursionError: a line of ten thousand brackets
-            continue
-        if isinstance(content, dict):
-            return content
-    return None
-
-
-def _mend_json(text: str) -> str:
-    """Without the brackets of an array around the lines, and with perf's own slips put right."""
-    bare = text.lstrip("[").rstrip("]").rstrip().rstrip(",")
-    return _DECIMAL_COMMA.sub(r"\1.\2", _LOOSE_COMMA.sub("}", bare))
-
-
-def _json_row(content: dict[str, Any]) -> StatRow | None:
-    """The row of one object; None where it speaks of a metric and not of an event, or of a time below 0."""
-    event, printed = content.get("event"), content.get("counter-value")
-    if not isinstance(event, str) or not event.strip() or printed is None or isinstance(printed, bool):
-        return None
-    value: float | None = None
-    state: CounterState = "measured"
-    text = str(printed)[:64]
-    if "not supported" in text:
-        state = "not-supported"
-    elif _NUMBER.match(text):
-        value = parse_number(text)
-    if value is None and state == "measured":
-        state = "not-counted"  # `<not counted>`, `nan`, or what is no number
-    runtime, percent = _float(content.get("event-runtime")), _float(content.get("pcnt-running"))
-    if (runtime or 0) < 0 or (percent or 0) < 0:
-        return None
-    if value == 0 and runtime == 0:
-        value, state = None, "not-counted"
-    unit = content.get("unit")
-    aggregate = next((str(content[key]) for key in _AGGREGATES if key in content), None)
-    interval, cgroup = content.get("interval"), content.get("cgroup")
-    return StatRow(
-        event=event,
-        value=value,
-        state=state,
-        unit=unit if isinstance(unit, str) and unit != "(null)" else "",
-        runtime=runtime,
-        percent=percent,
-        interval=None if interval is None else str(interval),
-        aggregate=aggregate,
-        cgroup=cgroup if isinstance(cgroup, str) and cgroup else None,
-    )
-
-
-def _float(value: object) -> float | None:
-    """A number of JSON, or one in quotes; None where it is neither."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    text = str(value)[:64]
-    return parse_number(text) if _NUMBER.match(text) else None
