@@ -76,7 +76,6 @@ NCU = Profiler(
     "ncu",
     (
         _format("ncu-rep", ".ncu-rep", b"NVR\0", "ncu.rep.read_ncu_rep", as_text=_NCU_TEXT),
-        _format("ncu-repz", ".ncu-repz", b"\x28\xb5\x2f\xfd", "ncu.rep.refuse_packed", as_text=_NCU_TEXT),
         _format("ncu-csv", "ncu --csv", "ncu.csv_report.looks_like_ncu_csv", "ncu.csv_report.read_ncu_csv"),
     ),
     Recorder(

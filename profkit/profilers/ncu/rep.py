@@ -7,7 +7,6 @@ the results one by one. The file is mapped, not loaded, and what was read is giv
 from __future__ import annotations
 
 import mmap
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -154,12 +153,3 @@ def open_report(path: Path) -> Iterator[OpenReport]:
         if fault.offset == 0:
             raise UnreadableReport(f"{path} is {fault}") from fault
         raise UnreadableReport(f"{path} is damaged: {fault}", _AGAIN) from fault
-
-
-def refuse_packed(path: Path) -> Report:
-    """Python before 3.14 has no Zstandard."""
-    plain = shlex.quote(f"{path.stem}.ncu-rep")
-    raise UnreadableReport(
-        f"{path} is compressed (Zstandard; an .ncu-repz, if it is a report)",
-        f"zstd -d {shlex.quote(str(path))} -o {plain}, then read that",
-    )
