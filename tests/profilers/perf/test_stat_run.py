@@ -280,16 +280,12 @@ def group(*counters, warnings=()):
 def test_drift_is_how_far_the_instructions_of_the_groups_lie_apart(instructions, spread, stable):
     drift = check_drift([[counted("instructions", n), counted("cycles", 5 * n)] for n in instructions])
     assert drift.spread == (None if spread is None else pytest.approx(spread, rel=0.01))
-    assert drift.stable is stable
-    assert (drift.warning or "unstable: instructions differ by").startswith(
-        "unstable: instructions differ by"
-    )
     assert (drift.warning is None) is stable
 
 
 def test_without_instructions_the_cycles_are_the_anchor_and_kinds_of_core_are_added():
     drift = check_drift([[DEAD, counted("cycles", 100)], [DEAD, counted("cycles", 200)]])
-    assert (drift.anchor, drift.stable) == ("cycles", False)
+    assert (drift.warning or "").startswith("unstable: cycles differ")
     moved = [
         [counted("instructions", n, pmu="cpu_core"), counted("instructions", 1000 - n, pmu="cpu_atom")]
         for n in (900, 500)
@@ -317,7 +313,7 @@ def test_merged_groups_hold_each_counter_once_with_the_middle_of_its_counts():
     )
     values = {"cycles": 102, "instructions": 300, "branches": 7, "LLC-loads": 9, "LLC-load-misses": 2}
     assert {c.name: c.value for c in merged.counters} == values
-    assert (len(merged.groups), merged.drift.stable, merged.warnings) == (3, True, ("cut off",))
+    assert (len(merged.groups), merged.drift.warning, merged.warnings) == (3, None, ("cut off",))
 
 
 def test_a_count_that_was_on_all_the_time_beats_others_and_one_that_never_counted_keeps_its_state():
