@@ -150,6 +150,7 @@ MOST_TEXT = 1 << 25  # bytes of stack text kept
 MOST_DEPTH = 1 << 14  # frames of one stack; perf itself stops at a few thousand
 
 RawSample = tuple["re.Match[bytes]", tuple[int, ...]]
+_PLAIN = re.compile(rb"\t *[0-9a-f]{1,16} ([^\n]*)\n?")
 _SOURCE_LINE = re.compile(rb"\s+\S.*:\d+\s*$")  # what `-F srcline` puts under a frame
 _LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)?\b.*?lost (\d{1,18})")
 _COMMENT = re.compile(rb"#\s*(perf version|arch|cpudesc)\s*:\s*(.{1,200})")
@@ -170,6 +171,7 @@ class ScriptStream:
         self.version: str | None = None
         self.facts: dict[str, str] = {}
         self._lines: dict[bytes, _StackLine | None] = {}
+        self._symbols: dict[bytes, int] = {}  # the same without the address
         self._stacks: dict[bytes, tuple[int, ...]] = {}
         self._text = 0  # bytes of the keys of _stacks
         self._odd = 0
@@ -213,10 +215,38 @@ class ScriptStream:
 
     def _parse(self, text: bytes) -> tuple[int, ...] | None:
         """The frames of `text`, kept for next time; None where a line of it begins another sample."""
-        lines = text.split(b"\n") if text else []
-        if any(line[:1] == b"#" or (line[:1] != b"\t" and parse_header(line)) for line in lines):
+        ids = None if b"(inlined)" in text else self._plain_frames(text)
+        if ids is None:
+            lines = text.split(b"\n") if text else []
+            if any(line[:1] == b"#" or (line[:1] != b"\t" and parse_header(line)) for line in lines):
+                return None
+            ids = self._frames(lines)
+        return self._keep(text, ids)
+
+    def _plain_frames(self, text: bytes) -> tuple[int, ...] | None:
+        """The frames of lines that are all of the plain shape, by symbol and dso; None where one is not.
+
+        One look for all lines, and the address left out of the key: most stacks that are new differ from
+        known ones in addresses only.
+        """
+        symbols = _PLAIN.findall(text)
+        if len(symbols) != text.count(b"\n") + 1 or len(symbols) > MOST_DEPTH:
             return None
-        return self._keep(text, self._frames(lines))
+        known = self._symbols
+        try:
+            return tuple([known[symbol] for symbol in symbols])
+        except KeyError:
+            pass
+        for symbol in symbols:
+            if symbol not in known:
+                parsed = parse_frame(b"0 " + symbol)
+                if parsed is None:
+                    return None
+                if len(known) >= MOST_LINES:
+                    known.clear()
+                    return None
+                known[symbol] = self.table.add(parsed.frame)
+        return tuple([known[symbol] for symbol in symbols])
 
     def _frames(self, lines: list[bytes]) -> tuple[int, ...]:
         cache = self._lines
