@@ -208,7 +208,7 @@ def sudo_checks(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Whether sudo took the caller's Python away: it replaces PATH by its own (secure_path), also with -E."""
     if "SUDO_UID" not in environ:
         return
-    from profkit.profilers.ncu.faults import superuser_line
+    from profkit.profilers.ncu.probe import superuser_line
 
     path = environ.get("PATH")
     python = shutil.which("python", path=path) or shutil.which("python3", path=path)

@@ -81,8 +81,8 @@ NCU = Profiler(
     Recorder(
         _lazy("ncu.probe.recording_step"), _lazy("ncu.probe.collect_report"), picks_kernel=True, uses_gpu=True
     ),
-    _lazy("ncu.faults.explain"),
-    _lazy("ncu.probe.ncu_checks"),
+    _lazy("ncu.probe.explain"),
+    _lazy("ncu.probe.judge_ncu"),
 )
 NSYS = Profiler(
     "nsys",
@@ -103,7 +103,7 @@ NSYS = Profiler(
     ),
     Recorder(_lazy("nsys.probe.recording_step"), _lazy("nsys.probe.collect_report"), uses_gpu=True),
     _lazy("nsys.command.explain"),
-    _lazy("nsys.probe.nsys_checks"),
+    _lazy("nsys.probe.judge_nsys"),
 )  # fmt: skip
 PERF = Profiler(
     "perf",
@@ -114,7 +114,7 @@ PERF = Profiler(
         ),
         _format("perf-stat-csv", "perf stat -x", "perf.stat_csv.looks_like_stat_csv", "perf.stat_csv.read_stat_csv"),
         _format(
-            "perf-stat-text", "perf stat", "perf.stat_text.looks_like_stat_text", "perf.stat_text.read_stat_text"
+            "perf-stat-text", "perf stat", "perf.stat_csv.looks_like_stat_text", "perf.stat_csv.read_stat_text"
         ),
         _format(
             "perf-script", "perf script", "perf.script.looks_like_script", "perf.script.read_script", has_stacks=True
@@ -156,7 +156,7 @@ VALGRIND = Profiler(
     ),
     Recorder(_lazy("valgrind.probe.recording_step"), _lazy("valgrind.probe.collect_report")),
     _lazy("valgrind.command.explain"),
-    _lazy("valgrind.probe.valgrind_checks"),
+    _lazy("valgrind.probe.judge_valgrind"),
 )
 _EXPORTS = "xctrace.report.read_exports"
 XCTRACE = Profiler(
@@ -184,7 +184,7 @@ XCTRACE = Profiler(
         follows_region=False,
     ),
     _lazy("xctrace.command.explain_fault"),
-    _lazy("xctrace.find.xctrace_checks"),
+    _lazy("xctrace.find.judge_xctrace"),
 )  # fmt: skip
 
 # In the order in which a file is compared with their formats.

@@ -218,8 +218,8 @@ def _launch_result(
         kernel=kernel_of(
             shown,
             None,
-            () if kind != "kernel" else _parse_dimensions(row.of.get(_GRID), values, "grid"),
-            () if kind != "kernel" else _parse_dimensions(row.of.get(_BLOCK), values, "block"),
+            () if kind != "kernel" else _parse_dimensions(row.of.get(_GRID)),
+            () if kind != "kernel" else _parse_dimensions(row.of.get(_BLOCK)),
             values,
         ),
         values=values,
@@ -230,15 +230,9 @@ def _launch_result(
     )
 
 
-def _parse_dimensions(cell: str | None, values: Mapping[str, Value], what: str) -> tuple[int, ...]:
-    """`(256, 256, 1)`; where an older version has no such column, out of the launch attributes."""
-    if cell:
-        return tuple(int(side) for side in re.findall(r"\d{1,18}", cell)[:3])
-    dims = [finite_number(values.get(f"launch__{what}_dim_{axis}")) for axis in "xyz"]
-    if all(side is not None for side in dims):
-        return tuple(int(side) for side in dims if side is not None)
-    size = finite_number(values.get(f"launch__{what}_size"))  # all blocks (or threads) in one number
-    return () if size is None else (int(size),)
+def _parse_dimensions(cell: str | None) -> tuple[int, ...]:
+    """`(256, 256, 1)`."""
+    return tuple(int(side) for side in re.findall(r"\d{1,18}", cell or "")[:3])
 
 
 def _read_device(row: LaunchRow, session: ReportSession) -> int | None:

@@ -58,10 +58,7 @@ def library_of(binary: str | None) -> str | None:
 
 
 class SampledTable:
-    """The samples of one table: those of the profiled process that lie in what counts, and what became of the others.
-
-    Samples of a running thread are work, those of any other state are time spent waiting and kept apart.
-    """
+    """The samples of one table: those of running threads of the profiled process that lie in what counts."""
 
     def __init__(self, table: ExportTable, recording: TraceRecording, frames: FrameTable) -> None:
         self.schema = table.schema
@@ -69,9 +66,9 @@ class SampledTable:
         # Such a table holds samples of what was profiled only, whatever name that had when the recording ended.
         self._single = table.attributes.get("target-pid") == "SINGLE"
         self._others: dict[str, int] = {}  # samples by process: not the target's, or all where none is named
-        self._running, self._waiting = StackMerger(frames), StackMerger(frames)
+        self._running = StackMerger(frames)
         self._threads: dict[str, float] = {}
-        self._without_stack = 0
+        self._waiting = self._without_stack = 0
         # Of a stack that comes again the table gives the same object: what is in the value keeps it alive.
         self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
         for row in table.rows((*_OWNER, "weight", "stack")):
@@ -89,12 +86,12 @@ class SampledTable:
         owner = owner if isinstance(owner, Process) else None
         if not self._counts(owner) or not self._recording.includes(time if isinstance(time, int) else None):
             return
+        if state is not None and state != RUNNING:
+            self._waiting += 1
+            return
         amount = max(weight, 0) if isinstance(weight, int) else 0
         ids = self._numbers(stack) if isinstance(stack, Backtrace) else ()
         self._without_stack += not ids
-        if state is not None and state != RUNNING:
-            self._waiting.add(ids, amount)
-            return
         self._running.add(ids, amount)
         label = self._thread_label(thread if isinstance(thread, Thread) else None, owner)
         self._threads[label] = self._threads.get(label, 0) + amount
@@ -124,12 +121,11 @@ class SampledTable:
         return f"{name} of {process_label(process)}" if several else name
 
     def stacks(self) -> tuple[Stacks, ...]:
-        """The stacks of running threads, then those of waiting ones."""
-        both = ((self._running, TITLE), (self._waiting, "waiting"))
-        return tuple(merger.stacks(title, "s", 1e9) for merger, title in both if merger.samples)
+        """The stacks of running threads."""
+        return (self._running.stacks(TITLE, "s", 1e9),) if self._running.samples else ()
 
     def profiles(self) -> tuple[Profile, ...]:
-        """Tables by function and library, by thread and Python function where any; of waiting threads by function."""
+        """Tables by function and library, by thread and Python function where any."""
         profiles: list[Profile] = []
         if self._running.samples:
             profiles += self._running.profiles(TITLE, "s", 1e9)
@@ -139,13 +135,11 @@ class SampledTable:
             if python is not None:
                 name = f"{TITLE} by Python function"
                 profiles.append(replace(merge.by_function(python), title=name, kind="python-functions"))
-        if self._waiting.samples:
-            profiles.append(self._waiting.profiles("waiting", "s", 1e9)[0])
         return tuple(profiles)
 
     def warnings(self) -> Iterator[str]:
         """Sentences about what does not count, and what is not known."""
-        samples, waiting = self._running.samples, self._waiting.samples
+        samples = self._running.samples
         names = ", ".join(sorted(self._others, key=lambda name: (-self._others[name], name))[:_SHOWN])
         others = plural(sum(self._others.values()), "sample")
         if self._target is not None and self._others and not self._single:
@@ -163,10 +157,10 @@ class SampledTable:
                 if named
                 else f"it holds no sample{where}"
             )
-        if waiting:
-            yield f"{plural(waiting, 'sample')} of threads that waited stand apart, as waiting and not as CPU time"
+        if self._waiting:
+            yield f"not counted: {plural(self._waiting, 'sample')} of threads that waited"
         if samples and self._without_stack:
-            share = format_percent(100 * self._without_stack / (samples + waiting))
+            share = format_percent(100 * self._without_stack / samples)
             yield f"{plural(self._without_stack, 'sample')} ({share} %) without a stack: where is not known"
         if self._running.cut:
             share = format_percent(100 * self._running.cut / self._running.weight)

@@ -1,14 +1,27 @@
-"""`profkit record --tool xctrace`: one recording of a workload, as a document of Instruments or as its tables."""
+"""Recordings of Instruments: made by `profkit record`, and exported as XML that can be read anywhere.
+
+Runs xctrace, on the Mac that has it. As a program (DOCUMENT FOLDER) it is a conversion like any other: what a step of a
+plan runs after its recording.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+import re
 import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Directive, Step, Switch
 from profkit.profilers.profiler import RecordRequest
+from profkit.profilers.programs import last_line
 from profkit.profilers.xctrace.command import (
     COUNTERS_FIX,
     CUT,
@@ -23,11 +36,12 @@ from profkit.profilers.xctrace.command import (
     explain_fault,
     is_finished,
     record_argv,
+    table_argv,
+    toc_argv,
 )
-from profkit.profilers.xctrace.export import TOC, export_argv
-from profkit.profilers.xctrace.find import probe_xctrace
-from profkit.profilers.xctrace.report import copy_notes, read_unexported, wanted_schemas
-from profkit.profilers.xctrace.toc import read_toc
+from profkit.profilers.xctrace.find import locate_xctrace, probe_xctrace
+from profkit.profilers.xctrace.report import UNEXPORTED, copy_notes, read_unexported, wanted_schemas
+from profkit.profilers.xctrace.toc import TIME_LIMIT, TraceRun, exit_status, read_toc
 
 
 def conversion_argv(document: Path, output: Path) -> tuple[str, ...]:
@@ -135,3 +149,164 @@ def _remove(report: Path) -> None:
         shutil.rmtree(report)
     else:
         report.unlink(missing_ok=True)
+
+
+TOC = "toc.xml"
+MOST_BYTES = 2 << 30  # of one table: GPU counters have 3 to 6 GB for 15 s of recording
+TABLE_SECONDS = 900.0  # what one table may take; to open a large document alone takes half a minute
+_LOOK = 0.1  # seconds between two looks at a table that grows
+# `python -m` would look for modules in the workload's folder first, where a `signal.py` may lie.
+_START = (
+    "import sys; sys.path[0] = sys.argv.pop(1); "
+    "from profkit.profilers.xctrace.record import main; sys.exit(main())"
+)
+_ROOT = str(Path(__file__).resolve().parents[3])
+_SAFE = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def export_document(
+    document: Path,
+    folder: Path,
+    schemas: Sequence[str],
+    *,
+    xctrace: str | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> TraceRun:
+    """Write `toc.xml` and a file for each of `schemas` that the document has into `folder`; its last run.
+
+    A table that grows beyond MOST_BYTES, or takes longer than TABLE_SECONDS, is left out; so is one that xctrace cannot
+    export. The reasons stand in `folder`, too. `tell` gets a line for each table. Raises MachineError where xctrace is
+    not here or cannot open the document, UnreadableReport for what is no document.
+    """
+    if not document.is_dir():
+        raise UnreadableReport(f"{document} is no document of Instruments: it is not a folder")
+    location = Path(xctrace) if xctrace else locate_xctrace()
+    if isinstance(location, Fault):
+        raise MachineError(location.reason, location.fix)
+    program, left_out = str(location), dict[str, str]()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineError(f"{folder} cannot be made: {error.strerror}", "choose another folder") from error
+    if (fault := _run_export(toc_argv(document, folder / TOC, xctrace=program), folder / TOC)) is not None:
+        raise MachineError(f"xctrace cannot open {document}: {fault.reason}", fault.fix)
+    runs = read_toc(folder / TOC)
+    if not runs:
+        raise UnreadableReport(f"{document} holds no recording: its table of contents is empty")
+    run = runs[-1]
+    for schema in schemas:
+        if not run.has(schema) or not _SAFE.fullmatch(schema):
+            continue
+        target = folder / f"{schema}.xml"
+        fault = _run_export(table_argv(document, schema, target, run=run.number, xctrace=program), target)
+        if fault is None:
+            tell(f"{schema}: {target.stat().st_size / 1e6:.1f} MB")
+        else:
+            target.unlink(missing_ok=True)
+            left_out[schema] = fault.reason
+            tell(f"{schema}: left out, {fault.reason}")
+    (folder / UNEXPORTED).unlink(missing_ok=True)
+    if left_out:
+        (folder / UNEXPORTED).write_text(json.dumps(left_out, indent=1) + "\n", encoding="utf-8")
+    return run
+
+
+def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
+    """Run one export; why it left nothing to read, or None. Never leaves a process behind."""
+    output.unlink(missing_ok=True)  # xctrace writes over no file
+    try:
+        child = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace"
+        )
+    except OSError as error:
+        return Fault(f"{argv[0]} cannot be started: {error.strerror}")
+    end = time.monotonic() + TABLE_SECONDS
+    text: str | None = None
+    try:
+        while text is None:
+            try:
+                text, _ = child.communicate(timeout=_LOOK)
+            except subprocess.TimeoutExpired:
+                if output.exists() and output.stat().st_size > MOST_BYTES:
+                    return Fault(
+                        f"it is larger than {MOST_BYTES / 1e9:.1f} GB as XML: record for a shorter time"
+                    )
+                if time.monotonic() > end:
+                    return Fault(f"xctrace had not exported it after {TABLE_SECONDS:.0f} s")
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.communicate()
+    if child.returncode == 0 and output.is_file() and output.stat().st_size:
+        return None
+    said = f"xctrace ended with {child.returncode} and left nothing to read: {last_line(text)}"
+    return explain_fault(text, child.returncode) or Fault(said)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Export a document; with --status write how the workload in it ended, as `profkit.core.status` reads it."""
+    parser = argparse.ArgumentParser(prog="profkit.profilers.xctrace.record")
+    parser.add_argument("document", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--schemas", default="", help="names of tables, with commas between them")
+    parser.add_argument("--xctrace")
+    parser.add_argument("--status", type=Path)
+    parser.add_argument("--may-be-cut", action="store_true", help="its time limit is no failure")
+    options = parser.parse_args(arguments)
+    schemas = [name for name in options.schemas.split(",") if name]
+    try:
+        run = export_document(
+            options.document,
+            options.folder,
+            schemas,
+            xctrace=options.xctrace,
+            tell=lambda line: print(line, flush=True),
+        )
+    except ProfkitError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.fix:
+            print(f"  fix: {error.fix}", file=sys.stderr)
+        return error.exit_code
+    if options.status is not None:
+        _write_status(run, options.status, may_be_cut=options.may_be_cut)
+    return 0
+
+
+def _write_status(run: TraceRun, path: Path, *, may_be_cut: bool) -> None:
+    """How the workload ended; nothing where that is not known, or where the plan itself ended it."""
+    status = exit_status(run)
+    ended = run.summary.get("end-reason", "").strip().lower()
+    if status is None or (may_be_cut and ended == TIME_LIMIT):
+        return
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(f"{status}\n", encoding="ascii")
+    os.replace(part, path)
+
+
+def export_argv(
+    document: Path | str,
+    folder: Path | str,
+    schemas: Sequence[str],
+    *,
+    status: Path | str | None = None,
+    may_be_cut: bool = False,
+    xctrace: str | None = None,
+) -> tuple[str, ...]:
+    """The command that exports a document, as a step of a plan.
+
+    `status` is the file for how the workload ended; with `may_be_cut` a time limit that ended it is no failure.
+    """
+    argv = [sys.executable, "-c", _START, _ROOT, str(document), str(folder)]
+    if schemas:
+        argv.append(f"--schemas={','.join(schemas)}")
+    if xctrace is not None:
+        argv += ["--xctrace", xctrace]
+    if status is not None:
+        argv += ["--status", str(status)]
+    if may_be_cut:
+        argv.append("--may-be-cut")
+    return tuple(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

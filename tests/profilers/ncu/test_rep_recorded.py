@@ -177,3 +177,19 @@ def test_rules_come_with_the_estimate_that_ncu_prints(report: Report) -> None:
 
 def test_an_optimised_build_is_no_debug_build(report: Report) -> None:
     assert "debug build" not in report.facts
+
+
+# The reports that come with Nsight Compute itself (an RTX A4500, version 2023.3), where an installation is here.
+INSTALLED = (
+    "opt/nvidia/nsight-compute/*/extras/samples",
+    "usr/local/cuda*/nsight-compute*/extras/samples",
+    "usr/local/cuda*/extras/samples",
+)
+
+
+def sample(name: str, fixtures: Path) -> Path:
+    folders = [fixtures / "cuda" / "samples", *(f for place in INSTALLED for f in Path("/").glob(place))]
+    found = [path for folder in folders for path in folder.rglob(f"{name}.ncu-rep")]
+    if not found:
+        pytest.skip("no installation of Nsight Compute with its samples is here")
+    return found[0]

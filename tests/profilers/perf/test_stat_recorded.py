@@ -8,7 +8,7 @@ import pytest
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.core.types import RUN
-from profkit.profilers.perf import stat_csv, stat_text
+from profkit.profilers.perf import stat_csv
 
 # file: event=value or state, @ the share of the time that it was counted; a PMU stands before the event
 RECORDED = """
@@ -66,7 +66,7 @@ EXPECTED = {
 }
 READERS = {
     ".csv": (stat_csv.looks_like_stat_csv, stat_csv.read_stat_csv, "perf-stat-csv"),
-    ".txt": (stat_text.looks_like_stat_text, stat_text.read_stat_text, "perf-stat-text"),
+    ".txt": (stat_csv.looks_like_stat_text, stat_csv.read_stat_text, "perf-stat-text"),
 }
 VM = "vm-without-pmu-perf6.1"
 CGROUP = "intel-cgroup-interval/cpu-bops.interval-cgroup.csv"

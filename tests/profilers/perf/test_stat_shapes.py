@@ -7,8 +7,12 @@ import tracemalloc
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.stat_csv import looks_like_stat_csv, read_stat_csv
-from profkit.profilers.perf.stat_text import looks_like_stat_text, read_stat_text
+from profkit.profilers.perf.stat_csv import (
+    looks_like_stat_csv,
+    looks_like_stat_text,
+    read_stat_csv,
+    read_stat_text,
+)
 
 READERS = {"csv": read_stat_csv, "text": read_stat_text}
 LOOKS = {"csv": looks_like_stat_csv, "text": looks_like_stat_text}

@@ -17,7 +17,7 @@ from profkit.profilers.xctrace.command import (
     record_argv,
     time_limit,
 )
-from profkit.profilers.xctrace.export import export_document
+from profkit.profilers.xctrace.record import export_document
 from profkit.profilers.xctrace.report import read_exports, read_unexported
 from profkit.profilers.xctrace.toc import TraceRun, exit_status
 from profkit.profiling.scrub import scrub
@@ -167,7 +167,7 @@ def test_a_table_that_is_too_much_is_left_out_with_its_reason(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: dict[str, object], reason: str
 ) -> None:
     told(tmp_path, monkeypatch, **scenario)
-    monkeypatch.setattr("profkit.profilers.xctrace.export.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("profkit.profilers.xctrace.record.MOST_BYTES", 1_000_000)
     export_document(document, tmp_path / "out", (GPU, STATES))
     assert (tmp_path / "out" / f"{STATES}.xml").exists()
     assert not (tmp_path / "out" / f"{GPU}.xml").exists()
