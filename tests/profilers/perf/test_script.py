@@ -348,7 +348,7 @@ HOSTILE = {
     "digits without end": b"app " + b"1" * 2_000_000,
     "a frame without end": b"app 1 1.000000: 1 cycles: \n\t 1f " + b"(" * 1_000_000 + b")\n\n",
     "parentheses both ways": b"app 1 1.000000: 1 cycles: \n\t 1f " + b")(" * 200_000 + b")\n\n",
-    "a stack without end": b"app 1 1.000000: 1 cycles: \n" + b"\t 1f f (/bin/a)\n" * 300_000,
+    "a stack without end": b"app 1 1.000000: 1 cycles: \n" + b"\t 1f f (/bin/a)\n" * 100_000,
     "spaces": b" " * 2_000_000 + b"\n",
     "a new function each line": b"".join(
         b"app 1 1.000000: 1 cycles: \n\t 1f f%d (/bin/a%d)\n\n" % (n, n) for n in range(20_000)

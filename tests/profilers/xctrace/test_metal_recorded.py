@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import xml.etree.ElementTree as ET
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def folder(request):
     return request.getfixturevalue("fixtures") / "xctrace" / "m1-metal-system-trace"
 
 
+@lru_cache(maxsize=8)
 def plainly(path: Path) -> list[dict[str, ET.Element | None]]:
     """Rows as elements by mnemonic, references resolved."""
     root = ET.parse(path).getroot()
