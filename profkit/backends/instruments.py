@@ -12,8 +12,8 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Directive, Report, Step, Switch
 from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain_fault, record_argv
+from profkit.profilers.xctrace.export import TOC, export_argv
 from profkit.profilers.xctrace.find import XctraceAbility
-from profkit.profilers.xctrace.record import TOC, export_argv
 from profkit.profilers.xctrace.report import REGION_TABLES, read_exports
 from profkit.runtime.passes.read import read_records
 

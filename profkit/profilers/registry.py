@@ -169,7 +169,7 @@ XCTRACE = Profiler(
         _format(
             "xctrace-document", "document of Instruments (.trace)", None, _EXPORTS, "xctrace.toc.is_document",
             as_text=_XCTRACE_TEXT,
-            conversion=Conversion(_lazy("xctrace.record.conversion_argv"), "exports", _XCTRACE_TEXT),
+            conversion=Conversion(_lazy("xctrace.export.conversion_argv"), "exports", _XCTRACE_TEXT),
             **_CONDITIONS,
         ),
         _format(
@@ -178,9 +178,9 @@ XCTRACE = Profiler(
         ),
     ),
     Recorder(
-        _lazy("xctrace.record.recording_step"),
-        _lazy("xctrace.record.collect_report"),
-        _lazy("xctrace.record.check_target"),
+        _lazy("xctrace.export.recording_step"),
+        _lazy("xctrace.export.collect_report"),
+        _lazy("xctrace.export.check_target"),
         follows_region=False,
     ),
     _lazy("xctrace.command.explain_fault"),

@@ -58,16 +58,6 @@ def test_several_reports_in_one_text_are_told_apart_though_their_columns_are_the
     assert any("does not contain NV Tools Extension" in warning for warning in warnings)
 
 
-@pytest.mark.parametrize("report", ["", "Processing [a.sqlite] with [/x/reports/osrt_sum.py]... \n"])
-def test_calls_of_the_system_are_no_kernels(tmp_path: Path, report: str) -> None:
-    times = (
-        SUM.format(unit="ns").replace("Instances", "Num Calls")
-        + "100.0,1000,4,250.0,240.0,200,320,5.0,sem_wait\n"
-    )
-    trace, _ = read(tmp_path, report + times)
-    assert (trace.kernels, trace.api, trace.launches) == ((), (), 0)
-
-
 def test_a_text_that_only_skipped_is_an_error_with_its_fix(tmp_path: Path) -> None:
     text = "Processing [a.sqlite] with [/x/cuda_gpu_kern_sum.py]... \n"
     text += "SKIPPED: a.sqlite does not contain CUDA kernel data.\n"

@@ -7,7 +7,6 @@ import subprocess
 
 import pytest
 
-from profkit.analysis.metrics import derive, formula_table
 from profkit.core.process import run
 from profkit.core.status import read_status, status_wrapper
 from profkit.core.types import Counter, Report
@@ -323,21 +322,3 @@ def test_a_count_that_was_on_all_the_time_beats_others_and_one_that_never_counte
     assert [(c.value, c.state) for c in merge_groups([group(DEAD)] * 2).counters] == [(None, "not-supported")]
     assert merge_groups([group(counted("a", n), counted("b", n)) for n in (1, 2, 3)]).groups == (("a", "b"),)
     assert merge_groups([]).counters == ()
-
-
-def test_a_ratio_inside_one_group_stays_measured_though_the_runs_drifted():
-    merged = merge_groups(
-        [
-            group(counted("instructions", 1000), counted("branches", 100), counted("branch-misses", 5)),
-            group(counted("instructions", 1100), counted("L1-icache-load-misses", 10)),
-            group(counted("instructions", 1100), counted("LLC-loads", 10)),
-            group(counted("instructions", 1100), counted("LLC-load-misses", 1)),
-        ]
-    )
-    found = derive(
-        merged.counters, formula_table("perf"), "perf", groups=merged.groups, drift=merged.drift.spread
-    )
-    readings = {reading.metric: reading for reading in found}
-    assert (readings["branch.miss_rate"].quality, readings["branch.miss_rate"].value) == ("measured", 5.0)
-    assert readings["cache.l3.miss_rate"].quality == "estimated"
-    assert "unstable" in readings["cache.l3.miss_rate"].reason

@@ -60,12 +60,6 @@ def test_the_hottest_function_of_a_matrix_product_is_its_kernel(fixtures: Path) 
     assert hottest.counters["D1mr"] > 0.6 * 144837
 
 
-@pytest.mark.parametrize("name", ["numpy-sgemm256.roi", "torch-add-1M.roi-cold", "torch-linear.roi-warm"])
-def test_no_function_costs_more_than_everything(fixtures: Path, name: str) -> None:
-    profile = read_callgrind(fixtures / "valgrind" / f"callgrind.{name}.out").profiles[0]
-    assert all(h.own <= (h.total or 0.0) <= profile.total for h in profile.hotspots)
-
-
 def test_a_region_restricts_to_its_dump_and_the_run_adds_them_up() -> None:
     report = read_callgrind(DATA / "kernels.l2.callgrind")
     add, calls = (counters(report, Scope("region", name)) for name in ("add", "calls"))
@@ -217,13 +211,6 @@ def test_a_file_without_lines_has_none(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("positions: instr\nevents: Ir\nfl=a.c\nfn=f\n0x10 5\ntotals: 5\n")
     assert [one.kind for one in read_callgrind(path).profiles] == ["counted-functions"]
-
-
-def test_a_line_that_is_no_number_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    path.write_text("positions: line\nevents: Ir\nfl=a.c\nfn=f\n+x 5\ntotals: 5\n")
-    with pytest.raises(UnreadableReport, match="no sound callgrind file"):
-        read_callgrind(path)
 
 
 Calls = dict[tuple[str, str], int]

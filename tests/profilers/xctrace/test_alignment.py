@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from profkit.profilers.xctrace.alignment import (
-    CLOCK_COLUMNS,
-    CLOCK_TABLE,
     NoClock,
     TraceClock,
     align_regions,
@@ -16,7 +12,6 @@ from profkit.profilers.xctrace.alignment import (
     read_clock,
     read_signposts,
 )
-from profkit.profilers.xctrace.tables import read_tables
 from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord, RegionTimes
 
@@ -50,26 +45,6 @@ def test_ticks_become_nanoseconds_without_losing_one() -> None:
 def test_a_timebase_that_is_none_is_refused(timebase: object) -> None:
     with pytest.raises(NoClock, match="for the timebase"):
         read_clock([(EPOCH, timebase)])
-
-
-TIME_INFO = """<?xml version="1.0"?>
-<trace-query-result><node xpath='//trace-toc[1]/run[1]/data[1]/table[7]'><schema name="time-info">
-<col><mnemonic>mabs-epoch</mnemonic><name>Run Epoch</name><engineering-type>mach-absolute-time</engineering-type></col>
-<col><mnemonic>timebase-info</mnemonic><name>T</name><engineering-type>mach-timebase-info</engineering-type></col>
-</schema><row><mach-absolute-time id="2" fmt="2897656234073">2897656234073</mach-absolute-time>
-<mach-timebase-info id="4" fmt="125/3"><mach-timebase-info-field id="5" fmt="125">125</mach-timebase-info-field>
-<mach-timebase-info-field id="6" fmt="3">3</mach-timebase-info-field></mach-timebase-info></row>
-</node></trace-query-result>
-"""
-
-
-def test_an_exported_table_tells_the_clock(tmp_path: Path) -> None:
-    path = tmp_path / "time-info.xml"
-    path.write_text(TIME_INFO)
-    (clock,) = [
-        read_clock(table.rows(CLOCK_COLUMNS)) for table in read_tables(path) if table.schema == CLOCK_TABLE
-    ]
-    assert clock == CLOCK
 
 
 # ---------------------------------------------------------------- windows

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError
 from profkit.profilers.xctrace import find
 from profkit.profilers.xctrace.command import (
     absolute_command,
@@ -17,7 +17,7 @@ from profkit.profilers.xctrace.command import (
     record_argv,
     time_limit,
 )
-from profkit.profilers.xctrace.record import export_document
+from profkit.profilers.xctrace.export import export_document
 from profkit.profilers.xctrace.report import read_exports, read_unexported
 from profkit.profilers.xctrace.toc import TraceRun, exit_status
 from profkit.profiling.scrub import scrub
@@ -167,7 +167,7 @@ def test_a_table_that_is_too_much_is_left_out_with_its_reason(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: dict[str, object], reason: str
 ) -> None:
     told(tmp_path, monkeypatch, **scenario)
-    monkeypatch.setattr("profkit.profilers.xctrace.record.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("profkit.profilers.xctrace.export.MOST_BYTES", 1_000_000)
     export_document(document, tmp_path / "out", (GPU, STATES))
     assert (tmp_path / "out" / f"{STATES}.xml").exists()
     assert not (tmp_path / "out" / f"{GPU}.xml").exists()
@@ -179,12 +179,6 @@ def test_a_document_that_was_not_finished_is_told(tmp_path: Path, monkeypatch: p
     (tmp_path / "a.trace" / "Trace1.run").mkdir(parents=True)
     with pytest.raises(MachineError, match="the document was not finished"):
         export_document(tmp_path / "a.trace", tmp_path / "out", (GPU,))
-
-
-def test_a_note_of_what_was_left_out_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
-    for text in ("", "[]", "{", '[{"schema": 1}]', "[1, 2]", "null"):
-        (tmp_path / "left-out.json").write_text(text)
-        assert read_unexported(tmp_path) == {}
 
 
 # ---------------------------------------------------------------- scrubbed
@@ -223,10 +217,3 @@ def test_a_scrubbed_folder_reads_the_same_without_names(tmp_path: Path) -> None:
     ]
     kinds = {removed.kind for removed in done.removed}
     assert {"command line", "host name", "identities of devices", "paths"} <= kinds
-
-
-def test_a_document_is_not_scrubbed_and_says_what_can_be(document: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="only text is scrubbed") as caught:
-        scrub(document, tmp_path / "out")
-    assert "export" in str(caught.value.fix)
-    assert not (tmp_path / "out").exists()

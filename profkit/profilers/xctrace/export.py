@@ -158,7 +158,7 @@ _LOOK = 0.1  # seconds between two looks at a table that grows
 # `python -m` would look for modules in the workload's folder first, where a `signal.py` may lie.
 _START = (
     "import sys; sys.path[0] = sys.argv.pop(1); "
-    "from profkit.profilers.xctrace.record import main; sys.exit(main())"
+    "from profkit.profilers.xctrace.export import main; sys.exit(main())"
 )
 _ROOT = str(Path(__file__).resolve().parents[3])
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
@@ -245,7 +245,7 @@ def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Export a document; with --status write how the workload in it ended, as `profkit.core.status` reads it."""
-    parser = argparse.ArgumentParser(prog="profkit.profilers.xctrace.record")
+    parser = argparse.ArgumentParser(prog="profkit.profilers.xctrace.export")
     parser.add_argument("document", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--schemas", default="", help="names of tables, with commas between them")
