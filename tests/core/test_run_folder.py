@@ -201,20 +201,10 @@ def test_a_file_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, text: st
     assert len(caught.value.message) < 300 + len(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("workload", "line"),
-    [
-        ({"command": ["python", "a b.py"]}, "profkit profile -- python 'a b.py'"),
-        ({"command": ["profkit", "sweep", "--resume", "x"]}, "profkit sweep --resume x"),
-        ({"command": ["python", 3]}, "profkit profile -- COMMAND"),
-        ({"command": []}, "profkit profile -- COMMAND"),
-        (None, "profkit profile -- COMMAND"),
-    ],
-)
-def test_a_run_of_an_older_version_is_refused_with_the_line_of_a_new_one(workload: object, line: str) -> None:
+def test_a_run_of_an_older_version_is_refused_with_the_line_of_a_new_one() -> None:
     with pytest.raises(UnreadableReport, match=r"older profkit \(profkit.run/1; this one reads") as caught:
-        run.run_from_json({"schema": "profkit.run/1", "workload": workload})
-    assert (caught.value.fix, caught.value.exit_code) == (line, 2)
+        run.run_from_json({"schema": "profkit.run/1"})
+    assert caught.value.fix == "profkit profile -- COMMAND"
 
 
 def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -343,8 +333,7 @@ def test_a_run_whose_process_was_killed_is_interrupted_and_one_that_goes_on_is_n
         (own, "running"),
         (None, "running"),  # of a former version
         (replace(theirs, start=own.start - 100), "interrupted"),  # the number is another's by now
-        (replace(own, boot="before"), "interrupted"),
-        (replace(own, boot="before", host="another"), "running"),  # who knows
+        (replace(own, start=own.start - 100, host="another"), "running"),  # who knows
     ):
         run.write_run(tmp_path, replace(going_on, process=process))
         assert run.read_run(tmp_path).state == state, process

@@ -257,6 +257,5 @@ class Verdict:
     # The most that keeping the target could win over the whole run, as a share of its time (Amdahl), 0..1.
     gain: float | None = None
     code: ReasonCode | None = None  # of the reading that there is none of
-    cause: str | None = (
-        None  # of an unknown one: why there is no such reading, which several targets may share
-    )
+    # Of an unknown one: why there is no such reading, which several targets may share
+    cause: str | None = None

@@ -69,7 +69,6 @@ class KernelPlan:
     share: float  # of the region's GPU time, 0..1
     replays: int | None = None  # expected replay passes; None if unknown
     launch: int | None = None  # which of its launches, 0 the first
-    seconds: float | None = None  # what counting it is expected to take; None if unknown
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,6 @@ class PassPlan:
     steps: tuple[Step, ...] = ()
     counters: tuple[str, ...] = ()
     cost: float | None = None  # expected wall time as a multiple of one plain run; None if unknown
-    seconds: float | None = None  # expected wall seconds, where more is known than a multiple
-    cost_note: str = ""  # where the figure comes from
     limit: float | None = None  # wall seconds one step may take; None: as long as it needs
     parallel: bool = False  # its steps do not disturb each other (simulation)
     simulated: bool = False
@@ -273,7 +270,7 @@ class MemoryGrowth:
 class Allocations:
     """Python's own allocations, in bytes. `start` to `region_peak` are None where no region was marked.
 
-    `growing` lines are what grew between the iterations `growth_between`; all sizes are as tracemalloc saw
+    `growing` lines are what grew between the first iterations and the last; all sizes are as tracemalloc saw
     them, which is not the memory of the process.
     """
 
@@ -281,11 +278,9 @@ class Allocations:
     end: int
     start: int | None
     region_peak: int | None
-    entries: int
     growth: MemoryGrowth
     top: tuple[AllocationLine, ...]
     growing: tuple[AllocationLine, ...]
-    growth_between: tuple[int, int] | None
     python: str
     notes: tuple[str, ...]
     points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
@@ -305,11 +300,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class RunProcess:
-    """The process that carries a run out, while it does; `host` and `boot` say of which machine and of which start."""
+    """The process that carries a run out, while it does; `host` says of which machine."""
 
     pid: int
-    start: float  # seconds
-    boot: str
+    start: float  # seconds since the epoch
     host: str  # a digest
 
 

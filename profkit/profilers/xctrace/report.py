@@ -85,7 +85,6 @@ class RecordingExports:
     entries: tuple[TableFile, ...]
     run: int | None
     notes: tuple[str, ...]
-    alone: bool = False  # one file, and not the folder of all of them
 
     @property
     def schemas(self) -> frozenset[str]:
@@ -135,7 +134,7 @@ def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
         notes.append(_TABLE_ALONE)
     if tableless := [file.name for file, found in tables.items() if not found]:
         notes.append(f"{plural(len(tableless), 'export')} without a table: {', '.join(tableless[:_NAMED])}")
-    return replace(_select_run(runs, entries, notes, wanted), alone=alone)
+    return _select_run(runs, entries, notes, wanted)
 
 
 def _select_run(
@@ -222,8 +221,6 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         for table in exports.tables(reader.schemas):
             reader.read(table)
         report = reader.finish(report)
-    if exports.alone and report.metal is not None:
-        report = replace(report, metal=replace(report.metal, alone=True))
     notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
     return replace(report, warnings=(*report.warnings, *notes))
 
