@@ -65,6 +65,7 @@ class PlaceLost(MachineError):
 class Hello:
     """What the Python at a place says of itself. `code`: every profkit that is there."""
 
+    nonce: str = ""
     python: str = ""
     version: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
@@ -126,14 +127,12 @@ class Connection:
             raise self._unreachable(ended) from ended
         except PlaceLost as lost:
             raise PlaceUnreachable(lost.message, lost.fix) from lost
-        if hello["event"] != "hello" or hello.get("nonce") != nonce:
-            raise PlaceUnreachable(f"{self.place.title} does not answer as profkit does")
         try:
             self.hello = from_plain_data(Hello, hello)
         except UnreadableReport as error:
-            raise PlaceUnreachable(
-                f"{self.place.title} does not answer as profkit does: {error.message}"
-            ) from error
+            raise self._stranger(f": {error.message}") from error
+        if hello["event"] != "hello" or self.hello.nonce != nonce:
+            raise self._stranger()
         if missing := self.hello.missing:
             packages = " ".join(DISTRIBUTIONS.get(name, name) for name in missing)
             fix = f"{shlex.quote(self.hello.python)} -m pip install {packages}   (there)"
@@ -261,6 +260,9 @@ class Connection:
             raise _fault_of(message, self.place)
         return message
 
+    def _stranger(self, why: str = "") -> PlaceUnreachable:
+        return PlaceUnreachable(f"{self.place.title} does not answer as profkit does{why}")
+
     def _find_marker(self, nonce: str) -> list[str]:
         """What stands behind the nonce, past all that a login shell prints."""
         deadline, noise = time.monotonic() + self.place.patience, 0
@@ -352,6 +354,11 @@ def believe_all(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
     return about
 
 
+# Of a job: what a message holds, and what stands for what is not said.
+_SAID: dict[str, tuple[type, ...]] = {"event": (str,), "key": (str, NoneType), "reason": (str,)}
+_SAID_NOTHING = {"event": None, "key": None, "reason": ""}
+
+
 class PlaceWorker:
     """A worker behind a connection that was started with `relay`. What it raises tells apart who is gone.
 
@@ -394,14 +401,11 @@ class PlaceWorker:
 
     def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
         """As WorkerClient does. Raises also PlaceLost."""
-        jobs = [[job.key, job.data] for job in batch.jobs]
-        self._connection.ask({"ask": "run", "shared": batch.shared, "jobs": jobs, "timeout": timeout})
+        self._connection.ask({"ask": "run", **batch.as_request(), "timeout": timeout})
         while (answer := self._answer("said", "done"))["event"] != "done":
             message = answer.get("message")
-            if not isinstance(message, dict) or not isinstance(message.get("event"), str):
-                raise PlaceLost(f"{self.title} said what is no answer")
-            if not isinstance(message.get("key", ""), (str, NoneType)) or not isinstance(
-                message.get("reason", ""), str
+            if not isinstance(message, dict) or any(
+                not isinstance({**_SAID_NOTHING, **message}[name], kinds) for name, kinds in _SAID.items()
             ):
                 raise PlaceLost(f"{self.title} said what is no answer of a job")
             yield message
@@ -424,11 +428,8 @@ class PlaceWorker:
 
     def _answer(self, *expected: str) -> dict[str, Any]:
         while (answer := self._connection.answer())["event"] == "progress":
-            if isinstance(words := answer.get("words"), list) and answer.get("call") in (
-                "begin",
-                "end",
-                "note",
-            ):
+            words = answer.get("words")
+            if isinstance(words, list) and answer.get("call") in ("begin", "end", "note"):
                 self._note(f"{self.title}: {': '.join(map(str, words))[:LONGEST_NOTE]}")
         if answer["event"] == "ended":
             self.running = False
