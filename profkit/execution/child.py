@@ -68,19 +68,19 @@ class ChildProcess:
         starts_others: bool = True,
         without: Collection[str] = (),
         look_seconds: float = CLOSED_SECONDS,
-        look: Callable[[], None] = lambda: None,
         asks: bool = False,
         reason_mark: str = "",
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
         self._starts_others, self._without = starts_others, frozenset(without)
-        self.look_seconds, self._look, self._asks = look_seconds, look, asks
+        self.look_seconds, self._asks = look_seconds, asks
         self._reason_mark = reason_mark
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
         self._kills: int | None = None
         self._log_start = 0  # bytes of the log from processes before
+        self.look: Callable[[], object] = bool
         self.closed = False
 
     @property
@@ -231,7 +231,7 @@ class ChildProcess:
                     left = deadline - monotonic()
                     if not ready.select(max(0.0, min(left, look))):
                         self.cut_log()
-                        self._look()
+                        self.look()
                         if self._child is not child:  # another thread closed the pipe: that wakes nobody
                             raise _closed()
                         # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.

@@ -125,7 +125,8 @@ def unpack(stream: IO[bytes], size: int, folder: Path) -> None:
 
 def open_store() -> Path:
     """The first folder that can be written, of one's own alone. Raises OSError."""
-    usual = os.path.join(os.path.expanduser("~"), ".cache", "profkit", "elsewhere")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    usual = os.path.join(cache, "profkit", "elsewhere")
     other = os.path.join(tempfile.gettempdir(), f"profkit-{os.getuid()}")
     choices = [os.environ.get("PROFKIT_CACHE", ""), usual if os.path.isabs(usual) else "", other]
     last = OSError(errno.EACCES, "no folder there can be written")

@@ -87,14 +87,12 @@ class Connection:
         hidden = [
             name for name, value in os.environ.items() if place.inherits and is_secret_variable(name, value)
         ]
-        self._look: Callable[[], None] = _nothing
         self._child = ChildProcess(
             place.start,
             {},
             log,
             without=hidden,
             look_seconds=LOOK_SECONDS,
-            look=lambda: self._look(),
             asks=place.queues,
             reason_mark=place.reason_mark,
         )
@@ -103,14 +101,14 @@ class Connection:
         """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
         self._child.look_seconds = 1.0
         if progress is not None:
-            self._look = _show_wait(progress, self._child)
+            self._child.look = _show_wait(progress, self._child)
         try:
             self._open()
         except BaseException:
             self.close()
             raise
         finally:
-            self._look, self._child.look_seconds = _nothing, LOOK_SECONDS
+            self._child.look, self._child.look_seconds = bool, LOOK_SECONDS
 
     def _open(self) -> None:
         nonce = secrets.token_hex(8)
@@ -173,21 +171,19 @@ class Connection:
 
         A Ctrl-C is handed on, so that what was finished comes back; a second one is raised here. Raises PlaceLost.
         """
-        deadline, asked = float("inf"), float("-inf")
         with self._as_lost(), defer_interrupts() as hurry:
-            patience = STAGE_SECONDS
+            patience, asked = STAGE_SECONDS, 0.0
             while True:
                 event = self._read(patience)
-                patience = SILENCE_SECONDS
-                now = time.monotonic()
+                patience, now = SILENCE_SECONDS, time.monotonic()
                 if hurry.is_set():
                     hurry.clear()
-                    if asked == float("-inf"):
+                    if not asked:
                         self._send({"ask": "cancel"})
-                        asked, deadline = now, now + PATIENCE_SECONDS
+                        asked = now
                     elif now - asked > BURST_SECONDS:
                         raise KeyboardInterrupt
-                if now > deadline:
+                if asked and now > asked + PATIENCE_SECONDS:
                     raise KeyboardInterrupt
                 if event["event"] == "beat":
                     self._child.cut_log()
@@ -195,12 +191,6 @@ class Connection:
                 yield event
                 if event["event"] == "result":
                     return
-
-    @property
-    def ended_because(self) -> str:
-        """Why the place ends the work: a queue asks for that at a time limit, and what was finished comes back."""
-        words, reason_mark = self._child.last_words(), self.place.reason_mark
-        return f"{self.place.title} printed {words!r}" if reason_mark and reason_mark in words else ""
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Ask what was started. Raises PlaceLost."""
@@ -301,9 +291,6 @@ class Connection:
         except WorkerEnded as ended:
             message = f"{self.place.title} was lost: {self._reason_of(ended)}"
             raise PlaceLost(message, self.place.try_it) from ended
-
-
-def _nothing() -> None: ...
 
 
 def _show_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
