@@ -118,7 +118,7 @@ def cases() -> list[Case]:
 
 
 def test_a_loop_around_it_ends_with_a_kernel_that_is_correct_and_timed() -> None:
-    wrong = "import os\n\ndef relu_kernel_impl(x):\n    os._exit(0)\n"
+    wrong = RIGHT.replace("min=0", "max=0")
     broken = RIGHT.replace("min=0)", "min=0")
     client = Client(broken, wrong, RIGHT)
     backend = LLMBackend(model="a-model", llm_client=client, budget=0.1)
@@ -135,7 +135,7 @@ def test_a_loop_around_it_ends_with_a_kernel_that_is_correct_and_timed() -> None
     ]
     assert "never closed" in client.asked[1]
     assert "->    4      return torch.clamp(x, min=0" in client.asked[1]
-    assert "It must end by returning its result" in client.asked[2]
+    assert "incorrect" in client.asked[2]
     score, feedback.performance_results = backend.test_kernel_performance(
         torch.ops.aten.relu.default, RIGHT, [Case(torch.randn(256, 256))]
     )

@@ -341,11 +341,6 @@ def believe_all(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
     return about
 
 
-# Of a job: what a message holds, and what stands for what is not said.
-_SAID: dict[str, tuple[type, ...]] = {"event": (str,), "key": (str, NoneType), "reason": (str,)}
-_SAID_NOTHING = {"event": None, "key": None, "reason": ""}
-
-
 class PlaceWorker:
     """A worker behind a connection that was started with `relay`. What it raises tells apart who is gone.
 
@@ -391,9 +386,9 @@ class PlaceWorker:
         self._connection.ask({"ask": "run", **batch.as_request(), "timeout": timeout})
         while (answer := self._answer("said", "done"))["event"] != "done":
             message = answer.get("message")
-            if not isinstance(message, dict) or any(
-                not isinstance({**_SAID_NOTHING, **message}[name], kinds) for name, kinds in _SAID.items()
-            ):
+            said = {"key": None, "reason": "", **message} if isinstance(message, dict) else {}
+            is_answer = isinstance(said.get("event"), str) and isinstance(said["key"], (str, NoneType))
+            if not is_answer or not isinstance(said["reason"], str):
                 raise PlaceLost(f"{self.title} said what is no answer of a job")
             yield message
 
