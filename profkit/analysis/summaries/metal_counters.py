@@ -66,7 +66,6 @@ def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecific
         chip.bandwidth_checked,
         chip.flops_checked,
         chip.reason,
-        chip.fix,
     )
 
 
