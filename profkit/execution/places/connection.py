@@ -385,7 +385,7 @@ class PlaceWorker:
         """As WorkerClient does. Raises also PlaceLost."""
         self._connection.ask({"ask": "run", **batch.as_request(), "timeout": timeout})
         while (answer := self._answer("said", "done"))["event"] != "done":
-            message = answer.get("message")
+            message: Any = answer.get("message")
             said = {"key": None, "reason": "", **message} if isinstance(message, dict) else {}
             is_answer = isinstance(said.get("event"), str) and isinstance(said["key"], (str, NoneType))
             if not is_answer or not isinstance(said["reason"], str):
