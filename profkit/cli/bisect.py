@@ -73,9 +73,9 @@ def bisect(
         document, folder = bisecting.bisect(good, bad, tuple(command), asked, progress, setup, output)
     with defer_interrupts():
         if format is options.OutputFormat.json:
-            from profkit.reporting.json import bisection
+            from profkit.reporting import json
 
-            options.print_result(bisection(document))
+            options.print_result(json.document(document))
         else:
             from profkit.reporting.views.bisect import view
 

@@ -21,7 +21,7 @@ from profkit.core.types import (
 )
 from profkit.core.types.comparison import CERTAINTY
 from profkit.regression.bisect.search import Found, Move, Observation, next_move, stretches
-from profkit.reporting.json import bisection
+from profkit.reporting.json import document as json_text
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.bisect import view
 from tests import schemas
@@ -197,7 +197,7 @@ def document(subject: str = "a change") -> BisectDocument:
 
 def test_the_document_is_one_by_its_schema() -> None:
     checker = jsonschema.Draft202012Validator(schemas.bisect())
-    told = json.loads(bisection(document()))
+    told = json.loads(json_text(document()))
     checker.validate(told)
     del told["search"]["steps"][0]["pairs"]
     with pytest.raises(jsonschema.ValidationError, match="'pairs' is a required property"):
