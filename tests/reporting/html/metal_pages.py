@@ -21,6 +21,7 @@ from profkit.core.types import (
     Workload,
 )
 from tests.page_documents import HOSTILE
+from tests.spoken import message
 
 SPAN, WINDOW, DEVICE, PROCESS = 0.5782, 0.212, 0.02302, 0.00826
 LABELS = ("Compute Command 0", "sgemm_tiled", "softmax rows", "[0] copy (blit)")
@@ -61,9 +62,11 @@ def trace(labels: tuple[str, ...] = LABELS) -> MetalTrace:
         ),
         absent=(
             MetalAbsent(
-                "metal-shader-profiler-intervals", "the recording had Shader Timeline: Disabled", "--set it"
+                "metal-shader-profiler-intervals",
+                message("the recording had Shader Timeline: Disabled"),
+                "--set it",
             ),
-            MetalAbsent("metal-gpu-counter-intervals", "Counter Set: (null)"),
+            MetalAbsent("metal-gpu-counter-intervals", message("Counter Set: (null)")),
         ),
         over_time=MetalOverTime(
             SPAN, (0.1, 0.5, 0.0, 1.0), (0.0, 0.25, 0.0, 0.5), ("Minimum", "Maximum", "", "Minimum")
@@ -104,7 +107,7 @@ def hostile() -> RunDocument:
         counters=tuple(
             MetalCounter(name, unit, 5.0, 1.0, 9.0, 4) for name in HOSTILE for unit in ("%", "B/s", name)
         ),
-        absent=tuple(MetalAbsent(name, name, name) for name in HOSTILE),
+        absent=tuple(MetalAbsent(name, message(name), name) for name in HOSTILE),
         over_time=MetalOverTime(1.0, (0.5,) * len(HOSTILE), (), HOSTILE),
         induced=HOSTILE[0],
         counter_set=HOSTILE[1],
