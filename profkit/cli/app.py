@@ -81,6 +81,8 @@ def load_verb(name: str) -> Any:
     """The command or the group of commands, with its options."""
     verb = HIDDEN.get(name, name)
     module = importlib.import_module(f"profkit.cli.{VERBS[verb][0]}")
+    from profkit.cli.options import spread
+
     alone = typer.Typer()
     if hasattr(module, "add_to"):
         module.add_to(alone)
@@ -88,7 +90,7 @@ def load_verb(name: str) -> Any:
         settings = {"allow_interspersed_args": False} if verb in BEFORE_COMMANDS else None
         examples = module.EXAMPLES[verb] if isinstance(module.EXAMPLES, dict) else module.EXAMPLES
         command = alone.command(name, epilog=examples, hidden=name in HIDDEN, context_settings=settings)
-        command(getattr(module, verb))
+        command(spread(getattr(module, verb)))
     _join_epilog_lines(alone)
     return typer.main.get_group(alone).commands[name]
 

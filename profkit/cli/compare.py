@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result, render_view
+from profkit.cli import options
 
 if TYPE_CHECKING:
     from profkit.core.types import ComparedSuite, Comparison
@@ -43,11 +43,6 @@ Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regresse
 must not be compared; 2 an input that cannot be read; 4 a version does not run. Of a suite 5 where nothing was decided,
 with --strict where any workload is open.
 """
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("compare", epilog=EXAMPLES)(compare)
 
 
 def _versions_option(name: str, text: str, **more: Any) -> Any:
@@ -128,7 +123,7 @@ def compare(
             metavar="FOLDER",
         ),
     ] = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Say what is different between two runs or two versions, whether it is real, and why."""
     from profkit.core.errors import UsageError
@@ -153,14 +148,14 @@ def compare(
         request = _versions(words or [], base, head, a, b, setup)
         _compare_versions(replace(request, pairs=pairs, causes=cause, cause_budget=cause_budget), show)
     baseline, candidate = _two_runs(words or [])
-    options = CompareOptions(
+    asked = CompareOptions(
         force=force,
         across=_fields(across or []),
         metrics=_metrics(metric or []),
         floor=share,
         paths=(str(baseline), str(candidate)),
     )
-    comparison = _compare_evaluations(options) or _compare_runs(options)
+    comparison = _compare_evaluations(asked) or _compare_runs(asked)
     show.comparison(comparison, in_step=False)
     raise typer.Exit(exit_code(comparison, strict=strict))
 
@@ -251,7 +246,7 @@ def _compare_suite(request: SuiteRequest, show: _Show) -> NoReturn:
 class _Show:
     """Where a result goes: standard output, the folder that was asked for, and GitHub's runner where there is one."""
 
-    format: OutputFormat
+    format: options.OutputFormat
     output: Path | None
     strict: bool
     quiet: bool
@@ -276,7 +271,7 @@ class _Show:
         from profkit.reporting.views.comparison import comment, view
 
         with show_if_long("compare", "what differs, and why"):
-            print_result(_text(found, self.format))
+            options.print_result(_text(found, self.format))
         if self.output is not None or in_step:
             self._write(json.comparison(found), view(found), comment(found), in_step=in_step)
 
@@ -286,8 +281,10 @@ class _Show:
         from profkit.reporting.views.comparison import suite_view
 
         document, shown = json.comparisons(found), suite_view(found)
-        print_result(
-            document if self.format is OutputFormat.json else render_view(shown, self.format, details=False)
+        options.print_result(
+            document
+            if self.format is options.OutputFormat.json
+            else options.render_view(shown, self.format, details=False)
         )
         self._write(document, shown, suite_view(found, short=True), in_step=True)
 
@@ -313,29 +310,29 @@ class _Show:
             sys.stderr.write(annotations_in_step(comment))
 
 
-def _compare_runs(options: CompareOptions) -> Comparison:
+def _compare_runs(asked: CompareOptions) -> Comparison:
     from profkit.cli.progress import show_if_long
     from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import compare as compare_documents
 
-    baseline, candidate = options.paths
+    baseline, candidate = asked.paths
     with show_if_long("baseline", baseline):
         before = summarize_report(Path(baseline))
     with show_if_long("candidate", candidate):
         after = summarize_report(Path(candidate))
     with show_if_long("compare", "what differs, and why"):
-        return compare_documents(before, after, options)
+        return compare_documents(before, after, asked)
 
 
-def _compare_evaluations(options: CompareOptions) -> Comparison | None:
+def _compare_evaluations(asked: CompareOptions) -> Comparison | None:
     """None where not both are evaluations."""
     from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
     from profkit.regression.compare import compare_evaluations
 
-    baseline, candidate = map(Path, options.paths)
+    baseline, candidate = map(Path, asked.paths)
     if not is_evaluation(baseline) or not is_evaluation(candidate):
         return None
-    return compare_evaluations(read_evaluation(baseline), read_evaluation(candidate), options)
+    return compare_evaluations(read_evaluation(baseline), read_evaluation(candidate), asked)
 
 
 def exit_code(comparison: Comparison, *, strict: bool) -> int:
@@ -351,14 +348,14 @@ def exit_code(comparison: Comparison, *, strict: bool) -> int:
     return 0
 
 
-def _text(comparison: Comparison, output: OutputFormat) -> str:
-    if output is OutputFormat.json:
+def _text(comparison: Comparison, output: options.OutputFormat) -> str:
+    if output is options.OutputFormat.json:
         from profkit.reporting import json
 
         return json.comparison(comparison)
     from profkit.reporting.views.comparison import view
 
-    return render_view(view(comparison), output, details=False)
+    return options.render_view(view(comparison), output, details=False)
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:

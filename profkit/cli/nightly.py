@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+from profkit.cli import options
 
 if TYPE_CHECKING:
     from profkit.core.progress import Progress
@@ -29,11 +29,6 @@ also where it could not be decided; 130 interrupted.
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("nightly", epilog=EXAMPLES)(nightly)
-
-
 def nightly(
     config: Annotated[
         Path | None,
@@ -51,7 +46,7 @@ def nightly(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 5 where it could not be decided.")] = False,
     example: Annotated[bool, typer.Option("--example", help="Print a commented file to begin with.")] = False,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
 ) -> None:
     """Profile a set of workloads, compare each with its past, and report what changed."""
@@ -59,7 +54,7 @@ def nightly(
     from profkit.regression.nightly.config import EXAMPLE, read_config
 
     if example:
-        print_result(EXAMPLE.read_text(encoding="utf-8"))
+        options.print_result(EXAMPLE.read_text(encoding="utf-8"))
         return
     if config is None:
         raise UsageError("no configuration was given", "profkit nightly --example > nightly.yaml")
@@ -67,37 +62,33 @@ def nightly(
     from profkit.regression.nightly.workflow import NightOptions
 
     read = read_config(config)
-    options = NightOptions(night, tuple(only or ()), strict)
+    asked = NightOptions(night, tuple(only or ()), strict)
     progress = progress_for(quiet=quiet)
-    raise typer.Exit(_tonight(read, options, progress, format))
+    raise typer.Exit(_tonight(read, asked, progress, format))
 
 
-def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
+def _tonight(
+    config: NightConfig, asked: NightOptions, progress: Progress, output: options.OutputFormat
+) -> int:
     from profkit.core.signals import defer_interrupts
     from profkit.regression.nightly.workflow import run_night
     from profkit.reporting.forges import annotations_in_step
     from profkit.reporting.views.night import view
 
-    night, folder = run_night(config, options, progress)
+    night, folder = run_night(config, asked, progress)
     with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
         _print(night, folder, output)
         sys.stderr.write(annotations_in_step(view(night)))
     return night.exit_code
 
 
-def _print(night: Night, folder: Path, output: OutputFormat) -> None:
-    if output is OutputFormat.json:
+def _print(night: Night, folder: Path, output: options.OutputFormat) -> None:
+    if output is options.OutputFormat.json:
         from profkit.regression.nightly.workflow import night_to_text
 
-        print_result(night_to_text(night))
+        options.print_result(night_to_text(night))
     else:
+        from profkit.core.run_folder import short_path
         from profkit.reporting.views.night import view
 
-        print_view(view(night, _short(folder)), output, details=False)
-
-
-def _short(path: Path) -> Path:
-    try:
-        return path.relative_to(Path.cwd())
-    except (ValueError, OSError):  # elsewhere, or in a folder that is gone by now
-        return path
+        options.print_view(view(night, Path(short_path(folder))), output, details=False)

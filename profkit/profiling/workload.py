@@ -246,7 +246,7 @@ class _Git:
                 git_command(folder, *words),
                 capture_output=True,
                 timeout=left,
-                env=git_environment(folder, left),
+                env=git_environment(),
                 stdin=subprocess.DEVNULL,
                 check=False,
             )

@@ -24,7 +24,6 @@ MAC = Machine(
     "Apple",
     None,
     None,
-    None,
     8,
     (),
     16 << 30,

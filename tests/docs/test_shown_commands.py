@@ -26,7 +26,7 @@ NOT_RUN = {
     r"^\./check\.sh": "runs these tests",
     r"^profkit sweep(?!.*(?:--plan|--budget))|one_case|sweep\.nsys-rep": "takes minutes; tests/sweep has small ones",
     r"^profkit evaluate |one_test": "needs torch, which is hidden here; tests/kernels/evaluation runs it",
-    r"^(?:\w+=\S.* )?profkit (?:doctor --llm|generate)|generated_kernels/first|--backend llm": "asks a language model, "
+    r"^(?:\w+=\S.* )?profkit generate|generated_kernels/first|--backend llm": "asks a language model, "
     "or shows what one wrote; tests/generation has a server",
     r"^profkit compare --a ": "runs two programs for a minute; tests/regression/paired does",
     r"^profkit bisect ": "builds and runs commits for minutes; tests/regression/bisect has a repository",

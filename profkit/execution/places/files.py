@@ -136,7 +136,7 @@ def _git(folder: Path, *words: str) -> bytes:
         done = subprocess.run(
             git_command(folder, *words),
             capture_output=True,
-            env=git_environment(folder),
+            env=git_environment(),
             stdin=subprocess.DEVNULL,
             check=False,
             timeout=60,
