@@ -17,6 +17,7 @@ from profkit.core.types import (
     Counter,
     Depth,
     Directive,
+    Fact,
     Gpu,
     PassName,
     PassPlan,
@@ -66,9 +67,10 @@ class Pass(ABC):
         """The one plan that there is."""
         return [PassPlan(self.name, self.tool, tuple(steps), **more)]
 
-    def skip(self, reason: str | None, fix: str | None = None, **more: Any) -> list[PassPlan]:
-        """A plan that only says why nothing is done."""
-        return [PassPlan(self.name, self.tool, skipped=reason, fix=fix, **more)]
+    def skip(self, reason: Fact | str | None, fix: str | None = None, **more: Any) -> list[PassPlan]:
+        """A plan that only says why nothing is done; a text is the fault of a tool."""
+        fact = Fact.message(reason) if isinstance(reason, str) else reason
+        return [PassPlan(self.name, self.tool, skipped=fact, fix=fix, **more)]
 
     def directive(self, step: str, switch: Switch | None = None, **more: Any) -> Directive:
         """What the workload's process is told in a step."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from profkit.core.types import PassName, PassPlan, Plan, RunDocument
+from profkit.core.types import Fact, PassName, PassPlan, Plan, RunDocument
 
 # What says most for its time comes first; of the same rank, what the plan has first: of a Python program its stacks,
 # of a device's its trace. The passes still run in the plan's order.
@@ -70,8 +70,7 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
             passes[place] = replace(
                 planned,
                 steps=(),
-                skipped=f"it would take about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget of "
-                f"{budget:.0f} s are left",
+                skipped=Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget),
                 fix=f"--budget {budget + seconds - left:.0f}",
             )
     return replace(plan, passes=tuple(passes))

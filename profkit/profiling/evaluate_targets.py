@@ -12,7 +12,7 @@ from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bo
 from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
 from profkit.analysis.targets import Target, evaluate_run, load_targets
 from profkit.backends import backend_named
-from profkit.core.types import RunDocument, Summary, Verdict
+from profkit.core.types import Fact, RunDocument, Summary, Verdict
 
 ONLY_WAITS = 0.9  # of the wall time: what is left is the start of the process
 
@@ -52,11 +52,11 @@ def _of_what_works(document: RunDocument, verdicts: Sequence[Verdict]) -> tuple[
     split = document.time_split
     if split is None or split.waiting is None or split.waiting < ONLY_WAITS * split.wall or document.gpus:
         return tuple(verdicts)
-    reason = f"the program waits for {100 * split.waiting / split.wall:.0f} % of the time"
+    reason = Fact.of("program-waits", share=split.waiting / split.wall)
     return tuple(
         verdict
         if verdict.metric.startswith(("time.", "memory."))
-        else replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None, code=None)
+        else replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
         for verdict in verdicts
     )
 

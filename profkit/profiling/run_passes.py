@@ -27,6 +27,7 @@ from profkit.core.status import read_status
 from profkit.core.types import (
     RUN,
     Disturbance,
+    Fact,
     Machine,
     PassPlan,
     PassResult,
@@ -143,10 +144,10 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         if (fault := _find_fault(outcome, settings.folder)) is not None
     }
     fault = problem or next(iter(faults.values()), None)
-    reason = fault.reason if fault else None
+    reason = Fact.message(fault.reason) if fault else None
     if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
         usable = len(recorded) - len(faults)
-        reason = f"{reason} (in {', '.join(faults)}; what {usable} of {len(plan.steps)} runs counted is kept)"
+        reason = Fact.of("some-runs", reason, names=", ".join(faults), usable=usable, runs=len(plan.steps))
     result = PassResult(
         plan.name,
         plan.tool,

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.types import Verdict, VerdictWord
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Block, View, plain_text, walk
 
@@ -78,7 +79,7 @@ _VERDICTS: dict[VerdictWord, CaseState] = {
 def verdict_case(group: str, verdict: Verdict) -> Case:
     """A target as a test case."""
     name = f"{verdict.target} {verdict.scope.name or ''}".rstrip()
-    return Case(group, name, _VERDICTS[verdict.verdict], verdict.reason, kind=verdict.verdict)
+    return Case(group, name, _VERDICTS[verdict.verdict], fact_text(verdict.reason), kind=verdict.verdict)
 
 
 MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")

@@ -19,6 +19,7 @@ from profkit.reporting.views.summaries import summary_texts
 from tests import gpu_documents as gpu
 from tests import schemas
 from tests.reporting.shown import cells_of, run_markdown, run_text, text_of
+from tests.spoken import message
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cuda")
 HOSTILE = (
@@ -156,7 +157,18 @@ def failed(
     reason = f"because {target}"
     told = (advice or target,)
     return Verdict(
-        target, "ipc", "fail", reason, Threshold(">", 2, ""), 1.0, "", scope, "measured", told, weight, gain
+        target,
+        "ipc",
+        "fail",
+        message(reason),
+        Threshold(">", 2, ""),
+        1.0,
+        "",
+        scope,
+        "measured",
+        told,
+        weight,
+        gain,
     )
 
 
@@ -188,7 +200,7 @@ def test_what_another_target_explains_stands_behind_that_one() -> None:
         (failed("x", None, weight=0.01), False),
         (failed("x", 0.05), True),
         (failed("x", 0.0005, scope=RUN), True),  # a run that fails is always worth it
-        (replace(failed("x", scope=RUN), verdict="unknown", reason="not known: NaN"), False),
+        (replace(failed("x", scope=RUN), verdict="unknown", reason=message("not known: NaN")), False),
     ],
 )  # fmt: skip
 def test_what_is_hardly_worth_it_or_not_known_is_nothing_to_do_first(verdict: Verdict, shown: bool) -> None:

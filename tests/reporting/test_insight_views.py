@@ -12,6 +12,7 @@ from profkit.reporting.view import plain_text
 from profkit.reporting.views.run_insights import evidence_text, place_text
 from tests import gpu_documents as gpu
 from tests.reporting.shown import run_markdown, run_page, run_text
+from tests.spoken import message
 
 
 def test_what_a_rule_says_of_several_kernels_is_one_item_that_counts_them() -> None:
@@ -67,7 +68,7 @@ def test_kernels_that_only_fill_tensors_with_random_numbers_are_set_up_and_judge
 
 def test_kernels_at_their_limit_are_nothing_to_change() -> None:
     document = gpu.report(trace=GpuTrace("ncu", (KernelTime(gpu.ADD, 1, 1e-3),)))
-    bound = KernelBottleneck(gpu.ADD.scope, 1.0, "dram", "DRAM at 93 %", nearest=93.0)
+    bound = KernelBottleneck(gpu.ADD.scope, 1.0, "dram", message("DRAM at 93 %"), nearest=93.0)
     document = replace(document, kernels=(bound,), verdicts=(), insights=())
     near = "Nothing to change was found: its kernel runs within 7 % of what limits it."
     for nearest, told in ((93.0, True), (60.0, False)):

@@ -19,6 +19,7 @@ from profkit.reporting.views import run_text as views_run_text
 from tests import metal_documents as metal
 from tests import schemas
 from tests.reporting.shown import run_markdown, run_text, texts_of
+from tests.spoken import message
 
 HOSTILE = (
     "[red]x[/red]<script>alert(1)</script> \x1b[31m\x1b]0;title\x07 \u202egnp.exe `rm` | a\nb @everyone",
@@ -72,7 +73,7 @@ def test_a_line_to_type_is_whole_wherever_it_stands() -> None:
     line = (
         f"xctrace export --input TRACE --xpath '//{'table' * 15}[@schema=\"{table}\"]' --output {table}.xml"
     )
-    absent = (MetalAbsent(table, "the table was not exported", line),)
+    absent = (MetalAbsent(table, message("the table was not exported"), line),)
     document = judged(metal.report(MetalTrace(absent=absent)))
     lines = run_text(document, color=False, width=80).splitlines()
     assert f"            try: {line}" in lines

@@ -20,6 +20,7 @@ from profkit.core.status import status_wrapper
 from profkit.core.types import (
     RUN,
     Counter,
+    Fact,
     Machine,
     PassPlan,
     PassResult,
@@ -28,6 +29,7 @@ from profkit.core.types import (
     Source,
     Step,
     Switch,
+    together,
 )
 from profkit.profilers.perf.command import STAT_ENV, events_of, stat_argv
 from profkit.profilers.perf.events import merge_groups, plan_groups, table_for
@@ -120,12 +122,11 @@ def with_artifact(reading: Reading, groups: Sequence[CountedGroup], table: Formu
     return replace(reading, source=replace(reading.source, artifact=groups[place].step.artifacts[-1]))
 
 
-def as_estimate(reading: Reading, reason: str | None = None) -> Reading:
+def as_estimate(reading: Reading, reason: Fact | None = None) -> Reading:
     """The reading as an estimate, with one more reason."""
     if reading.value is None:
         return reading
-    reasons = "; ".join(part for part in (reading.reason, reason) if part) or None
-    return replace(reading, quality="estimated", reason=reasons)
+    return replace(reading, quality="estimated", reason=together(reading.reason, reason))
 
 
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
@@ -305,8 +306,8 @@ def _of_the_whole(reading: Reading) -> Reading:
     if reading.value is None:
         return reading
     if reading.metric in _AGAINST_TIME:
-        return replace(reading, value=None, quality="unavailable", share=None, reason=f"counted {_NO_SWITCH}")
-    return as_estimate(reading, _NO_SWITCH)
+        return replace(reading, value=None, quality="unavailable", share=None, reason=Fact("no-switch"))
+    return as_estimate(reading, Fact("no-switch"))
 
 
 def _utilization(group: CountedGroup) -> Reading | None:

@@ -21,7 +21,7 @@ from profkit.backends.cpu.counting import (
 )
 from profkit.backends.instruments import START_SECONDS, InstrumentsPass, comparable_facts, is_of_region
 from profkit.backends.passes import BackendRun, Pass, leave_stacks
-from profkit.core.types import Counter, PassName, PassPlan, PassResult
+from profkit.core.types import Counter, Fact, PassName, PassPlan, PassResult
 from profkit.profilers.perf.events import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS, TIME_PROFILER
 from profkit.profilers.xctrace.cpu import GUIDED
@@ -63,7 +63,7 @@ class CpuCounters(InstrumentsPass):
         readings = [with_artifact(reading, counted.groups, table) for reading in derived]
         notes = counted.notes
         if counted.whole:
-            readings = [as_estimate(reading, _WHOLE) for reading in readings]
+            readings = [as_estimate(reading, Fact("no-region-in-recording")) for reading in readings]
             notes.append(f"counts are {_WHOLE}")
         if counted.shared:
             readings = [as_estimate(reading) for reading in readings]

@@ -47,6 +47,7 @@ from profkit.core.types import (
     Step,
     Switch,
     Verdict,
+    message_of,
 )
 from profkit.profilers.ncu.command import name_filter, ncu_argv
 from profkit.profilers.ncu.probe import NcuAbility
@@ -281,7 +282,7 @@ class ExplanationPass(NcuPass):
 def smaller_may_do(result: PassResult) -> bool:
     """Whether a failed counters pass may do with the smallest set: one replay, which saves and patches nothing."""
     failed = result.name == "counters" and result.state == "failed"
-    return failed and _OF_THE_SET.search(result.reason or "") is not None
+    return failed and result.reason is not None and _OF_THE_SET.search(message_of(result.reason)) is not None
 
 
 def _in_program(

@@ -25,15 +25,7 @@ from profkit.backends.passes import (
     plain_runs,
     start_seconds,
 )
-from profkit.core.types import (
-    MetalAbsent,
-    MetalTrace,
-    PassName,
-    PassPlan,
-    PassResult,
-    Report,
-    Switch,
-)
+from profkit.core.types import Fact, MetalAbsent, MetalTrace, PassName, PassPlan, PassResult, Report, Switch
 from profkit.profilers.xctrace.command import (
     COUNTERS_FIX,
     FINISH_COUNTERS,
@@ -181,9 +173,9 @@ class MetalCountersPass(MetalPass):
         fault = explain_fault(log_of(self.context.folder, "counters.log"), 0)
         of_trace = [absent for absent in metal.absent if COUNTED not in absent.what]
         if fault is not None and fault.code == "unsupported-counters":
-            return [*of_trace, MetalAbsent(COUNTERS, fault.reason, fault.fix)]
+            return [*of_trace, MetalAbsent(COUNTERS, Fact.message(fault.reason), fault.fix)]
         of_counters = [absent for absent in metal.absent if COUNTED in absent.what]
-        nothing = MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX)
+        nothing = MetalAbsent(COUNTERS, Fact("no-gpu-counters"), COUNTERS_FIX)
         return of_trace + (of_counters or [nothing])
 
 

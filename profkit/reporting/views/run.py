@@ -12,6 +12,7 @@ from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
 from profkit.reporting.charts.of_run import chart_sections
 from profkit.reporting.extras import Extras
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
     Block,
@@ -239,14 +240,14 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
     several = len({verdict.scope.name for verdict in verdicts if verdict.scope.kind == "region"}) > 1
     causes = common_causes(verdicts)
     for verdict in worst_first(verdicts):
-        same = causes.get(verdict.cause or "", []) if verdict.verdict == "unknown" else []
+        same = causes.get(verdict.cause, []) if verdict.cause and verdict.verdict == "unknown" else []
         if not same:
             row = _row(verdict, readings)
             yield replace(row, place=verdict.scope.name or "") if several else row
         elif same[0] is verdict:
             names = tuple(dict.fromkeys(one.target for one in same))
             advice = tuple(dict.fromkeys(with_command(one.advice[0]) for one in same if one.advice))
-            yield StatusRow(Status.UNKNOWN, WORDS["unknown"], names, verdict.cause or "", below=advice)
+            yield StatusRow(Status.UNKNOWN, WORDS["unknown"], names, fact_text(verdict.cause), below=advice)
 
 
 def _brief_rows(document: RunDocument, rows: Sequence[StatusRow]) -> Iterator[StatusRow]:
@@ -284,7 +285,7 @@ def _worst_parts(inner: Sequence[Verdict], whole: Sequence[Verdict]) -> Iterator
 
 def _decides_run(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
     """Whether the run's own verdict on that target is this one in other words: the kernel that decided it."""
-    return any(v.target == verdict.target and verdict.reason in v.reason for v in whole)
+    return any(v.target == verdict.target and verdict.reason in (v.reason, *v.reason.parts) for v in whole)
 
 
 def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> StatusRow:
@@ -300,7 +301,7 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
         STATUSES[word],
         WORDS[word],
         (verdict.target,),
-        verdict.reason + gain_clause(verdict),
+        fact_text(verdict.reason) + gain_clause(verdict),
         value,
         threshold_text(verdict),
         scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else "",
@@ -333,7 +334,7 @@ def _all_numbers(document: RunDocument, texts: Texts) -> Section | None:
         inside = tuple(_summary(summary))
         section = Section(title_of(summary.concern), inside, summary.headline, Fold.FOLDED)
         in_table = backend_named(document.backend).per_kernel and summary.concern in _IN_KERNELS
-        missing = any(r.value is None and (r.cause or r.reason) in causes for r in summary.readings)
+        missing = any(r.value is None and r.reason and r.reason.root in causes for r in summary.readings)
         blocks.append(Detail((section,)) if summary.concern == "time" or in_table or missing else section)
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import PassResult, RunDocument, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
+from profkit.reporting.facts import fact_text
 from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
@@ -81,7 +82,7 @@ def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
     result, names = results[0], ", ".join(result.name for result in results)
     below: list[Text] = [joined("fix: ", code(result.fix))] if result.fix else []
     below += [joined("log: ", _file(result.log, extras))] if result.log else []
-    reason = result.reason or "no reason is known"
+    reason = fact_text(result.reason) or "no reason is known"
     return Item(joined(strong(f"{names} {result.state}"), f": {reason}"), tuple(below))
 
 
@@ -204,7 +205,7 @@ def _verdict_case(document: RunDocument, verdict: Verdict, regions: int) -> Case
     state, kind = states[verdict.verdict]
     if state == "passed":
         return Case(group, verdict.target)
-    why = verdict.reason + gain_clause(verdict)
+    why = fact_text(verdict.reason) + gain_clause(verdict)
     tries = verdict.advice if state != "skipped" else ()
     detail = "\n".join([why, *(f"try: {line}" for line in tries)])
     return Case(group, verdict.target, state, why, detail, kind=kind)
@@ -214,7 +215,7 @@ def _pass_case(document: RunDocument, result: PassResult) -> Case:
     states: dict[str, CaseState] = {"finished": "passed", "skipped": "skipped"}
     name = f"{result.name} ({result.tool})" if result.tool else result.name
     state = states.get(result.state, "error")
-    why = "" if state == "passed" else result.reason or "no reason is known"
+    why = "" if state == "passed" else fact_text(result.reason) or "no reason is known"
     lines = [why, f"fix: {result.fix}" if result.fix else "", f"log: {result.log}" if result.log else ""]
     detail = "\n".join(filter(None, lines))
     group = f"profkit.{document.name}.passes"
@@ -227,7 +228,8 @@ def _output(document: RunDocument) -> Iterator[str]:
         yield f"{number}. {what} ({why})"
     for verdict in document.verdicts:
         if verdict.scope.kind == "kernel" and verdict.verdict == "fail":
-            yield f"{WORDS[verdict.verdict]} {verdict.target} in {scope_name(verdict.scope)}: {verdict.reason}"
+            where = f"{verdict.target} in {scope_name(verdict.scope)}"
+            yield f"{WORDS[verdict.verdict]} {where}: {fact_text(verdict.reason)}"
     if unfinished_passes(document):
         yield f"{len(unfinished_passes(document))} passes did not finish"
     yield from document.notes

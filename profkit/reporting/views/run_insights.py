@@ -361,21 +361,27 @@ def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
         traced = document.trace is not None and bool(document.trace.kernels)
         if lines.count and traced and not counted:
             return lines.count
-        return lines.count_all if lines.count_all and verdict.code in ("not-collected", "deeper") else advice
+        return (
+            lines.count_all if lines.count_all and _code(verdict) in ("not-collected", "deeper") else advice
+        )
     if verdict.metric == "time.interval":
         return _profile_line(document, "--sampling SECONDS")
-    if verdict.code == "not-asked" and typed is not None:
+    if _code(verdict) == "not-asked" and typed is not None:
         return _profile_line(document, typed)
     depth = document.plan.depth if document.plan is not None else None
     counters = next((result for result in document.passes if result.name == "counters"), None)
     finished = counters is not None and counters.state == "finished"
     if depth in ("gate", "standard") and (
-        verdict.code in ("not-collected", "deeper")
+        _code(verdict) in ("not-collected", "deeper")
         or (finished and backend_named(document.backend).per_kernel and bool(document.kernels))
     ):
-        standard = depth == "gate" and verdict.code == "deeper"
+        standard = depth == "gate" and _code(verdict) == "deeper"
         return _profile_line(document, "--depth standard" if standard else "--depth full")
     return advice
+
+
+def _code(verdict: Verdict) -> str:
+    return verdict.cause.code if verdict.cause is not None else ""
 
 
 def _deeper(document: RunDocument) -> Measurement | None:

@@ -33,6 +33,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.machine import read_machine
 from profkit.profilers.ncu.probe import NcuAbility
+from tests.spoken import message, spoken
 
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
 RANDOM = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
@@ -321,7 +322,7 @@ def verdict(kernel: KernelTime, word: VerdictWord) -> Verdict:
         "occupancy",
         "occupancy.achieved",
         word,
-        "",
+        message(""),
         Threshold(">", 75, "%"),
         1.0,
         "%",
@@ -377,4 +378,4 @@ def test_where_ncu_cannot_count_both_passes_say_why() -> None:
     known = replace(after(TIMED, GEMM), verdicts=())
     for kind in (KernelCountersPass, ExplanationPass):
         planned = plan_of(kind, site(), refused, known)
-        assert (planned.skipped, planned.fix) == ("ncu is not installed", "install it")
+        assert (spoken(planned.skipped), planned.fix) == ("ncu is not installed", "install it")

@@ -21,6 +21,7 @@ from profkit.core.types import MetalAbsent, MetalCounter, MetalState, MetalTrace
 from profkit.profiling.profile import ProfileOptions, make_plan
 from profkit.profiling.workload import describe_workload
 from tests.backends.mps.conftest import Run
+from tests.spoken import message, spoken
 from tests.xctrace_stand_in import instruments
 
 pytestmark = pytest.mark.usefixtures("no_page")
@@ -94,7 +95,7 @@ def test_a_workload_that_fails_under_xctrace_alone_is_told_with_its_code(mac_run
     run = mac_run({}, script, "timing,trace")
     result = run.of("trace")
     assert result.state == "failed"
-    assert "the workload exited with 7 in trace" in str(result.reason)
+    assert "the workload exited with 7 in trace" in str(spoken(result.reason))
     assert run.document.state == "complete"
 
 
@@ -123,7 +124,7 @@ def test_what_goes_wrong_with_xctrace_costs_the_trace_and_says_why(
     run = mac_run(scenario, "pass")
     result = run.of("trace")
     assert result.state in ("failed", "skipped")
-    assert reason in str(result.reason)
+    assert reason in str(spoken(result.reason))
     assert fix in str(result.fix)
     assert run.document.state == "complete"
 
@@ -135,7 +136,7 @@ def test_the_users_time_limit_is_xctraces_own_and_ends_the_pass(mac_run: MakeRun
     assert call[call.index("--time-limit") + 1] == "1s"
     result = run.of("trace")
     assert result.state == "failed"
-    assert "ran past its time limit" in str(result.reason)
+    assert "ran past its time limit" in str(spoken(result.reason))
     assert (run.folder / "artifacts" / "trace.xctrace" / "toc.xml").is_file()  # what was recorded is read
     assert run.metal.process_busy
 
@@ -235,8 +236,8 @@ def test_one_metal_trace_is_made_of_those_of_two_passes() -> None:
         span=1.0,
         process_busy=0.5,
         absent=(
-            MetalAbsent("metal-gpu-counter-intervals", "no set"),
-            MetalAbsent("metal-current-allocated-size", "x"),
+            MetalAbsent("metal-gpu-counter-intervals", message("no set")),
+            MetalAbsent("metal-current-allocated-size", message("x")),
         ),
     )
     counters = MetalTrace(span=9.0, counters=(occupancy,), thermal=(MetalState("Nominal", 9.0),))

@@ -18,6 +18,7 @@ from tests import documents, gpu_documents
 from tests.conftest import ROOT
 from tests.documents import noise
 from tests.reporting.charts.test_charts import spread
+from tests.spoken import spoken
 
 REPORT = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
 
@@ -92,7 +93,7 @@ def test_a_kernel_without_a_place_is_named_with_its_reason_and_share() -> None:
     found = of(document)
     assert found is not None
     assert found.left_out[0].share == max(one.share for one in found.left_out)
-    assert {one.reason for one in found.left_out} == {"no arithmetic of it is counted"}
+    assert {spoken(one.reason) for one in found.left_out} == {"no arithmetic of it is counted"}
     told = roofline_chart(found).note
     assert f"Not placed: {found.left_out[0].first}" in told
     assert "no arithmetic of it is counted" in told

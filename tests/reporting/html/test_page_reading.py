@@ -14,6 +14,7 @@ from profkit.reporting.extras import Extras, RunFile
 from tests import documents
 from tests.reporting.html.conftest import Show
 from tests.reporting.shown import run_page as render
+from tests.spoken import message
 
 MOST = 300_000  # bytes of a page
 
@@ -106,7 +107,7 @@ def test_on_paper_no_table_is_an_empty_head(show: Show) -> None:
         "spills",
         "spills",
         "pass",
-        "0 loads",
+        message("0 loads"),
         Threshold("<=", 0, ""),
         0.0,
         "",
@@ -177,7 +178,10 @@ def test_what_was_not_measured_looks_and_says_so(show: Show) -> None:
         documents.reading("ipc", None, "instructions/cycle", reason="no cycles here", fix="profkit doctor"),
         documents.reading("bandwidth.dram", 5e8, "B/s", quality="estimated"),
         documents.reading("branch.miss_rate", 3.0, quality="multiplexed", share=0.62),
-        replace(documents.reading("occupancy.achieved", 50.0, quality="measured"), doubt="another says 20 %"),
+        replace(
+            documents.reading("occupancy.achieved", 50.0, quality="measured"),
+            doubt=message("another says 20 %"),
+        ),
     )
     page = show(_with(readings)).page
     page.locator("section#numbers summary").first.click()

@@ -11,6 +11,7 @@ from profkit.analysis.evaluation.scores import ModelSpeedup
 from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
 from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import threshold_text
 from profkit.reporting.view import (
     Block,
@@ -136,7 +137,7 @@ def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
             STATUSES[v.verdict],
             WORDS[v.verdict],
             (v.target,),
-            v.reason,
+            fact_text(v.reason),
             limit=threshold_text(v),
             place=v.scope.name or "",
         )

@@ -32,6 +32,7 @@ from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
 from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import series_chart
 from profkit.reporting.columns import Column, data_table
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -376,7 +377,7 @@ def _verdict_rows(verdicts: Sequence[Verdict]) -> Iterator[StatusRow]:
             STATUSES[first.verdict],
             WORDS[first.verdict],
             (target,),
-            "; ".join(filter(None, (counts, first.reason if told else ""))),
+            "; ".join(filter(None, (counts, fact_text(first.reason) if told else ""))),
             place=first.scope.name or "" if told else "",
             below=first.advice[:1] if told else (),
         )
