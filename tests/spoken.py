@@ -33,3 +33,39 @@ def spoken_lines(facts: tuple[Fact, ...]) -> tuple[str, ...]:
 def message(text: Fact | str | None) -> Fact | None:
     """A text as the fact that another program said it."""
     return Fact.message(text) if isinstance(text, str) else text
+
+
+# What may be a text of many words: the message of another program, a line to type, a name, a formula.
+_TEXTS = {
+    "text",
+    "said",
+    "message",
+    "counter",
+    "counters",
+    "what",
+    "fix",
+    "advice",
+    "formula",
+    "name",
+    "kernel",
+    "label",
+    "scope",
+    "log",
+}
+
+
+def sentences(data: object, key: str = "") -> list[str]:
+    """The texts in a document, or a part of one, that somebody has worded: more than three words, and no message."""
+    match data:
+        case dict():
+            return [text for name, value in data.items() for text in sentences(value, name)]
+        case list():
+            return [text for value in data for text in sentences(value, key)]
+        case str() if key not in _TEXTS and len(data.split()) > 3:
+            return [f"{key}: {data}"]
+    return []
+
+
+def run_sentences(run: dict[str, object]) -> list[str]:
+    """Those in what a run says: its passes, readings, summaries, verdicts and kernels."""
+    return sentences({key: run[key] for key in ("passes", "readings", "summaries", "verdicts", "kernels")})

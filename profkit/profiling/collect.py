@@ -348,7 +348,7 @@ class RunCollector:
         try:
             findings = self._run.findings(plan, result)
             if findings.absent is not None and result.state == "finished":
-                result = replace(result, state="skipped", reason=Fact.message(findings.absent))
+                result = replace(result, state="skipped", reason=findings.absent)
             return findings, result
         except UnreadableReport as error:
             reason, code = Fact.message(error.message), error.code

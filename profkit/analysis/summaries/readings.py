@@ -146,11 +146,11 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
     """Why nobody spoke of `name`: how the pass that could have told ended."""
     for result in document.passes:
         if result.name == source_pass:
+            why = (result.reason,) if result.reason is not None else ()
             if result.state == "finished":
                 return unavailable_reading(name, scope, Fact.of("pass-finished", name=source_pass))
             if result.state == "skipped" and source_pass in OF_PYTHON and document.workload.python is None:
-                return unavailable_reading(name, scope, Fact("not-python"))
-            why = [result.reason] if result.reason is not None else []
+                return unavailable_reading(name, scope, Fact("not-python", parts=why))
             reason = Fact.of(f"pass-{result.state}", *why, name=source_pass)
             return unavailable_reading(name, scope, reason, result.fix)
     if document.plan is None:

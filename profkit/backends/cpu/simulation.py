@@ -72,16 +72,12 @@ class Simulation(Pass):
             return self.skip(valgrind.reason, valgrind.fix, simulated=True)
         first, second, third = (data_cache(machine, level) for level in (1, 2, 3))
         if first is None or second is None:
-            reason = "this machine does not report its caches; a simulation with guessed ones would not describe it"
-            return self.skip(reason, simulated=True)
+            return self.skip(Fact("unknown-caches"), simulated=True)
         inner = instruction_cache(machine)
         levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
         limit, delay = self._simulated_time(state)
         if delay is not None and delay > LATEST:
-            reason = (
-                f"loading modules takes {state.import_seconds:.1f} s and about {IMPORT_FACTOR:.0f} times as long under "
-                "valgrind: a simulation of the first seconds would say nothing of the program's own work"
-            )
+            reason = Fact.of("mostly-imports", seconds=state.import_seconds or 0.0, factor=IMPORT_FACTOR)
             fix = "mark what counts with profkit.region, or --depth full"
             return self.skip(reason, fix, simulated=True)
         steps = tuple(self._step(state, name, inner, first, last, delay) for name, last in levels)

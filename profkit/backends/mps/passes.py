@@ -39,7 +39,7 @@ from profkit.profilers.xctrace.metal_tables import COUNTERS
 from profkit.profilers.xctrace.report import wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT
 
-_NO_EXPLAIN = "Metal has no counters of single launches that can be recorded from a command line"
+_NO_EXPLAIN = Fact("no-counters-of-launches")
 _EXPLAIN_FIX = "capture it in Xcode: MTL_CAPTURE_ENABLED=1, then torch.mps.profiler.metal_capture"
 SAVE_SECONDS = 25.0  # start, saving, and a dozen exports
 COUNTERS_SECONDS = 120.0

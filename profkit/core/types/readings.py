@@ -101,9 +101,9 @@ class Fact:
         return self.parts[-1].root if self.parts and self.code != TOGETHER else self
 
 
-def message_of(fact: Fact) -> str:
+def message_of(fact: Fact | None) -> str:
     """What another program said, at the bottom of a fact; else nothing."""
-    return fact.root.names.get("text", "")
+    return fact.root.names.get("text", "") if fact is not None else ""
 
 
 TOGETHER = "together"  # facts that hold at once

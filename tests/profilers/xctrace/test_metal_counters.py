@@ -93,7 +93,7 @@ def absent(report, what):
         (run(), {}, "Counter Set: (null)", "--instrument 'Metal GPU Counters'"),
         (run((), schemas=[COUNTERS]), {}, "was not exported", "xctrace export"),
         (run((), schemas=[COUNTERS]), {COUNTERS: []}, "has no rows", "--instrument 'Metal GPU Counters'"),
-        (run(()), {}, "has no such table", "--instrument 'Metal GPU Counters'"),
+        (run(()), {}, "has no table", "--instrument 'Metal GPU Counters'"),
         ((), {}, "was not exported", "xctrace export"),
     ],
 )
