@@ -27,17 +27,11 @@ Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_
 
 Two versions, run in turn:  profkit compare --base main -- python bench.py
 
-Two commits:  profkit compare --base v1.2 --head v1.3 --setup 'make' -- ./bench
-
 A pull request, all workloads of a nightly's file:  profkit compare --suite nightly.yaml --base main --output report
 
 Two commands:  profkit compare --a 'python old.py' --b 'python new.py'
 
-Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
-
 Two evaluations of kernels:  profkit compare BASELINE CANDIDATE
-
-Two sweeps, by means over all shapes; with --metric time.median single cases decide:  profkit compare BASELINE CANDIDATE
 
 Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regressed; 5 it cannot be decided, or the two
 must not be compared; 2 an input that cannot be read; 4 a version does not run. Of a suite 5 where nothing was decided,
@@ -266,12 +260,10 @@ class _Show:
 
     def comparison(self, found: Comparison, *, in_step: bool) -> None:
         """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
-        from profkit.cli.progress import show_if_long
         from profkit.reporting import json
         from profkit.reporting.views.comparison import comment, view
 
-        with show_if_long("compare", "what differs, and why"):
-            options.print_result(_text(found, self.format))
+        options.print_result(_text(found, self.format))
         if self.output is not None or in_step:
             self._write(json.comparison(found), view(found), comment(found), in_step=in_step)
 
@@ -311,17 +303,14 @@ class _Show:
 
 
 def _compare_runs(asked: CompareOptions) -> Comparison:
-    from profkit.cli.progress import show_if_long
+    from profkit.cli.progress import show_reading
     from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import compare as compare_documents
 
-    baseline, candidate = asked.paths
-    with show_if_long("baseline", baseline):
-        before = summarize_report(Path(baseline))
-    with show_if_long("candidate", candidate):
-        after = summarize_report(Path(candidate))
-    with show_if_long("compare", "what differs, and why"):
-        return compare_documents(before, after, asked)
+    for path in asked.paths:
+        show_reading(Path(path))
+    before, after = (summarize_report(Path(path)) for path in asked.paths)
+    return compare_documents(before, after, asked)
 
 
 def _compare_evaluations(asked: CompareOptions) -> Comparison | None:

@@ -34,9 +34,6 @@ def doctor(
         from profkit.profiling.elsewhere import diagnose_elsewhere
 
         checks = diagnose_elsewhere(backend, *elsewhere, progress_for(quiet=quiet))
-    if format is options.OutputFormat.json:
-        options.print_result(json.checks(checks))
-    else:
-        options.print_view(view(checks), format)
+    options.print_as(format, lambda: json.checks(checks), lambda: view(checks))
     if backend != "auto" and blocking_reason(backend, checks) is not None:
         raise typer.Exit(3)

@@ -31,16 +31,7 @@ The operations of your own program, with kernels of yours:  profkit evaluate my_
 A model writes the kernels first (`profkit generate` has more options):
 profkit evaluate --backend llm --ops relu,add --model MODEL --max-attempts 3
 
-Against torch.compile, too:  profkit evaluate my_kernels.py --compile
-
-Only whether they are correct:  profkit evaluate my_kernels.py --correctness-only
-
-What it would do:  profkit evaluate --suite opinfo --plan
-
 After a Ctrl-C:  profkit evaluate --resume reports/20261122-100000-evaluation-cpu
-
-One test again, with all that is known of it:
-profkit evaluate --replay 0123456789ab reports/20261122-100000-evaluation-cpu
 
 Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crashed, hung or could not be loaded; 2 wrong
 usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests could not be carried out; 130 interrupted,

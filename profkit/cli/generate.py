@@ -24,12 +24,7 @@ profkit generate --ops relu --provider openai --base-url http://localhost:8000/v
 An agent that is no API; it reads one file and writes the other:
 profkit generate --ops relu --command "my-agent {prompt} {output}"
 
-Not more than so many tokens in all:  profkit generate --ops relu --model MODEL --max-tokens 200000
-
 After a Ctrl-C, or with more attempts:  profkit generate --resume generated_kernels/first --max-attempts 8
-
-What has come of it, measured anew with other arguments:
-profkit evaluate --backend directory --kernels generated_kernels/first
 
 Keys are read from ANTHROPIC_API_KEY or OPENAI_API_KEY, or the variable that --key-env names.
 

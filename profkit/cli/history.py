@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.cli import options
+from profkit.cli.options import option
 
 if TYPE_CHECKING:
     from profkit.regression.history.actions import AddResult
@@ -133,10 +134,11 @@ def list_(
         total = len(store.entries())
         found = store.entries(HistoryFilter(workload, since=_since(since), limit=limit))
         accepted, where = store.accepted(workload), str(store.path)
-    if format is options.OutputFormat.json:
-        options.print_result(json.history(found, accepted, where, total))
-    else:
-        options.print_view(history_view(found, accepted, where, total), format)
+    options.print_as(
+        format,
+        lambda: json.history(found, accepted, where, total),
+        lambda: history_view(found, accepted, where, total),
+    )
 
 
 @history.command("show", epilog="Example:  profkit history show last")
@@ -152,10 +154,7 @@ def show(
 
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)
-    if format is options.OutputFormat.json:
-        options.print_result(json.entry(found))
-    else:
-        options.print_view(entry_view(found), format)
+    options.print_as(format, lambda: json.entry(found), lambda: entry_view(found))
 
 
 @history.command(
@@ -193,18 +192,12 @@ def trend(
                 "a series comes from the history or from a file, not from both", "leave one of them out"
             )
         found = trend_of_file(source)
-        if format is options.OutputFormat.json:
-            options.print_result(json.trend_of_file(found, str(source)))
-        else:
-            options.print_view(trends_view([found]), format)
+        options.print_as(format, lambda: json.trend_of_file(found, str(source)), lambda: trends_view([found]))
         return
     with open_history(history, read_only=True) as store:
         trends = trends_of(store, tuple(series or ()), HistoryFilter(since=_since(since)))
         where = str(store.path)
-    if format is options.OutputFormat.json:
-        options.print_result(json.trends(trends, where))
-    else:
-        options.print_view(trends_view(trends), format)
+    options.print_as(format, lambda: json.trends(trends, where), lambda: trends_view(trends))
 
 
 @history.command(
@@ -243,9 +236,7 @@ def accept(
 @history.command("mark", epilog='Example:  profkit history mark last --because "another job ran beside it"')
 def mark(
     entry: EntryArgument,
-    because: Annotated[
-        str | None, typer.Option("--because", help="Why its values decide nothing.", metavar="WORDS")
-    ] = None,
+    because: Annotated[str | None, option(None, "Why its values decide nothing.", "WORDS")] = None,
     valid: Annotated[bool, typer.Option("--valid", help="Take such a mark away.")] = False,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
@@ -327,15 +318,11 @@ def export(
     " --to a folder that a server publishes works too.",
 )
 def site(
-    to: Annotated[
-        Path, typer.Option("--to", help="The folder: new, empty, or with pages of before.", metavar="DIR")
-    ],
+    to: Annotated[Path, option(None, "The folder: new, empty, or with pages of before.", "DIR")],
     days: Annotated[
         int | None, typer.Option("--days", min=1, help="Only the last so many days before the newest run.")
     ] = None,
-    title: Annotated[
-        str, typer.Option("--title", help="What the first page is called.")
-    ] = "Performance over time",
+    title: Annotated[str, option(None, "What the first page is called.")] = "Performance over time",
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: QuietOption = False,

@@ -7,7 +7,6 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import wraps
@@ -138,7 +137,7 @@ StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a ver
 # ---------------------------------------------------------------- of verbs that run many kernels, and of a model
 
 
-def option(panel: str, help: str, metavar: str | None = None, *names: str) -> Any:
+def option(panel: str | None, help: str, metavar: str | None = None, *names: str) -> Any:
     """What typer takes as an option's declaration; `names` where it has others than its parameter."""
     return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
 
@@ -321,13 +320,6 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
 # ---------------------------------------------------------------- how a result leaves
 
 
-def show_reading(report: Path) -> AbstractContextManager[None]:
-    """Tells somebody at a terminal that a large report is still being read; a log needs no such line."""
-    from profkit.cli.progress import progress_for, show_if_long
-
-    return show_if_long("read", report.name, progress=progress_for(quiet=not sys.stderr.isatty()))
-
-
 def print_document(
     document: RunDocument,
     output: OutputFormat,
@@ -404,6 +396,16 @@ def render_view(view: View, output: OutputFormat, *, details: bool = True) -> st
 def print_view(view: View, output: OutputFormat, *, details: bool = True) -> None:
     """Write a result to standard output as Markdown, or for the terminal."""
     print_result(render_view(view, output, details=details))
+
+
+def print_as(
+    output: OutputFormat, document: Callable[[], str], view: Callable[[], View], *, details: bool = True
+) -> None:
+    """Write the JSON document where that was asked for, else the view."""
+    if output is OutputFormat.json:
+        print_result(document())
+    else:
+        print_view(view(), output, details=details)
 
 
 def print_json(document: object) -> None:

@@ -106,10 +106,7 @@ def profile(
             from profkit.profiling.elsewhere import plan_elsewhere
 
             planned = plan_elsewhere(asked, *elsewhere, progress)
-        if format is options.OutputFormat.json:
-            options.print_result(json.plan(planned))
-        else:
-            options.print_view(view(planned), format)
+        options.print_as(format, lambda: json.plan(planned), lambda: view(planned))
         return
     if elsewhere is None:
         document, folder = profile_workload(asked, progress)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from profkit.cli import options
+from profkit.cli.options import option
 
 EXAMPLES = """
 Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
@@ -32,9 +33,7 @@ class RecordKind(str, Enum):
 
 def record(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
-    tool: Annotated[
-        str, typer.Option(help="The profiler: perf, valgrind, ncu, nsys or xctrace.", metavar="NAME")
-    ],
+    tool: Annotated[str, option(None, "The profiler: perf, valgrind, ncu, nsys or xctrace.", "NAME")],
     report: Annotated[Path, typer.Option(help="The file to leave; of xctrace a folder.")],
     what: Annotated[
         RecordKind,

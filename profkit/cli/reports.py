@@ -43,10 +43,11 @@ def check(
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Judge a report or a run by its targets."""
+    from profkit.cli.progress import show_reading
     from profkit.profiling.summarize import summarize_report
 
-    with options.show_reading(report):
-        document = summarize_report(report, targets)
+    show_reading(report)
+    document = summarize_report(report, targets)
     options.print_document(document, format, source=report, details=details)
     raise typer.Exit(options.verdict_exit(document, judged=True, strict=strict))
 

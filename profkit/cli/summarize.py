@@ -25,15 +25,15 @@ def summarize(
 ) -> None:
     """Read reports and say what is in them."""
     from profkit.cli import print_fault
+    from profkit.cli.progress import show_reading
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.profiling.export import render_kernels
     from profkit.profiling.summarize import summarize_report
     from profkit.reporting.views.run_about import what_it_tells
 
-    if (
-        len(reports) == 1 and format is not options.OutputFormat.json
-    ):  # of many kernels: as a run a page for each
+    # Of many kernels: as a run a page for each
+    if len(reports) == 1 and format is not options.OutputFormat.json:
         text = render_kernels(reports[0], format.value)
         if text is not None:
             options.print_result(text)
@@ -42,8 +42,8 @@ def summarize(
     faults: list[ProfkitError] = []
     for report in reports:
         try:
-            with options.show_reading(report):
-                documents.append(summarize_report(report, targets))
+            show_reading(report)
+            documents.append(summarize_report(report, targets))
         except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
             if len(reports) == 1:
                 raise

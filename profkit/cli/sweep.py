@@ -21,19 +21,13 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Example:  profkit sweep --operations LayerNorm,GELU --batch 16,64 --sequence 512 --dimension 64,512
 
-The default grid, all of it:  profkit sweep
-
 What it would measure, and how long that takes:  profkit sweep --plan
 
 In seconds, on any machine:  profkit sweep --device cpu --operations GELU --batch 2 --sequence 64 --budget 0.1
 
 Your own implementation beside ours:  profkit sweep --with my_kernels.py --operations GELU
 
-Two servers share it:  profkit sweep --on ssh:gpu1,ssh:gpu2 --device cuda --on-python /opt/torch/bin/python
-
 After a Ctrl-C:  profkit sweep --resume reports/20261120-054700-sweep-cuda
-
-The cases with most to win, each through `profkit profile`:  profkit sweep --profile farthest:2
 
 Exit codes: 0 every case was settled; 2 wrong usage; 3 this machine cannot measure, or the disk is full; 4 an
 implementation failed, crashed or hung, or one is wrong that is not PyTorch's own (PyTorch, torch.compile: that is told

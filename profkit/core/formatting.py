@@ -31,9 +31,8 @@ def format_quantity(value: float | None, unit: str = "") -> str:
         return f"{format_percent(value)} %"
     if unit == "s":
         return _format_seconds(value)
-    if (
-        unit.split("/")[0] == "B" and unit != "B/s"
-    ):  # memory in binary steps, traffic per second in decimal ones
+    # Memory in binary steps, traffic per second in decimal ones
+    if unit.split("/")[0] == "B" and unit != "B/s":
         return _format_scaled(value, _BINARY, unit)
     if unit in ("B/s", "/s", "FLOP", "FLOP/s", "Hz", "J"):
         return _format_scaled(value, _DECIMAL, unit)

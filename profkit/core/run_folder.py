@@ -10,8 +10,6 @@ import errno
 import json
 import os
 import re
-import shlex
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -203,28 +201,20 @@ def run_from_json(data: object) -> RunDocument:
         raise UnreadableReport(f'not a run document: schema is {short_repr(schema)}, not "{SCHEMA}"')
     written, own = int(found[1]), int(SCHEMA.rpartition("/")[2])
     if written != own:
-        age, fix = ("a newer", "upgrade profkit") if written > own else ("an older", _line_of_new_run(data))
+        age, fix = (
+            ("a newer", "upgrade profkit") if written > own else ("an older", "profkit profile -- COMMAND")
+        )
         raise UnreadableReport(f"written by {age} profkit ({schema}; this one reads {SCHEMA})", fix)
     body = dict(data)
     if isinstance(summaries := body.get("summaries"), dict):
         body["summaries"] = [
-            {"concern": key, "headline": "", **value} if isinstance(value, dict) else value
+            {"concern": key, **value} if isinstance(value, dict) else value
             for key, value in summaries.items()
         ]
     body.setdefault("started", "")
     if isinstance(workload := body.get("workload"), dict):
         body["workload"] = {"name": body.get("name"), "folder": "", **workload}
     return from_plain_data(RunDocument, body)
-
-
-def _line_of_new_run(data: Mapping[str, object]) -> str:
-    """What makes the run anew: its command below `profkit profile`, or as it was where profkit itself was called."""
-    workload = data.get("workload")
-    words = workload.get("command") if isinstance(workload, dict) else None
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-        return "profkit profile -- COMMAND"
-    line = shlex.join(words)
-    return line if words[0] == "profkit" else f"profkit profile -- {line}"
 
 
 def _read_float(text: str) -> float:

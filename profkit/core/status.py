@@ -56,9 +56,8 @@ def read_status(path: Path | str) -> int | None:
 # ---------------------------------------------------------------- the process of a run
 
 
-_CLOSE = (
-    5.0  # seconds by which the start of one process may differ from itself: the clock may be set meanwhile
-)
+# Seconds by which the start of one process may differ from itself: the clock may be set meanwhile
+_CLOSE = 5.0
 
 
 def own_process() -> RunProcess:

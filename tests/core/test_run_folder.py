@@ -204,20 +204,10 @@ def test_a_file_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, text: st
     assert len(caught.value.message) < 300 + len(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("workload", "line"),
-    [
-        ({"command": ["python", "a b.py"]}, "profkit profile -- python 'a b.py'"),
-        ({"command": ["profkit", "sweep", "--resume", "x"]}, "profkit sweep --resume x"),
-        ({"command": ["python", 3]}, "profkit profile -- COMMAND"),
-        ({"command": []}, "profkit profile -- COMMAND"),
-        (None, "profkit profile -- COMMAND"),
-    ],
-)
-def test_a_run_of_an_older_version_is_refused_with_the_line_of_a_new_one(workload: object, line: str) -> None:
+def test_a_run_of_an_older_version_is_refused_with_the_line_of_a_new_one() -> None:
     with pytest.raises(UnreadableReport, match=r"older profkit \(profkit.run/1; this one reads") as caught:
-        run.run_from_json({"schema": "profkit.run/1", "workload": workload})
-    assert (caught.value.fix, caught.value.exit_code) == (line, 2)
+        run.run_from_json({"schema": "profkit.run/1"})
+    assert caught.value.fix == "profkit profile -- COMMAND"
 
 
 def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import GenerationLimits
 from profkit.generation import api_client
 from profkit.generation.choose_model import make_model, provider_of
-from profkit.generation.model import BudgetSpent, Cancelled, Ledger, Message, ModelFailed, ModelOptions
+from profkit.generation.model import BudgetSpent, Cancelled, ChatMessage, Ledger, ModelFailed, ModelOptions
 from tests.generation.model_server import ModelServer, Reply, needs_packages
 
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
-TALK = [Message("user", "x" * 300)]  # 100 tokens are set aside
+TALK = [ChatMessage("user", "x" * 300)]  # 100 tokens are set aside
 OPEN = threading.Event()
 
 
@@ -85,17 +85,6 @@ def test_what_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ModelFailed, match="what OPENAI_API_KEY holds is no key") as caught:
         make_model(ModelOptions(model="m"))
     assert "sk-" not in caught.value.message
-
-
-@needs_packages
-def test_an_address_of_the_environment_is_known_afterwards_and_checked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:word-0123@localhost:8000/v1")
-    assert make_model(ModelOptions(model="m")).address == "http://localhost:8000/v1"
-    monkeypatch.setenv("OPENAI_BASE_URL", "localhost:8000")
-    with pytest.raises(UsageError, match="OPENAI_BASE_URL is no address of a server"):
-        make_model(ModelOptions(model="m"))
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

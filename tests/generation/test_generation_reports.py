@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -17,7 +16,7 @@ from profkit.reporting.html import page
 from profkit.reporting.view import View
 from profkit.reporting.views.kernels.generation import view
 from tests.cli_runner import profkit
-from tests.generation.documents import call, correct, every_way, failed, generation, operation
+from tests.generation.documents import every_way, failed, generation, operation
 from tests.generation.test_generation_files import with_kernels
 from tests.reporting.html.markup import problems
 
@@ -68,21 +67,6 @@ def test_a_screen_of_80_columns_holds_it() -> None:
     lines = [line.split() for line in text.splitlines()]
     row = "relu.default 3 of 5 1.64 x (1.59-1.69, FASTER) 68.3 % attempts"
     assert row.split() in lines
-
-
-def test_tokens_that_nobody_counts_are_not_known() -> None:
-    agent = call(input_tokens=None, output_tokens=None)
-    document = generation(operation("relu.default", correct(1, 1.5, call=agent)))
-    text = in_one_line(view(replace(document, provider="command", limits=GenerationLimits())))
-    assert "1 of 1 operation has a correct kernel, 1 faster than PyTorch; 1 attempt, 4.1 min" in text
-    assert "tokens are not known" in text
-
-
-def test_what_was_not_timed_has_no_speed() -> None:
-    text = on_screen(view(generation(operation("relu.default", correct(1, None)))), details=True)
-    assert "1 of 1 operation has a correct kernel, none was timed" in text
-    assert "fast_1" not in text
-    assert "best of several measurements" not in text
 
 
 def test_what_a_stranger_wrote_is_text_and_no_markup() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -127,12 +126,6 @@ def test_noise_of_a_login_shell_is_passed_over(store: Path, tmp_path: Path) -> N
     assert ask(place(store, *noisy), tmp_path, {"do": "print"})[0] == "printed"
 
 
-def test_one_word_of_a_shell_may_be_the_prefix(store: Path, tmp_path: Path) -> None:
-    assert ask(place(store, "/bin/sh", "-c"), tmp_path, {"do": "print"})[0] == "printed"
-    if shutil.which("bash"):
-        assert ask(place(store, "bash", "-c"), tmp_path, {"do": "print"})[0] == "printed"
-
-
 def test_noise_without_an_end_is_no_place(store: Path, tmp_path: Path) -> None:
     with pytest.raises(PlaceUnreachable, match="without an end"):
         Connection(place(store, "/bin/sh", "-c", "yes noise"), tmp_path / "log").open()
@@ -191,7 +184,7 @@ def test_a_worker_that_dies_or_falls_silent_is_lost(
 
 
 def test_a_ctrl_c_ends_what_runs_there(store: Path, tmp_path: Path) -> None:
-    with sleeping(store, tmp_path) as (events, pids, _):
+    with sleeping(place(store), tmp_path) as (events, pids, _):
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(ProfkitError, match="interrupted") as caught:
             list(events)
@@ -200,15 +193,15 @@ def test_a_ctrl_c_ends_what_runs_there(store: Path, tmp_path: Path) -> None:
 
 
 def test_where_this_side_is_killed_nothing_goes_on_there(store: Path, tmp_path: Path) -> None:
-    with sleeping(store, tmp_path) as (_, pids, connection):
+    with sleeping(place(store), tmp_path) as (_, pids, connection):
         connection._child._child.stdin.close()  # type: ignore[union-attr]  # as the end of this process does
         assert_gone(pids)
 
 
 @contextlib.contextmanager
-def sleeping(store: Path, tmp_path: Path) -> Iterator[tuple[Iterator[Any], list[int], Connection]]:
+def sleeping(where: ExecutionPlace, tmp_path: Path) -> Iterator[tuple[Iterator[Any], list[int], Connection]]:
     """A worker that sleeps and has a child that does; what it says from now on, and the pids of both."""
-    connection = Connection(place(store), tmp_path / "log", sys.executable)
+    connection = Connection(where, tmp_path / "log", sys.executable)
     connection.open()
     connection.start("made_up_work:work", {"do": "sleep"}, work=None, name="work")
     events = connection.events()
@@ -277,18 +270,14 @@ def take(folder: Path, *messages: dict[str, Any]) -> None:
         "../x",
         "/etc/passwd",
         "a/../../x",
-        "a//b",
-        "./a",
         "a\\b",
         "C:x",
         "a\nb",
         "a/" * 20 + "b",
-        "x" * 2000,
         "a/" + "x" * 256,
         "other",
         ".git/config",
         "conftest.py",
-        "artifacts/.git/hooks/pre-commit",
         "artifacts/conftest.py",
         "artifacts/.envrc",
     ],
@@ -305,9 +294,6 @@ def test_what_is_too_much_or_no_plain_file_is_refused(
     for kind in (tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE):
         with pytest.raises(UnreadableReport, match="no part of a result"):
             take(tmp_path, sent(("a", b""), kind=kind))
-    monkeypatch.setattr("profkit.execution.places.files.FREE_BYTES", 0)
-    with pytest.raises(UnreadableReport, match="100 times"):
-        take(tmp_path, sent(("a", bytes(1 << 20))))
     monkeypatch.setattr("profkit.execution.places.files.MOST_BYTES_BACK", 1000)
     with pytest.raises(UnreadableReport, match="come back"):
         take(tmp_path, sent(("b", os.urandom(2000))))

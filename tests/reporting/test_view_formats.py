@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.core.types import Check, Point, Series, SeriesKey, Trend
+from profkit.core.types import Check, HistoryPoint, Series, SeriesKey, Trend
 from profkit.reporting import chart_blocks as charts
 from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
@@ -32,7 +32,9 @@ SERIES = Series(
     SeriesKey("mlp", "cpu", "time.median"),
     "s",
     "lower",
-    tuple(Point(f"r{n}", f"2026-01-{n + 1:02d}T02:00:00+00:00", "m", 4e-3 + 1e-5 * n) for n in range(20)),
+    tuple(
+        HistoryPoint(f"r{n}", f"2026-01-{n + 1:02d}T02:00:00+00:00", "m", 4e-3 + 1e-5 * n) for n in range(20)
+    ),
 )
 SWEEP = sweeps.without(sweeps.sweep("GELU", "MSE"), "crashed", "CUDA", "killed by SIGSEGV", among=(3,))
 ENTRY = entry(1, value(number=1e-3))

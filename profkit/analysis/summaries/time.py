@@ -55,10 +55,6 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     if first:
         formula = "median of the processes' first iterations"
         readings.append(reading("time.first", statistics.median(first), "s", formula))
-    single = [process.single_seconds for process in timing.processes if process.single_seconds is not None]
-    if single:
-        formula = "median of the processes' calls that were launched to an idle device and waited for"
-        readings.append(reading("time.single", statistics.median(single), "s", formula))
     if centre.between_spread is not None:
         formula = "100 * (largest - smallest median of a process) / median"
         readings.append(reading("time.processes", 100 * centre.between_spread, "%", formula))

@@ -205,9 +205,8 @@ def bring(source: Path, target: Path) -> None:
             os.link(source, goal, follow_symlinks=False)  # never replaces what came there meanwhile
         except FileExistsError:
             raise
-        except (
-            OSError
-        ):  # a folder, which replaces none that holds anything, and no link; a file system without links
+        except OSError:
+            # A folder, which replaces none that holds anything, and no link; a file system without links
             source.rename(goal)
 
 

@@ -306,9 +306,8 @@ class BisectSearch:
     skipped: tuple[SkippedCommit, ...] = ()
     state: BisectState = "running"
     parts: tuple[BisectPart, ...] = ()
-    probabilities: Mapping[str, float] = field(
-        default_factory=dict
-    )  # by hash, where the change is in one commit
+    # By hash, where the change is in one commit
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Point:
+class HistoryPoint:
     """One value of a series with what is known of its run. `entry` is the run's id."""
 
     entry: str
@@ -100,7 +100,7 @@ class Series:
     key: SeriesKey
     unit: str
     better: Direction
-    points: tuple[Point, ...]
+    points: tuple[HistoryPoint, ...]
 
 
 SegmentCause = Literal["begin", "machine", "accepted"]

@@ -116,7 +116,7 @@ def _rent(modal: Any, request: dict[str, Any], command: Sequence[str], pipe: _In
         except Exception as error:
             if isinstance(error, _Fault) or (ended := _code_of(container)) is None:
                 raise
-            raise _ended(ended, request) from error
+            raise _Fault(f"the container ended with {ended}, and not by profkit") from error
         finally:
             pipe.over.set()
             with contextlib.suppress(Exception):
@@ -187,13 +187,6 @@ def _beat(container: Any, over: threading.Event) -> None:
             container.stdin.drain()
         if over.wait(BEAT_SECONDS):
             return
-
-
-def _ended(code: int, request: dict[str, Any]) -> _Fault:
-    if code == 124:
-        seconds = request["timeout"]
-        return _Fault(f"the {seconds} s of the container are over (--on 'modal:--timeout {4 * seconds} GPU')")
-    return _Fault(f"the container ended with {code}, and not by profkit")
 
 
 def _explain(error: Exception) -> _Fault:

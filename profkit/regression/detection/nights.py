@@ -14,7 +14,7 @@ from math import isfinite, sqrt
 from typing import NamedTuple
 
 from profkit.core.statistics import mad_sigma, median
-from profkit.core.types import AcceptedChange, DecisionStep, Direction, Outcome, Point, Segment, Series
+from profkit.core.types import AcceptedChange, DecisionStep, Direction, HistoryPoint, Outcome, Segment, Series
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.history.rows import microseconds
 
@@ -277,7 +277,7 @@ class JudgedNights:
     past: MachinePast | None
 
 
-def is_usable(point: Point) -> bool:
+def is_usable(point: HistoryPoint) -> bool:
     """Whether a point decides anything: valid, finite, and not so large that its square is no number any more."""
     return point.valid and isfinite(point.value) and abs(point.value) < LARGEST
 
@@ -356,7 +356,7 @@ def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tupl
     return tuple(replace(segment, last=end - 1) for segment, end in zip(begins, ends, strict=True))
 
 
-def _machine_cuts(points: Sequence[Point], first: int, end: int) -> Iterator[int]:
+def _machine_cuts(points: Sequence[HistoryPoint], first: int, end: int) -> Iterator[int]:
     """Indices at which all machines before are others than all after."""
     last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
     reach, before = first, None

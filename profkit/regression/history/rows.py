@@ -21,7 +21,7 @@ from profkit.core.types import (
     Direction,
     Entry,
     Feature,
-    Point,
+    HistoryPoint,
     Reading,
     RunDocument,
     Scope,
@@ -282,9 +282,9 @@ def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...])
     return Value(key, unit, better, value, cast("Quality", quality), low, high, doubt)
 
 
-def point_of(entry: Entry) -> Point:
+def point_of(entry: Entry) -> HistoryPoint:
     """What a run says of all of its points: a pattern for `points_of`."""
-    return Point(
+    return HistoryPoint(
         entry=entry.id,
         started=entry.started,
         machine=entry.machine,
@@ -298,14 +298,16 @@ def point_of(entry: Entry) -> Point:
     )
 
 
-def points_of(patterns: Mapping[int, Point], rows: Iterable[tuple[Any, ...]]) -> Iterator[Point]:
+def points_of(
+    patterns: Mapping[int, HistoryPoint], rows: Iterable[tuple[Any, ...]]
+) -> Iterator[HistoryPoint]:
     """Whole point rows as points. A doubted value is not valid, whatever is said of its run.
 
     A year of nights has a hundred thousand of them, and the constructor of a frozen type would take half of the time;
     so each is a copy of its run's pattern, with its own fields laid over it.
     """
     for _, run, value, low, high, _, doubt in rows:
-        point = object.__new__(Point)
+        point = object.__new__(HistoryPoint)
         fields = point.__dict__
         fields.update(patterns[run].__dict__)
         fields["value"], fields["low"], fields["high"] = value, low, high

@@ -14,13 +14,13 @@ from profkit.reporting.chart_blocks import Piece, StackedBar
 from profkit.reporting.charts.marks import (
     AnyMark,
     Area,
+    AxisRule,
     Chart,
     Legend,
     Line,
     Point,
     Points,
     Rectangle,
-    Rule,
     places,
 )
 from profkit.reporting.charts.svg import (
@@ -70,7 +70,7 @@ class _Drawing:
         across, up = places(chart.marks)
         self.taken: list[Place] = [(0, 0, width(chart.y.title), LINE)]
         self.ticks = chart.y.marked(chart.y.scale(up, 1.0, 0.0))
-        rules = any(isinstance(mark, Rule) and mark.x is not None and mark.label for mark in chart.marks)
+        rules = any(isinstance(mark, AxisRule) and mark.x is not None and mark.label for mark in chart.marks)
         series = any(isinstance(mark, Points) and mark.letter and mark.joined for mark in chart.marks)
         self.left = max((width(tick.label) for tick in self.ticks), default=0.0) + 8
         self.right = WIDTH - 8 - (1.5 * FONT if series else 0)
@@ -130,9 +130,9 @@ class _Drawing:
                 top, low = sorted(map(self.y, mark.y))
                 drawn = rect(left, top, max(0.8, right - left), max(0.8, low - top), mark.style)
                 yield self._group(drawn, mark.hover)
-            case Rule(x=None, y=y) if y is not None and self.y.holds(y):
+            case AxisRule(x=None, y=y) if y is not None and self.y.holds(y):
                 yield self._group(line(self.left, self.y(y), self.right, self.y(y), mark.style), mark.hover)
-            case Rule(y=None, x=x) if x is not None and self.x.holds(x):
+            case AxisRule(y=None, x=x) if x is not None and self.x.holds(x):
                 yield self._group(line(self.x(x), self.top, self.x(x), self.bottom, mark.style), mark.hover)
             case Points(many=True):
                 path = "".join(f"M{number(x)} {number(y)}h0" for x, y, _ in self._dots(mark))
@@ -221,10 +221,10 @@ class _Drawing:
                     yield from self._placed(
                         mark.letter, f"f{mark.number % SERIES + 1} t", left, bases, mark.name
                     )
-            case Rule(x=None, y=y) if y is not None:
+            case AxisRule(x=None, y=y) if y is not None:
                 at = self.y(y)
                 yield from self._placed(mark.label, "note", self.left + 3, [at - 3, at + FONT], "")
-            case Rule(x=x) if x is not None:
+            case AxisRule(x=x) if x is not None:
                 half = width(mark.label) / 2
                 middle = min(WIDTH - 2 - half, max(2 + half, self.x(x)))
                 yield from self._placed(mark.label, mark.style, middle - half, [self.top - 4], "")

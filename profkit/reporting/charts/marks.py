@@ -195,7 +195,7 @@ class Rectangle:
 
 
 @dataclass(frozen=True)
-class Rule:
+class AxisRule:
     """A line across the whole chart at `y`, or down it at `x`, with a name at its end."""
 
     x: float | None = None
@@ -241,7 +241,7 @@ class Points:
         return len(self.points) > FEW or any(point.row is not None for point in self.points)
 
 
-AnyMark: TypeAlias = Line | Area | Rectangle | Rule | Points
+AnyMark: TypeAlias = Line | Area | Rectangle | AxisRule | Points
 
 
 def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
@@ -259,7 +259,7 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
             case Rectangle():
                 across += mark.x
                 up += mark.y
-            case Rule():
+            case AxisRule():
                 across.append(mark.x)
                 up.append(mark.y)
             case Points():

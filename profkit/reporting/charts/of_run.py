@@ -22,13 +22,13 @@ from profkit.reporting.charts.marks import (
     AnyMark,
     Area,
     Axis,
+    AxisRule,
     Chart,
     Legend,
     Line,
     Point,
     Points,
     Rectangle,
-    Rule,
 )
 from profkit.reporting.extras import Extras
 from profkit.reporting.plain_text import footnote_of
@@ -189,7 +189,7 @@ def _histogram(process: ProcessDistribution, spread: SampleDistribution, row: fl
     outside = [f"‹ {process.below} below"] if process.below else []
     outside += [f"{process.above} beyond ›"] if process.above else []
     words = f"{process.number}: {format_quantity(process.median, 's')}, {plural(process.count, 'sample')}"
-    yield Rule(y=row + 0.66, style="unseen", label=", ".join([words, *outside]))
+    yield AxisRule(y=row + 0.66, style="unseen", label=", ".join([words, *outside]))
 
 
 def _process(process: ProcessDistribution) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.core.formatting import format_quantity
-from profkit.reporting.charts.marks import AnyMark, Axis, Chart, Line, Points, Rule, Tick
+from profkit.reporting.charts.marks import AnyMark, Axis, AxisRule, Chart, Line, Points, Tick
 
 
 def series_chart(
@@ -24,7 +24,7 @@ def series_chart(
     """
     at = sorted({point.x for one in series for point in one.points})
     share = unit == "%"
-    marks: list[AnyMark] = [Rule(y=1.0)] if unit == "x" and at else []
+    marks: list[AnyMark] = [AxisRule(y=1.0)] if unit == "x" and at else []
     sentences = (
         f"{one.name}: {', '.join(f'{format_quantity(p.y, unit)} at {p.x:g}' for p in one.points)}"
         for one in series
@@ -56,7 +56,7 @@ def cloud_chart(
     """Thousands of points on logarithmic axes: below two ceilings (bytes/s and FLOP/s), else with a line at 100."""
     points = [point for cloud in clouds for point in cloud.points]
     xs, ys = [point.x for point in points], [point.y for point in points]
-    marks: list[AnyMark] = [Rule(y=100.0, style="ceiling", hover=f"100 {unit}")]
+    marks: list[AnyMark] = [AxisRule(y=100.0, style="ceiling", hover=f"100 {unit}")]
     limits = ""
     if ceilings is not None:
         bandwidth, flops = ceilings

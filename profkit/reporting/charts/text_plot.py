@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from profkit.core.formatting import shorten
-from profkit.reporting.charts.marks import Chart, Line, Points, Rule, Scale, Tick, places
+from profkit.reporting.charts.marks import AxisRule, Chart, Line, Points, Scale, Tick, places
 
 ROWS = 10
 _SEVERAL = "*"
@@ -46,11 +46,11 @@ def _drawn(chart: Chart, x: Scale, y: Scale, room: int) -> tuple[_Cells, str]:
     cells: _Cells = {}
     under = [" "] * room
     for mark in chart.marks:
-        if isinstance(mark, Rule) and mark.y is not None and y.holds(mark.y):
+        if isinstance(mark, AxisRule) and mark.y is not None and y.holds(mark.y):
             cells.update({(round(y(mark.y)), column): "─" for column in range(room)})
-        elif isinstance(mark, Rule) and mark.x is not None and mark.style == "change":
+        elif isinstance(mark, AxisRule) and mark.x is not None and mark.style == "change":
             under[round(x(mark.x))] = "▲"
-        elif isinstance(mark, Rule) and mark.x is not None and x.holds(mark.x):
+        elif isinstance(mark, AxisRule) and mark.x is not None and x.holds(mark.x):
             cells.update({(row, round(x(mark.x))): "┊" for row in range(ROWS)})
         elif isinstance(mark, Line):
             cells.update(

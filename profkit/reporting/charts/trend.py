@@ -8,19 +8,19 @@ from itertools import groupby
 from profkit.analysis.metrics import title_of
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import ChangePoint, Segment, Series, Trend
-from profkit.core.types import Point as Value
+from profkit.core.types import HistoryPoint as Value
 from profkit.core.types.history import SegmentCause
 from profkit.reporting.charts.marks import (
     FEW,
     AnyMark,
     Area,
     Axis,
+    AxisRule,
     Chart,
     Line,
     Point,
     Points,
     Rectangle,
-    Rule,
     Tick,
     date_ticks,
     in_order,
@@ -123,7 +123,7 @@ def _events(trend: Trend, at: Sequence[float]) -> Iterator[AnyMark]:
         )
     for index, style, word, words in events:
         if 0 < index < len(at):
-            yield Rule(x=(at[index] + at[index - 1]) / 2, style=style, label=word, hover=words)
+            yield AxisRule(x=(at[index] + at[index - 1]) / 2, style=style, label=word, hover=words)
 
 
 def _step(change: ChangePoint) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from profkit.core.types import AcceptedChange, Direction, MetricOutcome, Point, Series, SeriesKey
+from profkit.core.types import AcceptedChange, Direction, HistoryPoint, MetricOutcome, Series, SeriesKey
 from profkit.regression.detection.decide import decide, outcome_of
 from profkit.regression.detection.nights import judge_nights
 from profkit.regression.detection.rules import NightRule
@@ -43,7 +43,7 @@ def series_of(
         unit,
         better,
         tuple(
-            Point(
+            HistoryPoint(
                 entry=f"run-{i}",
                 started=date(i),
                 machine=machines[i] if machines else "m",

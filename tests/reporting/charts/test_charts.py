@@ -19,7 +19,7 @@ from profkit.analysis.summaries.roofline_points import (
 )
 from profkit.analysis.summaries.time import SampleDistribution, distribution_of
 from profkit.core.types import ChangePoint, SampleSet, Scope, Segment, Series, SeriesKey, Timing, Trend
-from profkit.core.types import Point as Night
+from profkit.core.types import HistoryPoint as Night
 from profkit.reporting.chart_blocks import Charts, Piece, StackedBar, WinnerCell, WinnerMap
 from profkit.reporting.charts.draw import draw_stacked
 from profkit.reporting.charts.marks import Chart, Point, Points

@@ -15,9 +15,9 @@ from profkit.core.types import (
     AllocationLine,
     Allocations,
     Frame,
+    HistoryPoint,
     Hotspot,
     MemoryGrowth,
-    Point,
     Profile,
     Reading,
     RunDocument,
@@ -145,7 +145,7 @@ def test_a_year_tells_the_value_under_the_pointer(browser: Any, tmp_path: Path) 
     values = [4e-3 + 1e-6 * day for day in range(365)]
     first = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
     points = tuple(
-        Point(f"r{n}", (first + timedelta(days=n)).isoformat(), "m", v) for n, v in enumerate(values)
+        HistoryPoint(f"r{n}", (first + timedelta(days=n)).isoformat(), "m", v) for n, v in enumerate(values)
     )
     trend = Trend(Series(SeriesKey("mlp", "cuda", "time.median"), "s", "lower", points))
     path = tmp_path / "trend.html"

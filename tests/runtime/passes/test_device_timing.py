@@ -16,7 +16,6 @@ from profkit.core.statistics import median
 from profkit.runtime.passes import device_timing
 from profkit.runtime.passes.benchmark import describe_device
 from profkit.runtime.passes.device_samples import (
-    MOST_MISSES,
     DeviceCalls,
     DeviceClock,
     PipelinedBlocks,
@@ -180,7 +179,6 @@ def test_by_hand_one_line_says_clock_cache_and_what_the_device_needs(tmp_path: P
     ("call", "clock", "remark"),
     [
         ("lambda: cuda.stand_in_elsewhere(400)", "wall", "part of the work is on another stream"),
-        ("lambda: time.sleep(0.0004)", "wall", "nothing was launched"),
         ("lambda: cuda.stand_in_work(400), device='cpu', synchronize=cuda.cuCtxSynchronize", "wall", ""),
         ("lambda: cuda.stand_in_elsewhere(400), cold=True", "wall", "by the wall clock, the L2 as it is"),
     ],
@@ -247,40 +245,12 @@ def blocks(fn: Counted, clock: DeviceClock, calls: int = 8) -> PipelinedBlocks:
     return PipelinedBlocks(timed)
 
 
-def test_the_next_block_is_launched_before_the_last_one_is_read(device: Device, clock: DeviceClock) -> None:
-    fn = Counted(device, 40)
-    pipelined = blocks(fn, clock)
-    assert len(pipelined.next_block(wanted=100)) == 8
-    assert fn.made == 16
-    assert len(pipelined.next_block(wanted=92)) == 8
-    assert fn.made == 24
-
-
 def test_what_a_call_takes_is_the_device_alone_in_every_block(device: Device, clock: DeviceClock) -> None:
     pipelined = blocks(Counted(device, 40, host=100), clock)
     found = [second for _ in range(6) for second in pipelined.next_block(wanted=100)] + pipelined.last_block()
     assert len(found) >= 16
     assert median(found) == pytest.approx(40e-6, rel=0.02)
     assert max(found) < 100e-6, "the host shows in no sample"
-
-
-def test_a_host_that_waits_for_the_device_inside_is_told_as_without_a_flight(
-    device: Device, clock: DeviceClock
-) -> None:
-    launch, wait = device.work(200), device.driver.synchronize
-
-    def fn() -> None:
-        launch()
-        wait()
-
-    timed = DeviceCalls(fn, clock, cold=True)
-    timed.fit_blocks(timed.back_to_back(1))
-    timed.ahead = 2
-    pipelined, found = PipelinedBlocks(timed), []
-    for _ in range(MOST_MISSES + 40):
-        found += pipelined.next_block(wanted=100)
-    assert timed.hurried
-    assert min(found) >= 200e-6
 
 
 def test_a_flush_in_pieces_writes_as_much_as_one_in_one(

@@ -72,15 +72,6 @@ def test_a_tuned_kernel_is_told_with_its_key_its_choice_and_its_seconds(workload
     assert (work.pass_name, work.pid) == ("trace", done.record.pid)
 
 
-def test_triton_is_not_imported_for_it(workload: Run) -> None:
-    done = workload("""
-        import atexit, sys
-        atexit.register(lambda: print([name for name in sys.modules if name.split(".")[0] == "triton"]))
-        with profkit.region("a"): pass
-        """)
-    assert (done.out.strip(), done.record.triton) == ("[]", None)
-
-
 def test_a_triton_that_is_something_else_costs_a_remark_and_nothing_more(workload: Run) -> None:
     done = workload("""
         import sys, types
@@ -163,9 +154,3 @@ def test_a_choice_that_was_read_from_disk_took_no_seconds_and_says_so(placed: Pl
     assert tunings(placed(read)) == (
         Tuning("example", __name__, "n 8", "B 2, 4 warps, 3 stages", 2, 0, None, True),
     )
-
-
-def test_one_configuration_is_no_choice_and_a_kernel_that_never_ran_chose_nothing(placed: Place) -> None:
-    single = Autotuner(fn=JITFunction(), configs=CONFIGS[:1], cache={})
-    idle = Autotuner(fn=JITFunction(), configs=CONFIGS, cache={})
-    assert placed(single, idle) is None

@@ -16,6 +16,11 @@ import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
+try:  # to import json costs a process 3 ms
+    from _json import encode_basestring_ascii
+except ImportError:  # PyPy
+    from json.encoder import py_encode_basestring_ascii as encode_basestring_ascii
+
 from .own_library import is_own
 from .waits import waits_for
 
@@ -48,8 +53,6 @@ IMPORT, REST = (
 FIXED = ("[import]", "[more functions]")  # their names
 _WIDTH = 20  # bits of a frame's number
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
-_TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
-_RELATIVE = sys.version_info >= (3, 11)  # their targets
 _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "start_up", "")
 
 
@@ -365,20 +368,11 @@ def _code_length() -> int:
 
 
 def _line_of_jump(code: CodeType, at: int) -> int:
-    """The line from which a jump without a line is reached: before 3.12 that back to the head of a loop.
-
-    First that of a test whose other way ends there, else the line before it.
-    """
-    text, tests = code.co_code, []
-    for offset in range(0, at, 2):
-        if text[offset] in _TESTS:
-            target = 2 * text[offset + 1] + (offset + 2 if _RELATIVE else 0)
-            tests += [offset] if target == at else []
-    last = code.co_firstlineno
-    for begin, end, line in code.co_lines():
-        if line and begin < at and (not tests or begin <= tests[-1] < end):
-            last = line
-    return last
+    """The line before a jump without a line: before 3.12 that back to the head of a loop."""
+    return max(
+        ((begin, line) for begin, _, line in code.co_lines() if line and begin < at),
+        default=(0, code.co_firstlineno),
+    )[1]
 
 
 def _block_signals() -> None:
@@ -392,25 +386,14 @@ def _block_signals() -> None:
 
 
 def _json_text(value: object) -> str:
-    """What is written here as JSON: dicts with plain keys, lists, numbers, and text without anything but ASCII."""
+    """What is written here as JSON: dicts with plain keys, lists, numbers, and text."""
     if isinstance(value, str):
-        text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
-        return f'"{text if plain else "".join(map(_escaped, text))}"'
+        return encode_basestring_ascii(value.encode("utf-8", "replace").decode())
     if isinstance(value, dict):
         return "{" + ", ".join(f'"{key}": {_json_text(part)}' for key, part in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_json_text, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _escaped(sign: str) -> str:
-    if sign.isascii() and sign.isprintable() and sign not in '"\\':
-        return sign
-    code = ord(sign)
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
 def _append(path: str, data: bytes) -> bool:
