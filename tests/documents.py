@@ -107,7 +107,6 @@ def plan() -> Plan:
                     for i in (1, 2, 3)
                 ),
                 cost=3.2,
-                cost_note="3 processes of up to 30 s",
             ),
             PassPlan("cprofile", None, (Step("cprofile", COMMAND, ("artifacts/cprofile.prof",)),), cost=1.4),
             PassPlan(
@@ -126,7 +125,6 @@ def plan() -> Plan:
                 ),
                 counters=("Ir", "Dr", "Dw", "D1mr", "D1mw", "DLmr", "DLmw", "Bc", "Bcm"),
                 cost=60.0,
-                cost_note="callgrind runs 30 to 60 times slower",
                 parallel=True,
                 simulated=True,
                 notes=("no hardware counters here, so they are simulated",),

@@ -162,20 +162,19 @@ def of_counters() -> RunDocument:
 
 def plan() -> Plan:
     """Timing, trace and counters."""
-    kernels = (KernelPlan(GEMM, 0.84, 3, 2, 0.01), KernelPlan(ADD, 0.14, 3, 2, 0.002))
+    kernels = (KernelPlan(GEMM, 0.84, 3, 2), KernelPlan(ADD, 0.14, 3, 2))
     return Plan(
         "cuda",
         "standard",
         (
             PassPlan("timing", None, (Step("timing-1", ("python", "x.py")),), cost=2.0),
-            PassPlan("trace", "nsys", (Step("trace", ("nsys",)),), cost=1.8, seconds=8.1),
+            PassPlan("trace", "nsys", (Step("trace", ("nsys",)),), cost=1.8),
             PassPlan(
                 "counters",
                 "ncu",
                 (Step("counters", ("ncu",)),),
                 tuple(f"metric_{n}" for n in range(40)),
                 cost=1.5,
-                seconds=6.5,
                 kernels=kernels,
             ),
         ),

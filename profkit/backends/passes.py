@@ -81,6 +81,18 @@ class Pass(ABC):
         return Directive(self.name, str(self.folder / f"{step}.region"), switch, **more)
 
 
+class AbsentPass(Pass):
+    """A pass that this backend never has, and why."""
+
+    def __init__(self, context: RunContext, name: PassName, reason: Fact, fix: str | None = None) -> None:
+        super().__init__(context)
+        self.name, self._reason, self._fix = name, reason, fix
+
+    def plan(self, state: PlanState) -> list[PassPlan]:  # noqa: ARG002
+        """None, whatever is known."""
+        return self.skip(self._reason, self._fix)
+
+
 class BackendRun:
     """A backend at work on one run. Tools are tried once, when the first plan is made.
 
@@ -179,15 +191,13 @@ class TimingPass(Pass):
         ]
         if context.cold:
             notes.append("cold: the device's L2 is flushed before each call")
-        cost = float(self._processes)
-        return self.planned(steps, cost=cost, cost_note="one plain run each", notes=tuple(notes))
+        return self.planned(steps, cost=float(self._processes), notes=tuple(notes))
 
 
 class PythonPass(Pass):
     """An instrument inside the workload's Python. A benchmark is repeated for `seconds` under it."""
 
     file: str  # what it leaves
-    cost_note = "typical; grows with calls and allocations"
     seconds = 1.0
     least, most = 1, 100_000  # iterations
     longest = 60.0  # seconds, for the sake of the least
@@ -208,7 +218,7 @@ class PythonPass(Pass):
         """
         if argv is None:
             return self.skip(self.no_python(reason))
-        once, iterations, longest, seconds = state.iteration_seconds, None, None, None
+        once, iterations, longest = state.iteration_seconds, None, None
         if once is not None and once > 0:
             wanted = max(self.least, min(self.most, int(self.seconds / once)))
             iterations = max(1, min(wanted, int(self.longest / once)))
@@ -216,11 +226,12 @@ class PythonPass(Pass):
             longest = self.cap[0] * state.plain_seconds + self.cap[1]
         if state.benchmark and state.start_seconds is not None:
             seconds = cost * (state.start_seconds + self.seconds)
+            cost = plain_runs(seconds, state)
             if longest is not None:  # the start is slower under it, and its iterations are what counts
                 longest = max(longest, 2 * seconds)
         directive = self.directive(self.name, iterations=iterations, seconds=self.seconds, longest=longest)
         step = Step(self.name, tuple(argv), (f"artifacts/{self.file}",), env=env or {}, directive=directive)
-        return self.planned((step,), cost=cost, seconds=seconds, cost_note=self.cost_note)
+        return self.planned((step,), cost=cost)
 
 
 class CallsPass(PythonPass):
@@ -274,7 +285,6 @@ class StacksPass(PythonPass):
     """Every Python process of the workload samples its stacks."""
 
     name, file = "stacks", "stacks.jsonl"
-    cost_note = "a hundred samples a second, in all Python processes"
     seconds = 2.0  # 200 samples
     most = 10_000_000
     cap = None
@@ -324,11 +334,6 @@ def plain_runs(seconds: float, state: PlanState) -> float:
     return seconds / (state.plain_seconds or PLAIN_SECONDS)
 
 
-def known_seconds(seconds: float, state: PlanState) -> float | None:
-    """What a pass is expected to take; None where no run of the workload was timed yet."""
-    return seconds if state.plain_seconds is not None else None
-
-
 _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters
 
 
@@ -364,15 +369,17 @@ def read_region_work(folder: Path, step: str) -> RegionWork:
         for region in record.regions:
             per_name[region.name] = per_name.get(region.name, 0) + region.iterations
             seconds += sum(region.seconds) * region.every
-    if len(per_name) > 1:
-        names = ", ".join(sorted(per_name))
-        odd = f"the workload marks several regions ({names}): counts are of all in one process"
-        return RegionWork(
-            1, seconds if len(records) == 1 else None, odd, True, notes, shared, entries, len(records)
-        )
-    alone = seconds if seconds and len(records) == 1 else None
+    several = len(per_name) > 1
+    named = f"the workload marks several regions ({', '.join(per_name)}): counts are of all in one process"
     return RegionWork(
-        max(1, sum(per_name.values())), alone, None, bool(per_name), notes, shared, entries, len(records)
+        iterations=1 if several else max(1, sum(per_name.values())),
+        seconds=seconds if seconds and len(records) == 1 else None,
+        odd=named if several else None,
+        marked=bool(per_name),
+        notes=notes,
+        shared=shared,
+        entries=entries,
+        processes=len(records),
     )
 
 

@@ -126,8 +126,7 @@ StdinOption = Annotated[
     str | None,
     typer.Option(
         "--stdin",
-        help="The file that each process of the workload reads as its standard input, `-` for profkit's own "
-        "(default: an empty one).",
+        help="The file that each process of the workload reads as its standard input (default: an empty one).",
         metavar="FILE",
     ),
 ]

@@ -100,12 +100,11 @@ def profile(
         from profkit.reporting import json
         from profkit.reporting.views.plan import view
 
-        if elsewhere is None:
-            planned = make_plan(asked)
-        else:
-            from profkit.profiling.elsewhere import plan_elsewhere
+        if elsewhere is not None:
+            from profkit.core.errors import UsageError
 
-            planned = plan_elsewhere(asked, *elsewhere, progress)
+            raise UsageError("--plan is of this machine", "leave --on out")
+        planned = make_plan(asked)
         options.print_as(format, lambda: json.plan(planned), lambda: view(planned))
         return
     if elsewhere is None:

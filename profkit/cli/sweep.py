@@ -129,6 +129,10 @@ def sweep(
 
         choices = parse_choices(profile, "cases")
     places = where.places(gpus)
+    if places is not None and choices:
+        from profkit.core.errors import UsageError
+
+        raise UsageError("--profile is done on this machine", "leave out --on")
     _check_results(results, again=again and resume is None)
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "a sweep")
@@ -151,10 +155,9 @@ def sweep(
         slots = PlaceSlots(*places)
     document = run_sweep(request, progress, slots)
     if choices:
-        from profkit.profiling.drill_down import ProfiledElsewhere, profile_cases
+        from profkit.profiling.drill_down import profile_cases
 
-        elsewhere = places and ProfiledElsewhere(*places)
-        document = profile_cases(request, document, choices, profile_depth.value, progress, elsewhere)
+        document = profile_cases(request, document, choices, profile_depth.value, progress)
     if results is not None:
         write_records(results, document)
     _show(document, request.folder, format, details=details)

@@ -29,7 +29,7 @@ from profkit.hardware.system import superuser_command
 ANSWER_SECONDS = 5.0
 NVIDIA = "0x10de"  # PCI vendor
 NO_LIBRARY = -1  # beside NVML's own codes (nvmlReturn_t)
-_NO_ACCESS, _LOST, _RESET, _BLOCKED, _MISMATCH = (4, 999), 15, 16, 17, 18
+_NO_ACCESS, _LOST, _RESET, _MISMATCH = (4, 999), 15, 16, 18
 RESTART_CONTAINER = "docker run --gpus all ..."
 
 T = TypeVar("T")
@@ -116,20 +116,14 @@ def _explain_code(code: int | None, root: Path) -> Fault:
             f"the driver was updated but its kernel module was not reloaded{loaded}: Driver/library version mismatch",
             "restart the machine; in a container, restart the container",
         )
-    if code == _LOST:
+    if code in (_LOST, _RESET):
         return Fault(
-            "a GPU is lost: it does not answer on the bus any more (overheated, no power, or a hardware fault)",
-            f"{log}; then restart the machine",
-        )
-    if code == _RESET:
-        return Fault("a GPU needs a reset before it works again", superuser_command("nvidia-smi --gpu-reset"))
-    if code == _BLOCKED:
-        return Fault(
-            "Windows does not let this WSL use the GPU", "update Windows' NVIDIA driver, then: wsl --shutdown"
+            "a GPU does not answer on the bus any more (overheated, no power, a hardware fault), or needs a reset",
+            f"{log}; then {superuser_command('nvidia-smi --gpu-reset')}, or restart the machine",
         )
     if code in _NO_ACCESS:
         return _explain_no_access(root)
-    return _explain_absence(root, library=code != NO_LIBRARY)
+    return _explain_absence(root)
 
 
 def _explain_no_access(root: Path) -> Fault:
@@ -144,18 +138,16 @@ def _explain_no_access(root: Path) -> Fault:
     )
 
 
-def _explain_absence(root: Path, library: bool) -> Fault:
+def _explain_absence(root: Path) -> Fault:
     """No device: because there is none, because nobody gave it to this container, or for want of a driver."""
     if platform.system() == "Darwin" and root == Path("/"):
         return Fault("macOS has no NVIDIA driver", "--backend cpu")
     module, card = _read_module_version(root), _has_card(root)
-    if module is not None and not library:
+    if container_kind(root) is not None and (card or module is not None):
         return Fault(
-            "the kernel has NVIDIA's driver, but its libraries are not here: this container was started without them",
+            "this container was started without the machine's GPU, or without its driver's libraries",
             f"{RESTART_CONTAINER} (NVIDIA_DRIVER_CAPABILITIES=compute,utility; it needs the nvidia-container-toolkit)",
         )
-    if container_kind(root) is not None and (card or module is not None):
-        return Fault("this container was started without the machine's GPU", RESTART_CONTAINER)
     if module is not None and not any((root / "dev").glob("nvidia[0-9]*")):
         return Fault(
             "NVIDIA's driver is loaded, but there are no device files (/dev/nvidia0)",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from profkit.core.codec import from_plain_data
 from profkit.core.types import Cache, Machine
 from profkit.hardware import system
 
@@ -134,35 +135,12 @@ def find_typical_caches(vendor: str, family: int | None, model: int | None) -> T
 @lru_cache
 def load_typical_caches() -> tuple[TypicalCaches, ...]:
     """All entries, in the order they are tried."""
-    data = json.loads((Path(__file__).with_name("typical_caches.json")).read_text("utf-8"))
-    return tuple(
-        TypicalCaches(
-            name=entry["name"],
-            vendor=entry["vendor"],
-            family=entry["family"],
-            models=None if entry["models"] is None else tuple((low, high) for low, high in entry["models"]),
-            l1i=_in_bytes(entry["l1i"]),
-            l1d=_in_bytes(entry["l1d"]),
-            l2=_in_bytes(entry["l2"]),
-            l3=None if entry["l3"] is None else _in_bytes(entry["l3"]),
-        )
-        for entry in data["typical"]
-    )
-
-
-def _in_bytes(pair: list[int]) -> tuple[int, int]:
-    size, ways = pair
-    return size * 1024, ways
+    data = json.loads(Path(__file__).with_name("typical_caches.json").read_text("utf-8"))
+    return from_plain_data(tuple[TypicalCaches, ...], data["typical"])
 
 
 KIB, MIB = 1024, 1024 * 1024
 
-# The smallest and largest that exist (L1: 8 KiB Atom to 192 KiB Apple; L2: 128 KiB to 72 MiB of Apple's and
-# Qualcomm's clusters; L3: 1 MiB to the 504 MiB of a Xeon 6 socket), with room for what comes next.
-_SIZE_RANGES = {1: (4 * KIB, 512 * KIB), 2: (64 * KIB, 128 * MIB), 3: (512 * KIB, 1024 * MIB)}
-_AMD_L3_MOST = 128 * MIB  # one core sees one CCX: 96 MiB with stacked cache is the most built
-# 20 is the most of a real L3; a "fully associative" one is CPUID's word for "see another leaf"
-_WAYS_MOST = 64
 # QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
 _EMULATED_CACHES = {(2, 4 * MIB, 16), (3, 16 * MIB, 16)}
 
@@ -210,7 +188,7 @@ def read_caches(root: Path, processor: Processor, cores: tuple[int, ...], virtua
         (c.level, c.size, c.ways) in _EMULATED_CACHES for c in data if c.level in (2, 3)
     )
     for cache in data:
-        reason = _explain_impossible(cache, believed, processor.vendor)
+        reason = _explain_impossible(cache, believed)
         if reason is None and emulated and cache.level in (2, 3):
             reason = "is what an emulator reports for every processor"
         if reason is None:
@@ -223,7 +201,7 @@ def read_caches(root: Path, processor: Processor, cores: tuple[int, ...], virtua
             if data and not any(cache.level == level for cache in data) and usual.level(level):
                 doubts.append(f"L{level} is not told")
             _assume_cache(believed, usual, level, len(cores))
-    if instruction is None or _explain_impossible(instruction, {}, processor.vendor) is not None:
+    if instruction is None or _explain_impossible(instruction, {}) is not None:
         if data:
             doubts.append("L1 for instructions is not told or cannot be")
         instruction = Cache(1, *usual.l1i, source="assumed")
@@ -239,19 +217,13 @@ def _assume_cache(believed: dict[int, Cache], usual: TypicalCaches, level: int, 
         believed[level] = Cache(level, *geometry, shared=max(cores, 1) if level == 3 else 1, source="assumed")
 
 
-def _explain_impossible(cache: Cache, below: dict[int, Cache], vendor: str) -> str | None:
+def _explain_impossible(cache: Cache, below: dict[int, Cache]) -> str | None:
     """Why this geometry cannot be true, None where it can."""
-    low, high = _SIZE_RANGES.get(cache.level, (4 * KIB, 4096 * MIB))
-    if vendor == "AuthenticAMD" and cache.level == 3:
-        high = _AMD_L3_MOST
     smaller = max((smaller_cache.size for smaller_cache in below.values()), default=0)
     rules = (
         (cache.line not in (16, 32, 64, 128, 256), "has no possible line size"),
         (cache.size <= 0, "has no size"),
         (cache.ways <= 0, "does not tell its ways"),
-        (cache.level > 1 and cache.ways == 1, "would be direct-mapped, as no processor of today is"),
-        (cache.ways > _WAYS_MOST, "has more ways than any processor"),
-        (not low <= cache.size <= high, "is of a size no core has"),
         (not _sets_exist(cache), "has a number of sets that cannot be"),
         (cache.size < smaller, "is smaller than the level before it"),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -39,11 +38,12 @@ from profkit.core.types import (
 from profkit.hardware.conditions import lost_shares, read_moment
 from profkit.hardware.peaks import kept_peaks
 from profkit.hardware.run_spread import keep_time, kept_spread
-from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
+    keep_to_budget,
     measure_peaks,
+    needs_peaks,
     run_pass,
     run_timing,
     skipped_result,
@@ -57,12 +57,12 @@ from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.9  # of what a run may take where the user says nothing: passes take longer than planned
-TIMING_SHARE = 0.25  # of a budget, for the plain runs of a program that marks nothing
 HIDDEN_NOTE = (
     "Arguments of the workload that look like secrets are not written here: *** stands for each, and has to be typed "
     "again to repeat the run. The tools' own reports in artifacts/ may hold them (`profkit scrub` takes them out); "
     "--keep-arguments writes them."
 )
+TIMING_SHARE = 0.25  # of a budget, for the plain runs
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -186,8 +186,7 @@ class RunCollector:
 
     def _left_of(self, budget: float) -> float:
         """The seconds of a budget that are left for passes: the peaks and the reports come after them."""
-        to_measure = self._backend.host_peaks and may_need_peaks(self.document)
-        to_measure = to_measure and kept_peaks(self._context.machine) is None
+        to_measure = self._backend.host_peaks and kept_peaks(self._context.machine) is None
         after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
         return budget - (time.monotonic() - self._begin) - after
 
@@ -273,6 +272,8 @@ class RunCollector:
 
     def _measure_timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._context.sampling * len(plan.steps)
+        if self._context.budget is not None:
+            budget = min(budget, TIMING_SHARE * self._context.budget)
         before = read_moment("before timing", devices=bool(self._run.gpus))
         self.update(moments=(before,))
         try:
@@ -282,7 +283,6 @@ class RunCollector:
                 self._context.precision,
                 budget,
                 lambda timings: self.update(timings=timings),
-                TIMING_SHARE * self._context.budget if self._context.budget is not None else math.inf,
             )
             self.update(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
             return record
@@ -464,8 +464,6 @@ def kernel_lines(plan: PassPlan) -> list[str]:
 
 
 def _expected_text(plan: PassPlan, plain: float | None) -> str:
-    if plan.seconds is not None:
-        return f"about {plan.seconds:.0f} s"
     return f"about {plan.cost * plain:.0f} s" if plan.cost is not None and plain is not None else ""
 
 

@@ -16,11 +16,7 @@ from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, run_to_json
 from profkit.core.types import RunDocument, Stacks
 from profkit.profilers.registry import recognise_format
-from profkit.profiling.summarize import (
-    is_sweep,
-    may_hold_kernels,
-    read_judged,
-)
+from profkit.profiling.summarize import is_sweep, may_hold_kernels, read_judged
 from profkit.reporting.view import View
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -26,9 +27,9 @@ from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import RecordedKind, Recorder, RecordRequest
 from profkit.profilers.registry import PROFILERS, explain_fault
 from profkit.profiling.doctor import diagnose
-from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, run_step
-from profkit.profiling.workload import describe_workload, input_file, seems_marked
+from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.runtime.passes.command import python_version
 from profkit.runtime.passes.secrets import mask_command
 
@@ -48,7 +49,7 @@ class RecordOptions:
     kernel: str | None = None
     timeout: float | None = None
     force: bool = False
-    stdin: str | None = None  # the file that the workload reads; "-": what profkit is given
+    stdin: str | None = None  # the file that the workload reads
 
 
 def record_report(options: RecordOptions, progress: Progress) -> Path:
@@ -71,12 +72,8 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
     uuids = read_gpu_uuids() if recorder.uses_gpu else ()
-    with (
-        raise_on_signals(),
-        lock_gpus(uuids, progress),
-        TemporaryFolder() as folder,
-        input_file(options.stdin) as stdin,
-    ):
+    stdin = os.path.abspath(options.stdin) if options.stdin is not None else None
+    with raise_on_signals(), lock_gpus(uuids, progress), TemporaryFolder() as folder:
         progress.begin(f"record with {tool}", " ".join(mask_command(options.command)[0]))
         request = RecordRequest(
             options.what,
@@ -194,12 +191,6 @@ def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> No
         return None
 
     serve(requests, answers, work)
-
-
-def plan(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
-    """`data` are ProfileOptions; the result is the plan."""
-    options = replace(from_plain_data(ProfileOptions, data), output=run / "out")
-    serve(requests, answers, lambda _: to_plain_data(make_plan(options)))
 
 
 def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:

@@ -210,9 +210,8 @@ def test_multiprocessors_are_told_where_the_cores_come_out_even(
             "(the kernel runs 580.159.04): Driver/library version mismatch",
             "restart the mach",
         ),
-        ("0", "15", "1", {}, "a GPU is lost", "dmesg"),
+        ("0", "15", "1", {}, "does not answer on the bus", "dmesg"),
         ("0", "16", "1", {}, "needs a reset", "nvidia-smi --gpu-reset"),
-        ("17", "0", "1", {}, "Windows", "wsl --shutdown"),
         ("999", "0", "1", DOCKER, "this container has lost its GPU", "--gpus all"),
         ("4", "0", "1", {}, "may not open the GPU's device files", "usermod -aG"),
         ("9", "0", "1", CARD, "its driver is not loaded", "modprobe nvidia"),
@@ -248,7 +247,7 @@ def test_what_the_driver_answers_is_explained_with_what_mends_it(
         ({}, "has no NVIDIA GPU", "--backend cpu"),
         (CARD, "its driver is not loaded", "modprobe"),
         (CARD | DOCKER, "started without the machine's GPU", "--gpus all"),
-        (MODULE | DOCKER, "its libraries are not here", "NVIDIA_DRIVER_CAPABILITIES"),
+        (MODULE | DOCKER, "its driver's libraries", "NVIDIA_DRIVER_CAPABILITIES"),
     ],
 )
 def test_without_the_library_the_machine_itself_tells_why(

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_runner import ENVIRONMENT, PROFKIT, profkit, runs
+from cli_runner import profkit, runs
 
 from profkit.backends.cuda import cuda_evidence
 from profkit.core.errors import MachineError, UsageError
@@ -123,7 +123,7 @@ def test_the_script_s_repository_counts_wherever_it_is_called_from(repository: P
 
 
 def test_a_repository_without_a_commit_and_a_folder_without_a_repository(tmp_path: Path) -> None:
-    assert of(tmp_path) == Revision(reason="the folder is in no git repository")
+    assert "not a git repository" in (of(tmp_path).reason or "")
     git(tmp_path, "init", "-q", "-b", "main")
     assert of(tmp_path) == Revision(None, "main", None, "the repository has no commit yet")
 
@@ -138,7 +138,7 @@ def test_a_git_that_does_not_answer_is_not_waited_for(
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
     begin = time.monotonic()
     found = read_revision(Workload(("python", "bench.py"), "bench", str(repository)), seconds=0.2)
-    assert found == Revision(reason="git did not answer in time")
+    assert found == Revision(reason="git knows no commit here: it takes too long")
     assert time.monotonic() - begin < 10
 
 
@@ -224,7 +224,7 @@ def test_a_program_that_comes_by_standard_input_is_known_by_its_command(command:
 
 
 def test_a_program_from_standard_input_without_one_is_refused_and_nothing_runs(tmp_path: Path) -> None:
-    for verb in (QUICK, (*QUICK, "--plan"), ("record", "--tool", "perf", "--report", "x.data")):
+    for verb in (QUICK, ("record", "--tool", "perf", "--report", "x.data")):
         said = profkit(*verb, "--", sys.executable, "-", cwd=tmp_path)
         assert said.code == 2
         assert "--stdin FILE" in said.err
@@ -255,24 +255,9 @@ def test_every_pass_reads_the_file_from_its_beginning(tmp_path: Path) -> None:
     assert "- a < work.py" in said.out
 
 
-def test_what_profkit_is_given_reaches_every_process_of_the_workload(tmp_path: Path) -> None:
-    copy = "import sys; open('read.txt', 'a').write(sys.stdin.read())"
-    done = subprocess.run(
-        [*PROFKIT, *QUICK, "--passes", "timing", "--stdin", "-", "--", sys.executable, "-c", copy],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        input="a line\n",
-        text=True,
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stderr
-    (run,) = runs(tmp_path / "reports")
-    processes = len(run["timings"][0]["processes"][0]["seconds"])
-    assert (tmp_path / "read.txt").read_text() == "a line\n" * processes
-
-
 @pytest.mark.parametrize(
-    ("name", "says"), [("absent", "No such file"), (".", "no file"), ("\0", "cannot be read")]
+    ("name", "says"),
+    [("absent", "No such file"), ("-", "No such file"), (".", "no file"), ("\0", "cannot be read")],
 )
 def test_what_cannot_be_read_again_for_each_pass_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
@@ -290,8 +275,6 @@ def test_another_place_is_sent_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert json.loads(json.dumps(errand.data))["stdin"] == "../data.txt"
     assert errand.work is not None
     assert ([*errand.work.files], errand.work.folder) == (["data.txt"], "here")
-    with pytest.raises(UsageError, match="another place is sent a file"):
-        _errand_of("profile", ProfileOptions(("cat",), stdin="-"), Sending())
 
 
 def test_a_tool_that_lets_a_service_start_the_workload_says_that_it_has_no_standard_input(

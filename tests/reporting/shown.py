@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.types import Comparison, Night, Reading, RunDocument, Summary
-from profkit.profiling.evaluate_targets import enrich_document, summarize_document
+from profkit.profiling.summarize import enrich_document, summarize_document
 from profkit.reporting import junit, markdown, terminal
 from profkit.reporting.extras import Extras
 from profkit.reporting.forges import annotation_lines

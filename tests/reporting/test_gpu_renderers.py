@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Threshold, Verdict
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
@@ -338,10 +338,10 @@ def test_json_is_the_published_document() -> None:
 
 def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
     text = text_of(plan_view.view(gpu.plan()))
-    assert "about 1.5 times the time of a plain run (6.50 s)" in " ".join(text.split())
+    assert "about 1.5 times the time of a plain run" in " ".join(text.split())
     assert "2 launch configurations, 98.0 % of the GPU time:" in text
     row = next(line for line in text.split("\n") if "nvjet" in line)
-    assert re.search(r"84\.0 % +3 +3 +10\.0 ms$", row)
+    assert re.search(r"84\.0 % +3 +3$", row)
     assert "metric_7 and" in " ".join(text.split())
     assert "32 more (--format json has them all)" in " ".join(text.split())
     assert max(len(line) for line in text.split("\n")) <= 80
@@ -350,9 +350,7 @@ def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
 
 def test_a_plan_that_knows_no_replays_yet_leaves_their_column_out() -> None:
     counters = gpu.plan().passes[2]
-    bare = replace(
-        counters, kernels=tuple(replace(k, replays=None, seconds=None, launch=None) for k in counters.kernels)
-    )
+    bare = replace(counters, kernels=tuple(replace(k, replays=None, launch=None) for k in counters.kernels))
     text = text_of(plan_view.view(Plan("cuda", "standard", (bare,))))
     assert "replay passes" not in text
     assert "84.0 %" in text

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import Gain, GpuTrace, Insight, Kernel, KernelBottleneck, KernelTime, Place
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.run_insights import evidence_text, place_text
 from tests import gpu_documents as gpu

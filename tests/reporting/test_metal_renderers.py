@@ -11,8 +11,7 @@ import jsonschema
 import pytest
 
 from profkit.core.types import MetalAbsent, MetalProcess, MetalTrace, MetalWork, RunDocument
-from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.profiling.summarize import summarize_report
+from profkit.profiling.summarize import judge_document, summarize_report, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.screen import Screen
 from profkit.reporting.views import run_text as views_run_text

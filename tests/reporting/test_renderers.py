@@ -30,7 +30,7 @@ from profkit.core.types import (
     Verdict,
     Workload,
 )
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.markdown import escape_markdown, inline_code
 from profkit.reporting.plain_text import without_control_characters

@@ -14,7 +14,7 @@ from profkit.cli.app import app
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.kernels.sweep.outputs import sweep_as_run, write_results
 from profkit.kernels.sweep.request import SweepGrid
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting.views.kernels.sweep import judged as view
 from tests import sweep_documents as sweeps
 from tests.journals import store_sweep_document

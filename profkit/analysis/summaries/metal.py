@@ -83,7 +83,7 @@ def enrich_metal(document: RunDocument) -> RunDocument:
 def _metal_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
     metal = replace(metal, absent=tuple(_absent_in_run(document, absent) for absent in metal.absent))
     return (
-        *metal_trace_readings(metal, document.trace, document.moments),
+        *metal_trace_readings(metal, document.trace),
         *counter_readings(document, metal),
     )
 

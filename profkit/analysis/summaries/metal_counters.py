@@ -66,7 +66,6 @@ def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecific
         chip.bandwidth_checked,
         chip.flops_checked,
         Fact.message(chip.reason) if chip.reason is not None else None,
-        chip.fix,
     )
 
 

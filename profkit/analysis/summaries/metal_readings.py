@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -13,7 +12,6 @@ from profkit.core.types import (
     Fact,
     GpuTrace,
     MetalTrace,
-    Moment,
     Quality,
     Reading,
     Source,
@@ -114,18 +112,14 @@ LOWEST = "minimum"  # the name of the lowest performance state, lower case
 DECIDES = 10.0  # %, as of the target: what one of two tables tells is enough to say that it was slowed down
 
 
-def slowed_reading(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
+def slowed_reading(metal: MetalTrace) -> Reading:
     """gpu.slowed: the larger one of the shares of its lowest performance state and of thermal states but Nominal.
 
     A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
-    trace tells it. A recording that asked for that state, low power mode, and heat or a saving mode that the system
-    tells at one of `moments`, slow it down all the time. Without performance states nobody knows that nothing slowed it
-    down: a cool GPU may have been in its lowest one.
+    trace tells it. A recording that asked for that state and low power mode slow it down all the time. Without
+    performance states nobody knows that nothing slowed it down: a cool GPU may have been in its lowest one.
     """
-    held = {reason: moment.when for moment in moments for reason in moment.slowed}
-    causes = [(100.0, Fact.of("system-slowed", said=reason, when=when)) for reason, when in held.items()]
-    if metal.low_power:
-        causes.append((100.0, Fact("low-power")))
+    causes = [(100.0, Fact("low-power"))] if metal.low_power else []
     induced = (metal.induced or "").strip().lower() == LOWEST
     if induced:
         causes.append((100.0, Fact.of("induced-state", state=metal.induced or "")))
@@ -165,19 +159,16 @@ CLOCKS = 1e-4  # seconds; ends of intervals
 NOTHING_RAN = Fact("nothing-on-gpu")
 
 
-def metal_trace_readings(
-    metal: MetalTrace, trace: GpuTrace | None = None, moments: Sequence[Moment] = ()
-) -> tuple[Reading, ...]:
+def metal_trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tuple[Reading, ...]:
     """All readings of the time line, for the run; times in s, shares in %.
 
     gpu.utilization is the union of the intervals of the process over its window, gpu.utilization.device the union
-    of the device's Active intervals over the whole part that counts, whoever caused them. `moments` are looks at the
-    machine around the timing pass.
+    of the device's Active intervals over the whole part that counts, whoever caused them.
     """
     return (
         *_add_warnings(metal, [*_busy_readings(metal, trace), longest_work_reading(metal)]),
         *_queue_readings(metal),
-        slowed_reading(metal, moments),
+        slowed_reading(metal),
     )
 
 

@@ -25,7 +25,7 @@ class CpuBackend(Backend):
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:  # noqa: ARG002
         """The tools of this system on one run."""
         if context.machine.system == "Darwin":
-            from profkit.backends.cpu.macos import MacRun
+            from profkit.backends.instruments import MacRun
 
             return MacRun(context)
         from profkit.backends.cpu.linux import LinuxRun

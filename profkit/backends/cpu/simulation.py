@@ -26,7 +26,6 @@ from profkit.core.types import (
 from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
-    COST_NOTE,
     callgrind_argv,
     callgrind_outputs,
     changed_geometries,
@@ -81,21 +80,16 @@ class Simulation(Pass):
             fix = "mark what counts with profkit.region, or --depth full"
             return self.skip(reason, fix, simulated=True)
         steps = tuple(self._step(state, name, inner, first, last, delay) for name, last in levels)
-        expected = None
-        if state.plain_seconds is not None:
-            whole = COST * state.plain_seconds
-            if state.marked and state.start_seconds:
-                whole = START_FACTOR * state.start_seconds
-            expected = whole if limit is None else min(whole, limit)
+        cost = COST / 6 if state.marked else COST
+        if state.plain_seconds is not None and limit is not None:
+            cost = min(cost, limit / state.plain_seconds)
         shapes = [
             f"L{c.level}: {c.size // 1024} KiB, {c.ways}-way, {c.source}" for c in (first, second, third) if c
         ]
         return self.planned(
             steps,
             counters=COUNTERS,
-            cost=COST / 6 if state.marked else COST,
-            seconds=expected,
-            cost_note=COST_NOTE,
+            cost=cost,
             limit=limit,
             parallel=True,
             simulated=True,

@@ -18,23 +18,8 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     read_counters,
 )
-from profkit.backends.cuda.trace import (
-    NCU_SECONDS,
-    SOURCE,
-    WARMUP,
-    group_seconds,
-    kernel_seconds,
-    region_seconds,
-    traced_iterations,
-)
-from profkit.backends.passes import (
-    Pass,
-    RegionWork,
-    known_seconds,
-    plain_runs,
-    read_region_work,
-    start_seconds,
-)
+from profkit.backends.cuda.trace import NCU_SECONDS, WARMUP, group_seconds, region_seconds, traced_iterations
+from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent
 from profkit.core.types import (
@@ -132,21 +117,15 @@ class NcuPass(Pass):
         kernels = _kernel_plans(task.chosen, counted.kernels, counted, wanted.replays)
         # A window is counted over the names of all that were chosen.
         named = kernels if window is None else _kernel_plans(task.chosen, task.chosen.kernels, counted, None)
-        counting = group_seconds(counted, wanted.replays)
         once = start_seconds(state) + region_seconds(state, task.iterations) + NCU_SECONDS
-        seconds = once + counting
+        seconds = once + group_seconds(counted, wanted.replays)
         return self.planned(
             (self.step(state, step, wanted, task, named, marked=trace.marked),),
             counters=wanted.metrics,
             cost=plain_runs(seconds, state),
-            seconds=known_seconds(seconds, state),
-            cost_note=(
-                f"{once:.1f} s for a run of the workload under ncu and {counting:.2f} s for launches, "
-                f"{SOURCE}; {_set_note(wanted)}"
-            ),
             limit=max(LEAST_LIMIT, PATIENCE * seconds),
             kernels=kernels,
-            notes=(*task.notes, *self._ncu.notes),
+            notes=(_set_note(wanted), *task.notes, *self._ncu.notes),
         )
 
     def step(
@@ -185,15 +164,8 @@ class NcuPass(Pass):
 
     def undecided(self, state: PlanState, wanted: CounterSet, note: str) -> list[PassPlan]:
         """A plan of which only the passes before it can say what it looks at."""
-        seconds = start_seconds(state) + NCU_SECONDS
-        return self.planned(
-            (),
-            counters=wanted.metrics,
-            cost=plain_runs(seconds, state),
-            seconds=known_seconds(seconds, state),
-            cost_note=f"one run under ncu, {SOURCE}, and the replays of the kernels; {_set_note(wanted)}",
-            notes=(note,),
-        )
+        cost = plain_runs(start_seconds(state) + NCU_SECONDS, state)
+        return self.planned((), counters=wanted.metrics, cost=cost, notes=(note, _set_note(wanted)))
 
     @property
     def is_traced(self) -> bool:
@@ -247,9 +219,8 @@ class KernelCountersPass(NcuPass):
         return self.planned(
             (self.step(state, "counters", wanted, task, marked=state.marked),),
             counters=wanted.metrics,
-            cost_note=_set_note(wanted),
             limit=LEAST_LIMIT,
-            notes=(note, *self._ncu.notes),
+            notes=(note, _set_note(wanted), *self._ncu.notes),
         )
 
 
@@ -308,9 +279,7 @@ def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[Fact, str]:
         return Fact.of("lost-kernels", count=launched), "end it with sys.exit"
     if trace.marked or state.marked:
         return Fact("no-kernel-in-region"), "--backend cpu"
-    if not trace.api:
-        return Fact("no-kernel-launched"), "--backend cpu"
-    return Fact("no-kernel-traced"), "end it with sys.exit, or mark what counts with profkit.region"
+    return Fact("no-kernel-traced"), "--backend cpu"
 
 
 def _is_open(verdict: Verdict) -> bool:
@@ -323,9 +292,7 @@ def _kernel_plans(
 ) -> tuple[KernelPlan, ...]:
     launch = counted.launch if counted.window is None else None
     return tuple(
-        KernelPlan(
-            k.kernel, chosen.share(k), replays=replays, launch=launch, seconds=kernel_seconds(k, replays)
-        )
+        KernelPlan(k.kernel, chosen.share(k), replays=replays, launch=launch)
         for k in sorted(kernels, key=lambda k: -chosen.share(k))
     )
 

@@ -13,13 +13,12 @@ from pathlib import Path
 
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.kernels import MATCHED_SECONDS, CountedLaunches
-from profkit.backends.passes import Pass, known_seconds, plain_runs, read_region_work, start_seconds
+from profkit.backends.passes import Pass, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import (
     Directive,
     Fact,
-    KernelTime,
     PassPlan,
     PassResult,
     Report,
@@ -38,7 +37,6 @@ EXPORT_SECONDS = 0.4
 TORCH_SECONDS = 2.5
 NCU_SECONDS = 2.0  # start, first launch, end
 REPLAY_SECONDS = 0.05  # one replay pass of a kernel, beside the kernel itself: 26 to 54 ms
-SOURCE = "as measured on an H200"
 
 
 def region_seconds(state: PlanState, iterations: int | None) -> float:
@@ -48,21 +46,11 @@ def region_seconds(state: PlanState, iterations: int | None) -> float:
     return iterations * state.iteration_seconds
 
 
-def kernel_seconds(kernel: KernelTime, replays: int | None) -> float | None:
-    """Counting one launch in `replays` passes; None where they are not known."""
-    if replays is None:
-        return None
-    once = kernel.median if kernel.median is not None else kernel.total / max(1, kernel.launches)
-    return replays * (REPLAY_SECONDS + once)
-
-
 def group_seconds(group: CountedLaunches, replays: int | None) -> float:
     """The launches of one run that are counted, and those that ncu passes over."""
-    passes = replays or 1
-    counted = sum(kernel_seconds(kernel, passes) or 0.0 for kernel in group.kernels)
-    if group.window is not None:
-        counted += (group.window[1] - len(group.kernels)) * passes * REPLAY_SECONDS
-    return counted + group.passed * MATCHED_SECONDS
+    counted = len(group.kernels) if group.window is None else group.window[1]
+    own = sum(kernel.total / max(1, kernel.launches) for kernel in group.kernels)
+    return (replays or 1) * (counted * REPLAY_SECONDS + own) + group.passed * MATCHED_SECONDS
 
 
 SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
@@ -142,15 +130,7 @@ class DeviceTracePass(Pass):
 
     def _traced(self, tool: str, step: Step, state: PlanState, more: float) -> PassPlan:
         seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
-        return PassPlan(
-            self.name,
-            tool,
-            (step,),
-            cost=plain_runs(seconds, state),
-            seconds=known_seconds(seconds, state),
-            cost_note=f"start and report add {more:.1f} s to a run, {SOURCE}",
-            notes=(_CHOICE,),
-        )
+        return PassPlan(self.name, tool, (step,), cost=plain_runs(seconds, state), notes=(_CHOICE,))
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
         """Kernels, copies and gaps."""

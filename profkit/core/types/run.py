@@ -70,7 +70,6 @@ class KernelPlan:
     share: float  # of the region's GPU time, 0..1
     replays: int | None = None  # expected replay passes; None if unknown
     launch: int | None = None  # which of its launches, 0 the first
-    seconds: float | None = None  # what counting it is expected to take; None if unknown
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,6 @@ class PassPlan:
     steps: tuple[Step, ...] = ()
     counters: tuple[str, ...] = ()
     cost: float | None = None  # expected wall time as a multiple of one plain run; None if unknown
-    seconds: float | None = None  # expected wall seconds, where more is known than a multiple
-    cost_note: str = ""  # where the figure comes from
     limit: float | None = None  # wall seconds one step may take; None: as long as it needs
     parallel: bool = False  # its steps do not disturb each other (simulation)
     simulated: bool = False

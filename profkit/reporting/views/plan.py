@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.kernel_names import labels
-from profkit.core.formatting import format_percent, format_quantity, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.types import Check, CheckState, PassPlan, Plan
 from profkit.profilers.redact import FileLeftOut, RemovedText
 from profkit.reporting.facts import fact_text
@@ -58,8 +58,6 @@ def _collected(planned: PassPlan) -> Iterator[Block]:
         yield Paragraph(joined(soft("counters: "), _counters(planned.counters)))
     if planned.kernels:
         yield from _kernels(planned)
-    if planned.cost_note:
-        yield Paragraph(soft(f"cost: {planned.cost_note}"))
     if planned.limit is not None:
         yield Paragraph(soft(f"ended after {planned.limit:g} s a run"))
     yield from (Paragraph(soft(note)) for note in planned.notes)
@@ -72,7 +70,7 @@ def _counters(names: Sequence[str]) -> str:
 
 
 def _kernels(planned: PassPlan) -> Iterator[Block]:
-    """What is counted: each launch configuration, its share, and what counting it costs."""
+    """What is counted: each launch configuration, its share, and its replay passes."""
     chosen = planned.kernels
     names = labels([(planned_kernel.kernel.name, planned_kernel.kernel.id) for planned_kernel in chosen])
     share = format_percent(100 * sum(planned_kernel.share for planned_kernel in chosen))
@@ -83,20 +81,16 @@ def _kernels(planned: PassPlan) -> Iterator[Block]:
             f"{format_percent(100 * planned_kernel.share)} %",
             str(planned_kernel.launch + 1) if planned_kernel.launch is not None else "-",
             str(planned_kernel.replays) if planned_kernel.replays is not None else "-",
-            format_quantity(planned_kernel.seconds, "s"),
         )
         for planned_kernel in chosen
     ]
-    yield named_table("", ("kernel", "GPU time", "launch", "replay passes", "takes"), rows)
+    yield named_table("", ("kernel", "GPU time", "launch", "replay passes"), rows)
 
 
 def _cost(planned: PassPlan) -> str:
-    if planned.cost is None and planned.seconds is None:
-        return "cost not known"
     if planned.cost is None:
-        return f"about {format_quantity(planned.seconds, 's')}"
-    wall = f" ({format_quantity(planned.seconds, 's')})" if planned.seconds is not None else ""
-    return f"about {_times(planned.cost)} the time of a plain run{wall}"
+        return "cost not known"
+    return f"about {_times(planned.cost)} the time of a plain run"
 
 
 def _times(cost: float) -> str:

@@ -18,14 +18,13 @@ from profkit.core.types import (
     MetalState,
     MetalTrace,
     MetalWork,
-    Moment,
     Reading,
     RunDocument,
 )
 from profkit.hardware.macos import chip_table, find_chip
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.summarize import summarize_document as summarize
 from tests import metal_documents as metal
 from tests.reporting.shown import texts_of
 from tests.spoken import message, spoken
@@ -216,15 +215,6 @@ def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: st
     found = slowed_reading(metal.metal(**changes))
     assert found.value == pytest.approx(value)
     assert why in (spoken(found.reason) or "")
-
-
-def test_what_the_system_told_around_the_timing_counts() -> None:
-    hot = Moment("after timing", slowed=("thermal pressure: heavy",))
-    found = slowed_reading(metal.metal(), (Moment("before timing"), hot))
-    assert found.value == 100.0
-    assert (spoken(found.reason) or "").startswith("the system reported thermal pressure: heavy after timing")
-    document = metal.run(moments=(hot,))
-    assert told(document)["gpu.slowed"].value == 100.0
 
 
 @pytest.mark.parametrize("low_power", [None, False])  # that alone tells nothing of heat

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from profkit.core.types import RUN, PassResult, RunDocument
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import summarize_document as summarize
 from tests import documents
 from tests.documents import reading
 from tests.spoken import message, spoken

@@ -113,15 +113,3 @@ def test_on_mps_cold_caches_are_told_by_what_was_done() -> None:
     summary = told(mps("cold"))
     assert "(GPU waited for, with cold caches)" in summary.headline
     assert any("the GPU's caches held nothing of the workload" in note for note in summary.notes)
-
-
-def test_a_system_that_held_its_clocks_down_is_named_once() -> None:
-    moments = (
-        Moment("before timing", slowed=("low power mode",)),
-        Moment("after timing", slowed=("low power mode",)),
-    )
-    notes = told(documents.timing(), moments=moments).notes
-    assert [note for note in notes if "clocks" in note] == [
-        "The system held its clocks down while this was timed: low power mode."
-    ]
-    assert not [note for note in told(documents.timing()).notes if "clocks" in note]

@@ -10,7 +10,7 @@ from profkit.analysis.targets import Target, TargetContext, evaluate_run, evalua
 from profkit.analysis.targets.target import is_met
 from profkit.core.formatting import format_threshold
 from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Threshold, Verdict, VerdictWord
-from profkit.profiling.evaluate_targets import targets_for
+from profkit.profiling.summarize import targets_for
 from tests import documents
 from tests.documents import REGION, reading
 from tests.spoken import spoken

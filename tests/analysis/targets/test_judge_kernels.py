@@ -20,7 +20,7 @@ from profkit.core.types import (
     Verdict,
     VerdictWord,
 )
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from tests import documents
 from tests.kernel_documents import SAMPLES, Values, document, kernel, readings_of, words_of
 from tests.spoken import message, spoken

@@ -17,7 +17,7 @@ from profkit.core.types import (
     Verdict,
     VerdictWord,
 )
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from tests import metal_documents as metal
 from tests.spoken import message, spoken
 

@@ -8,7 +8,7 @@ import pytest
 
 from profkit.analysis.targets import Target
 from profkit.core.errors import UsageError
-from profkit.profiling.evaluate_targets import targets_for
+from profkit.profiling.summarize import targets_for
 
 DEFAULTS = {
     "l1-miss-rate": ("cache.l1.miss_rate", "<", 5),

@@ -11,7 +11,7 @@ from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import Roofline, roofline_of
 from profkit.analysis.summaries.time import BINS, distribution_of
 from profkit.core.types import RUN, Peaks, Reading, RunDocument, SampleSet, Source, Timing
-from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.charts.of_run import roofline_chart
 from tests import documents, gpu_documents

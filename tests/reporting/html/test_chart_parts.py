@@ -18,8 +18,8 @@ from profkit.core.types import (
     Timing,
     Workload,
 )
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import summarize_document as summarize
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.html.blocks import PageBlocks
 from profkit.reporting.html.escape import Html

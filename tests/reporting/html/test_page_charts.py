@@ -29,8 +29,8 @@ from profkit.core.types import (
     Timing,
     Trend,
 )
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import summarize_document as summarize
 from profkit.reporting.extras import Extras
 from profkit.reporting.html import page as page_of
 from profkit.reporting.views.history import trends_view

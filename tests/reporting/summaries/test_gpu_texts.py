@@ -18,9 +18,9 @@ from profkit.core.types import (
     RunDocument,
     Scope,
 )
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.summarize import summarize_document as summarize
 from profkit.reporting.views.summaries import summary_texts
 from profkit.reporting.views.summaries.kernels import limiter_cell
 from tests import gpu_documents as gpu

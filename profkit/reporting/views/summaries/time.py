@@ -38,13 +38,11 @@ def time_text(facts: ConcernFacts) -> SummaryText:
         headline = f"No iteration was timed.{' The report has other times.' if table else ''}"
         return summary_text("time", headline, facts.readings, [table], absence_notes(facts.readings))
     pairs = [(timing, _own(timing, facts.readings)) for timing in document.timings]
-    slowed = dict.fromkeys(reason for moment in document.moments for reason in moment.slowed)
-    held = [f"The system held its clocks down while this was timed: {'; '.join(slowed)}."] if slowed else []
     tables = [
         readings_table(f"Time of {timing.name}", [r for name in _ORDER for r in own if r.metric == name])
         for timing, own in pairs
     ]
-    notes = [*(note for pair in pairs for note in _notes(*pair)), *held]
+    notes = [note for pair in pairs for note in _notes(*pair)]
     return summary_text("time", _headline(*pairs[0]), facts.readings, tables, notes)
 
 
