@@ -11,8 +11,7 @@ import pytest
 from profkit.analysis.metrics.formulas import formula_table
 from profkit.core.run_folder import run_to_json
 from profkit.core.tables import load_yaml
-from profkit.profiling.evaluate_targets import targets_for
-from profkit.profiling.summarize import summarize_report
+from profkit.profiling.summarize import summarize_report, targets_for
 from tests.conftest import ROOT
 from tests.spoken import run_sentences
 
