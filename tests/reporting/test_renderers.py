@@ -195,7 +195,7 @@ def test_a_failed_run_says_so_at_the_top() -> None:
 
 def test_a_headline_uses_the_width_beside_its_label() -> None:
     why = " ".join(["seven77"] * 30)
-    summaries = (Summary("memory", (unavailable_reading("memory.python_peak", RUN, why),)),)
+    summaries = (Summary("memory", (unavailable_reading("memory.python_peak", RUN, message(why)),)),)
     text = run_text(replace(documents.document(), summaries=summaries), details=False, width=80)
     lines = [line for line in text.splitlines() if "seven77" in line]
     assert re.match(r"  Memory +What Python holds is not known: seven77", lines[0])

@@ -176,11 +176,7 @@ def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _PythonCom
         if word == "-" or not word.startswith("-"):
             break
         if word.startswith("--"):
-            if word != "--check-hash-based-pycs" or position + 1 >= len(words):
-                return "python-runs-nothing"
-            options += words[position : position + 2]
-            position += 2
-            continue
+            return "python-runs-nothing"
         before, program, used = _parse_short_options(word, words[position + 1 :])
         if program == ("?",):
             return "python-runs-nothing"
