@@ -31,13 +31,10 @@ def test_the_machine_is_told_by_its_performance_cores(on_a_mac) -> None:  # type
     machine = read_machine()
     assert (machine.cpu, machine.vendor, machine.architecture) == ("Apple M3 Max", "Apple", "arm64")
     assert (machine.cores, machine.memory_bytes, machine.virtual) == (16, 64 << 30, None)
-    assert machine.features == ("12 performance", "4 efficiency", "bf16")
     assert [(c.level, c.size, c.line, c.shared) for c in machine.caches] == [
         (1, 128 << 10, 128, 1),
         (2, 16 << 20, 128, 6),
     ]
-    assert machine.instruction_cache is not None
-    assert machine.instruction_cache.size == 192 << 10
     assert "ways" in cache_warnings()[0]
 
 
@@ -56,7 +53,7 @@ def test_where_nothing_answers_nothing_is_told(on_a_mac) -> None:  # type: ignor
 def test_conditions_of_a_mac(on_a_mac) -> None:  # type: ignore[no-untyped-def]
     on_a_mac()
     seen = read_conditions(window=0.01)
-    assert (seen.stolen, seen.governor) == (None, None)
+    assert seen.governor is None
     assert seen.memory is not None
     assert read_moment("after timing", devices=True).load is not None
 
