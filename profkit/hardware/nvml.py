@@ -31,8 +31,8 @@ FUNCTION_NOT_FOUND = 13  # also the answer of `Nvml.call` where the driver is ol
 class NvmlError(Exception):
     """A call that failed; `code` is nvmlReturn_t."""
 
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, code: int) -> None:
+        super().__init__(f"NVML error {code}")
         self.code = code
 
 
@@ -69,14 +69,6 @@ class Nvml:
         buffer = ctypes.create_string_buffer(256)
         failed = self.call(name, *arguments, buffer, ctypes.c_uint(len(buffer)))
         return None if failed else buffer.value.decode("utf-8", "replace")
-
-    def error(self, code: int) -> str:
-        """The library's own words for a code."""
-        function = getattr(self._library, "nvmlErrorString", None)
-        if function is None:
-            return f"NVML error {code}"
-        function.restype = ctypes.c_char_p
-        return (function(code) or b"unknown error").decode("utf-8", "replace")
 
     # ------------------------------------------------------------ devices
 
@@ -149,7 +141,7 @@ def open_nvml() -> Nvml:
     """The library, initialised; never shut down, it costs nothing. Raises OSError where there is none, NvmlError."""
     library = Nvml(_load_library())
     if code := library.call("nvmlInit_v2"):
-        raise NvmlError(code, library.error(code))
+        raise NvmlError(code)
     return library
 
 

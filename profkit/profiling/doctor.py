@@ -21,7 +21,7 @@ from profkit.core.formatting import plural
 from profkit.core.progress import Progress, Silent
 from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check
-from profkit.hardware.machine import cache_warnings, read_machine
+from profkit.hardware.machine import read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
 from profkit.profilers.programs import CommandTrial, try_command
 from profkit.profilers.registry import PROFILERS
@@ -141,9 +141,8 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
         "memory": f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory size unknown",
         "place": machine.virtual or "bare metal",
         "sizes": ", ".join(sizes),
-        "doubts": "; ".join(cache_warnings(root)),
         # valgrind is not for macOS: there nothing depends on the ways
-        "simulated": machine.system != "Darwin",
+        "assumed": "(assumed)" in " ".join(sizes) and machine.system != "Darwin",
     }
     return judge_rows(_TABLE, "machine", machine, found)
 

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.errors import Fault
 from profkit.hardware.conditions import read_conditions, read_moment
-from profkit.hardware.machine import cache_warnings, read_machine
+from profkit.hardware.machine import read_machine
 from profkit.hardware.macos import AppleChip, chip_table, find_chip, parse_ioreg, read_apple_gpus
 from tests.mac_stand_in import IOREG, M3_MAX, accelerator, ioreg, programs
 
@@ -35,7 +35,6 @@ def test_the_machine_is_told_by_its_performance_cores(on_a_mac) -> None:  # type
         (1, 128 << 10, 128, 1),
         (2, 16 << 20, 128, 6),
     ]
-    assert "ways" in cache_warnings()[0]
 
 
 def test_a_guest_and_a_python_under_rosetta_say_so(on_a_mac, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]

@@ -235,7 +235,9 @@ class Counting(Pass):
         for step in plan.steps:
             try:
                 report = read_stat_csv(self.context.folder / step.artifacts[0])
-                groups.append(CountedGroup(step, report, read_region_work(self.context.folder, step.name)))
+                work = read_region_work(self.context.folder, step.name)
+                # what no region switched is of the whole process
+                groups.append(CountedGroup(step, report, work if _switched(step) else RegionWork()))
             except UnreadableReport as error:
                 fault = fault if lost else error
                 lost.append(step)
