@@ -77,14 +77,6 @@ def compare(
     cause: Annotated[
         bool, _versions_option("--cause/--no-cause", "Where they differ, look for the reason.")
     ] = True,
-    cause_budget: Annotated[
-        float | None,
-        _versions_option(
-            "--cause-budget",
-            "Seconds for the reason, all of them used (default: until it is found, at most 60; on a GPU 240).",
-            min=5.0,
-        ),
-    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Compare although the two are not alike.")] = False,
     across: Annotated[
@@ -136,11 +128,11 @@ def compare(
             if base is None:
                 raise UsageError("--suite: and what is it compared with?", f"--suite {suite} --base main")
             _compare_suite(
-                SuiteRequest(suite, base, head, _prepared(setup), share, pairs, cause, cause_budget, strict),
+                SuiteRequest(suite, base, head, _prepared(setup), share, pairs, cause, strict),
                 show,
             )
         request = _versions(words or [], base, head, a, b, setup)
-        _compare_versions(replace(request, pairs=pairs, causes=cause, cause_budget=cause_budget), show)
+        _compare_versions(replace(request, pairs=pairs, causes=cause), show)
     baseline, candidate = _two_runs(words or [])
     asked = CompareOptions(
         force=force,

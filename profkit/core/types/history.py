@@ -194,7 +194,7 @@ FIRST = "first-night"  # of a new one, where nothing was good before
 SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
 NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
 # On what the outcome rests, in the order of the steps.
-DecisionStep = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
+DecisionStep = Literal["band", "same-night", "nights", "change-point", "target", "none"]
 
 
 @dataclass(frozen=True)

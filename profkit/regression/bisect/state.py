@@ -52,11 +52,6 @@ def commits_between(root: Path, good: str, bad: str) -> tuple[str, ...]:
     return tuple(reversed(commits))
 
 
-def parents_of(root: Path, commit: str) -> list[str]:
-    """The parents of a commit, of a merge those of both sides."""
-    return (git_line(root, "rev-parse", f"{commit}^@") or "").split()
-
-
 def changed_in(root: Path, before: str, commit: str) -> tuple[str, ...]:
     """The files that a commit changed, with lines added and removed: `src/a.py +12 -3`; the first 20 of them."""
     text = git_line(root, "diff", "--numstat", "--no-renames", "-z", before, commit, "--") or ""

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import sqrt
 
 from profkit.analysis.comparability.fingerprint import program_of
 from profkit.analysis.kernel_names import same_name
@@ -233,17 +232,15 @@ def _kernel_of_one_run(time: KernelTime, run: TracedRun, word: KernelChangeWord)
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
-SAMPLES_PER_SECOND = 100  # of sampled Python stacks
-SAMPLES_SHARE = 0.02  # of all samples
-SIGMAS = 2.6  # 99 % of the differences of two equal shares
+SAMPLES_SHARE = 0.05  # of all samples: less is what two profiles of some hundred samples differ by
 MOST_FUNCTIONS = 200  # functions of one profile that are listed, largest change first
 
 
 def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[FunctionChange, ...]:
     """What changed, by own values, largest change of a profile first. What stayed the same is left out.
 
-    Instructions that were simulated are counts per iteration and exact. Of samples only shares are compared, with the
-    error that their number leaves (binomial); a profile under a tracer has no such error, so 2 % of all must differ.
+    Instructions that were simulated are counts per iteration and exact. Of samples, and under a tracer, only shares are
+    compared.
     """
     after = {(profile.title, profile.unit): profile for profile in candidate.profiles}
     changes: list[FunctionChange] = []
@@ -274,27 +271,14 @@ def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionCh
 
 
 def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
-    noise = _sample_count(before), _sample_count(after)
     for first, second, spot in _pair_spots(before, after):
         shares = (first or 0.0) / before.total, (second or 0.0) / after.total
-        middle = sum(shares) / 2
-        error = SIGMAS * sqrt(max(0.0, middle * (1 - min(1.0, middle))) * sum(1 / count for count in noise))
-        if abs(shares[1] - shares[0]) - error >= SAMPLES_SHARE:
+        if abs(shares[1] - shares[0]) >= SAMPLES_SHARE:
             known = [
                 None if value is None else 100 * part
                 for value, part in zip((first, second), shares, strict=True)
             ]
             yield _function_change(before, "%", known[0], known[1], spot)
-
-
-def _sample_count(profile: Profile) -> float:
-    """About how many samples a profile is made of: the smallest value is one. Infinite where it was not sampled."""
-    if profile.kind == "own-time":
-        return float("inf")
-    if profile.kind == "sampled-functions":  # of seconds: a hundred of them in one
-        return max(1.0, profile.total * SAMPLES_PER_SECOND)
-    values = [spot.own for spot in profile.hotspots if spot.own > 0]
-    return max(1.0, profile.total / min(values)) if values else 1.0
 
 
 def _pair_spots(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:

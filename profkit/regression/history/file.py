@@ -103,26 +103,29 @@ def damage_error(path: Path, what: str) -> UnreadableReport:
     )
 
 
-_REFUSED = {
-    "locked": (
-        f"another process has been writing to it for more than {BUSY_SECONDS:.0f} s",
-        "try again when it is done",
-    ),
-    "full": ("the disk is full; what was stored before is whole", "df -h {folder}"),
-    "readonly": ("it, or its folder, is read-only", "--history FILE in a folder that you may write to"),
-    "unable to open": ("no permission, or no space for its log", "ls -l {folder}"),
-    "disk i/o": ("the disk cannot be read or written", "df -h {folder}; ls -l {folder}"),
+_REFUSED = (
+    "locked",
+    "full",
+    "readonly",
+    "unable to open",
+    "disk i/o",
+)  # by the system, and not by what is in the file
+_WHY = {
+    "locked": f"another process has been writing to it for more than {BUSY_SECONDS:.0f} s",
+    "full": "the disk is full; what was stored before is whole",
 }
 
 
 def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
     """The fault behind an error of SQLite. By its text: Python 3.10 does not tell SQLite's codes."""
-    message = str(error).lower()
-    for word, (why, fix) in _REFUSED.items():
-        if word in message:
-            fix = fix.format(folder=shlex.quote(str(path.parent)))
-            return MachineError(f"cannot use the history {path}: {why}", fix)
-    return damage_error(path, message.encode("ascii", "replace").decode())
+    message = str(error).lower().encode("ascii", "replace").decode()
+    word = next((word for word in _REFUSED if word in message), None)
+    if word is None:
+        return damage_error(path, message)
+    folder = shlex.quote(str(path.parent))
+    return MachineError(
+        f"cannot use the history {path}: {_WHY.get(word, message)}", f"df -h {folder}; ls -l {folder}"
+    )
 
 
 def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Connection:
@@ -194,13 +197,10 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
     if version < 1:
         raise damage_error(path, f"its version is {version}")
     if version != VERSION:
-        newer = version > VERSION
         raise UnreadableReport(
-            f"the history {path} was written by {'a newer' if newer else 'an older'} profkit (version {version} of its"
-            f" tables; this one knows {VERSION})",
-            "upgrade profkit, or use another file: --history FILE"
-            if newer
-            else "make a new one of the runs: profkit history add reports/*/ --history FILE",
+            f"the history {path} was written by {'a newer' if version > VERSION else 'an older'} profkit (version"
+            f" {version} of its tables; this one knows {VERSION})",
+            "upgrade profkit, or make a new one of the runs: profkit history add reports/*/ --history FILE",
         )
 
 

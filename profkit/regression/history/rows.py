@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
@@ -78,7 +79,7 @@ def entry_of(
         dirty=revision.dirty if revision is not None else None,
         path=path,
         night=night,
-        facts=_collect_facts(document, iterations),
+        facts=_collect_facts(document),
         values=tuple(values.values()),
         valid=valid,
         reason=None if valid else document.failure or f"the run was {document.state}",
@@ -111,23 +112,14 @@ def run_id(document: RunDocument) -> str:
     return hashlib.sha256(json.dumps(body, allow_nan=False).encode()).hexdigest()[:ID_LENGTH]
 
 
-def _collect_facts(document: RunDocument, iterations: int) -> dict[str, str]:
+def _collect_facts(document: RunDocument) -> dict[str, str]:
     facts = {
         "tools": ", ".join(f"{name} {version}" for name, version in sorted(document.tools.items())),
         "depth": document.plan.depth if document.plan is not None else "",
-        "traced iterations": str(iterations) if iterations > 1 else "",
         COUNTED: document.facts.get(COUNTED, ""),
         LOST: f"{min(1.0, lost):.3f}" if (lost := sum(lost_shares(document.disturbances))) >= 0.0005 else "",
-        "branch": (document.revision.branch or "") if document.revision is not None else "",
-        "kernels": _left_out(document),
     }
     return {name: text for name, text in facts.items() if text}
-
-
-def _left_out(document: RunDocument) -> str:
-    """How many kernels there were, where some are not kept."""
-    known = _kernels(document)
-    return f"the {KERNELS_KEPT} with the most GPU time of {len(known)}" if len(known) > KERNELS_KEPT else ""
 
 
 # ---------------------------------------------------------------- values
@@ -298,19 +290,10 @@ def point_of(entry: Entry) -> HistoryPoint:
 def points_of(
     patterns: Mapping[int, HistoryPoint], rows: Iterable[tuple[Any, ...]]
 ) -> Iterator[HistoryPoint]:
-    """Whole point rows as points. A doubted value is not valid, whatever is said of its run.
-
-    A year of nights has a hundred thousand of them, and the constructor of a frozen type would take half of the time;
-    so each is a copy of its run's pattern, with its own fields laid over it.
-    """
+    """Whole point rows as points. A doubted value is not valid, whatever is said of its run."""
     for _, run, value, low, high, _, doubt in rows:
-        point = object.__new__(HistoryPoint)
-        fields = point.__dict__
-        fields.update(patterns[run].__dict__)
-        fields["value"], fields["low"], fields["high"] = value, low, high
-        if doubt is not None and fields["valid"]:
-            fields["valid"], fields["reason"] = False, doubt
-        yield point
+        point = replace(patterns[run], value=value, low=low, high=high)
+        yield replace(point, valid=False, reason=doubt) if doubt is not None and point.valid else point
 
 
 def _finite_or_none(value: float | None) -> float | None:

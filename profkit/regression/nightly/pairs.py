@@ -42,18 +42,17 @@ from profkit.regression.paired.checkout import (
     no_repository,
     repository_of,
     resolve_commit,
+    version_of,
 )
 from profkit.regression.paired.interleave import (
     FIRST_ROUNDS,
     MEMORY,
     TIME,
-    MetricFloor,
     PairedOptions,
     PairedRuns,
     confirm,
 )
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
-from profkit.regression.paired.version import version_of
 
 TONIGHT = "HEAD"
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
@@ -147,7 +146,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
                 for name in (base.base, None)
             )
             began = time.monotonic()
-            notes = warm_up(first, second, options.run, folder, session.progress)
+            warm_up(first, second, options.run, folder, session.progress)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
@@ -167,9 +166,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         with contextlib.suppress(OSError):  # of another workload something is still there
             folder.parent.rmdir()
     changes = tuple(_by_own_floor(change, spec) for change in result.changes)
-    notes = [*notes, *result.notes]
     done = NightPairs(
-        base.base, changes=changes, exact=exact, pairing=result.pairing, notes=tuple(notes), uncounted=told
+        base.base, changes=changes, exact=exact, pairing=result.pairing, notes=result.notes, uncounted=told
     )
     if result.pairing.pairs >= FIRST_ROUNDS:
         return done
@@ -205,8 +203,7 @@ def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
     )
     rounds = list(zip(new, old, strict=True))
     rule = spec.rule(MEMORY, change.scope)
-    floor = MetricFloor(MEMORY, rule.relative, rule.absolute)
-    return confirm(rounds, floor, "lower", change.unit, len(rounds), spent=True).change or change
+    return confirm(rounds, rule, change.unit, len(rounds)) or change
 
 
 def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:

@@ -93,14 +93,9 @@ def _by_past(metric: MetricOutcome, code: str) -> str:
         "collapse": f"{value}, {size}: too fast to be believed until it is accepted; was the work done?",
         "held": f"{value}, within {limits}" if limits else value,
         "suspect": f"{value}, {size}, outside of {limits}: night {metric.nights} of {metric.nights + metric.short}",
-        "same": f"{value} is outside of {limits}, but the last good commit has the same value tonight: the machine "
-        "changed, not the code",
-        "same-night": f"{value}, {size}{since}, confirmed by a re-run beside the last good commit",
         "nights": f"{size} for {nights} in a row{since}",
-        "drift": f"{size}, in many small steps",
         "change-point": f"{size}{since}, found afterwards by the change detector",
-        "standing": f"{size}{since}, still there, and not accepted"
-        + (f"; worse again, night {metric.nights}" if metric.nights else ""),
+        "standing": f"{size}{since}, still there, and not accepted",
         "returning": f"{value}: back where it was before {day}",
         "perhaps-better": f"{value}, {size}: better than {limits} for {nights}",
         "gone": f"{value}: the regression{since} is gone",

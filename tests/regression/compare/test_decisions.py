@@ -9,7 +9,7 @@ import pytest
 
 from profkit.analysis.metrics import all_metrics
 from profkit.core.inference import BETWEEN
-from profkit.core.types import Change, Comparison, Moment, RunDocument, SampleSet, Timing
+from profkit.core.types import Change, Comparison, Disturbance, RunDocument, SampleSet, Timing
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.metrics import DEVICE_SIGMA, STEADY_DEVICE_SIGMA, all_rules, between_processes
 from tests import documents
@@ -133,16 +133,16 @@ def test_a_time_that_only_the_clock_explains_is_no_regression() -> None:
 
 
 def test_on_a_busy_machine_a_time_decides_only_with_the_work_or_when_it_is_large() -> None:
-    moment = (Moment("before timing", load=9.0, pressure=60.0),)
+    robbed = (Disturbance(1.0, stolen=0.5, others=0.0, waited=0.0),)
     work = [value("instructions", v) for v in (1e6, 1.1e6)]
-    busy = replace(run(0.10, work[0], seed=2), moments=moment)
+    busy = replace(run(0.10, work[0], seed=2), disturbances=robbed)
     found = compare(run(0.0, work[0]), busy)
     assert found.outcome == "ambiguous"
     assert "neighbours" in {cause.kind for cause in found.causes}
     assert compare(run(0.0, work[0]), replace(busy, readings=(work[1],))).outcome == "regressed"
     hardly = replace(busy, timings=(timing(0.8, seed=2),), readings=(value("instructions", 1.02e6),))
     assert compare(run(0.0, work[0]), hardly).outcome == "ambiguous"
-    far = replace(busy, timings=(timing(9.0, seed=2),))  # the load is 9 on 2 cores: neighbours cannot do that
+    far = replace(busy, timings=(timing(9.0, seed=2),))  # who takes half of the time cannot do that
     assert compare(run(0.0, work[0]), far).outcome == "regressed"
 
 

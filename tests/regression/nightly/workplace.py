@@ -14,8 +14,8 @@ from profkit.core.codec import from_plain_data
 from profkit.core.types import Scope, WorkloadOutcome
 from profkit.regression.history import open_history
 from profkit.regression.nightly.config import WorkloadSpec
+from profkit.regression.paired.checkout import PRESENT, Version
 from profkit.regression.paired.one_run import OneRun, RunOptions
-from profkit.regression.paired.version import PRESENT, Version
 from profkit.reporting.views.night_words import reason_of, workload_notes, workload_reason
 from tests.git_repository import commit as commit
 from tests.git_repository import git as git

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from profkit.core.types import RUN, Hotspot, Profile, Reading, RunDocument, Source
 from profkit.regression.paired.blame import ChangedLines, blamed_lines, changed_lines
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.why import ROUNDS, CallChange, Reason
 from tests.documents import document
 from tests.git_repository import git, repository

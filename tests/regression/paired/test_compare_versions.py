@@ -16,7 +16,6 @@ from profkit.core.progress import Silent
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
 from tests.git_repository import commit, git, repository
-from tests.spoken import spoken_lines
 
 QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
 BUSY = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
@@ -50,17 +49,6 @@ def test_a_version_that_runs_the_code_of_the_other_is_refused(tmp_path: Path) ->
     commit(place, 2)
     with pytest.raises(UsageError, match=r"runs the code of .* it loads library/tool\.py"):
         compare_versions(request(place, sys.executable, "program.py"), Silent())
-
-
-def test_a_change_that_is_not_loaded_is_noted(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    (place / "program.py").write_text(BUSY.format(0.02))
-    (place / "other.py").write_text("a = 1\n")
-    commit(place, 1)
-    (place / "other.py").write_text("a = 2\n")
-    git(place, "commit", "-qam", "another file")
-    found = compare_versions(request(place, sys.executable, "program.py"), Silent()).comparison
-    assert any("Neither version loads" in note and "other.py" in note for note in spoken_lines(found.notes))
 
 
 def test_a_version_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:

@@ -113,8 +113,7 @@ def looked_line(comparison: Comparison) -> str | None:
     text = f"{plural(len(comparison.changes), 'metric')} compared"
     if comparison.looked_at:
         text += f", {comparison.looked_at} by samples: at most 5 % of those called different are so by chance"
-        others = [c for c in comparison.changes if not _is_case(c)]
-        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in others):
+        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in comparison.changes):
             text += ", if single processes differ by no more than is assumed"
     return text
 
@@ -164,33 +163,19 @@ def difference_line(difference: Difference) -> str:
 # ---------------------------------------------------------------- metrics
 
 
-def _is_case(change: Change) -> bool:
-    """Whether it is a single case of a sweep: there are thousands, and only those that stand out are listed."""
-    return change.metric == "time.median" and change.role == "supports"
-
-
 def _of_metrics(comparison: Comparison, word: str) -> list[Change]:
-    """The changes with that word, without means and single cases of sweeps."""
-    return [
-        c
-        for c in comparison.changes
-        if c.word == word and c.metric != _GEOMETRIC_MEAN and (word == "different" or not _is_case(c))
-    ]
+    """The changes with that word, without means of sweeps."""
+    return [c for c in comparison.changes if c.word == word and c.metric != _GEOMETRIC_MEAN]
 
 
 def _changed(comparison: Comparison) -> Iterator[Block]:
     """What is different; of two sweeps before that the means over all shapes, which decide, the worst first."""
     means = [change for change in comparison.changes if change.metric == _GEOMETRIC_MEAN]
-    words = [change.word for change in comparison.changes if _is_case(change)]
-    cases = f"{plural(len(words), 'single case')}, which decide nothing: {words.count('different')} stand out"
     if means:
         yield Section("Geometric means over all shapes", (changes_table(means, _MOST_MEANS),))
-    if words:
-        yield Items((cases,))
     changes = _of_metrics(comparison, "different")
     if changes:
-        title = "Single cases that stand out" if all(map(_is_case, changes)) else "What changed"
-        yield Section(title, (changes_table(changes, _MOST),))
+        yield Section("What changed", (changes_table(changes, _MOST),))
 
 
 def changes_table(changes: Sequence[Change], most: int) -> DataTable:
@@ -220,7 +205,7 @@ def seen_share(change: Change) -> str:
 def _title_of(change: Change) -> str:
     """`Time per iteration (step)`: the catalogue's title, and of what."""
     scope = change.scope
-    if _is_case(change) or change.metric == _GEOMETRIC_MEAN:
+    if change.metric == _GEOMETRIC_MEAN:
         return scope.name or ""
     one_each = change.baseline.groups and all(len(group) == 1 for group in change.baseline.groups)
     if change.metric == "time.median" and scope == RUN and one_each:

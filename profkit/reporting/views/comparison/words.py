@@ -240,9 +240,6 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
     "floor": lambda value: f"{100 * value:g}%",
     "faster": lambda value: f"{abs(100 * value):.1f} % {'lower' if value < 0 else 'higher'}",
     "seen": lambda value: f" (a change of {percent_text(value)} would have been seen)" if value else "",
-    "stand-out": lambda value: (
-        f", but {plural(round(value), 'single case stands out', 'single cases stand out')}" if value else ""
-    ),
     "mended": lambda value: f"; {plural(round(value), 'test')} failed and passed now" if value else "",
     "calls": lambda value: f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}",
     "and": lambda more: f" and {more:.0f} more are" if more else " is",
