@@ -80,9 +80,7 @@ def test_a_virtual_machine_has_no_specification(on_a_mac) -> None:  # type: igno
     [
         b"",
         b"\xff\xfe\0",
-        b"<plist><dict/></plist>",
         b'<?xml version="1.0"?><!DOCTYPE plist [<!ENTITY a "b">]><plist><array><string>&a;</string></array></plist>',
-        b"<plist><array><string>x</string></array></plist>",
     ],
 )
 def test_what_is_no_list_of_accelerators_is_none(content: bytes) -> None:
@@ -101,14 +99,10 @@ def chip(name: str, cores: int | None = None) -> AppleChip:
 @pytest.mark.parametrize(
     ("name", "cores", "gigabytes", "teraflops"),
     [
-        ("Apple M1", 8, 68, 2.6),
         ("Apple M1 Ultra", 64, 800, 21.2),
-        ("Apple M2 Max", 38, 400, 13.6),
         ("Apple M3 Max", 30, 300, 10.6),
         (" apple m3\tmax GPU", 40, 400, 14.1),
-        ("M4", 10, 120, 3.8),
         ("Apple M4 Max", 40, 546, 16.2),
-        ("Apple M5 Max", 40, 614, 16.6),
     ],
 )
 def test_the_peaks_of_a_chip_as_it_is_sold(name: str, cores: int, gigabytes: float, teraflops: float) -> None:
@@ -146,9 +140,7 @@ def test_what_a_number_of_cores_decides_is_not_told_without_it(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("AMD Radeon Pro 5300M", "AMD Radeon"),
         ("Apple M19 Max", "Apple M19 Max"),
-        ("<script>", "<"),
         (None, "without"),
     ],
 )

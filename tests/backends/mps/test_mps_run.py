@@ -16,7 +16,7 @@ import pytest
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.backends.mps import mps_evidence
 from profkit.core.errors import MachineError
-from profkit.core.types import MetalAbsent, MetalCounter, MetalState, MetalTrace
+from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from profkit.profiling.profile import ProfileOptions, make_plan
 from profkit.profiling.workload import describe_workload
 from tests.backends.mps.conftest import Run
@@ -188,18 +188,10 @@ def test_the_gate_is_timing_and_trace_and_explain_says_why_not(
 
 def test_one_metal_trace_is_made_of_those_of_two_passes() -> None:
     occupancy = MetalCounter("Kernel Occupancy", "%", 60.0, 0.0, 100.0, 10)
-    trace = MetalTrace(
-        span=1.0,
-        process_busy=0.5,
-        absent=(
-            MetalAbsent("metal-gpu-counter-intervals", "no set"),
-            MetalAbsent("metal-current-allocated-size", "x"),
-        ),
-    )
-    counters = MetalTrace(span=9.0, counters=(occupancy,), thermal=(MetalState("Nominal", 9.0),))
-    both = merge_metal_traces(trace, counters)
+    absent = (MetalAbsent("metal-gpu-counter-intervals", "no set"), MetalAbsent("metal-x", "x"))
+    trace = MetalTrace(span=1.0, process_busy=0.5, absent=absent)
+    both = merge_metal_traces(trace, MetalTrace(span=9.0, counters=(occupancy,)))
     assert both is not None
     assert (both.span, both.process_busy, both.counters) == (1.0, 0.5, (occupancy,))
-    assert [absent.what for absent in both.absent] == ["metal-current-allocated-size"]
-    assert merge_metal_traces(None, counters) is counters
+    assert [absent.what for absent in both.absent] == ["metal-x"]
     assert merge_metal_traces(trace, None) is trace
