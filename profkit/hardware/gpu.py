@@ -40,19 +40,19 @@ def read_gpus(environ: Mapping[str, str] | None = None, root: Path = Path("/")) 
     Empty where there is no device or no driver; never raises. `bandwidth` is memory clock x 2 (double data rate) x
     bus width / 8, which data sheets round; None for a part of a device (MIG, vGPU).
     """
-    return visible_gpus(_ask_devices(root), os.environ if environ is None else environ)
+    return tuple(replace(one.gpu, index=index) for index, one in enumerate(_ask_devices(environ, root)))
 
 
 def read_gpu_uuids(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The UUIDs of the same devices, in the same order; of a MIG instance its own. Never raises."""
-    devices = visible_devices(_ask_devices(Path("/")), os.environ if environ is None else environ)
-    return tuple(device.uuid for device in devices)
+    return tuple(device.uuid for device in _ask_devices(environ, Path("/")))
 
 
-def _ask_devices(root: Path) -> tuple[ListedGpu, ...]:
+def _ask_devices(environ: Mapping[str, str] | None, root: Path) -> list[ListedGpu]:
     # Linux inside Windows has the host's driver
     wsl = "microsoft" in (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
-    return call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None)) or ()
+    devices = call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None)) or ()
+    return visible_devices(devices, os.environ if environ is None else environ)
 
 
 def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> Fault | None:
@@ -196,15 +196,8 @@ class ListedGpu:
     speed: float = 0.0  # for CUDA's order: fastest first
 
 
-def visible_gpus(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The devices that a process with this environment sees, numbered as it numbers them."""
-    return tuple(
-        replace(device.gpu, index=index) for index, device in enumerate(visible_devices(devices, environ))
-    )
-
-
 def visible_devices(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
-    """The same as the driver lists them, in the order of their numbers."""
+    """The devices that a process with this environment sees, in the order in which it numbers them."""
     listed = _sort_in_cuda_order(devices, environ)
     selection = environ.get("CUDA_VISIBLE_DEVICES")
     return listed if selection is None else _select_devices(selection, listed, devices)

@@ -348,11 +348,8 @@ class RunCollector:
         return PassFindings(), result
 
     def _skip_pass(self, plan: PassPlan) -> None:
-        plan = (
-            plan
-            if plan.skipped is not None
-            else replace(plan, skipped="there is nothing that it could look at")
-        )
+        if plan.skipped is None:
+            plan = replace(plan, skipped="there is nothing that it could look at")
         self._progress.note(f"{plan.name}: skipped, {plan.skipped}")
         self.update(passes=(*self.document.passes, skipped_result(plan)))
 

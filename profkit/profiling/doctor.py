@@ -83,9 +83,6 @@ def _run_group(group: CheckGroup) -> tuple[Check, ...]:
         return tuple(group.run())
     except ProfkitError as error:
         return (Check(group.title, "refused", error.message, error.fix),)
-    except ModuleNotFoundError as error:
-        detail = f"{error.name} is not installed, and this check needs it"
-        return (Check(group.title, "refused", detail, f"pip install {error.name}"),)
     except Exception as error:
         # Whatever broke here, the user asked about the machine: the other answers must still come.
         return (Check(group.title, "refused", f"this check failed: {type(error).__name__}: {error}"),)

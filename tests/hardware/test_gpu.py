@@ -16,7 +16,7 @@ from profkit.hardware.gpu import (
     driver_fault,
     list_devices,
     read_gpus,
-    visible_gpus,
+    visible_devices,
 )
 from tests.cuda_stand_in import nvidia as nvidia
 
@@ -110,9 +110,8 @@ def test_only_visible_devices_are_told_in_the_order_of_the_list(
 ) -> None:
     library.setenv("STAND_IN_GPUS", "4")
     devices = [ListedGpu(Gpu(f"gpu {i}"), one.uuid) for i, one in enumerate(list_devices(None))]
-    found = visible_gpus(devices, {} if asked is None else {"CUDA_VISIBLE_DEVICES": asked})
-    assert [device.name for device in found] == [f"gpu {number}" for number in expected]
-    assert [device.index for device in found] == list(range(len(expected)))
+    found = visible_devices(devices, {} if asked is None else {"CUDA_VISIBLE_DEVICES": asked})
+    assert [device.gpu.name for device in found] == [f"gpu {number}" for number in expected]
 
 
 def test_cuda_counts_the_fastest_device_first_unless_it_is_told_otherwise(
