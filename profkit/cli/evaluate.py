@@ -14,7 +14,6 @@ from profkit.cli.options import HOW, TESTS, option
 
 if TYPE_CHECKING:
     from profkit.core.types import EvaluationDocument
-    from profkit.kernels.evaluation.request import EvaluationRequest
 
 EXAMPLES = """
 Example:  profkit evaluate my_kernels.py --ops relu,add
@@ -91,7 +90,6 @@ def evaluate(
     ] = 0.02,
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
     budget: options.BudgetOption = 5.0,
-    plan: Annotated[bool, option(HOW, "Say what would be tested, and test nothing.", None, "--plan")] = False,
     resume: Annotated[
         Path | None, option(ON, "Go on with the evaluation in this folder, by its own settings.", "FOLDER")
     ] = None,
@@ -128,6 +126,7 @@ def evaluate(
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
     from profkit.generation.keys import without_secrets
+    from profkit.kernels.devices import split_list
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
         JudgeSettings,
@@ -136,7 +135,6 @@ def evaluate(
         read_document,
         read_request,
         require_code,
-        split_list,
     )
     from profkit.kernels.evaluation.sources.source import make_source_request
     from profkit.runtime.passes.secrets import mask_command
@@ -145,8 +143,8 @@ def evaluate(
         typer.echo("profkit run is profkit evaluate here, and does the same", err=True)
     progress = progress_for(quiet=quiet)
     places = where.places(gpus)
-    if places is not None and (replay or plan or profile):
-        asked = "replay" if replay else "plan" if plan else "profile"
+    if places is not None and (replay or profile):
+        asked = "replay" if replay else "profile"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
         _replay(replay, file, options.typed_options(context, CODE[1:]), format, quiet=quiet)
@@ -176,12 +174,10 @@ def evaluate(
             )
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
-            typed |= {"suite": "traced", "traces": _record(words, output, plan=plan, quiet=quiet)}
+            typed |= {"suite": "traced", "traces": _record(words, output, quiet=quiet)}
         if backend == "llm":
-            if plan or places is not None:
-                raise UsageError(
-                    "kernels are generated here, and without a plan", "profkit generate, then evaluate"
-                )
+            if places is not None:
+                raise UsageError("kernels are generated here", "profkit generate, then evaluate")
             from profkit.core.types import GenerationLimits
             from profkit.generation.model import ModelOptions
             from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
@@ -203,15 +199,12 @@ def evaluate(
         )
         request = make_request(
             settings,
-            None if plan else output,
+            output,
             gpus=gpus,
             name=name,
             command=mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
             elsewhere=places is not None,
         )
-    if plan:
-        _show_plan(request, format, quiet=quiet)
-        return
     from profkit.kernels.evaluation.outputs import write_results
     from profkit.kernels.evaluation.run import run_evaluation
 
@@ -249,17 +242,14 @@ def _split_program(file: Path | None, rest: list[str], *, trace: bool) -> tuple[
     return (None if len(words) > len(rest) else file) if trace else file, words
 
 
-def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
+def _record(words: list[str], output: Path, *, quiet: bool) -> Path:
     """Run the program; the file with its calls, in the folder of evaluations."""
     from datetime import datetime
 
     from profkit.cli.progress import progress_for
-    from profkit.core.errors import UsageError
     from profkit.kernels.evaluation.suites.notation import record_operations
     from profkit.runtime.passes.secrets import mask_command
 
-    if plan:
-        raise UsageError("--plan runs no program", "--suite traced --traces TRACE.txt --plan")
     progress = progress_for(quiet=quiet)
     path = output / f"{datetime.now():%Y%m%d-%H%M%S}-operations.txt"
     progress.begin("program", " ".join(mask_command(words)[0]))
@@ -281,17 +271,6 @@ def _show(document: EvaluationDocument, folder: Path, format: options.OutputForm
         from profkit.reporting.views.kernels.evaluation import view
 
         options.print_view(view(document, folder), format, details=details)
-
-
-def _show_plan(request: EvaluationRequest, format: options.OutputFormat, *, quiet: bool) -> None:
-    from profkit.cli.progress import progress_for
-    from profkit.kernels.evaluation.run import plan_evaluation, plan_text
-
-    plan = plan_evaluation(request, progress_for(quiet=quiet))
-    if format is options.OutputFormat.json:
-        options.print_json(plan)
-    else:
-        options.print_result(plan_text(plan))
 
 
 def _replay(

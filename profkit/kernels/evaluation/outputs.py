@@ -7,7 +7,6 @@ milliseconds where a key ends in `_ms`, null where there is no number, a row for
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -49,6 +48,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.hardware.machine import read_machine
+from profkit.kernels.campaign import working_directory
 from profkit.kernels.evaluation.document import FILE, evaluation_text
 
 
@@ -156,16 +156,10 @@ def write_results(folder: Path, document: EvaluationDocument) -> tuple[str, ...]
         except OSError as error:
             again = f"make room, then: profkit evaluate --resume {shlex.quote(str(folder))}"
             raise MachineError(f"{folder / name} cannot be written: {error.strerror}", again) from error
-    write_run(folder, evaluation_as_run(document, _working_directory(), read_machine()))
+    write_run(folder, evaluation_as_run(document, working_directory(), read_machine()))
     from profkit.reporting.report_files import write_evaluation_reports
 
     return write_evaluation_reports(folder, document)
-
-
-def _working_directory() -> str:
-    with contextlib.suppress(OSError):  # a directory that is gone costs no results
-        return str(Path.cwd())
-    return ""
 
 
 # ---------------------------------------------------------------- BackendBench's files

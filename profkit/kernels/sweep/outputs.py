@@ -5,7 +5,6 @@ In the run each case has one timing, so that history, compare and load know it a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections import defaultdict
@@ -34,6 +33,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.hardware.machine import read_machine
+from profkit.kernels.campaign import working_directory
 from profkit.kernels.sweep.request import SweepGrid
 
 ON_CUDA = "cuda-events"  # the clock of cases on a GPU
@@ -50,7 +50,7 @@ def write_results(
     write_records(folder / RESULTS, document, again)
     command = ("profkit", "sweep", *grid.arguments())
     run = sweep_as_run(
-        document, command, name, _working_directory(), read_machine(), _gpus(document), precision
+        document, command, name, working_directory(), read_machine(), _gpus(document), precision
     )
     write_run(folder, run)
     from profkit.reporting.report_files import write_sweep_reports
@@ -61,12 +61,6 @@ def write_results(
 def load_reports() -> None:
     """Load what renders while there is time: it takes up to a second, and is needed when nothing else is left to do."""
     from profkit.reporting import report_files, terminal  # noqa: F401
-
-
-def _working_directory() -> str:
-    with contextlib.suppress(OSError):  # a directory that is gone costs no results
-        return str(Path.cwd())
-    return ""
 
 
 def check_writable(path: Path) -> None:

@@ -16,9 +16,7 @@ from profkit.core.statistics import median
 from profkit.runtime.passes import device_timing
 from profkit.runtime.passes.benchmark import describe_device
 from profkit.runtime.passes.device_samples import (
-    DeviceCalls,
     DeviceClock,
-    PipelinedBlocks,
     open_clock,
 )
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
@@ -218,39 +216,10 @@ def test_the_timing_pass_records_all_of_it_and_loads_no_profiler(
 # ------------------------------------------------------------ test_pipelined_blocks
 
 
-class Counted:
-    """A call that says how often it was made, and takes the host some time before its launch."""
-
-    def __init__(self, device: Device, microseconds: int, host: float = 0.0) -> None:
-        self.made = 0
-        self._device, self._launch, self._host = device, device.work(microseconds), host
-
-    def __call__(self) -> None:
-        self.made += 1
-        self._device.spin(self._host)
-        self._launch()
-
-
 @pytest.fixture
 def clock(device: Device) -> Iterator[DeviceClock]:
     with open_clock(device.driver) as opened:
         yield opened
-
-
-def blocks(fn: Counted, clock: DeviceClock, calls: int = 8) -> PipelinedBlocks:
-    timed = DeviceCalls(fn, clock, cold=True)
-    timed.fit_blocks(timed.back_to_back(1))
-    timed.ahead = calls
-    fn.made = 0
-    return PipelinedBlocks(timed)
-
-
-def test_what_a_call_takes_is_the_device_alone_in_every_block(device: Device, clock: DeviceClock) -> None:
-    pipelined = blocks(Counted(device, 40, host=100), clock)
-    found = [second for _ in range(6) for second in pipelined.next_block(wanted=100)] + pipelined.last_block()
-    assert len(found) >= 16
-    assert median(found) == pytest.approx(40e-6, rel=0.02)
-    assert max(found) < 100e-6, "the host shows in no sample"
 
 
 def test_a_flush_in_pieces_writes_as_much_as_one_in_one(
