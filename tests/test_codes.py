@@ -19,7 +19,6 @@ TESTS = {"startswith", "endswith", "find", "index", "count", "partition"}
 # Where it is asked whether a text holds a value already, so that nothing is said twice, and where words are no text.
 ALLOWED = {
     "analysis/stacks/files.py": "a unit that is the title is not said again",
-    "reporting/views/run.py": "a reason or cause that stands in a text above is not said again",
     "reporting/views/plan.py": "a version that stands in the detail is not said again",
 }
 

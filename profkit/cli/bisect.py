@@ -59,6 +59,8 @@ def bisect(
     from profkit.core.types import BisectOptions
     from profkit.regression.bisect import bisection as bisecting
     from profkit.regression.paired.interleave import FLOOR
+    from profkit.reporting import json
+    from profkit.reporting.views.bisect import view
 
     if len(words or []) < 3:
         raise UsageError(
@@ -72,12 +74,5 @@ def bisect(
     with raise_on_signals():
         document, folder = bisecting.bisect(good, bad, tuple(command), asked, progress, setup, output)
     with defer_interrupts():
-        if format is options.OutputFormat.json:
-            from profkit.reporting.json import bisection
-
-            options.print_result(bisection(document))
-        else:
-            from profkit.reporting.views.bisect import view
-
-            options.print_view(view(document, str(folder)), format)
+        options.print_as(format, lambda: json.document(document), lambda: view(document, str(folder)))
     raise typer.Exit(bisecting.exit_code(document))

@@ -253,18 +253,18 @@ class _Show:
     def comparison(self, found: Comparison, *, in_step: bool) -> None:
         """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
         from profkit.reporting import json
-        from profkit.reporting.views.comparison import comment, view
+        from profkit.reporting.views.comparison.view import comment, view
 
         options.print_result(_text(found, self.format))
         if self.output is not None or in_step:
-            self._write(json.comparison(found), view(found), comment(found), in_step=in_step)
+            self._write(json.document(found), view(found), comment(found), in_step=in_step)
 
     def suite(self, found: ComparedSuite) -> None:
         """Several workloads."""
         from profkit.reporting import json
-        from profkit.reporting.views.comparison import suite_view
+        from profkit.reporting.views.comparison.view import suite_view
 
-        document, shown = json.comparisons(found), suite_view(found)
+        document, shown = json.document(found), suite_view(found)
         options.print_result(
             document
             if self.format is options.OutputFormat.json
@@ -333,8 +333,8 @@ def _text(comparison: Comparison, output: options.OutputFormat) -> str:
     if output is options.OutputFormat.json:
         from profkit.reporting import json
 
-        return json.comparison(comparison)
-    from profkit.reporting.views.comparison import view
+        return json.document(comparison)
+    from profkit.reporting.views.comparison.view import view
 
     return options.render_view(view(comparison), output, details=False)
 

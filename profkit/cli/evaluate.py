@@ -263,14 +263,12 @@ def _record(words: list[str], output: Path, *, quiet: bool) -> Path:
 
 
 def _show(document: EvaluationDocument, folder: Path, format: options.OutputFormat, *, details: bool) -> None:
-    if format is options.OutputFormat.json:
-        from profkit.kernels.evaluation.document import evaluation_text
+    from profkit.kernels.evaluation.document import evaluation_text
+    from profkit.reporting.views.kernels.evaluation import view
 
-        options.print_result(evaluation_text(document, folder))
-    else:
-        from profkit.reporting.views.kernels.evaluation import view
-
-        options.print_view(view(document, folder), format, details=details)
+    options.print_as(
+        format, lambda: evaluation_text(document, folder), lambda: view(document, folder), details=details
+    )
 
 
 def _replay(

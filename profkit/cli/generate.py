@@ -131,11 +131,9 @@ def _changed(limits: GenerationLimits, typed: frozenset[str]) -> dict[str, objec
 
 
 def _show(document: GenerationDocument, folder: Path, format: options.OutputFormat, *, details: bool) -> None:
-    if format is options.OutputFormat.json:
-        from profkit.kernels.generation_document import generation_text
+    from profkit.kernels.generation_document import generation_text
+    from profkit.reporting.views.kernels.generation import view
 
-        options.print_result(generation_text(document, folder))
-    else:
-        from profkit.reporting.views.kernels.generation import view
-
-        options.print_view(view(document, folder), format, details=details)
+    options.print_as(
+        format, lambda: generation_text(document, folder), lambda: view(document, folder), details=details
+    )

@@ -154,7 +154,7 @@ def show(
 
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)
-    options.print_as(format, lambda: json.entry(found), lambda: entry_view(found))
+    options.print_as(format, lambda: json.document(found), lambda: entry_view(found))
 
 
 @history.command(

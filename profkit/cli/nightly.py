@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from profkit.cli import options
-
-if TYPE_CHECKING:
-    from profkit.core.progress import Progress
-    from profkit.core.types import Night
-    from profkit.regression.nightly.config import NightConfig
-    from profkit.regression.nightly.workflow import NightOptions
 
 EXAMPLES = """
 Example:  profkit nightly nightly.yaml
@@ -59,36 +53,16 @@ def nightly(
     if config is None:
         raise UsageError("no configuration was given", "profkit nightly --example > nightly.yaml")
     from profkit.cli.progress import progress_for
-    from profkit.regression.nightly.workflow import NightOptions
-
-    read = read_config(config)
-    asked = NightOptions(night, tuple(only or ()), strict)
-    progress = progress_for(quiet=quiet)
-    raise typer.Exit(_tonight(read, asked, progress, format))
-
-
-def _tonight(
-    config: NightConfig, asked: NightOptions, progress: Progress, output: options.OutputFormat
-) -> int:
+    from profkit.core.run_folder import short_path
     from profkit.core.signals import defer_interrupts
-    from profkit.regression.nightly.workflow import run_night
+    from profkit.regression.nightly.workflow import NightOptions, night_to_text, run_night
     from profkit.reporting.forges import annotations_in_step
     from profkit.reporting.views.night import view
 
-    night, folder = run_night(config, asked, progress)
+    asked = NightOptions(night, tuple(only or ()), strict)
+    done, folder = run_night(read_config(config), asked, progress_for(quiet=quiet))
     with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
-        _print(night, folder, output)
-        sys.stderr.write(annotations_in_step(view(night)))
-    return night.exit_code
-
-
-def _print(night: Night, folder: Path, output: options.OutputFormat) -> None:
-    if output is options.OutputFormat.json:
-        from profkit.regression.nightly.workflow import night_to_text
-
-        options.print_result(night_to_text(night))
-    else:
-        from profkit.core.run_folder import short_path
-        from profkit.reporting.views.night import view
-
-        options.print_view(view(night, Path(short_path(folder))), output, details=False)
+        shown = view(done, Path(short_path(folder)))
+        options.print_as(format, lambda: night_to_text(done), lambda: shown, details=False)
+        sys.stderr.write(annotations_in_step(view(done)))
+    raise typer.Exit(done.exit_code)

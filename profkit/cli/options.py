@@ -330,7 +330,7 @@ def print_document(
     """The one thing a verb puts on standard output; on a terminal with every table where `details` are wanted.
 
     `folder` is that of a new run. Where the document was read from a sweep or an evaluation at `source`, people get one
-    screen of it; with `details` a sweep case by case.
+    screen of it; with `details` a sweep case by case. Of any other `source` a short screen has the verdicts, too.
     """
     if output is OutputFormat.json:
         from profkit.reporting import json
@@ -347,7 +347,7 @@ def print_document(
             print_view(shown, output, details=details)
             return
     own = None if output is OutputFormat.markdown else folder
-    print_view(view(document, own), output, details=details and not cases)
+    print_view(view(document, own, verdicts=source is not None), output, details=details and not cases)
 
 
 def _judged_kernels(document: RunDocument, source: Path | None, *, digest: bool) -> View | None:

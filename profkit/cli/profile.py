@@ -105,7 +105,7 @@ def profile(
 
             raise UsageError("--plan is of this machine", "leave --on out")
         planned = make_plan(asked)
-        options.print_as(format, lambda: json.plan(planned), lambda: view(planned))
+        options.print_as(format, lambda: json.document(planned), lambda: view(planned))
         return
     if elsewhere is None:
         document, folder = profile_workload(asked, progress)

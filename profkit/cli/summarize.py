@@ -30,7 +30,6 @@ def summarize(
     from profkit.core.types import RunDocument
     from profkit.profiling.export import render_kernels
     from profkit.profiling.summarize import summarize_report
-    from profkit.reporting.views.run_about import what_it_tells
 
     # Of many kernels: as a run a page for each
     if len(reports) == 1 and format is not options.OutputFormat.json:
@@ -52,8 +51,7 @@ def summarize(
         options.print_documents(documents, faults)
     else:
         for document in documents:
-            excerpt = document if format is options.OutputFormat.json else what_it_tells(document)
-            options.print_document(excerpt, format, details=True)
+            options.print_document(document, format, details=True)
     for unread in faults:
         print_fault(unread)
     if faults:

@@ -77,15 +77,6 @@ def signed(value: float, count: int = 3) -> str:
     return f"{'+' if value >= 0 else '-'}{format_figures(abs(value), count)}"
 
 
-def text_bar(share: float, width: int = 8) -> str:
-    """A share (0..1) as a bar of at most `width` characters in steps of an eighth; nothing for nothing."""
-    eighths = round(max(0.0, min(1.0, share)) * width * 8)
-    whole, rest = divmod(eighths, 8)
-    if eighths == 0:
-        return "▏" if share > 0 else ""
-    return "█" * whole + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
-
-
 def plural(number: int, word: str, many: str | None = None) -> str:
     """`1 pass`, `3 passes`."""
     return f"{number} {word if number == 1 else many or word + 's'}"

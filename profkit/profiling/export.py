@@ -235,7 +235,7 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
     if not is_run:
         extras = replace(extras, stacks=_stacks_of(source, progress))
     beside = options.output is not None and options.output.absolute().parent == folder.absolute()
-    return render(view(document, extras=extras if beside else replace(extras, files=())))
+    return render(view(document, extras=extras if beside else replace(extras, folder=None)))
 
 
 def _stacks_of(report: Path, progress: Progress) -> tuple[Stacks, ...]:

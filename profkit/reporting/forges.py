@@ -77,8 +77,11 @@ _VERDICTS: dict[VerdictWord, CaseState] = {
 
 def verdict_case(group: str, verdict: Verdict) -> Case:
     """A target as a test case."""
+    state = _VERDICTS[verdict.verdict]
     name = f"{verdict.target} {verdict.scope.name or ''}".rstrip()
-    return Case(group, name, _VERDICTS[verdict.verdict], verdict.reason, kind=verdict.verdict)
+    tries = verdict.advice if state in ("failure", "unknown") else ()
+    detail = "\n".join([verdict.reason, *(f"try: {line}" for line in tries)])
+    return Case(group, name, state, "" if state == "passed" else verdict.reason, detail, kind=verdict.verdict)
 
 
 MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")

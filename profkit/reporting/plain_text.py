@@ -18,8 +18,6 @@ _DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # What GitHub's runner takes for a command to itself: `::` behind any blanks (actions/runner, ActionCommand.cs), and the
 # older `##[` anywhere in a line.
 _COMMAND = re.compile(r"(?m)^[^\S\n]*(?=::)|#(?=#\[)")
-# What stands for itself or in brackets at the end. Only xctrace's are longer than a line: paths into a document.
-_TYPED = re.compile(r"(?:\((?=x[^()]*\)$)|^|(?<=: ))((?:xcrun )?xctrace export [^;]*?)\)?$")
 _JOINER = "\N{WORD JOINER}"  # no width, and no blank to the runner
 
 
@@ -43,18 +41,6 @@ def disarm_commands(text: str) -> str:
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return text
     return _COMMAND.sub(lambda match: match[0] + _JOINER, text)
-
-
-def split_command(text: str) -> tuple[str, str | None]:
-    """What is said, and the line to type behind it; None where there is none, or one that may be broken.
-
-    >>> typed_apart("unavailable, the table was not exported (xctrace export --toc)")
-    ('unavailable, the table was not exported', 'xctrace export --toc')
-    """
-    match = _TYPED.search(text)
-    if match is None:
-        return text, None
-    return text[: match.start()].rstrip(), match[1]
 
 
 def _visible(character: str) -> str:

@@ -49,7 +49,7 @@ def write_comparison(
 ) -> tuple[str, ...]:
     """Write all files of a comparison: for programs, for a reviewer, and for the forge that shows them."""
     makers = (
-        lambda: document + "\n",
+        lambda: document,
         lambda: markdown.render(comment, COMMENT_LIMIT),
         lambda: page.render(shown),
         lambda: junit.render([shown], strict=strict),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -230,46 +229,6 @@ class TestAsRoot:
             victim.rename(run)
         chown_to_sudo_user(run, without_links(run))
         assert {path.stat().st_uid for path in (run, *run.rglob("*"))} == {0}
-
-    def test_a_second_user_who_swaps_the_folder_again_and_again_gets_nothing(
-        self, tmp_path: Path, victim: Path
-    ) -> None:
-        """The folder that runs are written to is the stranger's own, so that they may rename what is in it."""
-        for path in (*tmp_path.parents, tmp_path):
-            if path.stat().st_uid == 0 and path != Path("/"):
-                path.chmod(path.stat().st_mode | 0o011)
-        base = tmp_path / "base"
-        base.mkdir()
-        os.chown(base, STRANGER, STRANGER)
-        before = _listing(victim)
-        folder = run_folder.create_run_folder(base, "w", "cpu", NOW)
-        child = os.fork()
-        if child == 0:
-            try:
-                os.setgid(STRANGER)
-                os.setuid(STRANGER)
-                moved = folder.with_name("moved")
-                os.symlink(victim, base / "trap")
-                while True:
-                    os.rename(folder, moved)
-                    os.rename(base / "trap", folder)
-                    os.rename(folder, base / "trap")
-                    os.rename(moved, folder)
-            finally:
-                os._exit(1)
-        refused = written = 0
-        end = time.monotonic() + 0.4
-        while time.monotonic() < end:
-            try:
-                write_whole(folder / "run.json", ("root's",))
-                written += 1
-            except OSError:
-                refused += 1
-            chown_to_sudo_user(folder / "logs")
-        os.kill(child, signal.SIGKILL)
-        assert os.waitpid(child, 0)[1] == signal.SIGKILL  # until then it could swap them
-        assert refused
-        assert _listing(victim) == before
 
 
 def swap_what_arrives(folder: Path) -> int:

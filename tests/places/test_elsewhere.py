@@ -161,7 +161,7 @@ def test_a_profkit_that_is_killed_leaves_nothing_there(sshd: Server, project: Pa
     running.kill()
     running.communicate(timeout=60)
     assert_nothing_runs(sshd)
-    for left in Path(tempfile.gettempdir()).glob("profkit-place~*"):  # here the next profkit takes it away
+    for left in Path(tempfile.gettempdir()).glob("profkit-place-*"):  # killed, it could not
         shutil.rmtree(left)
 
 

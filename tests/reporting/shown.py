@@ -13,7 +13,8 @@ from profkit.reporting.extras import Extras
 from profkit.reporting.forges import annotation_lines
 from profkit.reporting.html import page
 from profkit.reporting.view import DataTable, View, plain_text
-from profkit.reporting.views import comparison, night, run
+from profkit.reporting.views import night, run
+from profkit.reporting.views.comparison import view as comparison
 from profkit.reporting.views.summaries import summary_texts
 from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents

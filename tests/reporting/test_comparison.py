@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.types import Cause, Comparison, Revision
 from profkit.regression.compare import CompareOptions, compare
-from profkit.reporting.json import comparison as as_json
+from profkit.reporting.json import document as as_json
 from tests import documents, gpu_documents, schemas
 from tests.comparison_documents import kernel, run, traced, value
 from tests.paired_documents import said

@@ -13,9 +13,8 @@ from profkit.reporting import markdown
 from profkit.reporting.html import page
 from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
 from profkit.reporting.view import plain_text
-from profkit.reporting.views.comparison import comment, suite_view, view
 from profkit.reporting.views.comparison.changes import ERROR
-from profkit.reporting.views.comparison.view import why_lines
+from profkit.reporting.views.comparison.view import comment, suite_view, view, why_lines
 from profkit.reporting.views.comparison.words import leading_change, size_text, verdict_text
 from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.shown import comparison_text as as_text

@@ -409,4 +409,3 @@ class MetalTrace:
     lost: str | None = None  # why all of the trace counts, although a region was marked
     # Of command buffers, from their end on the GPU until the host was told of it
     notice: Spread | None = None
-    alone: bool = False  # one file of its exports was read, without the others

@@ -106,7 +106,6 @@ class RecordingExports:
     entries: tuple[TableFile, ...]
     run: int | None
     notes: tuple[str, ...]
-    alone: bool = False  # one file, and not the folder of all of them
 
     @property
     def schemas(self) -> frozenset[str]:
@@ -136,14 +135,14 @@ def _read_file(path: Path, wanted: Collection[str]) -> RecordingExports:
     head = read_head(path)
     if looks_like_toc(head):
         runs = read_toc(path)
-        return RecordingExports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,), alone=True)
+        return RecordingExports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,))
     entries = [] if is_detail(head) else list(_list_tables(path))
     if not entries:
         raise UnreadableReport(
             f"{path} is an export without a table: nothing in the recording matched what was asked for",
             NOTHING_FIX,
         )
-    return replace(_select_run((), entries, [_TABLE_ALONE], wanted), alone=True)
+    return _select_run((), entries, [_TABLE_ALONE], wanted)
 
 
 def _read_folder(folder: Path, wanted: Collection[str]) -> RecordingExports:
@@ -260,8 +259,6 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         for table in exports.tables(reader.schemas):
             reader.read(table)
         report = reader.finish(report)
-    if exports.alone and report.metal is not None:
-        report = replace(report, metal=replace(report.metal, alone=True))
     notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
     return replace(report, warnings=(*report.warnings, *notes))
 

@@ -232,29 +232,22 @@ def _kernel_of_one_run(time: KernelTime, run: TracedRun, word: KernelChangeWord)
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
-SAMPLES_SHARE = 0.05  # of all samples: less is what two profiles of some hundred samples differ by
 MOST_FUNCTIONS = 200  # functions of one profile that are listed, largest change first
 
 
 def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[FunctionChange, ...]:
-    """What changed, by own values, largest change of a profile first. What stayed the same is left out.
+    """What changed of the instructions that were simulated, which are exact: own counts per iteration, largest first.
 
-    Instructions that were simulated are counts per iteration and exact. Of samples, and under a tracer, only shares are
-    compared.
+    What stayed the same is left out. Samples of two runs differ by chance: a profile of each shows them.
     """
     after = {(profile.title, profile.unit): profile for profile in candidate.profiles}
     changes: list[FunctionChange] = []
     for profile in baseline.profiles:
         counterpart = after.get((profile.title, profile.unit))
-        if counterpart is None or profile.total <= 0 or counterpart.total <= 0:
-            continue
-        if profile.unit == "instructions" and profile.kind != "counted-lines":
+        counted = profile.unit == "instructions" and profile.kind != "counted-lines"
+        if counted and counterpart is not None and profile.total > 0 and counterpart.total > 0:
             found = _instruction_changes(profile, counterpart)
-        elif profile.kind in ("functions", "own-time", "sampled-functions"):
-            found = _sample_changes(profile, counterpart)
-        else:
-            continue
-        changes += sorted(found, key=lambda change: -abs(added_value(change)))[:MOST_FUNCTIONS]
+            changes += sorted(found, key=lambda change: -abs(added_value(change)))[:MOST_FUNCTIONS]
     return tuple(changes)
 
 
@@ -267,18 +260,7 @@ def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionCh
     limit = INSTRUCTIONS_SHARE * max(before.total, after.total)
     for first, second, spot in _pair_spots(before, after):
         if abs((second or 0.0) - (first or 0.0)) >= limit:
-            yield _function_change(before, before.unit, first, second, spot)
-
-
-def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
-    for first, second, spot in _pair_spots(before, after):
-        shares = (first or 0.0) / before.total, (second or 0.0) / after.total
-        if abs(shares[1] - shares[0]) >= SAMPLES_SHARE:
-            known = [
-                None if value is None else 100 * part
-                for value, part in zip((first, second), shares, strict=True)
-            ]
-            yield _function_change(before, "%", known[0], known[1], spot)
+            yield _function_change(before, first, second, spot)
 
 
 def _pair_spots(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:
@@ -301,7 +283,7 @@ def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
 
 
 def _function_change(
-    profile: Profile, unit: str, first: float | None, second: float | None, spot: Hotspot
+    profile: Profile, first: float | None, second: float | None, spot: Hotspot
 ) -> FunctionChange:
     word: KernelChangeWord
     if first is None or second is None:
@@ -309,4 +291,4 @@ def _function_change(
     else:
         word = "slower" if second > first else "faster"
     library = os.path.basename(spot.library) if spot.library else None
-    return FunctionChange(spot.function, profile.title, unit, word, first, second, library)
+    return FunctionChange(spot.function, profile.title, profile.unit, word, first, second, library)

@@ -143,7 +143,7 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
                 "profkit history add RUN makes one; --history FILE names another",
             )
         _refuse_foreign(path)
-        return _connect(path, write=write)
+        return _open_checked(path, write=write)
     except OSError as error:
         raise MachineError(
             f"cannot read the history {path}: {error.strerror or error}", f"ls -l {shlex.quote(str(path))}"
@@ -156,19 +156,8 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
         raise UsageError(f"{str(path)!r} is no file name: {error}", "--history FILE") from error
 
 
-def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
-    try:
-        return _open_checked(path, "mode=rw", write=write)
-    except sqlite3.OperationalError as error:
-        # A reader may be where nothing can be written: no permission, a full disk. Without a log the file is all.
-        log = path.with_name(f"{path.name}-wal")
-        if write or "locked" in str(error) or (log.exists() and log.stat().st_size):
-            raise
-        return _open_checked(path, "mode=ro&immutable=1", write=False)
-
-
-def _open_checked(path: Path, mode: str, *, write: bool) -> sqlite3.Connection:
-    connection = connect(path, mode, timeout=BUSY_SECONDS)
+def _open_checked(path: Path, *, write: bool) -> sqlite3.Connection:
+    connection = connect(path, "mode=rw", timeout=BUSY_SECONDS)
     try:
         if (code := code_in(connection)) is not None:
             raise UnreadableReport(

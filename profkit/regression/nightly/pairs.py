@@ -87,11 +87,9 @@ def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: 
     if here is None:
         return NightPairs(code="no-commit", first=True)
     shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
-    if first and resolve_commit(root, bare):
-        if not shallow:
-            return NightPairs(code="no-parent", first=True)
-        return NightPairs(code="shallow", fix=DEEPER, failed=True)
-    fetch = "git fetch --unshallow" if shallow else f"git fetch origin {bare}"
+    if first and not shallow and resolve_commit(root, bare):
+        return NightPairs(code="no-parent", first=True)
+    fetch = DEEPER.partition("  #")[0] if shallow else f"git fetch origin {bare}"
     accept = f"profkit history accept {shlex.quote(spec.name)} --because 'rewritten'"
     fix = f"{fetch}  # in CI fetch-depth: 0; or, where it is gone for good, {accept}"
     return NightPairs(

@@ -27,7 +27,7 @@ from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.files.whole import TemporaryFolder, user_cache
 from profkit.core.git import CHANGES, QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
-from profkit.regression import options as values
+from profkit.regression.profile_process import Command, Seconds
 
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
@@ -41,8 +41,8 @@ GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for 
 class CheckoutSpec:
     """How a checkout is made ready: by `setup`, before its first run, in at most `setup_timeout` seconds."""
 
-    setup: values.Command = ()
-    setup_timeout: values.Seconds = 600.0
+    setup: Command = ()
+    setup_timeout: Seconds = 600.0
 
 
 class NoCheckout(UsageError):

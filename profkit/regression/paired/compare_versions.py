@@ -28,7 +28,7 @@ from profkit.regression.paired.interleave import (
     PairedResult,
     PairedRuns,
 )
-from profkit.regression.paired.one_run import bytecode_environment, warm_up
+from profkit.regression.paired.one_run import warm_up
 from profkit.regression.paired.why import (
     Reason,
     Search,
@@ -204,7 +204,7 @@ def _search(
             version.command,
             backend=request.backend,
             depth="standard",
-            env={**version.environment(), **bytecode_environment(version, folder)},
+            env=version.environment(),
             cwd=version.cwd,
             timeout=request.pairs.run.timeout,
         )

@@ -28,7 +28,6 @@ from profkit.runtime.passes.read import read_record, region_timings
 LOW_PERCENT = 25.0
 # Of the wall time: where threads of a program ran and waited for less than that together, they did so one at a time.
 ONE_AT_A_TIME = 1.02
-_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
 _INSTALLS = "python -m venv .venv && .venv/bin/pip install -e ."
 SETUP = OptionFix("--setup", _INSTALLS, f"--setup '{_INSTALLS}' -- .venv/bin/python ...")
@@ -105,17 +104,6 @@ def loaded_files(
     return frozenset(found)
 
 
-def bytecode_environment(version: Version, folder: Path) -> dict[str, str]:
-    """Where Python may write no byte code beside its files, it writes and finds that of both versions below `folder`.
-
-    A working tree often has some from before, and a fresh checkout has none: that one would be compiled in each run,
-    and take longer for it.
-    """
-    if not version.environment().get(_NO_BYTECODE, os.environ.get(_NO_BYTECODE)):
-        return {}
-    return {_NO_BYTECODE: "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
-
-
 def value_of(timing: Timing) -> float:
     """The seconds of one process: the median by a device's clock, by the wall clock the lower quartile."""
     return median([_low(samples) for samples in timing.processes])
@@ -154,7 +142,7 @@ def _start(
     if also is not None:
         also.mkdir()
     directive = Directive("timing", str(folder / "run"), precision=options.precision, budget=options.sampling)
-    env = {**version.environment(), **bytecode_environment(version, folder.parent), **extra}
+    env = {**version.environment(), **extra}
     env[DIRECTIVE] = directive_json(directive)
     if not record:
         env[DIRECTIVE] = directive_json(replace(directive, budget=min(0.2, options.sampling)))

@@ -9,7 +9,7 @@ from math import ceil, floor, isfinite, log10
 from typing import NamedTuple, TypeAlias
 
 from profkit.core.formatting import format_quantity
-from profkit.reporting.view import Block, Footnote
+from profkit.reporting.view import Block
 
 _PAD = 0.06  # of the range, left free above and below what is drawn
 _LEAST_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
@@ -162,8 +162,6 @@ def date_ticks(first: float, last: float, most: int = 4) -> tuple[Tick, ...]:
 
 # ---------------------------------------------------------------- marks
 
-FEW = 60  # points of a mark up to which each is an element of its own: 365 of them would be 30 kB
-
 
 @dataclass(frozen=True)
 class Line:
@@ -172,7 +170,6 @@ class Line:
     points: tuple[tuple[float, float], ...]
     style: str = "line"
     hover: str = ""
-    source: Footnote | None = None
 
 
 @dataclass(frozen=True)
@@ -190,27 +187,23 @@ class Rectangle:
 
     x: tuple[float, float]
     y: tuple[float, float]
-    style: str = "s1"
+    style: str = "band"
     hover: str = ""
 
 
 @dataclass(frozen=True)
 class AxisRule:
-    """A line across the whole chart at `y`, or down it at `x`, with a name at its end."""
+    """A line down the whole chart at `x`, with a name at its end."""
 
-    x: float | None = None
-    y: float | None = None
-    style: str = "level"
+    x: float
+    style: str
     label: str = ""
     hover: str = ""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A value at a place; `low` and `high` are an interval that is drawn, `label` stands beside it.
-
-    `row` is that of the sortable table with the point's numbers, where thousands have no words of their own.
-    """
+    """A value at a place; `low` and `high` are an interval that is drawn, `label` stands beside it."""
 
     x: float
     y: float
@@ -220,8 +213,6 @@ class Point:
     label: str = ""
     style: str = "dot"
     size: float = 2.4
-    source: Footnote | None = None
-    row: int | None = None
 
 
 @dataclass(frozen=True)
@@ -234,11 +225,6 @@ class Points:
     number: int = 0
     joined: bool = False
     hover: str = ""
-
-    @property
-    def many(self) -> bool:
-        """Whether one path draws all of them, and a script tells the nearest."""
-        return len(self.points) > FEW or any(point.row is not None for point in self.points)
 
 
 AnyMark: TypeAlias = Line | Area | Rectangle | AxisRule | Points
@@ -261,7 +247,6 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
                 up += mark.y
             case AxisRule():
                 across.append(mark.x)
-                up.append(mark.y)
             case Points():
                 across += [point.x for point in mark.points]
                 up += [y for point in mark.points for y in (point.y, point.low, point.high)]
@@ -270,23 +255,18 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
 
 @dataclass(frozen=True)
 class Legend:
-    """A line below a chart: a coloured square, a name, a value at the right, and small print."""
+    """A line below a chart: a name, a value, and small print."""
 
     name: str
     value: str = ""
-    style: str = ""  # of the square; without one there is none
     small: str = ""
-    hover: str = ""
-    source: Footnote | None = None
 
 
 @dataclass(frozen=True)
 class Chart(Block):
-    """Marks on two axes. It stands in `Charts`, which are drawn with characters too.
+    """Marks on two axes. It stands in `Charts`.
 
-    `kind` is a short word for styles, `of` what it is about for those who hear its name. `caption` is a sentence above
-    it where it is drawn with characters. `columns` are those of the sortable table whose numbers hover over points with
-    a row.
+    `kind` is a short word for styles, `of` what it is about for those who hear its name.
     """
 
     kind: str
@@ -299,5 +279,3 @@ class Chart(Block):
     height: float = 190.0
     legend: tuple[Legend, ...] = ()
     note: str = ""
-    caption: str = ""
-    columns: tuple[str, ...] = ()

@@ -11,8 +11,6 @@ from urllib.parse import quote
 from profkit.core.types import Json
 from profkit.reporting.plain_text import without_control_characters
 
-# Between a number and its unit, and behind < and >, no line may end.
-_STICKY = re.compile(r"(?<=\d) (?=%|x\b|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _VOID = ("input", "br")  # elements without an end
 _OUTSIDE = re.compile(r"[<>&\u2028\u2029]")
 
@@ -50,11 +48,6 @@ def text(value: object) -> str:
     '&lt;b&gt;&quot;�'
     """
     return html.escape(without_control_characters(str(value)), quote=True)
-
-
-def prose(value: str) -> str:
-    """A sentence of ours with no-break spaces inside of its quantities; not for commands, which people copy."""
-    return _STICKY.sub("\u00a0", without_control_characters(value))
 
 
 def island(data: Json) -> str:

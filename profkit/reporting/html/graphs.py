@@ -1,4 +1,4 @@
-"""What the page's scripts work on: tables that sort and filter, and flame graphs. Each stands in plain HTML too."""
+"""What the page's scripts work on: tables that sort and filter, and flame graphs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 from profkit.analysis.stacks.files import Flame
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Json
-from profkit.reporting.chart_blocks import FlameGraph
+from profkit.reporting.charts.blocks import FlameGraph
 from profkit.reporting.columns import CellValue, SortableTable
 from profkit.reporting.html.escape import Html, element
 from profkit.reporting.plain_text import without_control_characters
@@ -105,7 +105,7 @@ def flame_data(flame: Flame) -> Json:
 
 
 def flame_html(graph: FlameGraph) -> Html:
-    """A place for the graph, its tools, and the hottest functions as a table."""
+    """A place for the graph, and its tools."""
     flame = graph.flame
     key = [
         piece
@@ -126,12 +126,6 @@ def flame_html(graph: FlameGraph) -> Html:
     if flame.left_out > _SEEN:
         share = format_quantity(100 * flame.left_out, "%")
         left = element("p", f"{share} of it is in boxes too narrow to be drawn.", class_="note")
-    heads = [element("th", title) for title in ("function", "own", "with callees")]
-    rows = [
-        element("tr", element("td", element("bdi", name)), element("td", own), element("td", total))
-        for name, own, total in graph.hottest()
-    ]
-    hottest = element("table", element("thead", element("tr", *heads)), element("tbody", *rows))
     return element(
         "div",
         element("h3", flame.title),
@@ -140,6 +134,5 @@ def flame_html(graph: FlameGraph) -> Html:
         element("p", class_="flame-told", aria_live="polite"),
         element("p", how, class_="flame-tools note", hidden=""),
         left,
-        element("details", element("summary", "The hottest functions as a table"), hottest, open=""),
         class_="flame-graph",
     )

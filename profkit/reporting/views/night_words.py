@@ -30,7 +30,6 @@ _NO_PAIRS = {
     "elsewhere": "it runs elsewhere (on:), and pairs are run here",
     "no-commit": "the repository has no commit yet",
     "no-parent": "there is no commit before this one",
-    "shallow": "this clone is shallow: the commit before this one is not in it",
     "accepted-tonight": "a change is accepted that begins tonight",
     SAME_CODE: "nothing was committed since the last good night",
     "budget-spent": "the night's budget is used up",

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from profkit.analysis.kernel_names import labels
 from profkit.core.formatting import format_percent, plural
-from profkit.core.types import Check, CheckState, PassPlan, Plan
+from profkit.core.types import Check, CheckState, KernelPlan, PassPlan, Plan
 from profkit.profilers.redact import FileLeftOut, RemovedText
+from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import (
     Block,
     Items,
@@ -21,7 +22,6 @@ from profkit.reporting.view import (
     soft,
     strong,
 )
-from profkit.reporting.views.summaries.parts import named_table
 
 _COUNTERS, _FEW = 24, 8  # more counters than that are not read; so many of them show what kind they are
 
@@ -69,19 +69,16 @@ def _counters(names: Sequence[str]) -> str:
 def _kernels(planned: PassPlan) -> Iterator[Block]:
     """What is counted: each launch configuration, its share, and its replay passes."""
     chosen = planned.kernels
-    names = labels([(planned_kernel.kernel.name, planned_kernel.kernel.id) for planned_kernel in chosen])
-    share = format_percent(100 * sum(planned_kernel.share for planned_kernel in chosen))
+    names = labels([(one.kernel.name, one.kernel.id) for one in chosen])
+    share = format_percent(100 * sum(one.share for one in chosen))
     yield Paragraph(f"{plural(len(chosen), 'launch configuration')}, {share} % of the GPU time:")
-    rows = [
-        (
-            names[planned_kernel.kernel.name, planned_kernel.kernel.id],
-            f"{format_percent(100 * planned_kernel.share)} %",
-            str(planned_kernel.launch + 1) if planned_kernel.launch is not None else "-",
-            str(planned_kernel.replays) if planned_kernel.replays is not None else "-",
-        )
-        for planned_kernel in chosen
-    ]
-    yield named_table("", ("kernel", "GPU time", "launch", "replay passes"), rows)
+    columns: tuple[Column[KernelPlan], ...] = (
+        Column("kernel", lambda one: names[one.kernel.name, one.kernel.id], "kernel"),
+        Column("GPU time", lambda one: 100 * one.share, "%"),
+        Column("launch", lambda one: one.launch + 1 if one.launch is not None else None, "n"),
+        Column("replay passes", lambda one: one.replays, "n"),
+    )
+    yield data_table(columns, chosen)
 
 
 def _cost(planned: PassPlan) -> str:

@@ -24,23 +24,18 @@ from profkit.reporting.view import (
     Paragraph,
     Section,
     Status,
-    Style,
     Text,
     between,
     code,
     command,
     joined,
-    plain_text,
     soft,
-    spans,
     strong,
 )
 from profkit.reporting.views.run_text import (
-    NOISE,
     actions,
     place_option,
     stdin_option,
-    with_command,
 )
 
 BRIEF = 5  # of them on a short screen
@@ -212,19 +207,6 @@ def relative_path(file: str, folder: str) -> str:
 # ---------------------------------------------------------------- what stands first, and what stands last
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """What to type to know more, and what that would tell."""
-
-    tells: tuple[str, ...]
-    line: Text
-
-
-def concluded(document: RunDocument) -> bool:
-    """Whether an insight says what to do."""
-    return any(insight.source == "profkit" for insight in document.insights)
-
-
 def to_do_section(document: RunDocument) -> Section | None:
     """The insights, or what missed targets say; else that nothing was found, if enough was looked at.
 
@@ -240,7 +222,7 @@ def to_do_section(document: RunDocument) -> Section | None:
         blocks.append(items)
     elif rows := actions(document):
         count = len(rows)
-        done = (Item(_strong(with_command(row.what)), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
+        done = (Item(strong(row.what), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
         blocks.append(Items(tuple(done), ordered=True))
     elif (sentence := nothing_text(document)) is not None:
         blocks.append(Paragraph(sentence))
@@ -250,26 +232,10 @@ def to_do_section(document: RunDocument) -> Section | None:
     return Section(title, tuple(blocks), anchor="actions") if blocks else None
 
 
-def _strong(text: Text) -> Text:
-    """The words emphasised; a line to type at their end stays one."""
-    return tuple(span if span.style is Style.COMMAND else strong(span.text) for span in spans(text))
-
-
 def more_on_screen(document: RunDocument) -> Detail | None:
     """The line on further measurements as the last one of a screen."""
     more = more_text(document)
     return Detail((), (Paragraph(""), Paragraph(more))) if more is not None else None
-
-
-def to_do_lines(document: RunDocument) -> list[tuple[str, str]]:
-    """What to do and why, as plain texts: for test reports and notebooks."""
-    if only_initialisers(document):
-        return []
-    insights = [
-        (f"{one.insight.title}{plain_text(gain_text(one.gain))}", evidence_text(one.insight))
-        for one in join_insights(document.insights)
-    ]
-    return insights or [(action.what, action.why) for action in actions(document)]
 
 
 def only_initialisers(document: RunDocument) -> bool:
@@ -309,8 +275,6 @@ def _near_limits(document: RunDocument) -> str | None:
         return None
     least = min(row.bound.nearest or 0.0 for row in near if row.bound is not None)
     far = max(1, ceil(100 - least))
-    if len(rows) == 1:
-        return f"its kernel runs within {far} % of what limits it"
     part = f"{format_percent(100 * min(1.0, share))} % of the GPU time"
     return f"kernels with {part} run within {far} % of what limits them"
 
@@ -319,82 +283,45 @@ def _near_limits(document: RunDocument) -> str | None:
 
 
 def more_text(document: RunDocument) -> Text | None:
-    """`To know more (coalescing, spills): profkit profile --depth full -- COMMAND`; None where nothing is missing."""
-    measurement = most_telling(document)
-    if measurement is None:
-        return None
-    named, left = measurement.tells[:_MOST_NAMED], len(measurement.tells) - _MOST_NAMED
-    tells = ", ".join(named) + (f" and {left} more" if left > 0 else "")
-    return joined(strong("To know more"), f" ({tells}): ", measurement.line)
+    """`To know more (coalescing, spills): profkit profile --depth full -- COMMAND`; None where nothing is missing.
 
-
-def most_telling(document: RunDocument) -> Measurement | None:
-    """The measurement that answers the most open questions; before them all one of a time that is mostly noise."""
-    lines = backend_named(document.backend).tool_lines
+    The line is the one that answers the most open questions.
+    """
     if only_initialisers(document):
         mark = "or mark the part that counts: with profkit.region(NAME)"
-        other = lines.count_other or "another part of the program"
-        return Measurement(("the kernels that do the work",), f"{other}; {mark}")
+        other = backend_named(document.backend).tool_lines.count_other or "another part of the program"
+        return joined(strong("To know more"), f" (the kernels that do the work): {other}; {mark}")
     groups: dict[Text, list[str]] = {}
     for verdict in document.verdicts:
-        if verdict.verdict != "unknown" or verdict.scope.kind not in ("run", "region"):
-            continue
-        line = _line_for(document, verdict)
-        if line is None:
-            continue
-        if verdict.metric == "time.interval" and (verdict.value or 0.0) > NOISE:
-            return Measurement((verdict.target,), line)
-        groups.setdefault(line, []).append(verdict.target)
-    if groups:
-        line = max(groups, key=lambda one: len(groups[one]))
-        return Measurement(tuple(dict.fromkeys(groups[line])), line)
-    return _deeper(document)
+        if verdict.verdict == "unknown" and verdict.scope.kind in ("run", "region"):
+            line = _line_for(document, verdict)
+            if line is not None:
+                groups.setdefault(line, []).append(verdict.target)
+    if not groups:
+        return None
+    line = max(groups, key=lambda one: len(groups[one]))
+    tells = tuple(dict.fromkeys(groups[line]))
+    left = len(tells) - _MOST_NAMED
+    named = ", ".join(tells[:_MOST_NAMED]) + (f" and {left} more" if left > 0 else "")
+    return joined(strong("To know more"), f" ({named}): ", line)
 
 
 def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
     """What to type to have a value for the verdict; None where nobody knows."""
     lines = backend_named(document.backend).tool_lines
-    typed = verdict.advice[0] if verdict.advice else None
-    advice = with_command(typed) if typed is not None else None
+    advice = verdict.advice[0] if verdict.advice else None
+    missing = verdict.code in ("not-collected", "deeper")
     if document.plan is None and not document.passes:
         counted = any(counter.scope.kind == "kernel" for counter in document.counters)
-        traced = document.trace is not None and bool(document.trace.kernels)
-        if lines.count and traced and not counted:
+        if lines.count and document.trace is not None and not counted:
             return lines.count
-        return lines.count_all if lines.count_all and verdict.code in ("not-collected", "deeper") else advice
+        return lines.count_all if lines.count_all and missing else advice
     if verdict.metric == "time.interval":
         return _profile_line(document, "--sampling SECONDS")
-    if verdict.code == "not-asked" and typed is not None:
-        return _profile_line(document, typed)
-    depth = document.plan.depth if document.plan is not None else None
-    counters = next((result for result in document.passes if result.name == "counters"), None)
-    finished = counters is not None and counters.state == "finished"
-    if depth in ("gate", "standard") and (
-        verdict.code in ("not-collected", "deeper")
-        or (finished and backend_named(document.backend).per_kernel and bool(document.kernels))
-    ):
-        standard = depth == "gate" and verdict.code == "deeper"
-        return _profile_line(document, "--depth standard" if standard else "--depth full")
-    return advice
-
-
-def _deeper(document: RunDocument) -> Measurement | None:
-    """What a deeper look at kernels tells, where every target is known."""
-    backend = backend_named(document.backend)
-    counted = any(
-        reading.scope.kind == "kernel" and reading.value is not None for reading in document.readings
-    )
-    if not backend.per_kernel or not counted:
-        return None
-    depth = document.plan.depth if document.plan is not None else None
-    if not document.instructions and (depth in ("gate", "standard") or not document.passes):
-        tells = ("which instructions and source lines take the time",)
-        line = backend.tool_lines.count_all
-        return Measurement(tells, _profile_line(document, "--depth full") if document.passes else line)
-    trace = document.trace
-    if document.plan is None and not document.passes and (trace is None or trace.span is None):
-        return Measurement(("how busy the GPU is",), backend.tool_lines.trace)
-    return None
+    if verdict.code == "not-asked" and advice is not None:
+        return _profile_line(document, advice)
+    shallow = document.plan is not None and document.plan.depth in ("gate", "standard")
+    return _profile_line(document, "--depth full") if shallow and missing else advice
 
 
 def _profile_line(document: RunDocument, options: str) -> Text:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import shape, short_name
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Gpu, Insight, PassResult, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.plain_text import split_command
-from profkit.reporting.view import Text, command
+from profkit.core.types import Gpu, PassResult, RunDocument, Scope, Verdict, VerdictWord
 
 WORDS: dict[VerdictWord, str] = {
     "fail": "FAIL",
@@ -18,24 +16,11 @@ WORDS: dict[VerdictWord, str] = {
     "pass": "PASS",
     "not-applicable": "N/A",
 }
-# A sign beside the word, so that colour is never the only carrier.
-SIGNS: dict[VerdictWord, str] = {"fail": "✗", "unknown": "?", "pass": "✓", "not-applicable": "-"}
 NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak of
 # Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
 WORTH = 0.05  # of the GPU time
 WON = 0.01  # of the run's time, where it is known what could be won at most
 ACTIONS = 3  # more than three things to do first is no order
-# Rules that also speak of what these targets measure, beside the readings that they give.
-_ABOUT: dict[str, tuple[str, ...]] = {
-    "late-launches": ("gpu.utilization",),
-    "exposed-copies": ("gpu.copying", "gpu.utilization"),
-    "waiting-warps": ("throughput.busiest", "occupancy.achieved"),
-    "small-grid": ("launch.waves", "occupancy.achieved", "throughput.busiest", "bandwidth.dram.share"),
-    "last-wave": ("occupancy.achieved",),
-    "wasted-sectors": ("bandwidth.dram.share",),
-    "unaligned-matrix-product": ("memory.coalescing", "occupancy.achieved"),
-    "old-architecture-product": ("occupancy.achieved",),
-}
 
 
 @dataclass(frozen=True)
@@ -63,14 +48,6 @@ def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     return {cause: same for cause, same in causes.items() if len(same) > 1}
 
 
-def with_command(text: str) -> Text:
-    """A sentence whose line to type, at its end, is one."""
-    words, typed = split_command(text)
-    if typed is None:
-        return text
-    return (f"{words}: ", command(typed)) if words else command(typed)
-
-
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
     numbers = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
@@ -80,8 +57,7 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
 def actions(document: RunDocument) -> list[Action]:
     """What missed targets say to do, three things at most: the whole run before single functions.
 
-    What an insight is about is left to that. One action for each target, and one for each line to type: the same fix
-    need not be read twice. What says of itself that another target comes first stands behind that one.
+    One action for each target, and one for each line to type: the same fix need not be read twice.
     """
     first_actions: list[Action] = []
     mentioned: set[str] = set()
@@ -97,25 +73,7 @@ def actions(document: RunDocument) -> list[Action]:
 def _sorted(document: RunDocument) -> list[Verdict]:
     """Missed targets that something is to be done about, the most urgent first."""
     failed = [v for v in document.verdicts if v.verdict == "fail" and v.advice]
-    worth = [v for v in failed if _is_worth_showing(v) and not is_answered(v, document.insights)]
-    wanted = sorted(worth, key=urgency)
-    for verdict in worth:
-        first = next((v for v in wanted if f"see {v.target} first" in verdict.advice[0]), None)
-        if first is not None and wanted.index(first) > wanted.index(verdict):
-            wanted.remove(first)
-            wanted.insert(wanted.index(verdict), first)
-    return wanted
-
-
-def is_answered(verdict: Verdict, insights: Sequence[Insight]) -> bool:
-    """Whether an insight says what to do about what the target measures."""
-    kernel = verdict.scope.name if verdict.scope.kind == "kernel" else None
-    return any(
-        insight.source == "profkit"
-        and (kernel is None or insight.where.kernel in (None, kernel))
-        and verdict.metric in (*(r.metric for r in insight.readings), *_ABOUT.get(insight.rule, ()))
-        for insight in insights
-    )
+    return sorted(filter(_is_worth_showing, failed), key=urgency)
 
 
 def _is_worth_showing(verdict: Verdict) -> bool:

@@ -73,7 +73,6 @@ def test_the_headline_is_one_sentence_with_time_interval_and_samples() -> None:
     [
         ({"precise": False}, "the time budget ended before ±1 % was reached"),
         ({"warm": False}, "still drifting"),
-        ({"seconds": tuple([1.0] * 36 + [2.0] * 4)}, "1 iteration in 20 takes 2.0 times"),
     ],
 )
 def test_what_makes_a_time_doubtful_is_said(change: dict[str, object], says: str) -> None:

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from math import log
 
-import jsonschema
 import pytest
 
-from profkit.core.types import (
-    BisectDocument,
-    BisectOptions,
-    BisectPart,
-    BisectSearch,
-    BisectStep,
-    SkippedCommit,
-)
 from profkit.core.types.comparison import CERTAINTY
 from profkit.regression.bisect.search import Found, Move, Observation, next_move, stretches
-from profkit.reporting.json import bisection
-from profkit.reporting.view import plain_text
-from profkit.reporting.views.bisect import view
-from tests import schemas
 
 FLOOR = log(1.02)
 NOBODY: frozenset[int] = frozenset()
@@ -164,50 +149,3 @@ def test_the_answer_is_tested_against_the_commit_before_it() -> None:
     (stretch,) = stretches(20, NOBODY, refuted, FLOOR)
     assert stretch.weights[12] < CERTAINTY
     assert isinstance(next_move(20, NOBODY, refuted, FLOOR), Move)
-
-
-# ---------------------------------------------------------------- what it leaves and shows
-
-
-ROW = tuple(f"{number:x}" * 40 for number in range(6))
-PAIRS = ((1.0, 1.2),) * 4
-
-
-def document(subject: str = "a change") -> BisectDocument:
-    """A bisection of five commits whose third made it slower."""
-    steps = (
-        BisectStep("ends", ROW[0], ROW[5], PAIRS, "different", 1.2, 1.1, 1.3, 9.0),
-        BisectStep("search", ROW[0], ROW[3], PAIRS, "different", 1.19, 1.1, 1.3, 9.0, 0.9),
-        BisectStep("search", ROW[0], ROW[2], PAIRS, "ambiguous", 1.01, 0.95, 1.08, 9.0, 0.03),
-        BisectStep("confirm", ROW[2], ROW[3], PAIRS, "different", 1.2, 1.1, 1.3, 9.0, 0.99),
-    )
-    part = BisectPart("one", ROW[2], (ROW[3],), 0.97, 1.2, 1.1, 1.3, "different", ("a.py +1 -2",))
-    search = BisectSearch(
-        ROW[0],
-        ROW[1:],
-        steps=steps,
-        skipped=(SkippedCommit(ROW[4], "no build"),),
-        state="found",
-        parts=(part,),
-        probabilities={ROW[2]: 0.02, ROW[3]: 0.97},
-    )
-    options = BisectOptions(60.0, 0.02, 1.0, None)
-    return BisectDocument("", ("./a b",), None, ".", "v1", "HEAD", options, search, {ROW[3]: subject})
-
-
-def test_the_document_is_one_by_its_schema() -> None:
-    checker = jsonschema.Draft202012Validator(schemas.bisect())
-    told = json.loads(bisection(document()))
-    checker.validate(told)
-    del told["search"]["steps"][0]["pairs"]
-    with pytest.raises(jsonschema.ValidationError, match="'pairs' is a required property"):
-        checker.validate(told)
-
-
-def test_a_commit_that_made_half_of_the_change_is_not_said_to_have_made_all_of_it() -> None:
-    whole = document()
-    search = whole.search
-    half = replace(search, parts=(replace(search.parts[0], ratio=1.1),))
-    said = "It is +20.0 % between both ends: another commit may have made the rest."
-    assert said in plain_text(view(replace(whole, search=half)).headline[0])
-    assert said not in plain_text(view(whole).headline[0])

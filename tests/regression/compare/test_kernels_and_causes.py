@@ -163,12 +163,3 @@ def test_misses_and_traffic_of_the_cpu_are_told(
 ) -> None:
     found = compare(run(0.0, value(metric, before, unit)), run(0.2, value(metric, after, unit), seed=2))
     assert kind in kinds(found)
-
-
-def test_of_samples_only_large_shares_are_compared() -> None:
-    def sampled(parse: float) -> Profile:
-        return Profile("cpu-clock by function", "s", 1.0, (Hotspot("parse", parse),), "functions")
-
-    assert compare(run(profiles=(sampled(0.50),)), run(profiles=(sampled(0.53),))).functions == ()
-    (one,) = compare(run(profiles=(sampled(0.50),)), run(profiles=(sampled(0.60),))).functions
-    assert (one.name, one.word) == ("parse", "slower")

@@ -11,9 +11,9 @@ import pytest
 
 from profkit.cli.compare import exit_code
 from profkit.core.types import Comparison, GridPoint, RunDocument
-from profkit.regression.compare import CompareOptions, compare
+from profkit.regression.compare import compare
 from tests.spoken import spoken, spoken_lines
-from tests.sweep_twins import Times, changed, made_up, measured, noisy, sweep
+from tests.sweep_twins import changed, made_up, measured, noisy, sweep
 
 OVER = "time.geometric_mean"
 
@@ -106,16 +106,6 @@ def test_equal_code_is_called_different_no_more_often_than_promised() -> None:
     base = made_up(12)
     found = [compare(sweep(noisy(base, 2 * n)), sweep(noisy(base, 2 * n + 1))) for n in range(40)]
     assert sum(c.outcome in ("regressed", "improved") for c in found) <= 2  # 5 %
-
-
-def test_sweeps_of_other_cases_have_nothing_in_common() -> None:
-    one: Times = made_up(3, ("GELU",), ("CUDA",))
-    other: Times = made_up(3, ("MSE",), ("CUDA",))
-    for complete in (True, False):
-        found = compare(sweep(one), sweep(other, complete=complete))
-        assert found.outcome == "ambiguous"
-        assert "no case has a time in both" in spoken(found)
-    assert compare(sweep(one), sweep(other), CompareOptions(metrics=(OVER,))).outcome == "refused"
 
 
 def test_a_case_that_is_wrong_now_is_a_regression() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.errors import UsageError
 from profkit.core.types import (
     Directive,
     GpuTrace,
@@ -115,11 +114,6 @@ def test_of_many_kernels_those_with_the_most_time_are_kept_and_it_is_said() -> N
 def test_a_run_that_did_not_end_well_is_kept_and_decides_nothing(state: str) -> None:
     entry = entry_of(document(state=state, failure="the workload was killed by SIGKILL"))
     assert (entry.valid, entry.reason) == (False, "the workload was killed by SIGKILL")
-
-
-def test_a_run_under_way_is_refused() -> None:
-    with pytest.raises(UsageError, match="not finished"):
-        entry_of(document(state="running"))
 
 
 def test_a_run_keeps_its_name_when_it_is_moved_scrubbed_or_read_anew() -> None:

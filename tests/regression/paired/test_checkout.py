@@ -101,16 +101,6 @@ def test_a_shallow_clone_is_told_with_the_line_that_mends_it(tmp_path: Path) -> 
     assert "fetch-depth: 0" in (caught.value.fix or "")
 
 
-def test_a_commit_that_is_gone_and_a_folder_without_git_are_reasons(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    with pytest.raises(NoCheckout, match="does not have the commit"):
-        checked_out(place, "a" * 40, USUAL, tmp_path / "log").__enter__()
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    with pytest.raises(NoCheckout, match="in no git repository"):
-        checked_out(bare, "a" * 40, USUAL, tmp_path / "log").__enter__()
-
-
 def test_without_git_there_is_no_checkout_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

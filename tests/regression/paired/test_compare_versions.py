@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import UsageError, WorkloadError
+from profkit.core.errors import WorkloadError
 from profkit.core.progress import Silent
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
@@ -36,19 +35,6 @@ def test_a_commit_that_does_more_is_a_regression_and_the_tree_is_left_as_it_was(
     assert found.candidate.commit == git(place, "rev-parse", "HEAD")
     assert git(place, "worktree", "list").count("\n") == 0
     assert git(place, "status", "--porcelain") == ""
-
-
-def test_a_version_that_runs_the_code_of_the_other_is_refused(tmp_path: Path) -> None:
-    """As a project does that is installed in place: its path comes first, whatever the folder."""
-    place = repository(tmp_path / "repo")
-    (place / "library").mkdir()
-    (place / "library" / "tool.py").write_text("pass\n")
-    program = f"import sys\nsys.path.insert(0, {str(place / 'library')!r})\nimport tool\n"
-    (place / "program.py").write_text(program)
-    commit(place, 1)
-    commit(place, 2)
-    with pytest.raises(UsageError, match=r"runs the code of .* it loads library/tool\.py"):
-        compare_versions(request(place, sys.executable, "program.py"), Silent())
 
 
 def test_a_version_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
@@ -99,21 +85,3 @@ def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: 
     assert child.returncode == 130, errors.read_text()
     assert "WORSE" in printed
     assert "Interrupted before the" in " ".join(printed.split())
-
-
-def test_ctrl_c_shows_what_there_is_and_leaves_no_process(tmp_path: Path) -> None:
-    command = [*PROFKIT, "compare", "--budget", "60", "--floor", "0.01%", "--no-cause", "--format", "json"]
-    slow = f'{sys.executable} -c "{BUSY.format(0.05)}"'
-    with subprocess.Popen(
-        [*command, "--a", slow, "--b", slow],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-    ) as process:
-        time.sleep(5)
-        process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert json.loads(said)["pairing"]["pairs"] >= 2

@@ -60,20 +60,6 @@ def test_two_commits_that_both_load_the_working_tree_are_refused_with_the_folder
     assert mended.outcome == "regressed"
 
 
-def test_a_script_that_is_in_no_commit_runs_with_the_code_of_each_version(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    (place / "src").mkdir()
-    for milliseconds in (50, 100):
-        (place / "src" / "tool.py").write_text(
-            f"import time\nend = time.process_time() + {milliseconds}e-3\nwhile time.process_time() < end: pass\n"
-        )
-        commit(place, milliseconds)
-    (place / "bench").mkdir()
-    (place / "bench" / "new.py").write_text("import tool\n")
-    found = compare_versions(between(place, sys.executable, "bench/new.py"), Silent()).comparison
-    assert found.outcome == "regressed"
-
-
 def test_one_program_for_both_versions_is_refused(tmp_path: Path) -> None:
     """What was built in the working tree is in no commit: both would run it."""
     place = repository(tmp_path / "repo")

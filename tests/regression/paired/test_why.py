@@ -71,17 +71,6 @@ def test_a_function_that_is_called_more_is_the_reason_and_no_slower_instrument_r
     assert all(change.unit != "s" or change.baseline.groups for change in found.changes)
 
 
-def test_fewer_calls_are_the_reason_of_a_version_that_is_faster(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    committed(place, PROGRAM.replace("    return words[0]", "    return sorted(words)[0]"))
-    committed(place, PROGRAM)
-    found = compare_versions(why(place), Silent()).comparison
-    assert found.outcome == "improved"
-    assert any(
-        "sorted is called" in spoken(cause) and "instead of 3,00" in spoken(cause) for cause in found.causes
-    )
-
-
 def counted(
     *functions: tuple[str, int, float], edges: tuple[tuple[str, str, int], ...] = ()
 ) -> FunctionCalls:

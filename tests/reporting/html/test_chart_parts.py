@@ -27,9 +27,9 @@ from profkit.reporting.view import Section
 from profkit.reporting.views import run
 from tests import documents, gpu_documents
 from tests.conftest import ROOT
-from tests.reporting.charts.svg_facts import outside, overlaps, words
+from tests.reporting.charts.svg_facts import outside, overlaps
 
-PARTS = ("where-time", "roofline", "distribution", "flame-graph", "memory")
+PARTS = ("roofline", "distribution", "flame-graph", "memory")
 LEVELS = ("bandwidth.dram.share", "bandwidth.l2.share", "bandwidth.l1.share", "bandwidth.shared.share")
 MISSES = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "cache.last.miss_rate")
 HOSTILE = '<script>alert("1")</script>' + "ns::kernel<float, " * 220 + "\u202e\ud800\n"
@@ -126,10 +126,3 @@ def test_hostile_names_do_no_harm() -> None:
     timing = Timing(HOSTILE, "region", (SampleSet((1.0, 2.0, 3.0)),), 0.01)
     made = sound(replace(document, timings=(timing,)))
     assert all(len(part) < 40_000 for part in made.values())
-
-
-def test_where_the_time_goes_adds_up_to_all_of_it() -> None:
-    chart = charts(parts(gpu(4))["where-time"])[0]
-    shares = [float(one.removesuffix(" %")) for one in words(chart) if one.endswith(" %")]
-    assert sum(shares) == pytest.approx(100, abs=0.5)
-    assert any("idle" in one for one in words(chart))

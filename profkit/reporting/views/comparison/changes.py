@@ -247,28 +247,22 @@ def _kernels(comparison: Comparison) -> Section:
     counts += [f"{words.count('ambiguous')} not decided"] if "ambiguous" in words else []
     listed = [k for k in comparison.kernels if k.word in _KERNEL_WORDS and k.share >= _SHARE][:_MOST]
     own = [(k.name, k.launch or "") for k in listed]
-    old = [(k.baseline_name, k.baseline_launch or "") for k in listed if k.baseline_name is not None]
-    names = labels([*own, *old], _WIDTH)
+    names = labels(own, _WIDTH)
     rows: list[tuple[Text, ...]] = []
     for k in listed:
         times = (format_quantity(seconds, "s") for seconds in (k.baseline_seconds, k.candidate_seconds))
         by = _relative(k.baseline_seconds, k.candidate_seconds)
         rows.append((code(names[k.name, k.launch or ""]), *times, by, k.word))
-    was = [
-        f"{names[k.name, k.launch or '']} was {names[k.baseline_name, k.baseline_launch or '']}"
-        for k in listed
-        if k.baseline_name is not None
-    ]
-    body = (_changes_of(what, rows, "; ".join(was)),) if rows else ()
+    body = (_changes_of(what, rows),) if rows else ()
     return Section(f"{what.capitalize()}s: {', '.join(counts)}", body)
 
 
 _KERNEL_WORDS = ("slower", "faster", "appeared", "vanished")
 
 
-def _changes_of(what: str, rows: Sequence[tuple[Text, ...]], note: str = "") -> DataTable:
+def _changes_of(what: str, rows: Sequence[tuple[Text, ...]]) -> DataTable:
     name = TableColumn(what, kernel=True)
-    return table((name, "baseline", "candidate", "change", TableColumn("")), rows, note=note)
+    return table((name, "baseline", "candidate", "change", TableColumn("")), rows)
 
 
 def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:

@@ -105,8 +105,7 @@ def _profiles_text(
     imports = next((p for p in known if p.kind in ("imports", "sampled-imports")), None)
     if imports is not None:
         headline = f"{headline[:-1]}; imports take {format_quantity(imports.total, imports.unit)}."
-    brief = (_PROFILES[first.kind][0],) if first.kind == "sampled-functions" else ()
-    return summary_text(concern, headline, facts.readings, tables, (note,) if note else (), brief)
+    return summary_text(concern, headline, facts.readings, tables, (note,) if note else ())
 
 
 def _place(spot: Hotspot, profile: Profile) -> str:
@@ -279,11 +278,7 @@ def triton_text(facts: ConcernFacts) -> SummaryText | None:
     headline = f"Triton's choice for {kernels} came from its cache on disk"
     if tuned:
         headline = f"Triton tuned {kernels} in {format_quantity(_tuned_seconds(shown), 's')}"
-    timings = facts.document.timings
-    # A benchmark's warm-up and what came before it are in no sample.
-    left_out = bool(timings) and all(timing.kind == "benchmark" for timing in timings)
-    end = "; left out of every time." if left_out and tuned else "."
-    return summary_text("triton", headline + end, (), [table], _disagreements(works, shown))
+    return summary_text("triton", f"{headline}.", (), [table], _disagreements(works, shown))
 
 
 def _tuned_seconds(work: TritonWork) -> float:

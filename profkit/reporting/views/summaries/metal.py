@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.summaries.metal_counters import chip_specification, known_counters
@@ -45,11 +44,6 @@ IDLE: dict[IdleCause, str] = {
 }
 
 
-def _told_readings(metal: MetalTrace, readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Of one exported table alone those with a value: why others have none goes without saying."""
-    return [r for r in readings if r.value is not None] if metal.alone else readings
-
-
 # ---------------------------------------------------------------- time
 
 
@@ -66,10 +60,10 @@ def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
             "No region is marked: all that the process had on the GPU counts, warm-up and first-use compiling"
             " included (profkit.region marks what counts)."
         )
-    notes += absence_notes(_told_readings(metal, facts.readings))
+    notes += absence_notes(facts.readings)
     timeline = named_table("Timeline", ("what", "value"), list(_timeline_rows(metal)), words=("value",))
     tables = [timeline, _buffer_table(metal), _process_table(metal)]
-    return summary_text("gpu", _gpu_headline(metal), facts.readings, tables, notes, brief=("Timeline",))
+    return summary_text("gpu", _gpu_headline(metal), facts.readings, tables, notes)
 
 
 def _gpu_headline(metal: MetalTrace) -> str:
@@ -148,24 +142,14 @@ def _process_table(metal: MetalTrace) -> DataTable | None:
     if len(metal.processes) < 2:
         return None
     ordered = sorted(metal.processes, key=lambda process: (not process.target, -process.busy))
-    target = ", profiled" if metal.guessed is None else ", taken for it"
     rows = [
-        (
-            f"{shorten(process.name, 34)}{target if process.target else ''}",
-            format_quantity(process.busy, "s"),
-            str(process.intervals),
-        )
-        for process in ordered[:_MOST_PROCESSES]
+        (shorten(one.name, 34), format_quantity(one.busy, "s"), str(one.intervals))
+        for one in ordered[:_MOST_PROCESSES]
     ]
-    more = len(ordered) - _MOST_PROCESSES
-    note = f"and {plural(more, 'further process', 'further processes')}" if more > 0 else ""
-    return named_table("Processes on the GPU", ("process", "time", "intervals"), rows, note)
+    return named_table("Processes on the GPU, the profiled one first", ("process", "time", "intervals"), rows)
 
 
 # ---------------------------------------------------------------- encoders and shaders
-
-# What Instruments calls an encoder without a label.
-_DEFAULT = re.compile(r"|(Compute|Render|Blit|Acceleration Structure) (Command|Encoder) \d+")
 
 
 def encoders_text(facts: ConcernFacts) -> SummaryText | None:
@@ -178,10 +162,6 @@ def encoders_text(facts: ConcernFacts) -> SummaryText | None:
     if not metal.encoders:
         reason, fix, _ = explain_absence(metal, (ENCODERS, INTERVALS), "the trace has no labels of encoders")
         notes.append(f"Encoders cannot be distinguished: {reason}" + (f" ({fix})" if fix else "") + ".")
-    elif all(_DEFAULT.fullmatch(work.name.strip()) for work in works):
-        notes.append(
-            "These are Metal's own names: MTLCommandEncoder.label gives each encoder one that tells it."
-        )
     return _work_text("encoders", "encoder" if metal.encoders else "channel", works, notes)
 
 
@@ -222,9 +202,7 @@ def _work_text(concern: str, kind: str, works: Sequence[MetalWork], notes: Seque
     of = f"{share_text(ordered[0].seconds, total)} of {format_quantity(total, 's')}"
     pieces = plural(sum(work.count for work in works), kind)
     headline = f"{shorten(ordered[0].name, 48)} takes {of} in {pieces}."
-    return summary_text(
-        concern, headline, (), [table], notes, brief=(title,) if concern == "encoders" else ()
-    )
+    return summary_text(concern, headline, (), [table], notes)
 
 
 # ---------------------------------------------------------------- counters and states
@@ -254,7 +232,7 @@ def metal_counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     elif chip.bandwidth is not None:
         notes.append(f"Specification of {chip.name}: {format_quantity(chip.bandwidth, 'B/s')}.")
     tables = [_counter_table(metal)] if full else []
-    return readings_text(concern, title, _told_readings(metal, readings), tables, notes, what)
+    return readings_text(concern, title, readings, tables, notes, what)
 
 
 def _counter_table(metal: MetalTrace) -> DataTable:
@@ -302,12 +280,7 @@ def metal_state_text(facts: ConcernFacts) -> SummaryText:
         _state_table("Performance states of the GPU", metal.performance),
         _state_table("Thermal states", metal.thermal),
     ]
-    notes = list(absence_notes(_told_readings(metal, facts.readings)))
-    if metal.induced is not None and metal.induced.strip().lower() not in ("default", "minimum"):
-        notes.append(
-            f"The recording asked for the performance state {metal.induced}; it is not the everyday one."
-        )
-    return summary_text("state", headline, facts.readings, tables, notes)
+    return summary_text("state", headline, facts.readings, tables, absence_notes(facts.readings))
 
 
 def _state_table(title: str, states: Sequence[MetalState]) -> DataTable:
