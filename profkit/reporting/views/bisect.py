@@ -9,6 +9,7 @@ from math import log
 from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import BisectDocument, BisectPart, BisectSearch, BisectState, BisectStep
 from profkit.core.types.comparison import CERTAINTY
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -27,7 +28,6 @@ from profkit.reporting.view import (
     soft,
     table,
 )
-from profkit.reporting.views.comparison.words import fact_text
 from profkit.reporting.views.kernels.cases import format_duration as duration
 
 _SHORT = 10  # digits of a commit

@@ -10,6 +10,7 @@ from profkit.analysis.metrics import title_of
 from profkit.backends import kernel_word
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
 from profkit.core.types import RUN, BlamedLine, Change, Comparison, Difference, FunctionChange, Pairing
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -31,7 +32,6 @@ from profkit.reporting.views.comparison.words import (
     cause_text,
     change_text,
     evidence_texts,
-    fact_text,
     size_text,
     status_of,
 )
