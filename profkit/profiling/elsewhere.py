@@ -243,8 +243,6 @@ def _listen(connection: Connection, files: ReceivedFiles | None, progress: Progr
         elif event["event"] == "data" and files is not None:
             files.take(event)
         elif event["event"] == "result":
-            if connection.ended_because:
-                progress.note(connection.ended_because)
             value: Json = event.get("value")
             return value
         else:

@@ -60,8 +60,9 @@ def ask(
         connection.close()
 
 
-def test_the_second_time_nothing_is_sent(tmp_path: Path) -> None:
-    asked, first, _ = ask(place(tmp_path), tmp_path, {"do": "print"})
+def test_the_second_time_nothing_is_sent_and_noise_of_a_login_shell_is_passed_over(tmp_path: Path) -> None:
+    noisy = ("/bin/sh", "-c", "seq 2000; printf 'Last login: \\377 today'; exec \"$0\"")
+    asked, first, _ = ask(place(tmp_path, *noisy), tmp_path, {"do": "print"})
     again, second, _ = ask(place(tmp_path), tmp_path, {"do": "print"})
     assert (asked, again) == ("printed", "printed")
     assert first.sent > 1 << 19
@@ -121,34 +122,9 @@ def test_the_work_tree_is_laid_out_anew_for_each_run(
     assert not (store / "store" / "runs" / "work-1" / "work").exists()
 
 
-def test_noise_of_a_login_shell_is_passed_over(store: Path, tmp_path: Path) -> None:
-    noisy = ("/bin/sh", "-c", "seq 2000; printf 'Last login: \\377 today'; exec \"$0\"")
-    assert ask(place(store, *noisy), tmp_path, {"do": "print"})[0] == "printed"
-
-
 def test_noise_without_an_end_is_no_place(store: Path, tmp_path: Path) -> None:
     with pytest.raises(PlaceUnreachable, match="without an end"):
         Connection(place(store, "/bin/sh", "-c", "yes noise"), tmp_path / "log").open()
-
-
-def python_stand_in(folder: Path, version: str) -> str:
-    """A PATH on which python3 says that it is `version`."""
-    folder.mkdir()
-    (folder / "python3").write_text(f'#!/bin/sh\n[ "$1" = -V ] && echo Python {version}\nexit 1\n')
-    (folder / "python3").chmod(0o755)
-    return str(folder)
-
-
-def test_no_python_and_an_old_one_are_told_apart(store: Path, tmp_path: Path) -> None:
-    (tmp_path / "none").mkdir()
-    for path, said in (
-        (str(tmp_path / "none"), "there is no python3"),
-        (python_stand_in(tmp_path / "old", "3.6.8"), "python3 there is Python 3.6.8"),
-    ):
-        with pytest.raises(PlaceUnreachable, match=said) as caught:
-            Connection(place(store, path=path), tmp_path / "log").open()
-        assert "--on-python" in str(caught.value.fix)
-        assert caught.value.exit_code == 3
 
 
 def test_what_cannot_be_started_or_says_nothing_is_told_with_its_last_words(tmp_path: Path) -> None:

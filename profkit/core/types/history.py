@@ -79,7 +79,6 @@ class HistoryPoint:
     reason: str | None = None  # why it is not valid
     night: str | None = None
     outcome: str | None = None  # what was decided of its run
-    lost: float = 0.0  # the share of its time that others had the processor, or the machine was taken away
 
 
 @dataclass(frozen=True)

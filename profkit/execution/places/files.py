@@ -184,7 +184,7 @@ def _leads_inside(path: Path, base: Path) -> bool:
 
 def send_folder(folder: Path, parts: Collection[str], send: Callable[[bytes], None]) -> None:
     """The regular files of a result below a folder, by their names in it; links and hidden files stay here."""
-    with tempfile.TemporaryFile() as packed:
+    with tempfile.TemporaryFile(dir=folder) as packed:  # it may be large, and a memory's file system small
         with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=LEVEL) as tar:
             tar.dereference = True  # a file with two names comes twice, and not as a link
             for path in sorted(folder.rglob("*")):

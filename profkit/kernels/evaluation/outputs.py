@@ -340,8 +340,6 @@ def _summary(
         f"| Combined Score (correctness x performance) | {_combined(scores)} |",
         f"| Perf@{_P} Score | {_number(share, 4)} |",
         "",
-        *_meanings(scores),
-        "",
         "### Operator Speedups vs Eager in Descending Order",
         "",
         "| Operator | Correctness Ratio | Speedup vs Eager | 95 % interval, word |",
@@ -354,20 +352,6 @@ def _summary(
         worth = _interval_and_word(speedups[row["operator"]])
         lines.append(f"| {row['operator']} | {_number(row['correctness_rate'], 4)} | {shown} | {worth} |")
     return "\n".join(lines) + "\n"
-
-
-def _meanings(scores: EvaluationScores) -> list[str]:
-    """What the three scores are, and what they leave out."""
-    timed, whole = scores.geomean.n if scores.geomean else 0, scores.geomean_with_fallback
-    lines = [
-        f"- **Correctness Score**: share of the {scores.counted_operations} operators whose tests all pass.",
-        f"- **Performance Score**: geometric mean over {timed} correct timed tests."
-        + (f" With 1.0 for each that failed: {_shown(whole)} over {whole.n}." if whole else ""),
-        f"- **Perf@{_P} Score**: share of the operators that are correct and FASTER: by the whole 95 % interval.",
-    ]
-    if left := scores.tests - scores.counted_tests:
-        lines.append(f"- {left} of {scores.tests} tests are in none of these: skipped, or not run.")
-    return lines
 
 
 def _shown(mean: MeanSpeedup | None) -> str:

@@ -24,7 +24,7 @@ A second look, after the timing: does the call still compute, and from what its 
 
 A result that was computed beforehand, or is remembered by its input's address, is right in the first check, and so is
 what adds to a buffer that nobody clears. So the call is made once more with other numbers in the same memory, and its
-result compared with float64, on a part of the batch, which costs next to nothing beside the first check.
+result compared with float64.
 """
 
 from __future__ import annotations
@@ -289,78 +289,40 @@ def _expect(problem: Problem, place: int, what: str, true: Tensor, part: _Part) 
     return Expected(what, true.to(getattr(torch, point.dtype)), true, allowed, leans=leans)
 
 
-PART, PART_OF_MEAN = 64, 16  # of a mean so much that other numbers show in it, in bfloat16 too
-LEAST = 1 << 16  # elements
-FACTOR = -4.0  # exact in every format and both ways
-
-
 class RepeatedCheck:
-    """What is right with other numbers in x, or backward in the gradient from above: of a part of the batch, or of all.
+    """What is right with other numbers in x, or backward in the gradient from above.
 
     Known before any implementation runs: one may replace what computes it. The numbers are put back each time.
     """
 
     def __init__(self, problem: Problem, expected: Sequence[Tensor]) -> None:
-        point, self._expected = problem.point, expected
-        least = -(-LEAST // (point.sequence * point.dimension))
-        share = PART_OF_MEAN if problem.operation.scalar else PART
-        self._rows = min(point.batch, max(-(-point.batch // share), least))
-        self._value: Tensor = None
-        if problem.backward:
-            return
-        part = _first_rows(problem, self._rows)
-        before = reference_result(part)[0] if problem.operation.scalar else None
-        with self._with_other_numbers(problem):
-            self._value = reference_result(part)[0]
-        if before is not None:  # the mean over all of the batch
-            self._value = expected[0] + (self._value - before) * (self._rows / point.batch)
+        self._expected: Sequence[Tensor] = [-tensor for tensor in expected]
+        if not problem.backward:
+            with _other_numbers(problem):
+                self._expected = reference_result(problem)
 
     def ask(self, problem: Problem, call: Call, wait: Callable[[], None]) -> None:
         """Call it once more. Raises Incorrect where the result does not follow the numbers."""
-        with self._with_other_numbers(problem):
+        with _other_numbers(problem):
             results = call()
             wait()
             try:
-                self._compare(problem, result_tensors(results))
+                check_result(problem, result_tensors(results), self._expected)
             except Incorrect as wrong:
                 changed = "the gradient from above" if problem.backward else "x"
-                raise Incorrect(
-                    wrong.fault, f"once it was timed, with other numbers in {changed}: {wrong}"
-                ) from None
-
-    def _compare(self, problem: Problem, results: Sequence[Tensor]) -> None:
-        rows, scalar, above = self._rows, problem.operation.scalar, problem.above
-        shape = problem.inputs[0].shape
-        if above is None and scalar:
-            check_result(problem, results, (self._value,))
-        elif above is None:
-            check_result(_first_rows(problem, rows), [tensor[:rows] for tensor in results], (self._value,))
-        elif all(tensor.shape == shape for tensor in self._expected):
-            own = above * (rows / problem.point.batch) if scalar else above[:rows]
-            negated = [-tensor[:rows] for tensor in self._expected]
-            check_result(_first_rows(problem, rows, own), [tensor[:rows] for tensor in results], negated)
-        else:  # a gradient that belongs to all of the batch
-            check_result(problem, results, [-tensor for tensor in self._expected])
-
-    @contextmanager
-    def _with_other_numbers(self, problem: Problem) -> Iterator[None]:
-        """As long as the block lasts. Gradients are linear in the one from above."""
-        if problem.above is not None:
-            changed, by = problem.above, -1.0
-        else:
-            changed, by = problem.inputs[0][: self._rows], FACTOR
-        changed.mul_(by)
-        try:
-            yield
-        finally:
-            changed.mul_(1 / by)
+                said = f"once it was timed, with other numbers in {changed}: {wrong}"
+                raise Incorrect(wrong.fault, said) from None
 
 
-def _first_rows(problem: Problem, rows: int, above: Tensor | None = None) -> Problem:
-    """The first of the batch, in the same memory."""
-    cut = zip(problem.inputs, problem.operation.chunked, strict=True)
-    inputs = tuple(t[:rows] if chunked else t for t, chunked in cut)
-    return Problem(replace(problem.point, batch=rows), problem.operation, inputs, above)
+@contextmanager
+def _other_numbers(problem: Problem) -> Iterator[None]:
+    """Negated as long as the block lasts, which is exact both ways. Gradients are linear in the one from above."""
+    changed = problem.inputs[0] if problem.above is None else problem.above
+    changed.neg_()
+    try:
+        yield
+    finally:
+        changed.neg_()
 
 
 def result_tensors(found: object) -> tuple[Tensor, ...]:

@@ -181,11 +181,7 @@ def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _PythonCom
         if word == "-" or not word.startswith("-"):
             break
         if word.startswith("--"):
-            if word != "--check-hash-based-pycs" or position + 1 >= len(words):
-                return f"python {word} runs no program"
-            options += words[position : position + 2]
-            position += 2
-            continue
+            return f"python {word} runs no program"
         before, program, used = _parse_short_options(word, words[position + 1 :])
         if program == ("?",):
             return f"python {word} runs no program that could be profiled"

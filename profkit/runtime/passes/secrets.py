@@ -130,9 +130,6 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _HEADER_WORD = re.compile(r"[aA]uthorization|AUTHORIZATION|[bB]earer|BEARER|[cC]ookie|COOKIE")
-_HEADER_NAME = re.compile(r"([A-Za-z][\w-]*):")
-_HEADERS = {"authorization", "proxy-authorization", "cookie", "set-cookie"}
-_SCHEMES = {"bearer", "basic", "token", "digest", "negotiate", "apikey"}
 _QUERY = re.compile(
     r"((?<=[?&;])[\w.-]{0,40}(?:key|sig|signature|token|secret|passw(?:or)?d|pwd|auth|code|credential|session)=)([^&\s\"'#<>]+)",
     re.IGNORECASE,
@@ -269,20 +266,7 @@ def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
     is_value = False
     of_programs = dict(program_secrets(words))
-    header = ""  # the name of one whose value is the next word: `X-Api-Key:` `VALUE`
     for number, word in enumerate(words):
-        name, header = header, ""
-        if name and word.lower() in _SCHEMES:
-            masked.append(word)
-            header = name
-            continue
-        if name and _is_named_secret(name, ": ", word):
-            masked.append(_hide_value(word, hide))
-            continue
-        if (found := _HEADER_NAME.fullmatch(word)) and (
-            found[1].lower() in _HEADERS or is_secret_name(found[1])
-        ):
-            header = found[1]
         if (at := of_programs.get(number)) is not None:
             masked.append(word[:at] + _hide_value(word[at:], hide))
             is_value = False

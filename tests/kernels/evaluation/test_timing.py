@@ -55,13 +55,6 @@ from profkit.kernels.evaluation.request import PairOptions
 from profkit.kernels.operations.check import Incorrect
 
 
-def test_whole_numbers_alone_change_their_places() -> None:
-    x = torch.randperm(1000)
-    fresh = write_fresh(x, strong=True)
-    assert int(fresh.sum()) != int(x.sum())
-    assert set(fresh.tolist()) <= set(x.tolist())
-
-
 @pytest.mark.parametrize(
     ("operation", "x", "chosen"),
     [
@@ -78,15 +71,6 @@ def test_values_are_chosen_so_that_the_result_changes(operation: Any, x: torch.T
     values = choose_values(encoder, recipe, lambda contents: [operation(*decode(recipe.body, contents)[0])])
     assert (chosen == "none") == (values is None)
     assert values is None or values._strong == (chosen == "strong")
-
-
-def write_fresh(x: torch.Tensor, *, strong: bool = False) -> torch.Tensor:
-    encoder = Encoder()
-    recipe = encoder.encode((x,), {})
-    storages = [torch.empty_like(content) for content in encoder.contents]
-    FreshValues(encoder, recipe, strong=strong).write(storages)
-    (x,), _ = decode(recipe.body, storages)
-    return x
 
 
 def test_pairs_in_which_a_process_waited_are_left_out_while_enough_others_are_there() -> None:

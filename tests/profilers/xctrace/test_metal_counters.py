@@ -111,15 +111,6 @@ def test_shaders_are_absent_for_the_reason_that_the_recording_shows():
     assert "has no rows" in absent(read({INTERVALS: ROWS, SHADERS: []}, contents=enabled), SHADERS).reason
 
 
-def test_rows_outside_of_the_region_are_no_counters_in_it():
-    rows = [
-        {"start": 0, "duration": 5000, "name": "ALU Utilization", "value": 5.0, "gpu": "M1", "label": "5%"}
-    ]
-    report = read({INTERVALS: ROWS, COUNTERS: rows}, windows=[(6, 9)], contents=run(()))
-    assert report.metal.counters == ()
-    assert "none of its rows lies in the part that counts" in absent(report, COUNTERS).reason
-
-
 def test_nothing_but_a_table_of_contents_is_a_trace_that_lacks_everything():
     contents = run(schemas=[INTERVALS, "metal-gpu-state-intervals"])
     report = read({}, contents=contents)

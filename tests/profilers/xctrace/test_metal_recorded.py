@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import xml.etree.ElementTree as ET
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def folder(request):
     return request.getfixturevalue("fixtures") / "xctrace" / "m1-metal-system-trace"
 
 
+@lru_cache(maxsize=8)
 def plainly(path: Path) -> list[dict[str, ET.Element | None]]:
     """Rows as elements by mnemonic, references resolved."""
     root = ET.parse(path).getroot()
@@ -136,7 +138,7 @@ def test_a_region_cuts_the_real_trace_as_it_cuts_a_plain_reading(folder, monkeyp
     from profkit.profilers.xctrace.alignment import Alignment
 
     begin, end = 870_000_123, 880_000_456
-    monkeypatch.setattr(module, "find_alignment", lambda *_: Alignment(((begin, end),), 1, "clock"))
+    monkeypatch.setattr(module, "find_alignment", lambda *_: Alignment(((begin, end),), 1))
     metal = read_exports(folder, [RegionRecord(1, "trace")]).metal
     assert metal.marked
     rows = plainly(folder / "metal-gpu-intervals.xml")

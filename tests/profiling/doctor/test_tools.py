@@ -12,7 +12,7 @@ from profkit.profilers.perf import probe as perf_find
 from profkit.profilers.perf.command import NO_PMU_FIX
 from profkit.profilers.perf.probe import PerfAbility, judge_perf, perf_checks
 from profkit.profilers.valgrind import probe as valgrind_find
-from profkit.profilers.valgrind.probe import probe_valgrind, valgrind_checks
+from profkit.profilers.valgrind.probe import judge_valgrind, probe_valgrind
 
 Fake = Callable[[dict[str, str]], Path]
 
@@ -105,7 +105,7 @@ def test_a_valgrind_that_cannot_simulate_is_one_check_with_its_reason(
     fake_tools: Fake, script: str | None, state: str, detail: str
 ) -> None:
     fake_tools({} if script is None else {"valgrind": script})
-    found = list(valgrind_checks())
+    found = list(judge_valgrind())
     assert [(check.name, check.state) for check in found] == [("valgrind", state)]
     assert detail in found[0].detail
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Check
-from profkit.profilers.xctrace.find import XctraceAbility, judge_xctrace, xctrace_checks
+from profkit.profilers.xctrace.find import XctraceAbility, judge_xctrace
 from tests.mac_stand_in import programs
 
 DEVELOPER = "/Applications/Xcode.app/Contents/Developer"
@@ -57,5 +57,5 @@ def test_all_of_it_on_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(programs(tmp_path / "bin", answers)))
     monkeypatch.delenv("PROFKIT_XCTRACE", raising=False)
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    found = {check.name: check.state for check in xctrace_checks()}
+    found = {check.name: check.state for check in judge_xctrace()}
     assert (found["xctrace"], found["templates"]) == ("ok", "ok")

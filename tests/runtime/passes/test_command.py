@@ -24,7 +24,6 @@ OUT = Path("/out.prof")
         ("python -Xdev -Werror -OO x.py -X", "python -Xdev -Werror -OO", "x.py -X"),
         ("python -BuW error x.py", "python -BuW error", "x.py"),
         ("python -- x.py a", "python", "x.py a"),
-        ("python --check-hash-based-pycs always x.py", "python --check-hash-based-pycs always", "x.py"),
         ("env -u HOME -i python -u x.py", "env -u HOME -i python -u", "x.py"),
         ("taskset -c 0 nice -n 5 python x.py", "taskset -c 0 nice -n 5 python", "x.py"),
         ("uv run --with numpy python -m mod", "uv run --with numpy python", "-m mod"),

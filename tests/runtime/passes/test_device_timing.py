@@ -160,19 +160,6 @@ def run(
     return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
 
 
-def test_by_hand_one_line_says_clock_cache_and_what_the_device_needs(tmp_path: Path, nvidia: Path) -> None:
-    code = """
-    def fn():
-        time.sleep(2e-4)
-        cuda.stand_in_work(30)
-    profkit.benchmark(fn, name="tiny", budget=2, precision=0.05)
-    """
-    done = run(tmp_path, nvidia, code)
-    (line,) = done.stdout.splitlines()
-    for word in ("tiny: ", "CUDA events, warm L2", "launch-bound: the device alone needs 30", "SM clock 1.7"):
-        assert word in line
-
-
 @pytest.mark.parametrize(
     ("call", "clock", "remark"),
     [

@@ -90,29 +90,20 @@ HARMLESS = [line.format(word) for word in _LOOK_ALIKE for line in _LINES] + [
 
 # Commands word by word, `|` between two, each with the secret S.
 COMMANDS = f"""
-curl|-H|X-Api-Key:|{S}|http://x
 curl|-H|X-Api-Key: {S}|http://x
-curl|--header|Authorization:|Bearer|{S}
-curl|-H|Authorization:|{S}
 curl|-H|Authorization: Bearer {S}
-http|GET|h|X-Auth-Token:|{S}
 http|GET|h|X-Auth-Token:{S}
-curl|-H|PRIVATE-TOKEN:|{S}
-curl|-H|Ocp-Apim-Subscription-Key:|{S}
-curl|-H|Cookie:|session={S}
+curl|-H|PRIVATE-TOKEN: {S}
+curl|-H|Cookie: session={S}
 tool|--pw|{S}
 tool|--bearer|{S}
 tool|--db-password|{S}
 tool|--secret={S}
-tool|password:|{S}
 redis-cli|-h|h|-a|{S}
 sudo|-n|env|A=1|sshpass|-p|{S}|ssh|h
 """.strip().splitlines()
 HARMLESS_COMMANDS = """
-python|train.py|pass:|timing
-tool|key:|value
-tool|--header|Accept:|text/html
-tool|X-Request-Id:|3f2a
+tool|--header|Accept: text/html
 redis-cli|-p|6379|PING
 docker|run|-p|80:80|image
 python|train.py|--max-token|512
