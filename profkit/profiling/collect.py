@@ -15,7 +15,7 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
-from profkit.core.errors import Interrupted, MachineError, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
@@ -73,15 +73,9 @@ class RunCollector:
     def __init__(
         self, context: RunContext, backend: Backend, run: BackendRun, progress: Progress, judge: Judge
     ) -> None:
-        self._context, self._backend, self._run, self._progress, self._judge = (
-            context,
-            backend,
-            run,
-            progress,
-            judge,
-        )
+        self._context, self._backend, self._run = context, backend, run
+        self._progress, self._judge = progress, judge
         self._begin = time.monotonic()
-        self._pass: str | None = None  # that is carried out, or was the last one
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -109,12 +103,7 @@ class RunCollector:
         with defer_interrupts() as hurry:
             document = replace(self.document, **changes)  # type: ignore[arg-type]
             self.document = hide_values(document, self._context.hidden)
-            try:
-                write_run(self._context.folder, self.document)
-            except MachineError as error:
-                if self._pass is not None:
-                    error.message += f" (in the pass {self._pass})"
-                raise
+            write_run(self._context.folder, self.document)
         if hurry.is_set():
             raise KeyboardInterrupt
 
@@ -137,7 +126,6 @@ class RunCollector:
                 known = replace(known, verdicts=self._judge(self.document).verdicts)
                 plan = self._update_plan(known)
             planned = plan.passes[number]
-            self._pass = planned.name
             if planned.name == "timing":
                 known = self._collect_timing(planned, known)
             elif planned.skipped is not None or not planned.steps:
@@ -360,11 +348,8 @@ class RunCollector:
         return PassFindings(), result
 
     def _skip_pass(self, plan: PassPlan) -> None:
-        plan = (
-            plan
-            if plan.skipped is not None
-            else replace(plan, skipped="there is nothing that it could look at")
-        )
+        if plan.skipped is None:
+            plan = replace(plan, skipped="there is nothing that it could look at")
         self._progress.note(f"{plan.name}: skipped, {plan.skipped}")
         self.update(passes=(*self.document.passes, skipped_result(plan)))
 

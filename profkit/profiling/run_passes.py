@@ -63,22 +63,18 @@ def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tupl
     `whole`: the process is what counts, and not a region in it, of whose use of cores its process tells nothing.
     The resident set is the sum over the process tree, or the kernel's own maximum of one process, whichever is larger.
     """
-    if not outcomes:
-        return ()
-    peak = max(outcome.peak_rss for outcome in outcomes)
-    wall = sum(outcome.seconds for outcome in outcomes)
-    cpu = sum(outcome.cpu_seconds for outcome in outcomes)
-    busy = 100.0 * cpu / wall if wall > 0 else None
     readings = []
+    peak = max((outcome.peak_rss for outcome in outcomes), default=0)
+    wall = sum(outcome.seconds for outcome in outcomes)
     if peak > 0:  # a program of a few milliseconds is over before it is looked at
-        readings.append(
-            Reading("memory.rss_peak", float(peak), "B", "measured", RUN, Source("psutil", "rss"))
+        source = Source("psutil", "rss")
+        readings.append(Reading("memory.rss_peak", float(peak), "B", "measured", RUN, source))
+    if whole and wall > 0:
+        source = Source(
+            "getrusage", formula="100 * (user + system CPU seconds) / wall seconds, start-up included"
         )
-    if whole and busy is not None:
-        formula = "100 * (user + system CPU seconds) / wall seconds, start-up included"
-        readings.append(
-            Reading("cpu.utilization", busy, "%", "measured", RUN, Source("getrusage", formula=formula))
-        )
+        busy = 100.0 * sum(outcome.cpu_seconds for outcome in outcomes) / wall
+        readings.append(Reading("cpu.utilization", busy, "%", "measured", RUN, source))
     return tuple(readings)
 
 

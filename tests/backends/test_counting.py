@@ -114,13 +114,6 @@ def test_events_that_take_turns_are_multiplexed_with_their_share(pmu_run):
 def test_an_event_without_a_count_is_named_and_its_reading_is_never_zero(pmu_run):
     cases = [
         ("branch-misses", "zero", "hard-zero", "branch.miss_rate", "hard zero"),
-        (
-            "ls_any_fills_from_sys.all",
-            "not supported",
-            "not-supported",
-            "cache.l1.miss_rate",
-            "not supported",
-        ),
         ("fp_ret_sse_avx_ops.all", "not counted", "not-counted", "flops", "not counted"),
     ]
     run = pmu_run("amd_zen4", {**WITH_MEMORY, "states": {event: state for event, state, *_ in cases}})

@@ -52,14 +52,6 @@ def test_the_tool_alone_is_asked_to_end_and_has_time_to_finish(tmp_path: Path) -
     assert told == ["xctrace saves what it recorded; a second Ctrl-C ends the wait and loses it"]
 
 
-def test_a_tool_that_saves_nothing_is_not_waited_for_and_nothing_is_said(tmp_path: Path) -> None:
-    told: list[str] = []
-    code = "import time; open('began', 'w').write('x'); time.sleep(60)"
-    with pytest.raises(KeyboardInterrupt):
-        _interrupted(step(tmp_path, code), tmp_path, told=told)
-    assert told == []
-
-
 def test_a_second_ctrl_c_ends_the_patience(tmp_path: Path) -> None:
     tool = step(tmp_path, TOOL.format(saving=600), finish=600.0)
     begin = time.monotonic()
@@ -125,15 +117,6 @@ def test_the_tool_is_told_what_the_workload_would_inherit_and_no_secret(
 
 
 # ------------------------------------------------------------ test_step_files
-
-
-def test_the_options_of_a_tool_lie_there_before_it_starts(tmp_path):
-    options = tmp_path / "artifacts" / "options.json"
-    argv = (sys.executable, "-c", f"print(open({str(options)!r}, encoding='utf-8').read())")
-    done = run_step(Step("one", argv, files={str(options): '{"a": "é"}'}), RunSettings(tmp_path))
-    assert done.workload_ok
-    assert '{"a": "é"}' in done.text()
-    assert options.is_file()
 
 
 @pytest.mark.parametrize(

@@ -116,13 +116,6 @@ def test_failures_stand_before_doubts_before_passes() -> None:
     assert set(words) == {"FAIL", "UNKNOWN", "PASS", "N/A"}
 
 
-def test_the_word_and_its_sign_carry_the_verdict_without_colour() -> None:
-    text = run_text(judged(), color=False)
-    assert "\x1b" not in text
-    for sign in ("✗ FAIL", "? UNKNOWN", "✓ PASS", "- N/A"):
-        assert sign in text
-
-
 def test_colour_only_where_it_is_asked_for_or_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[" in run_text(judged(), color=True)
     assert "\x1b" not in run_text(judged())  # standard output is no terminal here
@@ -134,21 +127,6 @@ def test_colour_only_where_it_is_asked_for_or_on_a_terminal(monkeypatch: pytest.
     assert "\x1b" not in run_text(judged())
 
 
-def test_colour_changes_no_character() -> None:
-    colored = re.sub(r"\x1b\[[0-9;]*m", "", run_text(judged(), FOLDER, color=True))
-    assert [line.rstrip() for line in colored.split("\n")] == run_text(judged(), FOLDER, color=False).split(
-        "\n"
-    )
-
-
-def test_a_number_and_its_unit_stand_on_one_line() -> None:
-    for width in range(60, 100):
-        text = run_text(judged(), FOLDER, color=False, width=width)
-        assert not re.search(r"\d\n\s*%", text)
-        assert not re.search(r"[<>]\n\s*\d", text)
-        assert "\ue000" not in text
-
-
 def test_a_time_that_is_mostly_noise_is_not_shown_as_known() -> None:
     noisy = replace(
         documents.timing(), processes=tuple(SampleSet(documents.noise(40, 1e-3 * k)) for k in (1, 9, 3))
@@ -156,15 +134,6 @@ def test_a_time_that_is_mostly_noise_is_not_shown_as_known() -> None:
     text = run_text(judged(replace(documents.document(), timings=(noisy,))), color=False)
     assert re.search(r"Time +about 3\.00 ms per iteration, too noisy to say more \(±", text)
     assert not re.search("✗ FAIL +roofline", text)
-
-
-def test_what_to_try_is_said_once_for_the_run_and_not_again_for_each_function() -> None:
-    fail = verdict("fail", "l1", "walk in order")
-    document = replace(documents.empty(), verdicts=(fail, verdict("fail", "l1", "walk in order", "function")))
-    text = run_text(document, color=False)
-    assert text.count("try: walk in order") == 1
-    assert "✗ 1 target missed  l1" in text
-    assert re.search(r"In single functions\n +1 FAIL", text)
 
 
 def test_a_failed_pass_has_its_reason_its_fix_and_its_log() -> None:
@@ -180,34 +149,6 @@ def test_a_failed_run_says_so_at_the_top() -> None:
     head = run_text(document, color=False).split("\n")[:5]
     assert head[0] == "✗ Failed: the workload exited with 3"
     assert "gated_mlp on cpu (failed)" in head
-
-
-def test_a_headline_uses_the_width_beside_its_label() -> None:
-    why = " ".join(["seven77"] * 30)
-    summaries = (Summary("memory", (unavailable_reading("memory.python_peak", RUN, why),)),)
-    text = run_text(replace(documents.document(), summaries=summaries), details=False, width=80)
-    lines = [line for line in text.splitlines() if "seven77" in line]
-    assert re.match(r"  Memory +What Python holds is not known: seven77", lines[0])
-    assert all(len(line) > 80 - len(" seven77") for line in lines[:-1])
-    assert len({line.index("seven77") for line in lines[1:]}) == 1
-
-
-def test_a_paragraph_uses_its_first_line_up_to_the_edge_and_hangs_from_the_second_on() -> None:
-    from profkit.reporting.screen import Screen
-
-    screen = Screen(color=False, width=40)
-    screen.line("Time      ", " ".join(["four"] * 14), hang=10)
-    screen.line("x" * 39, hang=4)
-    screen.line("y" * 50, hang=4)
-    assert screen.text().split("\n") == [
-        "Time      four four four four four four",
-        "          four four four four four four",
-        "          four four",
-        "x" * 39,
-        "y" * 40,
-        "    " + "y" * 10,
-        "",
-    ]
 
 
 def test_without_details_a_run_is_what_to_do_where_the_time_goes_memory_and_what_went_wrong() -> None:
@@ -324,12 +265,6 @@ def test_what_would_be_known_of_a_run_from_elsewhere_is_measured_there(
     assert f"To know more (t): profkit profile {option}--sampling SECONDS -- " in text
 
 
-def test_nothing_to_do_is_not_spoken_of() -> None:
-    document = replace(documents.document(), verdicts=(verdict("pass", "a", None),))
-    assert "What to do" not in run_text(document, color=False)
-    assert "What to do" not in run_markdown(document)
-
-
 def test_where_all_is_as_it_should_be_it_is_said_with_what_was_looked_at() -> None:
     met = tuple(verdict("pass", name, None) for name in "abc")
     sentence = "Nothing to change was found: all 3 targets that apply are met."
@@ -414,18 +349,6 @@ def test_a_plan_names_passes_counters_cost_and_what_is_skipped() -> None:
     assert max(len(line) for line in text.split("\n")) <= 80
 
 
-def test_a_plan_of_unknown_cost_says_so() -> None:
-    plan = Plan("cpu", "gate", (PassPlan("timing", None),))
-    assert "cost not known" in text_of(plan_view.view(plan))
-    assert text_of(plan_view.view(plan)).endswith("In all\n  1 pass.\n")
-
-
-def test_a_plan_as_json_is_one_document() -> None:
-    data = json.loads(json_report.document(documents.plan()))
-    assert data["schema"] == "profkit.plan/1"
-    assert [p["name"] for p in data["passes"]] == ["timing", "cprofile", "tracemalloc", "trace", "counters"]
-
-
 CHECKS = (
     Check("perf", "limited", "no hardware counters " * 6, "choose a machine with a PMU", version="6.1"),
     Check("valgrind", "ok", "ran a program in 0.6 s", version="3.19.0"),
@@ -441,16 +364,6 @@ def test_checks_have_state_detail_version_and_fix() -> None:
     assert text.startswith("1 OK, 1 LIMITED, 1 MISSING, 1 REFUSED; 3 fixes below.\n")
     assert max(len(line) for line in text.split("\n")) <= 80
     assert "\x1b" not in text
-
-
-def test_checks_as_json_are_one_document() -> None:
-    data = json.loads(json_report.checks(CHECKS))
-    assert data["schema"] == "profkit.checks/1"
-    assert data["checks"][1] == {
-        "name": "valgrind", "state": "ok", "detail": "ran a program in 0.6 s", "fix": None, "path": None,
-        "version": "3.19.0",
-    }  # fmt: skip
-    assert text_of(plan_view.checks_view(())) == "nothing was checked.\n"
 
 
 # ---------------------------------------------------------------- any text

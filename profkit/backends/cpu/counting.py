@@ -235,7 +235,10 @@ class Counting(Pass):
         for step in plan.steps:
             try:
                 report = read_stat_csv(self.context.folder / step.artifacts[0])
-                groups.append(CountedGroup(step, report, read_region_work(self.context.folder, step.name)))
+                work = read_region_work(self.context.folder, step.name)
+                switched = step.directive is not None and step.directive.switch is not None
+                # what no region switched is of the whole process
+                groups.append(CountedGroup(step, report, work if switched else RegionWork()))
             except UnreadableReport as error:
                 fault = fault if lost else error
                 lost.append(step)

@@ -132,16 +132,14 @@ class DeviceTracePass(Pass):
                     f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
                     plan.fix,
                 )
-            report, others = _busiest_report(paths)
+            report = _busiest_report(paths)
             artifacts = tuple(f"artifacts/{path.name}" for path in paths)
         else:
-            report, others = _read_export(self.folder), 0
+            report = _read_export(self.folder)
         if report.fault is not None:
             raise UnreadableReport(report.fault.reason, report.fault.fix, report.fault.code)
         trace = report.trace
         notes = [*report.warnings, *read_region_work(self.context.folder, plan.steps[0].name).notes]
-        if others:
-            notes.append(f"{others + 1} processes left a trace; the one with most GPU time counts")
         if trace is not None and any(kernel.graph for kernel in trace.kernels):
             notes.append("CUDA graphs: each of their kernels is traced and counted by itself")
         return PassFindings(
@@ -171,17 +169,13 @@ def _read_report(path: Path) -> Report:
     return recognise_format(path).read(path)
 
 
-def _busiest_report(paths: Sequence[Path]) -> tuple[Report, int]:
-    """Of several processes the one whose kernels took longest, and how many others there are."""
+def _busiest_report(paths: Sequence[Path]) -> Report:
+    """Of several processes the one whose kernels took longest. Raises UnreadableReport where none can be read."""
     reports: list[Report] = []
-    fault: UnreadableReport | None = None
     for path in paths:
         try:
             reports.append(_read_report(path))
-        except UnreadableReport as error:
-            fault = error
-    if not reports:
-        raise fault or UnreadableReport("torch's profiler left nothing")
-    busy = [sum(k.total for k in r.trace.kernels) if r.trace is not None else 0.0 for r in reports]
-    best = reports[busy.index(max(busy))]
-    return best, sum(1 for seconds in busy if seconds > 0) - (1 if max(busy) > 0 else 0)
+        except UnreadableReport:
+            if path is paths[-1] and not reports:
+                raise
+    return max(reports, key=lambda r: sum(k.total for k in r.trace.kernels) if r.trace is not None else 0.0)

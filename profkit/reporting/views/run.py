@@ -10,8 +10,7 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.backends import backend_named
 from profkit.core.formatting import format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.charts.of_run import chart_sections
-from profkit.reporting.extras import Extras
+from profkit.reporting.charts.of_run import Extras, chart_sections
 from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
     Block,
@@ -37,7 +36,6 @@ from profkit.reporting.views import run_about
 from profkit.reporting.views.run_about import instructions_section, kernel_table, kernels_of
 from profkit.reporting.views.run_insights import (
     more_on_screen,
-    nsight_section,
     time_split_text,
     to_do_section,
 )
@@ -179,7 +177,8 @@ def _blocks(
     yield to_do_section(document)
     yield from _gpu_sections(document, texts, kernels)
     yield from (part if verdicts else Detail((part,)) for part in _verdicts(document))
-    yield Detail(tuple(filter(None, (instructions_section(document), nsight_section(document.insights)))))
+    if (instructions := instructions_section(document)) is not None:
+        yield Detail((instructions,))
     yield from chart_sections(document, kernels, extras)
     yield _all_numbers(texts)
     if (unknown := texts.get("unknown")) is not None:

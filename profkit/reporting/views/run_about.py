@@ -11,8 +11,8 @@ from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, plural
 from profkit.core.types import KernelInstruction, PassResult, RunDocument, Scope
+from profkit.reporting.charts.of_run import Extras
 from profkit.reporting.columns import Column, SortableTable, data_table, sortable_table
-from profkit.reporting.extras import Extras
 from profkit.reporting.forges import Case, Cases, CaseState, verdict_case
 from profkit.reporting.view import (
     Block,

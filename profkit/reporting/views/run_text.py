@@ -29,8 +29,6 @@ class Action:
 
     why: str
     what: str
-    verdict: VerdictWord
-    about: Verdict | None = None
 
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -65,7 +63,7 @@ def actions(document: RunDocument) -> list[Action]:
         what = verdict.advice[0]
         if verdict.target not in mentioned and what not in mentioned:
             why = scope_prefix(verdict.scope) + verdict.reason + gain_clause(verdict)
-            first_actions.append(Action(why, what, verdict.verdict, verdict))
+            first_actions.append(Action(why, what))
         mentioned |= {verdict.target, what}
     return first_actions[:ACTIONS]
 

@@ -71,7 +71,6 @@ exit 0"""
         (PARANOID, "refused", "does not let this user", "perf_event_paranoid=1"),
         (SECCOMP, "refused", "seccomp", "--cap-add PERFMON"),
         (SILENT, "refused", "counted nothing", None),
-        ("exit 1", "missing", "exited with 1", None),
     ],
 )
 def test_a_perf_that_cannot_measure_is_one_check_with_its_reason_and_its_fix(
@@ -90,14 +89,7 @@ def test_a_perf_that_cannot_measure_is_one_check_with_its_reason_and_its_fix(
     ("script", "state", "detail"),
     [
         (None, "missing", "not installed"),
-        ("kill -SEGV $$", "refused", "does not say its version"),
         ('[ "$1" = --version ] && { echo valgrind-3.19.0; exit; }\nkill -SEGV $$', "refused", "ended with"),
-        (
-            '[ "$1" = --version ] && { echo valgrind-3.19.0; exit; }\n'
-            "echo \"valgrind: failed to start tool 'callgrind' for platform 'amd64-linux'\" >&2; exit 1",
-            "refused",
-            "no callgrind",
-        ),
         ('[ "$1" = --version ] && echo valgrind-3.19.0\nexit 0', "refused", "wrote no counts"),
     ],
 )

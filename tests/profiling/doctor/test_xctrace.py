@@ -26,13 +26,6 @@ def told(xctrace: XctraceAbility = ABLE) -> dict[str, Check]:
     return {check.name: check for check in judge_xctrace(xctrace)}
 
 
-def test_an_xctrace_that_lists_all_templates_is_ok() -> None:
-    assert {name: check.state for name, check in told().items()} == {"xctrace": "ok", "templates": "ok"}
-    assert told()["xctrace"].version == "16.0 (17F42)"
-    absent = told(XctraceAbility(None, None, False, "there is no xcrun here", "install Xcode"))
-    assert (absent["xctrace"].state, absent["xctrace"].fix) == ("missing", "install Xcode")
-
-
 def test_an_xctrace_that_does_not_answer_is_refused_with_its_reason() -> None:
     found = told(replace(ABLE, works=False, version=None, reason="crashed", fix="reinstall"))
     assert (found["xctrace"].state, found["xctrace"].detail, found["xctrace"].fix) == (

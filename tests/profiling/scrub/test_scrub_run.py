@@ -134,15 +134,15 @@ def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: P
 
 def test_nothing_is_overwritten_and_nothing_is_put_into_the_run(run: Path) -> None:
     done = scrub(run)
-    with pytest.raises(UsageError, match="is there already"):
-        scrub(run)
-    with pytest.raises(UsageError, match="is inside the run"):
-        scrub(run, run / "artifacts" / "copy")
-    with pytest.raises(UsageError, match="no folder"):
-        scrub(run, run.parent / "absent" / "copy")
     report = run / "artifacts" / "counters.csv"
-    with pytest.raises(UsageError, match="is there already"):
-        scrub(report, report)
+    for source, output, says in (
+        (run, None, "is there already"),
+        (run, run / "artifacts" / "copy", "is inside the run"),
+        (run, run.parent / "absent" / "copy", "no folder"),
+        (report, report, "is there already"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            scrub(source, output)
     assert done.output.is_dir()
 
 

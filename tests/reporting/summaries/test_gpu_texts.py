@@ -373,18 +373,6 @@ def test_a_time_says_cold_or_warm_clocks_and_throttling() -> None:
     assert "launches amortised: CUDA graph of 20 calls" in notes_of(batching="CUDA graph of 20 calls")
 
 
-def test_a_time_without_a_device_says_nothing_of_devices() -> None:
-    notes = notes_of(clock="wall", cache=None)
-    for word in ("device", "cold", "clock", "host"):
-        assert word not in notes
-
-
-def test_a_trace_that_caught_nothing_is_no_report_of_counters() -> None:
-    summary = summed(gpu.report(trace=GpuTrace("nsys", ())))["gpu"]
-    assert summary.headline == "No kernel is in the report."
-    assert {r.reason for r in summary.readings if r.value is None} == {"no kernel is in the report"}
-
-
 def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
     copy = replace(gpu.trace().transfers[0], kind="memset", count=1, seconds=1.47e-6)
     document = gpu.report(trace=GpuTrace("nsys", (), span=1.47e-6, busy=1.47e-6, transfers=(copy,)))
@@ -424,17 +412,6 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     assert dict(rows_of(summary, "Timeline"))["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
 
 
-def test_many_small_kernels_have_no_largest_one() -> None:
-    one = gpu.trace().kernels[0]
-    many = tuple(
-        replace(one, kernel=replace(one.kernel, name=f"k{n}", grid=(10_000, 1, 1)), total=1.0)
-        for n in range(30)
-    )
-    trace = replace(gpu.trace(), kernels=many, transfers=(), starved=0.0, busy=9.9e-3)
-    headline = summed(gpu.report(trace=trace))["gpu"].headline
-    assert headline.endswith("No single cause: the largest part, k0, is 3.3 %.")
-
-
 @pytest.mark.parametrize(
     ("latency", "busy", "words"),
     [
@@ -458,14 +435,6 @@ def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:
     assert "ranges" not in summed(gpu.run())  # a region that was timed is none
 
 
-def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
-    untold = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], bytes=0),))
-    document = gpu.report(trace=untold)
-    moved = {reading.metric: reading for reading in trace_readings(untold, CUDA.tool_lines)}["transfer.bytes"]
-    assert (moved.quality, moved.reason) == ("unavailable", "how much was copied is not in the trace")
-    assert "bytes" not in cells(summed(document)["gpu"], "Copies", 0)
-
-
 # ---------------------------------------------------------------- Apple GPUs
 
 BY_TIME = "Encoders by GPU time"
@@ -486,9 +455,3 @@ def test_a_table_shows_the_largest_and_counts_the_rest() -> None:
     counters = tuple(metal.counter(f"c{n}", 1.0) for n in range(86))
     text = summed(metal.run(metal.metal(counters=counters)))["occupancy"]
     assert str(table_of(text, "All counters, of the whole device").note).startswith("and 46 further counters")
-
-
-def test_states_without_work_have_no_column_for_it() -> None:
-    text = summed(metal.run())["state"]
-    assert list(cells(text, "Performance states of the GPU")) == ["state", "time", "share", "at work"]
-    assert list(cells(text, "Thermal states")) == ["state", "time", "share"]

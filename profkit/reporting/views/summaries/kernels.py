@@ -42,7 +42,6 @@ from profkit.reporting.views.summaries.parts import (
 
 KernelColumn = Column[KernelRow]
 _LONG = 60  # characters of an operation with its shapes
-_REASONS = 9  # kernels below the first of which it is said why they are in their class
 
 
 # ---------------------------------------------------------------- all kernels
@@ -62,7 +61,7 @@ def kernels_text(facts: ConcernFacts) -> SummaryText | None:
         _table("Kernels by GPU time", facts.rows, kernel_columns(facts.document)),
         _table("What launched them", facts.rows, (_NAME, *_ORIGIN)),
     ]
-    return summary_text("kernels", f"{headline}.", (), tables, _bottleneck_notes(facts.rows))
+    return summary_text("kernels", f"{headline}.", (), tables)
 
 
 def ranges_text(facts: ConcernFacts) -> SummaryText | None:
@@ -88,16 +87,6 @@ def _table(title: str, rows: Sequence[KernelRow], columns: Sequence[KernelColumn
 
 def _is_known(column: KernelColumn, row: KernelRow) -> bool:
     return plain_text(column.cell(row)) not in ("", "-")
-
-
-def _bottleneck_notes(rows: Sequence[KernelRow]) -> list[str]:
-    """Why each further kernel is in its class; the first one's reason is the headline."""
-    notes = [
-        f"{row.brief}: {_bottleneck_text(row.bound)}."
-        for row in rows[1:]
-        if row.bound is not None and row.bound.bound != "unknown" and (row.share is None or row.share >= 0.01)
-    ]
-    return notes[:_REASONS]
 
 
 def _bottleneck_text(bound: KernelBottleneck) -> str:
