@@ -24,6 +24,7 @@ from profkit.core.statistics import combine_processes
 from profkit.core.status import own_process
 from profkit.core.types import (
     Allocations,
+    Fact,
     Gpu,
     PassPlan,
     PassResult,
@@ -50,6 +51,7 @@ from profkit.profiling.run_passes import (
 )
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
 from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
+from profkit.reporting.facts import fact_text
 from profkit.runtime.passes.read import read_packages, read_triton
 from profkit.runtime.passes.secrets import hide_values
 
@@ -337,24 +339,23 @@ class RunCollector:
                 result = replace(result, state="skipped", reason=findings.absent)
             return findings, result
         except UnreadableReport as error:
-            reason, code = error.message, error.code
+            reason, code = Fact.message(error.message), error.code
             fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)
             if plan.tool is None and not result.artifacts:
-                reason = "the program left Python without its exit (os._exit, exec): nothing could be written"
+                reason = Fact("left-without-exit")
         except OSError as error:
-            reason, fix = f"what it found could not be written: {error.strerror or error}", "--output FOLDER"
+            reason, fix = Fact.of("not-written", said=error.strerror or str(error)), "--output FOLDER"
         if result.state == "finished":
             result = replace(result, state="failed", reason=reason, fix=fix, code=code)
         return PassFindings(), result
 
     def _skip_pass(self, plan: PassPlan) -> None:
-        if plan.skipped is None:
-            plan = replace(plan, skipped="there is nothing that it could look at")
-        self._progress.note(f"{plan.name}: skipped, {plan.skipped}")
+        plan = plan if plan.skipped is not None else replace(plan, skipped=Fact("nothing-to-look-at"))
+        self._progress.note(f"{plan.name}: skipped, {fact_text(plan.skipped)}")
         self.update(passes=(*self.document.passes, skipped_result(plan)))
 
     def _note_interruption(self, plan: PassPlan) -> None:
-        cut = PassResult(plan.name, plan.tool, "interrupted", reason="ended before it was finished")
+        cut = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
         self.update(passes=(*self.document.passes, cut))
 
     def _add_peaks(self) -> None:
@@ -456,5 +457,5 @@ def _expected_text(plan: PassPlan, plain: float | None) -> str:
 
 def _ending_text(result: PassResult) -> str:
     cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
-    word = "done" if result.state == "finished" else f"{result.state}: {result.reason}"
+    word = "done" if result.state == "finished" else f"{result.state}: {fact_text(result.reason)}"
     return f"{word} in {result.seconds:.0f} s{cost}"

@@ -26,6 +26,7 @@ from profkit.core.status import read_status
 from profkit.core.types import (
     RUN,
     Disturbance,
+    Fact,
     Machine,
     PassName,
     PassPlan,
@@ -141,10 +142,10 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         if (fault := _find_fault(outcome, settings.folder)) is not None
     }
     fault = problem or next(iter(faults.values()), None)
-    reason = fault.reason if fault else None
+    reason = Fact.message(fault.reason) if fault else None
     if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
         usable = len(recorded) - len(faults)
-        reason = f"{reason} (in {', '.join(faults)}; what {usable} of {len(plan.steps)} runs counted is kept)"
+        reason = Fact.of("some-runs", reason, names=", ".join(faults), usable=usable, runs=len(plan.steps))
     result = PassResult(
         plan.name,
         plan.tool,
@@ -466,8 +467,7 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
             passes[place] = replace(
                 planned,
                 steps=(),
-                skipped=f"it would take about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget of "
-                f"{budget:.0f} s are left",
+                skipped=Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget),
                 fix=f"--budget {budget + seconds - left:.0f}",
             )
     return replace(plan, passes=tuple(passes))

@@ -15,6 +15,7 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import PassPlan, Plan, Step
 from profkit.profiling.run_passes import keep_to_budget, needs_peaks
 from tests import documents
+from tests.spoken import spoken
 
 
 def pass_plan(name, seconds):
@@ -58,7 +59,7 @@ def test_what_says_most_for_its_time_is_kept_and_runs_in_the_plans_order(left, n
 def test_a_pass_that_is_left_out_says_what_it_would_take_and_the_budget_that_would_do():
     plan = keep_to_budget(PLAN, 5, 2.0, 1.0, 30.0)
     counters = plan.passes[5]
-    assert counters.skipped == "it would take about 6 s, and 2 s of the budget of 30 s are left"
+    assert spoken(counters.skipped) == "it would take about 6 s, and 2 s of the budget of 30 s are left"
     assert counters.fix == "--budget 34"
     assert counters.steps == ()
 
@@ -83,7 +84,7 @@ def test_a_simulation_that_the_budget_ended_tells_no_total(tmp_path):
     )
     (folder,) = (tmp_path / "runs").iterdir()
     document = read_run(folder)
-    assert any("simulated is the program's beginning" in note for note in document.notes), said.err
+    assert any("only a beginning of the program" in note for note in document.notes), said.err
     simulated = [r for r in document.readings if r.metric == "instructions" and r.source.tool == "valgrind"]
     assert simulated
     assert all(reading.value is None for reading in simulated)

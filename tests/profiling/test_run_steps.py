@@ -18,6 +18,7 @@ from profkit.core.errors import MachineError
 from profkit.core.types import PassPlan, Step
 from profkit.profiling.run_passes import run_pass, run_timing
 from profkit.profiling.run_steps import RunSettings, argv_with_environment, run_step
+from tests.spoken import spoken
 
 TOOL = """
 import os, signal, sys, time
@@ -127,8 +128,8 @@ def test_a_full_disk_in_a_pass_is_named_however_its_step_ends(small_disk: Path, 
     steps = (Step("stacks", ("sh", "-c", f"{fill} {code}"), ("artifacts/large",)),)
     result = run_pass(PassPlan("stacks", None, steps), RunSettings(small_disk, str(small_disk))).result
     assert result.state == "failed"
-    assert str(result.reason).startswith(f"the disk was full when stacks ended ({small_disk})")
-    assert says in str(result.reason)
+    assert str(spoken(result.reason)).startswith(f"the disk was full when stacks ended ({small_disk})")
+    assert says in str(spoken(result.reason))
     assert str(result.fix).startswith(f"df -h {small_disk}; then --output FOLDER")
 
 

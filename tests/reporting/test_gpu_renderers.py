@@ -17,6 +17,7 @@ from profkit.reporting.views import run_text as views_run_text
 from profkit.reporting.views.summaries import summary_texts
 from tests import gpu_documents as gpu
 from tests.reporting.shown import cells_of, run_markdown, run_text, text_of
+from tests.spoken import message
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cuda")
 HOSTILE = (
@@ -134,7 +135,18 @@ def failed(
     reason = f"because {target}"
     told = (advice or target,)
     return Verdict(
-        target, "ipc", "fail", reason, Threshold(">", 2, ""), 1.0, "", scope, "measured", told, weight, gain
+        target,
+        "ipc",
+        "fail",
+        message(reason),
+        Threshold(">", 2, ""),
+        1.0,
+        "",
+        scope,
+        "measured",
+        told,
+        weight,
+        gain,
     )
 
 

@@ -15,6 +15,7 @@ from profkit.reporting.view import View
 from tests import documents
 from tests.reporting.shown import run_junit as render
 from tests.reporting.test_renderers import hostile, judged
+from tests.spoken import message
 
 # What both published schemas allow: Ant's (windyroad/JUnit-Schema) and Jenkins' (xunit-plugin, junit-10.xsd).
 SUITE = {
@@ -72,7 +73,16 @@ def _attributes(node: ElementTree.Element, wanted: dict[str, str]) -> None:
 
 def of(word: VerdictWord, scope: Scope = RUN) -> Verdict:
     return Verdict(
-        "ipc", "ipc", word, "because", Threshold(">", 2, ""), 1.0, "", scope, "measured", ("try this",)
+        "ipc",
+        "ipc",
+        word,
+        message("because"),
+        Threshold(">", 2, ""),
+        1.0,
+        "",
+        scope,
+        "measured",
+        ("try this",),
     )
 
 

@@ -16,6 +16,7 @@ from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import (
     RUN,
     Check,
+    Fact,
     Hotspot,
     PassPlan,
     PassResult,
@@ -39,6 +40,7 @@ from profkit.reporting.views.summaries import summary_texts
 from tests import documents, schemas
 from tests.documents import reading
 from tests.reporting.shown import run_markdown, run_text, text_of
+from tests.spoken import message
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cpu")
 HOSTILE = (
@@ -70,16 +72,25 @@ def hostile() -> RunDocument:
     """Every text that comes from outside is hostile."""
     scope = Scope("function", HOSTILE)
     verdict = Verdict(
-        HOSTILE, "ipc", "fail", HOSTILE, Threshold("<", 5, "%"), 9.0, "%", RUN, "measured", (HOSTILE,)
+        HOSTILE,
+        "ipc",
+        "fail",
+        message(HOSTILE),
+        Threshold("<", 5, "%"),
+        9.0,
+        "%",
+        RUN,
+        "measured",
+        (HOSTILE,),
     )
-    missing = (unavailable_reading("memory.python_peak", RUN, HOSTILE, HOSTILE),)
+    missing = (unavailable_reading("memory.python_peak", RUN, message(HOSTILE), HOSTILE),)
     spots = (Hotspot(HOSTILE, 1.0, 1.0, 1, HOSTILE, 3, HOSTILE),)
     document = judged()
     return replace(
         document,
         name=HOSTILE,
         workload=Workload((HOSTILE, "--x"), HOSTILE, HOSTILE),
-        passes=tuple(replace(p, reason=HOSTILE, fix=HOSTILE, log=HOSTILE) for p in document.passes),
+        passes=tuple(replace(p, reason=message(HOSTILE), fix=HOSTILE, log=HOSTILE) for p in document.passes),
         profiles=(Profile(HOSTILE, "s", 1.0, spots),),
         summaries=(Summary("memory", missing), Summary(HOSTILE, missing)),
         verdicts=(verdict, replace(verdict, scope=scope)),
@@ -210,7 +221,16 @@ def verdict(word: str, target: str, advice: str | None, kind: str = "run") -> Ve
     scope = Scope(kind, "f" if kind == "function" else None)  # type: ignore[arg-type]
     tries = (advice,) if advice else ()
     return Verdict(
-        target, "ipc", word, f"because {target}", Threshold(">", 2, ""), 1.0, "", scope, "measured", tries
+        target,
+        "ipc",
+        word,
+        message(f"because {target}"),
+        Threshold(">", 2, ""),
+        1.0,
+        "",
+        scope,
+        "measured",
+        tries,
     )  # type: ignore[arg-type]
 
 
@@ -330,14 +350,16 @@ def test_json_is_the_published_document() -> None:
     for document in (judged(), hostile(), documents.empty()):
         data = json.loads(json_report.run(document))
         jsonschema.Draft202012Validator(schemas.run()).validate(data)
-        assert data["schema"] == "profkit.run/3"
+        assert data["schema"] == "profkit.run/4"
 
 
 # ---------------------------------------------------------------- plan and checks
 
 
 def test_a_plan_names_passes_counters_cost_and_what_is_skipped() -> None:
-    skipped = PassPlan("trace", "perf", skipped="perf was refused", fix="sysctl kernel.perf_event_paranoid=1")
+    skipped = PassPlan(
+        "trace", "perf", skipped=message("perf was refused"), fix="sysctl kernel.perf_event_paranoid=1"
+    )
     plan = Plan("cpu", "standard", (*documents.plan().passes[:2], skipped, documents.plan().passes[4]))
     text = text_of(plan_view.view(plan))
     assert "Plan: cpu, depth standard. Nothing was run." in text
@@ -378,7 +400,9 @@ def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
         documents.empty(),
         name=text,
         workload=Workload((text,), text, text),
-        summaries=(Summary("memory", (unavailable_reading("memory.python_peak", RUN, text or "x", text),)),),
+        summaries=(
+            Summary("memory", (unavailable_reading("memory.python_peak", RUN, message(text or "x"), text),)),
+        ),
         notes=(text,),
     )
     for line in run_text(document, color=False).split("\n"):
@@ -394,13 +418,12 @@ def test_unknown_verdicts_of_one_cause_are_told_in_one_line() -> None:
             name,
             "ipc",
             "unknown",
-            f"{name} not known: {cause}",
+            Fact.of("not-known", message(cause), metric="ipc"),
             Threshold(">", 2, ""),
             None,
             "",
             RUN,
             "unavailable",
-            cause=cause,
         )
         for name in ("ipc", "l1-miss-rate", "roofline")
     )
@@ -408,7 +431,7 @@ def test_unknown_verdicts_of_one_cause_are_told_in_one_line() -> None:
         "no-leak",
         "ipc",
         "unknown",
-        "growth not known: too few",
+        message("growth not known: too few"),
         Threshold("<", 8, ""),
         None,
         "",

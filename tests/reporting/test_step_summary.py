@@ -14,13 +14,23 @@ from profkit.reporting.views import run
 from tests import documents
 from tests.reporting.shown import run_markdown as render
 from tests.reporting.test_renderers import judged
+from tests.spoken import message
 
 UNKNOWN = ["## ? 2 targets not known: gated\\_mlp on cpu", "", "`a`, `b`"]
 
 
 def of(word: VerdictWord, target: str, scope: Scope = RUN, advice: tuple[str, ...] = ()) -> Verdict:
     return Verdict(
-        target, "ipc", word, f"because of {target}", Threshold(">", 2, ""), 1.0, "", scope, "measured", advice
+        target,
+        "ipc",
+        word,
+        message(f"because of {target}"),
+        Threshold(">", 2, ""),
+        1.0,
+        "",
+        scope,
+        "measured",
+        advice,
     )
 
 

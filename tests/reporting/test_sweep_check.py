@@ -18,6 +18,7 @@ from profkit.reporting.views.kernels.sweep import judged as view
 from tests import sweep_documents as sweeps
 from tests.journals import store_sweep_document
 from tests.reporting.shown import text_of
+from tests.spoken import spoken
 
 FOLDER = Path("reports/a sweep")
 
@@ -99,8 +100,8 @@ def test_what_is_not_right_fails_the_check_but_for_arithmetic_of_the_framework(
     told = words(digest(run, document, width=100))
     assert ("Not right 2 cases" in told) == (state != "too large")
     if word == "fail":
-        assert "2 of the cases are wrong, failed, crashed or hung" in verdict.reason
-        assert "why it is so" in verdict.reason
+        assert "2 of the cases are wrong, failed, crashed or hung" in spoken(verdict.reason)
+        assert "why it is so" in spoken(verdict.reason)
         assert "✗ FAIL cases-right" in told
 
 

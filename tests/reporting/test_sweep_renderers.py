@@ -16,6 +16,7 @@ from profkit.reporting.views.kernels.sweep import conclusions, markers, missing_
 from tests import sweep_documents as sweeps
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import text_of
+from tests.spoken import spoken
 
 FOLDER = Path("reports/a-sweep")
 ODD = sorted(sweeps.odd())
@@ -71,7 +72,7 @@ def test_what_is_wrong_stands_first_and_one_reason_stands_once() -> None:
     document = sweeps.without(sweeps.sweep(), "too large", "Triton", "needs {} GiB")
     document = sweeps.without(document, "wrong", "CUDA", "an error of 3.{}", among=(3, 7))
     first, second = missing_rows(document)
-    assert (first.word, first.reason) == ("wrong", "an error of 3.3")
+    assert (first.word, spoken(first.reason)) == ("wrong", "an error of 3.3")
     assert first.place.endswith(" and 1 more")
     assert (second.word, second.place.endswith(" and 11 more")) == ("too large", True)
     assert conclusions(document)[-1] == ("Not right", "2 cases (2 wrong). No mean includes them.")

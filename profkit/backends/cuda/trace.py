@@ -16,7 +16,17 @@ from profkit.backends.cuda.kernels import MATCHED_SECONDS, CountedLaunches
 from profkit.backends.passes import Pass, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
-from profkit.core.types import Directive, PassPlan, PassResult, Report, Step, Switch
+from profkit.core.types import (
+    Directive,
+    Fact,
+    PassPlan,
+    PassResult,
+    Report,
+    Step,
+    Switch,
+    message_of,
+    together,
+)
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
@@ -81,7 +91,9 @@ class DeviceTracePass(Pass):
         traces = [result for result in state.passes if result.name == "trace"]
         failed = next((done for done in traces if done.tool == "nsys" and done.state == "failed"), None)
         if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
-            plans += self._by_torch(state, f"nsys failed: {failed.reason}", failed.fix, "trace-torch")
+            plans += self._by_torch(
+                state, f"nsys failed: {message_of(failed.reason)}", failed.fix, "trace-torch"
+            )
         return plans
 
     def _by_nsys(self, state: PlanState) -> list[PassPlan]:
@@ -107,7 +119,7 @@ class DeviceTracePass(Pass):
         if not state.marked:
             argv, reason = host_command(self.context.workload.command, "torch", Path(prefix))
         if argv is None:
-            return self.skip(f"{why}; and torch's profiler: {reason}", fix)
+            return self.skip(together(Fact.message(why), self.no_python(reason)), fix)
         told = self._told(state, name, Switch("torch-profiler", output=prefix))
         planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
         return [replace(planned, fix=fix, notes=(f"by torch's own profiler, since {why}", *planned.notes))]

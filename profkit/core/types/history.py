@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.comparison import Change, Comparison, Fact, Feature, Pairing
-from profkit.core.types.readings import RUN, Direction, Quality, Scope, Verdict
+from profkit.core.types.comparison import Change, Comparison, Feature, Pairing
+from profkit.core.types.readings import RUN, Direction, Fact, Quality, Scope, Verdict
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from profkit.analysis.timeline.spans import (
 )
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import (
+    Fact,
     Gpu,
     GpuTrace,
     Kernel,
@@ -238,18 +239,20 @@ def _explain_absence(
     settings = run.settings if run is not None else {}
     again = export_line(schema, None if run is None else run.number)
     if schema == COUNTERS and (chosen := settings.get("Counter Set")) in NO_SET:
-        return MetalAbsent(schema, f"it was recorded with Counter Set: {chosen}", fix, "no-counter-set")
+        return MetalAbsent(schema, Fact.of("no-counter-set", setting=chosen or ""), fix)
     if schema == SHADERS and settings.get("Shader Timeline") == "Disabled":
-        return MetalAbsent(schema, "it was recorded with Shader Timeline: Disabled", fix)
+        return MetalAbsent(schema, Fact("no-shader-timeline"), fix)
     if schema in recording.left_out:
-        return MetalAbsent(schema, f"the table could not be exported: {recording.left_out[schema]}", again)
+        return MetalAbsent(
+            schema, Fact.of("left-out-of-export", table=schema, said=recording.left_out[schema]), again
+        )
     if rows.get(schema):
-        return MetalAbsent(schema, "none of its rows lies in the part that counts")
+        return MetalAbsent(schema, Fact("no-rows-that-count"))
     if schema in rows:
-        return MetalAbsent(schema, "the table has no rows", fix, "no-rows")
+        return MetalAbsent(schema, Fact.of("no-rows", table=schema), fix)
     if run is None or run.has(schema):
-        return MetalAbsent(schema, "the table was not exported", again)
-    return MetalAbsent(schema, "the recording has no such table", fix if schema == COUNTERS else _TEMPLATE)
+        return MetalAbsent(schema, Fact.of("not-exported", table=schema), again)
+    return MetalAbsent(schema, Fact.of("no-table", table=schema), fix if schema == COUNTERS else _TEMPLATE)
 
 
 def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[str]:

@@ -32,6 +32,7 @@ from profkit.core.types import (
     Value,
 )
 from profkit.core.types.readings import Quality, ScopeKind
+from profkit.reporting.facts import fact_text
 
 # Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
 KERNELS_KEPT = 20
@@ -156,7 +157,9 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
             low, high = centre.low, centre.high
     key = _key(document, reading.metric, reading.scope)
     better = direction_of(reading.metric)
-    return Value(key, reading.unit, better, value, reading.quality, low, high, reading.doubt)
+    return Value(
+        key, reading.unit, better, value, reading.quality, low, high, fact_text(reading.doubt) or None
+    )
 
 
 def _key(document: RunDocument, name: str, scope: Scope) -> SeriesKey:

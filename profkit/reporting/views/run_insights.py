@@ -258,7 +258,8 @@ def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
     """What to type to have a value for the verdict; None where nobody knows."""
     lines = backend_named(document.backend).tool_lines
     advice = verdict.advice[0] if verdict.advice else None
-    missing = verdict.code in ("not-collected", "deeper")
+    code = verdict.cause.code if verdict.cause is not None else ""
+    missing = code in ("not-collected", "deeper")
     if document.plan is None and not document.passes:
         counted = any(counter.scope.kind == "kernel" for counter in document.counters)
         if lines.count and document.trace is not None and not counted:
@@ -266,7 +267,7 @@ def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
         return lines.count_all if lines.count_all and missing else advice
     if verdict.metric == "time.interval":
         return _profile_line(document, "--sampling SECONDS")
-    if verdict.code == "not-asked" and advice is not None:
+    if code == "not-asked" and advice is not None:
         return _profile_line(document, advice)
     shallow = document.plan is not None and document.plan.depth in ("gate", "standard")
     return _profile_line(document, "--depth full") if shallow and missing else advice

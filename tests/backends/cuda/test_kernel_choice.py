@@ -33,6 +33,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.machine import read_machine
 from profkit.profilers.ncu.probe import NcuAbility
+from tests.spoken import message, spoken
 
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
 RANDOM = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
@@ -276,7 +277,7 @@ def test_a_window_has_its_kernels_by_the_names_that_ncu_is_given(depth: Depth) -
 )
 def test_a_trace_without_kernels_leaves_nothing_to_count(marked: bool, says: str) -> None:
     planned = plan_of(KernelCountersPass, site(), ABLE, after(replace(TIMED, marked=marked), marked=marked))
-    assert says in str(planned.skipped)
+    assert says in spoken(planned.skipped)
     assert planned.fix == "--backend cpu"
 
 
@@ -291,7 +292,7 @@ def test_the_depth_chooses_the_set_and_its_replays_make_the_cost(depth: Depth, n
 
 
 def verdict(kernel: KernelTime, word: VerdictWord) -> Verdict:
-    what = ("occupancy", "occupancy.achieved", word, "", Threshold(">", 75, "%"), 1.0, "%")
+    what = ("occupancy", "occupancy.achieved", word, message(""), Threshold(">", 75, "%"), 1.0, "%")
     return Verdict(*what, kernel.kernel.scope, "measured")
 
 
@@ -328,7 +329,7 @@ def test_what_missed_a_target_is_explained_and_at_full_depth_everything(
     known = replace(known, passes=(*known.passes, result), verdicts=verdicts)
     planned = plan_of(ExplanationPass, site(depth), ABLE, known)
     if isinstance(explained, str):
-        assert explained in str(planned.skipped)
+        assert explained in spoken(planned.skipped)
         assert planned.steps == ()
     else:
         assert sorted(k.kernel.name for k in planned.kernels) == explained
@@ -340,4 +341,4 @@ def test_where_ncu_cannot_count_both_passes_say_why() -> None:
     known = replace(after(TIMED, GEMM), verdicts=())
     for kind in (KernelCountersPass, ExplanationPass):
         planned = plan_of(kind, site(), refused, known)
-        assert (planned.skipped, planned.fix) == ("ncu is not installed", "install it")
+        assert (spoken(planned.skipped), planned.fix) == ("ncu is not installed", "install it")

@@ -20,6 +20,7 @@ from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from profkit.profiling.profile import ProfileOptions, make_plan
 from profkit.profiling.workload import describe_workload
 from tests.backends.mps.conftest import Run
+from tests.spoken import message, spoken
 from tests.xctrace_stand_in import instruments
 
 pytestmark = pytest.mark.usefixtures("no_page")
@@ -81,7 +82,7 @@ def test_what_goes_wrong_with_xctrace_costs_the_trace_and_says_why(
     run = mac_run(scenario, "pass")
     result = run.of("trace")
     assert result.state in ("failed", "skipped")
-    assert reason in str(result.reason)
+    assert reason in str(spoken(result.reason))
     assert fix in str(result.fix)
     assert run.document.state == "complete"
 
@@ -93,7 +94,7 @@ def test_the_users_time_limit_is_xctraces_own_and_ends_the_pass(mac_run: MakeRun
     assert call[call.index("--time-limit") + 1] == "1s"
     result = run.of("trace")
     assert result.state == "failed"
-    assert "ran past its time limit" in str(result.reason)
+    assert "ran past its time limit" in str(spoken(result.reason))
     assert (run.folder / "artifacts" / "trace.xctrace" / "toc.xml").is_file()  # what was recorded is read
     assert run.metal.process_busy
 
@@ -182,13 +183,16 @@ def test_the_gate_is_timing_and_trace_and_explain_says_why_not(
     gate = make_plan(ProfileOptions(command, backend="mps", depth="gate"))
     assert [planned.name for planned in gate.passes] == ["timing", "trace"]
     (explain,) = make_plan(ProfileOptions(command, backend="mps", passes=("explain",))).passes
-    assert "no counters of single launches" in str(explain.skipped)
+    assert "no counters of single launches" in spoken(explain.skipped)
     assert platform.system() == "Darwin"
 
 
 def test_one_metal_trace_is_made_of_those_of_two_passes() -> None:
     occupancy = MetalCounter("Kernel Occupancy", "%", 60.0, 0.0, 100.0, 10)
-    absent = (MetalAbsent("metal-gpu-counter-intervals", "no set"), MetalAbsent("metal-x", "x"))
+    absent = (
+        MetalAbsent("metal-gpu-counter-intervals", message("no set")),
+        MetalAbsent("metal-x", message("x")),
+    )
     trace = MetalTrace(span=1.0, process_busy=0.5, absent=absent)
     both = merge_metal_traces(trace, MetalTrace(span=9.0, counters=(occupancy,)))
     assert both is not None

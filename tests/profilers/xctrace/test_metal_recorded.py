@@ -12,6 +12,7 @@ import pytest
 from profkit.profilers.xctrace.report import read_exports
 from profkit.runtime.region.record import RegionRecord
 from tests.conftest import ROOT
+from tests.spoken import spoken
 
 EXTRACT = ROOT / "tests" / "data" / "xctrace" / "m1"
 TOC = "toc.xml"
@@ -165,7 +166,7 @@ def test_the_published_truths_of_the_whole_recording(fixtures):
 
 def test_what_the_recording_lacks_is_told_with_its_reason(folder):
     absent = {one.what: one for one in read_exports(folder).metal.absent}
-    assert "Counter Set: (null)" in absent["metal-gpu-counter-intervals"].reason
+    assert "Counter Set: (null)" in spoken(absent["metal-gpu-counter-intervals"].reason)
     assert "--instrument 'Metal GPU Counters'" in absent["metal-gpu-counter-intervals"].fix
-    assert "Shader Timeline: Disabled" in absent["metal-shader-profiler-intervals"].reason
+    assert "Shader Timeline: Disabled" in spoken(absent["metal-shader-profiler-intervals"].reason)
     assert "xctrace export" in absent["device-thermal-state-intervals"].fix

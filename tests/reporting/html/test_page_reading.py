@@ -13,6 +13,7 @@ from profkit.core.types import RunDocument
 from tests import documents
 from tests.reporting.html.conftest import Show
 from tests.reporting.shown import run_page as render
+from tests.spoken import message
 
 MOST = 300_000  # bytes of a page
 
@@ -121,7 +122,10 @@ def test_what_was_not_measured_looks_and_says_so(show: Show) -> None:
         documents.reading("ipc", None, "instructions/cycle", reason="no cycles here", fix="profkit doctor"),
         documents.reading("bandwidth.dram", 5e8, "B/s", quality="estimated"),
         documents.reading("branch.miss_rate", 3.0, quality="multiplexed", share=0.62),
-        replace(documents.reading("occupancy.achieved", 50.0, quality="measured"), doubt="another says 20 %"),
+        replace(
+            documents.reading("occupancy.achieved", 50.0, quality="measured"),
+            doubt=message("another says 20 %"),
+        ),
     )
     page = show(_with(readings)).page
     page.locator("section#numbers summary").first.click()

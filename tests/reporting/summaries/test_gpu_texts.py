@@ -28,6 +28,7 @@ from tests import metal_documents as metal
 from tests.reporting.shown import cells_of as cells
 from tests.reporting.shown import rows_of, table_of
 from tests.reporting.shown import texts_of as summed
+from tests.spoken import message, spoken
 
 # ---------------------------------------------------------------- concerns
 
@@ -78,7 +79,7 @@ def test_counters_alone_have_no_timeline_and_say_what_has() -> None:
     told = {r.metric: r for r in trace_readings(gpu.counted(), CUDA.tool_lines)}
     assert told["time.gpu"].value == pytest.approx(240e-6)
     assert told["gpu.utilization"].value is None
-    assert "no timeline" in (told["gpu.utilization"].reason or "")
+    assert "no timeline" in (spoken(told["gpu.utilization"].reason) or "")
     assert "nsys profile" in (told["gpu.utilization"].fix or "")
     assert "launch.count" not in told
 
@@ -111,7 +112,9 @@ def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: 
 
 def test_kernels_that_are_limited_by_the_same_unit_are_added_up() -> None:
     bounds = (("tensor", gpu.GEMM), ("dram", gpu.ADD), ("dram", gpu.SMALL))
-    classes = tuple(KernelBottleneck(kernel.scope, None, bound, "because") for bound, kernel in bounds)  # type: ignore[arg-type]
+    classes = tuple(
+        KernelBottleneck(kernel.scope, None, bound, message("because")) for bound, kernel in bounds
+    )  # type: ignore[arg-type]
     document = gpu.report(trace=gpu.trace(), kernels=classes)
     parts = dict(time_by_limit(gpu.trace(), kernel_rows(document)))
     assert parts["tensor cores"] == pytest.approx(0.9 * 7.0 / 11.304, rel=1e-3)
@@ -318,7 +321,8 @@ def test_counters_that_nobody_asked_for_are_one_line_however_their_lack_was_word
 
 def test_a_doubt_is_told_and_marks_the_number() -> None:
     doubted = tuple(
-        replace(r, doubt="more than it can be") if r.metric == "bandwidth.dram" else r for r in gpu.readings()
+        replace(r, doubt=message("more than it can be")) if r.metric == "bandwidth.dram" else r
+        for r in gpu.readings()
     )
     found = {s.concern: s for s in summary_texts(gpu.report(trace=gpu.counted(), readings=doubted))}
     assert "Contradicted: DRAM bandwidth: more than it can be." in found["unknown"].notes
@@ -338,7 +342,10 @@ def test_a_run_without_counters_has_the_reason_and_the_fix_of_its_pass() -> None
     for concern in ("occupancy", "bandwidth", "access", "execution"):
         (reading, *_) = found[concern].readings
         assert reading.value is None
-        assert reading.reason == "the counters pass was skipped: the driver lets only administrators count"
+        assert (
+            spoken(reading.reason)
+            == "the counters pass was skipped: the driver lets only administrators count"
+        )
         assert reading.fix == "sudo modprobe nvidia NVreg_RestrictProfilingToAdminUsers=0"
     assert "only administrators" in found["occupancy"].headline
 
@@ -379,7 +386,7 @@ def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
     summary = summed(document)["gpu"]
     assert summary.headline == "No kernel is in the report, only copies and memsets: 1.47 µs of them."
     told = {r.metric: r for r in summary.readings}
-    assert told["gpu.utilization"].reason == "no kernel is in the report"
+    assert spoken(told["gpu.utilization"].reason) == "no kernel is in the report"
     verdicts = {v.target: v.verdict for v in judge_document(document, targets_for("cuda")).verdicts}
     assert verdicts["gpu-busy"] == "unknown"
     assert set(verdicts.values()) == {"unknown"}
@@ -405,7 +412,7 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     document = judge_document(gpu.report(trace=trace), targets_for("cuda"))
     told = {v.target: v for v in document.verdicts if v.scope == RUN}
     assert (told["gpu-busy"].verdict, told["copies"].verdict) == ("pass", "fail")
-    assert told["copies"].reason == "for 82.0 % of the time the GPU only copied; target < 20 %"
+    assert spoken(told["copies"].reason) == "for 82.0 % of the time the GPU only copied; target < 20 %"
     assert told["copies"].gain == pytest.approx(0.82)
     summary = summed(document)["gpu"]
     assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")

@@ -11,7 +11,12 @@ from profkit.backends import Backend, backend_named
 from profkit.core.formatting import format_quantity
 from profkit.core.types import RunDocument
 from profkit.reporting.views.summaries import gpu, host, kernels, metal, time
-from profkit.reporting.views.summaries.parts import ConcernFacts, SummaryText, readings_text
+from profkit.reporting.views.summaries.parts import (
+    ConcernFacts,
+    SummaryText,
+    readings_text,
+    remarks,
+)
 
 _TextOf = Callable[[ConcernFacts], "SummaryText | None"]
 _SIMULATED = (
@@ -36,7 +41,7 @@ def _limits_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
     """Traffic or arithmetic, against what this machine was measured to reach."""
     work, limit = work_of(facts.document)
     notes = [f"Held against {_threads_text(limit)}."] if limit.bandwidth.value else []
-    notes += [f"{r.reason}." for r in facts.readings if r.value is not None and r.reason]
+    notes += remarks(facts.readings)
     counted, declared = work.flops.value or 0.0, work.declared_flops or 0.0
     if concern == "roofline" and counted and declared and abs(counted - declared) > _FLOPS_APART * declared:
         told = (
