@@ -17,7 +17,7 @@ from tests.cli_runner import Said, profkit
 
 HOSTILE = Path(__file__).with_name("hostile_place.py")
 RESULT = {"event": "result", "value": None}
-RUN, PLAN, DOCTOR = ("profile",), ("profile", "--plan"), ("doctor",)
+RUN, DOCTOR = ("profile",), ("doctor",)
 GRID = ("--operations", "GELU", "--batch", "2", "--sequence", "16", "--dimension", "8")
 SWEEP = ("sweep", "--device", "cpu", *GRID)
 EVALUATE = ("evaluate", "kernels.py", "--device", "cpu")
@@ -86,11 +86,6 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
         (RUN, {"answers": ["x" * (17 << 20)]}, "wrote what is no answer"),
         (RUN, {"answers": [{"event": "said"}]}, "said 'said', which was not asked"),
         (RUN, {"answers": []}, "was lost"),
-        (
-            PLAN,
-            {"answers": [{"event": "result", "value": {"backend": "../../x"}}]},
-            "the plan.depth is missing",
-        ),
         (DOCTOR, {"answers": [{"event": "result", "value": [3]}]}, "checks[0] is 3, not an object"),
         (
             SWEEP,
