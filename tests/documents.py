@@ -9,6 +9,7 @@ from profkit.core.types import (
     RUN,
     Cache,
     Directive,
+    Fact,
     Hotspot,
     Machine,
     PassPlan,
@@ -26,6 +27,7 @@ from profkit.core.types import (
     Timing,
     Workload,
 )
+from tests.spoken import message
 
 REGION = Scope("region", "gated_mlp")
 COMMAND = ("python", "benchmark/gated_mlp.py", "--backend", "cpu", "-b", "8")
@@ -38,7 +40,7 @@ def reading(
     *,
     quality: Quality = "simulated",
     scope: Scope = REGION,
-    reason: str | None = None,
+    reason: Fact | str | None = None,
     fix: str | None = None,
     share: float | None = None,
     formula: str | None = None,
@@ -54,7 +56,7 @@ def reading(
         quality,
         scope,
         Source(tool, formula=formula),
-        reason=reason,
+        reason=message(reason),
         fix=fix,
         share=share,
     )
@@ -144,7 +146,7 @@ def passes() -> tuple[PassResult, ...]:
             "tracemalloc",
             None,
             "failed",
-            reason="the workload was killed by SIGKILL: most likely out of memory",
+            reason=message("the workload was killed by SIGKILL: most likely out of memory"),
             fix="use a smaller batch, or --passes timing,cprofile,trace,counters",
             seconds=3.0,
             log="logs/tracemalloc.log",

@@ -51,7 +51,7 @@ def run() -> dict[str, Any]:
     reading["if"] = {"properties": {"quality": {"const": "unavailable"}}}
     reading["then"] = {
         "description": "a reading that is not there has no value, and says why",
-        "properties": {"value": {"type": "null"}, "reason": {"type": "string", "minLength": 1}},
+        "properties": {"value": {"type": "null"}, "reason": {"type": "object"}},
         "required": ["reason"],
     }
     reading["else"] = {"properties": {"value": {"type": "number"}}}

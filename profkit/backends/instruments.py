@@ -10,7 +10,7 @@ from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import AbsentPass, BackendRun, Pass, leave_stacks, plain_runs
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.types import Directive, PassName, PassPlan, PassResult, Report, Step, Switch
+from profkit.core.types import Directive, Fact, PassName, PassPlan, PassResult, Report, Step, Switch
 from profkit.profilers.xctrace.command import (
     CUT,
     FINISH,
@@ -176,7 +176,7 @@ class MacRun(BackendRun):
         if name == "trace":
             return TimeProfiler(self.context, self._xctrace)
         if name == "counters":
-            return AbsentPass(self.context, name, "profkit counts nothing on a Mac's CPU")
+            return AbsentPass(self.context, name, Fact("no-counts-on-a-mac"))
         return super().make_pass(name)
 
     @cached_property

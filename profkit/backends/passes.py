@@ -17,6 +17,7 @@ from profkit.core.types import (
     Counter,
     Depth,
     Directive,
+    Fact,
     Gpu,
     PassName,
     PassPlan,
@@ -66,9 +67,14 @@ class Pass(ABC):
         """The one plan that there is."""
         return [PassPlan(self.name, self.tool, tuple(steps), **more)]
 
-    def skip(self, reason: str | None, fix: str | None = None, **more: Any) -> list[PassPlan]:
-        """A plan that only says why nothing is done."""
-        return [PassPlan(self.name, self.tool, skipped=reason, fix=fix, **more)]
+    def skip(self, reason: Fact | str | None, fix: str | None = None, **more: Any) -> list[PassPlan]:
+        """A plan that only says why nothing is done; a text is the fault of a tool."""
+        fact = Fact.message(reason) if isinstance(reason, str) else reason
+        return [PassPlan(self.name, self.tool, skipped=fact, fix=fix, **more)]
+
+    def no_python(self, code: str | None) -> Fact:
+        """Why the workload has no Python to look into."""
+        return Fact.of(code or "no-command", program=Path(self.context.workload.command[0]).name)
 
     def directive(self, step: str, switch: Switch | None = None, **more: Any) -> Directive:
         """What the workload's process is told in a step."""
@@ -78,7 +84,7 @@ class Pass(ABC):
 class AbsentPass(Pass):
     """A pass that this backend never has, and why."""
 
-    def __init__(self, context: RunContext, name: PassName, reason: str, fix: str | None = None) -> None:
+    def __init__(self, context: RunContext, name: PassName, reason: Fact, fix: str | None = None) -> None:
         super().__init__(context)
         self.name, self._reason, self._fix = name, reason, fix
 
@@ -211,7 +217,7 @@ class PythonPass(Pass):
         `cost`: its wall time against a plain run, as measured on the workloads in benchmark/.
         """
         if argv is None:
-            return self.skip(reason)
+            return self.skip(self.no_python(reason))
         once, iterations, longest = state.iteration_seconds, None, None
         if once is not None and once > 0:
             wanted = max(self.least, min(self.most, int(self.seconds / once)))
@@ -263,10 +269,9 @@ class AllocationsPass(PythonPass):
         """One step under the host; none of a GPU's program that marks nothing, where time is short."""
         context, late = self.context, self._late and state.marked
         if self._late and not state.marked and context.wanted is None and context.depth != "full":
-            why = (
-                "no region is marked, and a program that imports torch starts three times as slowly under it"
+            return self.skip(
+                Fact("no-region-marked"), "mark a step with profkit.region, or --passes tracemalloc"
             )
-            return self.skip(why, "mark a step with profkit.region, or --passes tracemalloc")
         kind: HostKind = "tracemalloc-region" if late else "tracemalloc"
         argv, reason = host_command(context.workload.command, kind, self.folder / self.file)
         return self.one_step(state, argv, reason, 1.1 if late else 2.5)
@@ -295,7 +300,7 @@ class StacksPass(PythonPass):
         workload = self.context.workload
         if not (self.folder / self.file).exists():
             if workload.python is None:
-                return PassFindings(absent=f"not a Python program: {Path(workload.command[0]).name}")
+                return PassFindings(absent=self.no_python("no-python-program"))
             raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
         report = read_stacks(self.folder / self.file)
         return PassFindings(

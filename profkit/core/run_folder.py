@@ -35,7 +35,7 @@ from profkit.core.files.whole import write_whole
 from profkit.core.status import has_died
 from profkit.core.types import Json, RunDocument
 
-SCHEMA = "profkit.run/3"
+SCHEMA = "profkit.run/4"
 FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
@@ -124,7 +124,7 @@ def run_to_text(document: RunDocument) -> str:
 
 
 def run_to_json(document: RunDocument) -> dict[str, Json]:
-    """The document in the shape of schema "profkit.run/3"."""
+    """The document in the shape of schema "profkit.run/4"."""
     body = cast("dict[str, Json]", to_plain_data(document))
     state, name, backend = body.pop("state"), body.pop("name"), body.pop("backend")
     summaries: dict[str, Json] = {}

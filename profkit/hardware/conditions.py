@@ -45,7 +45,6 @@ class MachineConditions:
 def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineConditions:
     """Look at the machine for `window` seconds. On a recorded tree nothing moves: others and stolen are None."""
     live = root == _ROOT
-    mac = live and platform.system() == "Darwin"
     before, own = _read_activity(root), _own_cpu_seconds()
     if live:
         time.sleep(window)
@@ -60,7 +59,7 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineCondition
         load=read_load(root),
         pressure=read_pressure(root),
         others=min(1.0, max(0.0, after.busy - before.busy - ours) / passed) if passed > 0 else None,
-        stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 and not mac else None,
+        stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 else None,
         governor=system.read_text(root, f"{first}/scaling_governor") or None,
         memory=machine.available_memory(root),
     )
@@ -114,9 +113,7 @@ class DisturbanceWatch:
         return Disturbance(
             seconds,
             cpu,
-            stolen=max(0, after.stolen - self._before.stolen) / second
-            if told and platform.system() != "Darwin"
-            else None,
+            stolen=max(0, after.stolen - self._before.stolen) / second if told else None,
             others=max(0.0, busy - cpu) if told else None,
             waited=waited if platform.system() == "Linux" else None,
             pressure=pressure,
@@ -159,8 +156,6 @@ class _ActivityCounters:
 
 
 def _read_activity(root: Path) -> _ActivityCounters:
-    if root == _ROOT and platform.system() == "Darwin":
-        return _read_activity_macos()
     first = (system.read_text(root, "proc/stat") or "").split("\n", 1)[0].split()
     # user nice system idle iowait irq softirq steal (proc(5)); guest time is already inside user
     ticks = [int(word) for word in first[1:9] if word.isdigit()]
@@ -168,18 +163,6 @@ def _read_activity(root: Path) -> _ActivityCounters:
         return _ActivityCounters()
     user, nice, kernel, _idle, _iowait, irq, softirq, steal = ticks
     return _ActivityCounters(user + nice + kernel + irq + softirq, steal, sum(ticks))
-
-
-def _read_activity_macos() -> _ActivityCounters:
-    """The same by psutil, from the kernel's host_statistics."""
-    try:
-        import psutil  # here: heavy
-
-        seconds = psutil.cpu_times()
-    except (ImportError, OSError, RuntimeError):
-        return _ActivityCounters()
-    ticks, busy = _ticks_per_second(), seconds.user + seconds.nice + seconds.system
-    return _ActivityCounters(busy=int(busy * ticks), total=int((busy + seconds.idle) * ticks))
 
 
 def _own_cpu_seconds() -> float:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from profkit.core.types import Machine
 from profkit.hardware import system
 from profkit.hardware.macos import available_memory_macos
-from profkit.hardware.processor import CacheReport, Processor, read_caches, read_processor
+from profkit.hardware.processor import Processor, read_caches, read_processor
 from profkit.hardware.system import python_name
 
 _ROOT = Path("/")
@@ -31,7 +31,9 @@ def read_machine(root: Path = _ROOT) -> Machine:
         return read_machine_macos()
     allowed = usable_cores(root)
     processor = read_processor(root, allowed[0] if allowed else 0)
-    report, virtual = _read_caches_and_guest(root, processor, allowed)
+    above, around = find_hypervisor(root, processor.flags), container_kind(root)
+    # A container alone changes nothing about CPUID: only a hypervisor's word is doubted.
+    caches, instruction = read_caches(root, processor, allowed, above is not None)
     limits = read_limits(root)
     cores = max(1, len(allowed))
     if limits.cpus is not None:
@@ -47,24 +49,15 @@ def read_machine(root: Path = _ROOT) -> Machine:
         family=processor.family,
         model=processor.model,
         cores=cores,
-        caches=report.caches,
+        caches=caches,
         memory_bytes=_read_memory(root, limits),
-        virtual=virtual,
+        virtual=f"{around} in {above}" if around and above else around or above,
         governor=system.read_text(root, f"{frequency}/scaling_governor") or None,
         max_mhz=highest / 1000 if highest else None,  # the file is in kHz
         python=python_name(),
         features=processor.features,
-        instruction_cache=report.instruction,
+        instruction_cache=instruction,
     )
-
-
-def cache_warnings(root: Path = _ROOT) -> tuple[str, ...]:
-    """What of the machine's cache geometry was not believed and what is assumed instead, in words."""
-    if root == _ROOT and platform.system() == "Darwin":
-        return ("macOS does not tell the ways of its caches: those are assumed",)
-    allowed = usable_cores(root)
-    report, _ = _read_caches_and_guest(root, read_processor(root, allowed[0] if allowed else 0), allowed)
-    return report.doubts
 
 
 def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
@@ -76,15 +69,6 @@ def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
     if root == _ROOT:
         return tuple(range(os.cpu_count() or 1))
     return system.parse_core_list(system.read_text(root, "sys/devices/system/cpu/online"))
-
-
-def _read_caches_and_guest(
-    root: Path, processor: Processor, allowed: tuple[int, ...]
-) -> tuple[CacheReport, str | None]:
-    above, around = find_hypervisor(root, processor.flags), container_kind(root)
-    virtual = f"{around} in {above}" if around and above else around or above
-    # A container alone changes nothing about CPUID: only a hypervisor's word is doubted.
-    return read_caches(root, processor, allowed, above is not None), virtual
 
 
 def _read_architecture(root: Path, processor: Processor) -> str:

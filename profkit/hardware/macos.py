@@ -22,15 +22,6 @@ from profkit.hardware.processor import find_typical_caches
 from profkit.hardware.system import ask_program, program_output, python_name
 
 _CACHE_KEYS = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
-_LEVELS_MOST = 4  # kinds of cores; chips have two, and the M5 three
-# FEAT_... of sysctl hw.optional.arm, by the name that Linux gives the same feature.
-_ARM_FEATURES = {
-    "FEAT_BF16": "bf16",
-    "FEAT_I8MM": "i8mm",
-    "FEAT_FP16": "fphp",
-    "FEAT_SME": "sme",
-    "FEAT_SME2": "sme2",
-}
 
 
 def sysctl_text(name: str) -> str | None:
@@ -50,8 +41,7 @@ def sysctl_number(name: str) -> int | None:
 def read_machine_macos() -> Machine:
     """The machine as macOS tells it. It tells no ways of a cache: those are assumed and the cache says so.
 
-    Caches are those of the fastest kind of core (perflevel0), of which `shared` use one L2. `features` has the kinds
-    of cores, "4 performance" and "4 efficiency".
+    Caches are those of the fastest kind of core (perflevel0), of which `shared` use one L2.
     """
     brand = sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown"
     vendor = "Apple" if brand.startswith("Apple") else "unknown"
@@ -64,7 +54,6 @@ def read_machine_macos() -> Machine:
         if size:
             shared = (sysctl_number("hw.perflevel0.cpusperl2") or 1) if level == 2 else 1
             caches.append(Cache(level, size, geometry[1] if geometry else 16, line, shared, source="assumed"))
-    size = sysctl_number("hw.perflevel0.l1icachesize") or sysctl_number("hw.l1icachesize")
     return Machine(
         system=platform.system(),
         release=platform.release(),
@@ -80,8 +69,6 @@ def read_machine_macos() -> Machine:
         governor=None,
         max_mhz=None,  # Apple silicon does not tell it
         python=python_name(),
-        features=tuple(_read_features()),
-        instruction_cache=Cache(1, size, usual.l1i[1], line, source="assumed") if size else None,
     )
 
 
@@ -93,16 +80,6 @@ def available_memory_macos() -> int | None:
         return int(psutil.virtual_memory().available)
     except (ImportError, OSError, RuntimeError):
         return None
-
-
-def _read_features() -> list[str]:
-    """The kinds of cores, fastest first, and the features that choose a code path."""
-    features = []
-    for level in range(min(sysctl_number("hw.nperflevels") or 0, _LEVELS_MOST)):
-        name = sysctl_text(f"hw.perflevel{level}.name") or ("Performance", "Efficiency")[min(level, 1)]
-        if cores := sysctl_number(f"hw.perflevel{level}.logicalcpu"):
-            features.append(f"{cores} {name.lower()}")
-    return features + [name for key, name in _ARM_FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
 
 
 # ------------------------------------------------------------ chips

@@ -21,7 +21,7 @@ from profkit.core.formatting import plural
 from profkit.core.progress import Progress, Silent
 from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check
-from profkit.hardware.machine import cache_warnings, read_machine
+from profkit.hardware.machine import read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
 from profkit.profilers.programs import CommandTrial, try_command
 from profkit.profilers.registry import PROFILERS
@@ -83,9 +83,6 @@ def _run_group(group: CheckGroup) -> tuple[Check, ...]:
         return tuple(group.run())
     except ProfkitError as error:
         return (Check(group.title, "refused", error.message, error.fix),)
-    except ModuleNotFoundError as error:
-        detail = f"{error.name} is not installed, and this check needs it"
-        return (Check(group.title, "refused", detail, f"pip install {error.name}"),)
     except Exception as error:
         # Whatever broke here, the user asked about the machine: the other answers must still come.
         return (Check(group.title, "refused", f"this check failed: {type(error).__name__}: {error}"),)
@@ -141,9 +138,8 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
         "memory": f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory size unknown",
         "place": machine.virtual or "bare metal",
         "sizes": ", ".join(sizes),
-        "doubts": "; ".join(cache_warnings(root)),
         # valgrind is not for macOS: there nothing depends on the ways
-        "simulated": machine.system != "Darwin",
+        "assumed": "(assumed)" in " ".join(sizes) and machine.system != "Darwin",
     }
     return judge_rows(_TABLE, "machine", machine, found)
 

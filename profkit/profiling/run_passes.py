@@ -26,6 +26,7 @@ from profkit.core.status import read_status
 from profkit.core.types import (
     RUN,
     Disturbance,
+    Fact,
     Machine,
     PassName,
     PassPlan,
@@ -63,22 +64,18 @@ def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tupl
     `whole`: the process is what counts, and not a region in it, of whose use of cores its process tells nothing.
     The resident set is the sum over the process tree, or the kernel's own maximum of one process, whichever is larger.
     """
-    if not outcomes:
-        return ()
-    peak = max(outcome.peak_rss for outcome in outcomes)
-    wall = sum(outcome.seconds for outcome in outcomes)
-    cpu = sum(outcome.cpu_seconds for outcome in outcomes)
-    busy = 100.0 * cpu / wall if wall > 0 else None
     readings = []
+    peak = max((outcome.peak_rss for outcome in outcomes), default=0)
+    wall = sum(outcome.seconds for outcome in outcomes)
     if peak > 0:  # a program of a few milliseconds is over before it is looked at
-        readings.append(
-            Reading("memory.rss_peak", float(peak), "B", "measured", RUN, Source("psutil", "rss"))
+        source = Source("psutil", "rss")
+        readings.append(Reading("memory.rss_peak", float(peak), "B", "measured", RUN, source))
+    if whole and wall > 0:
+        source = Source(
+            "getrusage", formula="100 * (user + system CPU seconds) / wall seconds, start-up included"
         )
-    if whole and busy is not None:
-        formula = "100 * (user + system CPU seconds) / wall seconds, start-up included"
-        readings.append(
-            Reading("cpu.utilization", busy, "%", "measured", RUN, Source("getrusage", formula=formula))
-        )
+        busy = 100.0 * sum(outcome.cpu_seconds for outcome in outcomes) / wall
+        readings.append(Reading("cpu.utilization", busy, "%", "measured", RUN, source))
     return tuple(readings)
 
 
@@ -145,10 +142,10 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         if (fault := _find_fault(outcome, settings.folder)) is not None
     }
     fault = problem or next(iter(faults.values()), None)
-    reason = fault.reason if fault else None
+    reason = Fact.message(fault.reason) if fault else None
     if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
         usable = len(recorded) - len(faults)
-        reason = f"{reason} (in {', '.join(faults)}; what {usable} of {len(plan.steps)} runs counted is kept)"
+        reason = Fact.of("some-runs", reason, names=", ".join(faults), usable=usable, runs=len(plan.steps))
     result = PassResult(
         plan.name,
         plan.tool,
@@ -470,8 +467,7 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
             passes[place] = replace(
                 planned,
                 steps=(),
-                skipped=f"it would take about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget of "
-                f"{budget:.0f} s are left",
+                skipped=Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget),
                 fix=f"--budget {budget + seconds - left:.0f}",
             )
     return replace(plan, passes=tuple(passes))

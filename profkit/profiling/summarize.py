@@ -20,7 +20,7 @@ from profkit.core.errors import MachineError, NotANumber, UnreadableReport, Usag
 from profkit.core.files.regular import read_start
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.run_folder import FILE_NAME, read_run
-from profkit.core.types import Report, RunDocument, Summary, Verdict, Workload
+from profkit.core.types import Fact, Report, RunDocument, Summary, Verdict, Workload
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import PROFILERS, explain_fault, recognise_format
@@ -249,11 +249,11 @@ def _of_what_works(document: RunDocument, verdicts: Sequence[Verdict]) -> tuple[
     split = document.time_split
     if split is None or split.waiting is None or split.waiting < ONLY_WAITS * split.wall or document.gpus:
         return tuple(verdicts)
-    reason = f"the program waits for {100 * split.waiting / split.wall:.0f} % of the time"
+    reason = Fact.of("program-waits", share=split.waiting / split.wall)
     return tuple(
         verdict
         if verdict.metric.startswith(("time.", "memory."))
-        else replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None, code=None)
+        else replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
         for verdict in verdicts
     )
 

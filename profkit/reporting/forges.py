@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.types import Verdict, VerdictWord
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Block, View, plain_text, walk
 
@@ -80,8 +81,9 @@ def verdict_case(group: str, verdict: Verdict) -> Case:
     state = _VERDICTS[verdict.verdict]
     name = f"{verdict.target} {verdict.scope.name or ''}".rstrip()
     tries = verdict.advice if state in ("failure", "unknown") else ()
-    detail = "\n".join([verdict.reason, *(f"try: {line}" for line in tries)])
-    return Case(group, name, state, "" if state == "passed" else verdict.reason, detail, kind=verdict.verdict)
+    reason = fact_text(verdict.reason)
+    detail = "\n".join([reason, *(f"try: {line}" for line in tries)])
+    return Case(group, name, state, "" if state == "passed" else reason, detail, kind=verdict.verdict)
 
 
 MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")

@@ -10,6 +10,7 @@ from functools import lru_cache
 from profkit.analysis.metrics import all_metrics
 from profkit.core.formatting import format_percent, format_quantity, format_threshold
 from profkit.core.types import Reading, Source, Verdict
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import Footnote, Span, Style
 
 # Bidirectional marks (they reorder what is read) and line separators are format characters, not controls.
@@ -73,9 +74,9 @@ def footnote_of(reading: Reading) -> Footnote:
         counter=reading.source.counter,
         formula=reading.source.formula,
         artifact=reading.source.artifact,
-        reason=reading.reason,
+        reason=fact_text(reading.reason) or None,
         fix=reading.fix,
-        doubt=reading.doubt,
+        doubt=fact_text(reading.doubt) or None,
     )
 
 

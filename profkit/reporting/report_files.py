@@ -11,7 +11,7 @@ from pathlib import Path
 from profkit.core.files.whole import write_whole
 from profkit.core.types import EvaluationDocument, GenerationDocument, RunDocument, SweepDocument
 from profkit.reporting import junit, markdown
-from profkit.reporting.extras import PAGE, read_extras
+from profkit.reporting.charts.of_run import PAGE, read_extras
 from profkit.reporting.html import page
 from profkit.reporting.view import View
 from profkit.reporting.views import run

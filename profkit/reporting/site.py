@@ -15,7 +15,7 @@ from pathlib import Path
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.files.whole import write_whole
-from profkit.core.formatting import format_percent, format_quantity, plural, shorten
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Entry, HistorySummary, SeriesSummary
 from profkit.core.types.history import SUMMARY_DAYS
 from profkit.reporting.html.page import render
@@ -41,7 +41,6 @@ MOST_CHANGES = 60
 MOST_ROWS = 4  # metrics of one workload on the first page: of a sweep each of a thousand cases gates
 MOST_DRAWN = 12  # series of one workload: a chart of a year is 50 kB
 MOST_RUNS = 100
-_UNIT_LENGTH = 24
 # What a folder that is published may hold beforehand: a checkout, and what its host reads.
 _HOSTS = frozenset({".git", ".nojekyll", ".gitignore", "CNAME"})
 _PAGE = re.compile(r"workload-[a-z0-9_-]+\.html|\..+\.tmp")
@@ -185,7 +184,7 @@ def _changes(workloads: Sequence[_Workload]) -> Section:
     rows = []
     for started, one, series, change in found[:MOST_CHANGES]:
         unit, linked = series.trend.series.unit, Span(title_of(series.trend.series), link=one.page)
-        values = f"{_quantity(change.before, unit)} → {_quantity(change.after, unit)}"
+        values = f"{format_quantity(change.before, unit)} → {format_quantity(change.after, unit)}"
         commit = code(change.commit[:10]) if change.commit else ""
         by = _by(series, change.before, change.after)
         rows.append((started[:10], linked, values, by, commit))
@@ -206,7 +205,7 @@ def _rows(one: _Workload, shown: Sequence[SeriesSummary]) -> Iterator[tuple[Text
     for series in shown:
         name = Span(title_of(series.trend.series), link=one.page)
         by = _by(series, series.before, series.level, series.counts)
-        yield name, _quantity(series.level, series.trend.series.unit), by, night
+        yield name, format_quantity(series.level, series.trend.series.unit), by, night
     if not shown:
         yield Span(one.name, link=one.page), "no value", "", night
 
@@ -240,11 +239,6 @@ def _runs(entries: Sequence[Entry], folder: Path) -> Section:
 
 
 # ---------------------------------------------------------------- texts
-
-
-def _quantity(value: float | None, unit: str) -> str:
-    """A value with its unit, however long that is called."""
-    return format_quantity(value, shorten(unit, _UNIT_LENGTH))
 
 
 def _by(series: SeriesSummary, before: float | None, after: float | None, least: float | None = 0.0) -> Text:

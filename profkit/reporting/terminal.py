@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from profkit.reporting.charts.blocks import Charts
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.screen import Part, Screen
 from profkit.reporting.view import (
     Block,

@@ -2,34 +2,22 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
-from profkit.core.types import Machine, Peaks
+from profkit.hardware.machine import read_machine
 from profkit.profilers.xctrace import find
 from profkit.profiling.profile import ProfileOptions, profile_workload
 
 pytestmark = pytest.mark.usefixtures("no_page")
 
 STAND_IN = Path(__file__).resolve().parents[1] / "stand_ins" / "xctrace" / "xctrace"
-MAC = Machine(
-    "Darwin",
-    "25.3.0",
-    "arm64",
-    "Apple M1",
-    "Apple",
-    None,
-    None,
-    8,
-    (),
-    16 << 30,
-    None,
-    None,
-    None,
-    "3.12",
+MAC = replace(
+    read_machine(), system="Darwin", architecture="arm64", cpu="Apple M1", vendor="Apple", caches=()
 )
 MARKED = """
 import time
@@ -53,9 +41,6 @@ def mac_run(tmp_path, monkeypatch):
         monkeypatch.setenv("XCTRACE_SCENARIO", str(file))
         monkeypatch.setenv("PROFKIT_XCTRACE", str(STAND_IN))
         monkeypatch.setattr("profkit.profiling.profile.read_machine", lambda: MAC)
-        monkeypatch.setattr(
-            "profkit.profiling.collect.measure_peaks", lambda *_: (Peaks(1e9, 2e9, 5e9, 1e10, 2, "set"), None)
-        )
         workload = tmp_path / "workload.py"
         workload.write_text(script)
         request = ProfileOptions(

@@ -15,7 +15,7 @@ from tests.xctrace_tables import duration, export, node, process, text, time
 # Name in the recorded reports -> reading, its value, quality. Values: computed by hand from the files' counts.
 RECORDED = [
     ("perf/intel-spr-and-hybrid/spr.stat.csv", "ipc", 37977214 / 52288305, "measured"),
-    ("perf/intel-spr-and-hybrid/spr.stat.json", "branch.miss_rate", None, "measured"),
+    ("perf/intel-spr-and-hybrid/spr.stat.csv", "branch.miss_rate", None, "measured"),
     (
         "perf/intel-spr-and-hybrid/hybrid-adl.stat.csv",
         "branch.miss_rate",
@@ -71,7 +71,7 @@ def _reading(document: Any, metric: str) -> Any:
         (b'{"some": "json"}', "no report that profkit knows"),
         (b"\xff\xfe\x00" * 500, "no report that profkit knows"),
         (b"events: Ir\n", None),
-        (b'{"schema": "profkit.run/3", "state": ', None),
+        (b'{"schema": "profkit.run/4", "state": ', None),
         (b"PERFILE2" + bytes(20), None),
     ],
 )

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from profkit.backends import checks
-from profkit.backends.checks import judge_peaks
 from profkit.core import tables
 from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows, load_yaml
-from profkit.core.types import Check, Counter, Gpu, Peaks
+from profkit.core.types import Check, Counter, Gpu
 from profkit.hardware.conditions import MachineConditions, judge_conditions
 from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.nsys.probe import reader_checks
@@ -72,7 +71,6 @@ ABLE = (Path("/tool"), "1", True)
 SEEN = MachineConditions(8, 1.0, 0.1, 0.1, 0.1, 0.1, "x", 1)
 JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: judge_conditions(SEEN),
-    lambda: judge_peaks(Peaks(1.0, None, 1.0, None, 1, "how"), True),
     lambda: perf.judge_perf(
         perf.PerfAbility("/perf", "6", True, census=(Counter("cycles", 1.0, "measured"),))
     ),

@@ -74,13 +74,10 @@ def test_neither_the_command_nor_the_machine_stands_in_the_file(machine: Machine
     [
         "",
         "[]",
-        "{}",
         "[" * 100_000,
         '{"times": 3, "trials": []}',
         '{"times": {"a": [1]}, "trials": []}',
-        '{"times": {}, "trials": [[1, NaN]]}',
         '{"times": {}, "trials": [[1, 1e999]]}',
-        '{"times": {}, "trials": [[1, true]]}',
         '{"times": {}, "trials": [[1, "x"]]}',
     ],
 )

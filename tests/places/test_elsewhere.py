@@ -78,16 +78,17 @@ def test_a_file_that_git_does_not_track_goes_only_by_name(sshd: Server, project:
     assert said.code == 2
     assert "mine.py is not tracked by git" in said.err
     send = ("--send", "mine.py", "--send", "data.txt")
-    assert on_ssh(sshd, "profile", *ON, *send, *QUICK, *command, cwd=project).code == 0
+    said = on_ssh(sshd, "profile", *ON, *send, *QUICK, *command, cwd=project)
+    assert said.code == 0, said.err
 
 
 def test_where_one_place_is_not_reached_or_lost_the_next_is_taken(sshd: Server, project: Path) -> None:
     gone = "prefix:sh -c 'echo no route to host >&2; exit 255'"
-    run = (*QUICK, "--", "python", "bench.py")
-    said = on_ssh(sshd, "profile", "--on", gone, *ON, *run, cwd=project)
+    line = (*QUICK, "--", "python", "bench.py")
+    said = on_ssh(sshd, "profile", "--on", gone, *ON, *line, cwd=project)
     assert said.code == 0, said.err
     assert "no route to host'; the next place is tried" in said.err
-    said = on_ssh(sshd, "profile", "--on", gone, *run, cwd=project)
+    said = on_ssh(sshd, "profile", "--on", gone, *line, cwd=project)
     assert said.code == 3
     assert "prefix:sh cannot be reached" in said.err
 

@@ -115,25 +115,6 @@ def test_where_the_tool_is_missing_the_line_for_where_it_is_stands_in_the_fix(
 
 # ---------------------------------------------------------------- recorded reports
 
-TRUTHS = {
-    "h200.gated_mlp.nsys.sqlite": ("The GPU is busy", "60 launches"),
-    "h200.gated_mlp.full.ncu-rep": ("14.6 %", "18.8 %", "82.9 %"),
-    "h200.gated_mlp.60-launches.ncu-rep": ("14.6 %", "18.8 %", "27.0 %", "127 k"),
-}
-
-
-@pytest.mark.parametrize(("name", "words"), TRUTHS.items(), ids=TRUTHS)
-def test_a_recorded_report_is_shown_with_what_is_true_of_it(
-    name: str, words: tuple[str, ...], fixtures: Path
-) -> None:
-    document = examine.summarize_report(fixtures / "cuda" / name)
-    assert document.backend == "cuda"
-    text = run_text(document, width=80, color=False)
-    assert [one for one in words if one not in " ".join(text.split())] == []
-    assert "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT" in text
-    assert "silu\\_mul" in run_markdown(document)
-
-
 RECORDED = sorted(
     file
     for file in (ROOT / "tests" / "data" / "cuda").rglob("*")
@@ -149,7 +130,23 @@ def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: 
         assert max(len(line) for line in text.split("\n")) <= width
     assert run_markdown(document)
     assert json_report.run(document)
-    assert examine.judge_document(document, ()).summaries == document.summaries
+    again = examine.judge_document(document, ())
+    assert (again.summaries, again.readings) == (document.summaries, document.readings)
+
+
+# What is true of some of them.
+TRUTHS = {
+    "h200.gated_mlp.nsys.sqlite": ("The GPU is busy", "60 launches"),
+    "h200.gated_mlp.full.ncu-rep": ("14.6 %", "18.8 %", "82.9 %"),
+    "h200.gated_mlp.60-launches.ncu-rep": ("14.6 %", "18.8 %", "27.0 %", "127 k"),
+}
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_a_recorded_report_is_shown_with_what_is_true_of_it(name: str, fixtures: Path) -> None:
+    text = run_text(examine.summarize_report(fixtures / "cuda" / name), width=80, color=False)
+    words = (*TRUTHS[name], "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT")
+    assert [one for one in words if one not in " ".join(text.split())] == []
 
 
 def test_a_report_of_nothing_keeps_no_target_and_says_why(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from profkit.core.types import Comparison, Night, Reading, RunDocument, Summary
 from profkit.profiling.summarize import enrich_document, summarize_document
 from profkit.reporting import junit, markdown, terminal
-from profkit.reporting.extras import Extras
+from profkit.reporting.charts.of_run import Extras
 from profkit.reporting.forges import annotation_lines
 from profkit.reporting.html import page
 from profkit.reporting.view import DataTable, View, plain_text

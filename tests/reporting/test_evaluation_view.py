@@ -76,12 +76,6 @@ def test_what_failed_stands_before_the_operations_with_the_line_that_does_it_aga
     assert f"with {cheat.test.arguments}\n" in told
 
 
-def test_the_title_names_the_file_or_folder_of_the_kernels() -> None:
-    document = evaluation(passed(a_test("relu.default")))
-    assert "Evaluation of my_kernels.py on" in terminal(replace(document, kernels="my_kernels.py"))
-    assert "Evaluation of PyTorch's own kernels on" in terminal(replace(document, backend="aten"))
-
-
 def test_an_operation_has_a_row_with_interval_word_error_and_bound() -> None:
     told = terminal(every_status())
     assert re.search(r"relu.default +passed +3 of 3 +1.47 x +1.45-1.49 +FASTER +25.0 % +28.8 %", told)

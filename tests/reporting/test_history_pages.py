@@ -179,13 +179,6 @@ def test_a_folder_with_other_files_is_refused_and_nothing_in_it_changes(tmp_path
     assert files_of(tmp_path) == before
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for target in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UsageError, match="is not a folder"):
-            prepare_folder(target)
-
-
 def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(
     summary: HistorySummary, tmp_path: Path
 ) -> None:
@@ -197,23 +190,6 @@ def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(
     write(folder, summary)
     assert other.read_text() == "not yours"
     assert not (folder / "index.html").is_symlink()
-
-
-def test_under_sudo_the_pages_are_the_callers(
-    summary: HistorySummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    handed: list[Path] = []
-    monkeypatch.setattr("profkit.reporting.site.chown_to_sudo_user", lambda *paths: handed.extend(paths))
-    site = write(tmp_path / "a" / "b" / "site", summary)
-    assert handed == [site, site.parent, site.parent.parent, site]
-
-
-def test_a_link_that_the_user_names_is_where_the_site_is(summary: HistorySummary, tmp_path: Path) -> None:
-    (tmp_path / "published").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "published")
-    write(tmp_path / "link", summary)
-    assert is_usable(tmp_path / "published")
-    assert (tmp_path / "link").is_symlink()
 
 
 def test_each_workload_has_a_page_of_its_own_whatever_it_is_called() -> None:

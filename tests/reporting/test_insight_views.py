@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Gain, GpuTrace, Insight, Kernel, KernelBottleneck, KernelTime, Place
+from profkit.core.types import Gain, GpuTrace, Insight, Kernel, KernelTime, Place
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.run_insights import evidence_text, place_text
@@ -63,16 +63,6 @@ def test_kernels_that_only_fill_tensors_with_random_numbers_are_set_up_and_judge
         assert "regex:NAME" in last
         assert "--launch-skip" in last
         assert "profkit.region" in last
-
-
-def test_kernels_at_their_limit_are_nothing_to_change() -> None:
-    document = gpu.report(trace=GpuTrace("ncu", (KernelTime(gpu.ADD, 1, 1e-3),)))
-    bound = KernelBottleneck(gpu.ADD.scope, 1.0, "dram", "DRAM at 93 %", nearest=93.0)
-    document = replace(document, kernels=(bound,), verdicts=(), insights=())
-    near = "Nothing to change was found: kernels with 100.0 % of the GPU time run within 7 % of what limits them."
-    for nearest, told in ((93.0, True), (60.0, False)):
-        one = replace(document, kernels=(replace(bound, nearest=nearest),))
-        assert (near in " ".join(run_text(one, color=False).split())) is told
 
 
 def test_a_page_has_the_bound_beside_the_title() -> None:

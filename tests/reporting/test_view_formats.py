@@ -13,7 +13,7 @@ from profkit.core.types import Check, HistoryPoint, Series, SeriesKey, Trend
 from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.charts import marks
-from profkit.reporting.charts.blocks import Charts
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
 from profkit.reporting.views import history, night, plan, run

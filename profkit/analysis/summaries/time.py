@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from profkit.analysis.summaries.readings import TOOL, unavailable_reading
 from profkit.core import statistics
-from profkit.core.formatting import plural
-from profkit.core.types import RUN, Reading, Scope, Source, Timing
+from profkit.core.types import RUN, Fact, Reading, Scope, Source, Timing
 
 FOR_P95, FOR_P99 = 20, 100  # samples; with fewer the percentile is the slowest sample under another name
 
@@ -25,7 +24,7 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     samples = [s for process in timing.processes for s in process.seconds]
     centre = statistics.combine_processes([process.seconds for process in timing.processes])
     if centre is None or centre.median <= 0:
-        return (unavailable_reading("time.median", scope, "the timing pass took no sample"),)
+        return (unavailable_reading("time.median", scope, Fact("no-sample")),)
     median = centre.median
 
     def reading(name: str, value: float, unit: str, formula: str) -> Reading:
@@ -60,9 +59,8 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
 
 def _interval_reading(timing: Timing, scope: Scope, centre: statistics.Centre, count: int) -> Reading:
     if centre.low is None or centre.high is None:
-        few = f"{plural(count, 'sample')} in {plural(len(timing.processes), 'process', 'processes')}"
-        reason = f"{few} give no 95 % interval of the median"
-        return unavailable_reading("time.interval", scope, reason, "--sampling SECONDS, for more samples")
+        few = Fact.of("no-interval", samples=count, processes=len(timing.processes))
+        return unavailable_reading("time.interval", scope, few, "--sampling SECONDS, for more samples")
     half = 100 * (centre.high - centre.low) / 2 / centre.median
     source = Source(TOOL, "seconds", formula="100 * half the 95 % interval of the median / median")
     return Reading("time.interval", half, "%", "measured", scope, source)

@@ -33,11 +33,9 @@ class CpuBackend(Backend):
         return LinuxRun(context)
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
-        """The peaks, and the tools of this system."""
-        from profkit.backends.checks import peaks_checks
-
+        """The tools of this system."""
         tools = ("xctrace",) if platform.system() == "Darwin" else ("perf", "valgrind")
-        return (CheckGroup("peaks", peaks_checks), *map(profiler_group, tools))
+        return tuple(map(profiler_group, tools))
 
     def enrich(self, document: RunDocument) -> RunDocument:
         """What follows from the counters of a processor."""

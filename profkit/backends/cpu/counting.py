@@ -19,6 +19,7 @@ from profkit.core.status import status_wrapper
 from profkit.core.types import (
     RUN,
     Counter,
+    Fact,
     Machine,
     PassPlan,
     PassResult,
@@ -123,9 +124,6 @@ def choose_groups(machine: Machine, perf: PerfAbility) -> EventChoice:
     return EventChoice(tuple(group for group in accepted if group), tuple(refused.values()))
 
 
-_NO_SWITCH = "this perf cannot be switched by a region (perf 5.10 and later can)"
-
-
 class Switched:
     """A step of perf `name`, whose counting a marked region switches by two fifos."""
 
@@ -172,7 +170,7 @@ class Counting(Pass):
             fault = perf.fault or Fault("perf does not work here")
             return self.skip(fault.reason, fault.fix)
         if state.marked and not perf.control_fifo_ok:
-            return self.skip(_NO_SWITCH, "a newer perf")
+            return self.skip(Fact("no-switch"), "a newer perf")
         groups, refused = self._choice.groups, self._choice.refused
         steps = []
         for number, events in enumerate(groups, start=1):
@@ -235,7 +233,10 @@ class Counting(Pass):
         for step in plan.steps:
             try:
                 report = read_stat_csv(self.context.folder / step.artifacts[0])
-                groups.append(CountedGroup(step, report, read_region_work(self.context.folder, step.name)))
+                work = read_region_work(self.context.folder, step.name)
+                switched = step.directive is not None and step.directive.switch is not None
+                # what no region switched is of the whole process
+                groups.append(CountedGroup(step, report, work if switched else RegionWork()))
             except UnreadableReport as error:
                 fault = fault if lost else error
                 lost.append(step)

@@ -21,8 +21,9 @@ from profkit.backends.cuda.kernels import (
 from profkit.backends.cuda.trace import NCU_SECONDS, WARMUP, group_seconds, region_seconds, traced_iterations
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
-from profkit.core.formatting import format_percent, plural
+from profkit.core.formatting import format_percent
 from profkit.core.types import (
+    Fact,
     GpuTrace,
     Kernel,
     KernelPlan,
@@ -32,6 +33,7 @@ from profkit.core.types import (
     Step,
     Switch,
     Verdict,
+    message_of,
 )
 from profkit.profilers.ncu.command import name_filter, ncu_argv
 from profkit.profilers.ncu.probe import NcuAbility
@@ -205,7 +207,7 @@ class KernelCountersPass(NcuPass):
             return self.skip(*_explain_no_kernels(state, trace))
         task = self.choose(state, trace, wanted)
         if not task.counted.kernels:
-            return self.skip("; ".join(task.notes) or "no kernel is worth counting")
+            return self.skip(Fact("nothing-worth-counting"), notes=task.notes)
         return self.count(state, wanted, task, trace, step)
 
     def _without_trace(self, state: PlanState, wanted: CounterSet) -> list[PassPlan]:
@@ -237,22 +239,22 @@ class ExplanationPass(NcuPass):
         if state.verdicts is None or (not counted and self.is_traced):
             return self.undecided(state, wanted, whom)
         if not any(result.state == "finished" for result in counted):
-            return self.skip("nothing was counted that could be explained")
+            return self.skip(Fact("nothing-to-explain"))
         trace = _trace_of_nsys(state)
         if trace is None:
-            return self.skip("there is no trace that tells its kernels")
+            return self.skip(Fact("no-trace-of-kernels"))
         failed = {verdict.scope for verdict in state.verdicts if _is_open(verdict)}
         kernels = (k.kernel for k in choose_kernels(trace).kernels)
         only = frozenset(kernel for kernel in kernels if everything or kernel.scope in failed)
         if not only:
-            return self.skip("no kernel missed a target", "--depth full")
+            return self.skip(Fact("no-kernel-missed"), "--depth full")
         return self.count(state, wanted, self.choose(state, trace, wanted, only), trace, "explain")
 
 
 def smaller_may_do(result: PassResult) -> bool:
     """Whether a failed counters pass may do with the smallest set: one replay, which saves and patches nothing."""
     failed = result.name == "counters" and result.state == "failed"
-    return failed and _OF_THE_SET.search(result.reason or "") is not None
+    return failed and _OF_THE_SET.search(message_of(result.reason)) is not None
 
 
 def _in_program(
@@ -270,19 +272,14 @@ def _in_program(
     return count_in_program(trace, kernels, matches, replays=replays, most_seconds=most_seconds)
 
 
-def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[str, str]:
+def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[Fact, str]:
     """Why a trace is empty. The last buffers of a process that does not end by its exit are lost."""
     launched = sum(call.calls for call in trace.api if "Launch" in call.name)
     if launched:
-        lost = f"the host launched {plural(launched, 'kernel')}, but the trace lost them: it ended without its exit"
-        return f"{lost} (os._exit, exec, a signal), or nsys cannot trace this device", "end it with sys.exit"
+        return Fact.of("lost-kernels", count=launched), "end it with sys.exit"
     if trace.marked or state.marked:
-        return "the marked region launched no kernel on the GPU", "--backend cpu"
-    return (
-        "the workload launched no kernel on the GPU, or it ended without its exit (os._exit, exec, a signal), which "
-        "loses what was traced last",
-        "--backend cpu",
-    )
+        return Fact("no-kernel-in-region"), "--backend cpu"
+    return Fact("no-kernel-traced"), "--backend cpu"
 
 
 def _is_open(verdict: Verdict) -> bool:

@@ -16,7 +16,17 @@ from profkit.backends.cuda.kernels import MATCHED_SECONDS, CountedLaunches
 from profkit.backends.passes import Pass, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
-from profkit.core.types import Directive, PassPlan, PassResult, Report, Step, Switch
+from profkit.core.types import (
+    Directive,
+    Fact,
+    PassPlan,
+    PassResult,
+    Report,
+    Step,
+    Switch,
+    message_of,
+    together,
+)
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
@@ -81,7 +91,9 @@ class DeviceTracePass(Pass):
         traces = [result for result in state.passes if result.name == "trace"]
         failed = next((done for done in traces if done.tool == "nsys" and done.state == "failed"), None)
         if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
-            plans += self._by_torch(state, f"nsys failed: {failed.reason}", failed.fix, "trace-torch")
+            plans += self._by_torch(
+                state, f"nsys failed: {message_of(failed.reason)}", failed.fix, "trace-torch"
+            )
         return plans
 
     def _by_nsys(self, state: PlanState) -> list[PassPlan]:
@@ -107,7 +119,7 @@ class DeviceTracePass(Pass):
         if not state.marked:
             argv, reason = host_command(self.context.workload.command, "torch", Path(prefix))
         if argv is None:
-            return self.skip(f"{why}; and torch's profiler: {reason}", fix)
+            return self.skip(together(Fact.message(why), self.no_python(reason)), fix)
         told = self._told(state, name, Switch("torch-profiler", output=prefix))
         planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
         return [replace(planned, fix=fix, notes=(f"by torch's own profiler, since {why}", *planned.notes))]
@@ -132,16 +144,14 @@ class DeviceTracePass(Pass):
                     f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
                     plan.fix,
                 )
-            report, others = _busiest_report(paths)
+            report = _busiest_report(paths)
             artifacts = tuple(f"artifacts/{path.name}" for path in paths)
         else:
-            report, others = _read_export(self.folder), 0
+            report = _read_export(self.folder)
         if report.fault is not None:
             raise UnreadableReport(report.fault.reason, report.fault.fix, report.fault.code)
         trace = report.trace
         notes = [*report.warnings, *read_region_work(self.context.folder, plan.steps[0].name).notes]
-        if others:
-            notes.append(f"{others + 1} processes left a trace; the one with most GPU time counts")
         if trace is not None and any(kernel.graph for kernel in trace.kernels):
             notes.append("CUDA graphs: each of their kernels is traced and counted by itself")
         return PassFindings(
@@ -171,17 +181,13 @@ def _read_report(path: Path) -> Report:
     return recognise_format(path).read(path)
 
 
-def _busiest_report(paths: Sequence[Path]) -> tuple[Report, int]:
-    """Of several processes the one whose kernels took longest, and how many others there are."""
+def _busiest_report(paths: Sequence[Path]) -> Report:
+    """Of several processes the one whose kernels took longest. Raises UnreadableReport where none can be read."""
     reports: list[Report] = []
-    fault: UnreadableReport | None = None
     for path in paths:
         try:
             reports.append(_read_report(path))
-        except UnreadableReport as error:
-            fault = error
-    if not reports:
-        raise fault or UnreadableReport("torch's profiler left nothing")
-    busy = [sum(k.total for k in r.trace.kernels) if r.trace is not None else 0.0 for r in reports]
-    best = reports[busy.index(max(busy))]
-    return best, sum(1 for seconds in busy if seconds > 0) - (1 if max(busy) > 0 else 0)
+        except UnreadableReport:
+            if path is paths[-1] and not reports:
+                raise
+    return max(reports, key=lambda r: sum(k.total for k in r.trace.kernels) if r.trace is not None else 0.0)

@@ -25,7 +25,7 @@ from profkit.backends.passes import (
     plain_runs,
     start_seconds,
 )
-from profkit.core.types import MetalAbsent, MetalTrace, PassName, PassPlan, PassResult, Report, Switch
+from profkit.core.types import Fact, MetalAbsent, MetalTrace, PassName, PassPlan, PassResult, Report, Switch
 from profkit.profilers.xctrace.command import (
     COUNTERS_FIX,
     FINISH_COUNTERS,
@@ -39,7 +39,7 @@ from profkit.profilers.xctrace.metal_tables import COUNTERS
 from profkit.profilers.xctrace.report import wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT
 
-_NO_EXPLAIN = "Metal has no counters of single launches that can be recorded from a command line"
+_NO_EXPLAIN = Fact("no-counters-of-launches")
 _EXPLAIN_FIX = "capture it in Xcode: MTL_CAPTURE_ENABLED=1, then torch.mps.profiler.metal_capture"
 SAVE_SECONDS = 25.0  # start, saving, and a dozen exports
 COUNTERS_SECONDS = 120.0
@@ -164,8 +164,8 @@ class MetalCountersPass(MetalPass):
         fault = explain_fault(log_of(self.context.folder, "counters.log"), 0)
         told = [absent for absent in metal.absent if COUNTED not in absent.what]
         if fault is not None and fault.code == "unsupported-counters":
-            return [*told, MetalAbsent(COUNTERS, fault.reason, fault.fix)]
-        return [*told, MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX)]
+            return [*told, MetalAbsent(COUNTERS, Fact.message(fault.reason), fault.fix)]
+        return [*told, MetalAbsent(COUNTERS, Fact("no-gpu-counters"), COUNTERS_FIX)]
 
 
 class MpsRun(BackendRun):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.comparison import Change, Comparison, Fact, Feature, Pairing
-from profkit.core.types.readings import RUN, Direction, Quality, Scope, Verdict
+from profkit.core.types.comparison import Change, Comparison, Feature, Pairing
+from profkit.core.types.readings import RUN, Direction, Fact, Quality, Scope, Verdict
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,6 @@ class HistoryPoint:
     reason: str | None = None  # why it is not valid
     night: str | None = None
     outcome: str | None = None  # what was decided of its run
-    lost: float = 0.0  # the share of its time that others had the processor, or the machine was taken away
 
 
 @dataclass(frozen=True)

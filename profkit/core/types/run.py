@@ -22,6 +22,7 @@ from profkit.core.types.readings import (
     BackendName,
     Counter,
     Depth,
+    Fact,
     PassName,
     PassState,
     Profile,
@@ -83,7 +84,7 @@ class PassPlan:
     limit: float | None = None  # wall seconds one step may take; None: as long as it needs
     parallel: bool = False  # its steps do not disturb each other (simulation)
     simulated: bool = False
-    skipped: str | None = None  # why it will not run, and
+    skipped: Fact | None = None  # why it will not run, and
     fix: str | None = None  # the line that would let it
     kernels: tuple[KernelPlan, ...] = ()  # GPU: what is counted; empty until the trace has shown it
     notes: tuple[str, ...] = ()
@@ -106,7 +107,7 @@ class PassResult:
     name: PassName
     tool: str | None
     state: PassState
-    reason: str | None = None
+    reason: Fact | None = None
     fix: str | None = None
     seconds: float = 0.0
     cost: float | None = None  # as a multiple of one plain run, measured

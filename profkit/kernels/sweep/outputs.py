@@ -21,6 +21,7 @@ from profkit.core.statistics import geometric_mean
 from profkit.core.types import (
     RUN,
     CaseResult,
+    Fact,
     Gpu,
     Machine,
     Reading,
@@ -130,13 +131,13 @@ def _case_name(result: CaseResult) -> str:
 def _fault_reading(document: SweepDocument) -> Reading:
     """How many cases are not right, and which is the first."""
     cases = faulty_cases(document)
-    text = "none"
+    fact = None
     if cases:
         first = cases[0]
-        text = f"{first.implementation}, {first.point.name}: {first.state}"
-        text += f", {first.reason}" if first.reason else ""
+        name = f"{first.implementation}, {first.point.name}"
+        fact = Fact.of("first-fault", name=name, state=first.state, said=first.reason or "")
     source = Source("profkit", "cases", formula="cases that are wrong by float64, failed, crashed or hung")
-    return Reading("cases.faulty", float(len(cases)), "count", "measured", RUN, source, reason=text)
+    return Reading("cases.faulty", float(len(cases)), "count", "measured", RUN, source, reason=fact)
 
 
 def _series_name(result: CaseResult) -> str:

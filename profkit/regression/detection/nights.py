@@ -36,7 +36,6 @@ WEEK = 7
 SIGMAS = 4.0  # half-width of the limits in MAD-sigma
 FOLLOWING = 2.5 / 4  # of the half-width, for a night that follows one outside
 MEDIAN_VARIANCE = 1.571  # pi / 2: variance of a median over that of a mean, normal distribution
-DISTURBED = 0.05  # of a night's time, lost to others: such nights count where there are too few others
 COLLAPSE = 0.2  # an improvement to less than this share of the past is not believed
 LARGEST = 1e150  # nothing that is measured is as large in any unit
 DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
@@ -178,11 +177,10 @@ def _found_late(nights: JudgedNights, rule: NightRule, findings: SeriesFindings)
 
 
 class NightValue(NamedTuple):
-    """A value with its place in the series, and the share of its time that others had."""
+    """A value with its place in the series."""
 
     place: int
     value: float
-    lost: float
 
 
 @dataclass(frozen=True)
@@ -229,18 +227,15 @@ class NightResult:
 def control_limits(level: Sequence[NightValue], rule: NightRule, *, following: bool = False) -> Limits:
     """The median of the last 24 nights +- the larger of 4 MAD-sigma and the floor; `following` a night outside: 2.5.
 
-    Without the nights that lost time to others, where seven are left. Wider by sqrt(1 + pi / 2 / n), as the centre is
-    not known better, and by sqrt(1 + 12 (1 / n - 1 / 24)): the MAD of 7 values is off by a third.
+    Wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and by sqrt(1 + 12 (1 / n - 1 / 24)): the MAD of
+    7 values is off by a third.
     """
-    recent = level[-WINDOW:]
-    calm = [night for night in recent if night.lost <= DISTURBED]
-    enough = len(calm) >= LEAST
-    values = [night.value for night in (calm if enough else recent)]
+    values = [night.value for night in level[-WINDOW:]]
     n, centre, sigma = len(values), median(values), mad_sigma(values)
     unsure = sqrt((1 + MEDIAN_VARIANCE / n) * (1 + 12 * (1 / n - 1 / WINDOW)))
     width = max(SIGMAS * sigma * unsure * (FOLLOWING if following else 1), rule.floor(centre))
     low, high = centre - width, centre + width
-    ordered = sorted(night.value for night in level[-LONG_WINDOW:] if not enough or night.lost <= DISTURBED)
+    ordered = sorted(night.value for night in level[-LONG_WINDOW:])
     allowed = 1 + len(ordered) // 50
     lowest, highest = low, high
     if len(ordered) > 2 * allowed:
@@ -331,8 +326,7 @@ class MachinePast:
             self.level, self.last_good = [], self.streak[-1].place
             self._return_streak()
             return replace(seen, code="improved", step="nights")
-        # a night that others disturbed confirms nothing
-        missing = self.rule.nights - sum(night.lost <= DISTURBED for night in self.streak)
+        missing = self.rule.nights - len(self.streak)
         if missing > 0:
             return replace(seen, short=missing)
         self.standing = replace(seen, code="nights", step="nights", before=limits.centre)
@@ -383,7 +377,7 @@ def _judge_each(
         moved = point.machine not in pasts and any(len(past.nights) >= LEAST for past in pasts.values())
         past = pasts.setdefault(point.machine, MachinePast(rule, bad))
         last = index == len(series.points) - 1
-        result = past.judge(NightValue(index, point.value, point.lost), with_limits=last)
+        result = past.judge(NightValue(index, point.value), with_limits=last)
         if moved:  # reported once, and not green: a runner that changes each night would never be judged
             result = NightResult("other-machine")
         elif result.code == "nights" and any(o is not past and o.standing for o in pasts.values()):

@@ -32,7 +32,7 @@ from profkit.core.types import (
     Value,
 )
 from profkit.core.types.readings import Quality, ScopeKind
-from profkit.hardware.conditions import lost_shares
+from profkit.reporting.facts import fact_text
 
 # Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
 KERNELS_KEPT = 20
@@ -41,7 +41,6 @@ ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 
 _CAUSES = ("launch.registers", "launch.shared", "launch.blocks", "clock.sm", "instructions", "flops.tensor")
 # Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
 COUNTED = "counted iterations"  # the fact of a run that says what its counts per iteration are the mean of
-LOST = "time lost"  # the fact of a run that says which share of its time others had the processor
 _SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "buffer.count", "transfer.bytes", "transfer.seconds")
 
 
@@ -117,7 +116,6 @@ def _collect_facts(document: RunDocument) -> dict[str, str]:
         "tools": ", ".join(f"{name} {version}" for name, version in sorted(document.tools.items())),
         "depth": document.plan.depth if document.plan is not None else "",
         COUNTED: document.facts.get(COUNTED, ""),
-        LOST: f"{min(1.0, lost):.3f}" if (lost := sum(lost_shares(document.disturbances))) >= 0.0005 else "",
     }
     return {name: text for name, text in facts.items() if text}
 
@@ -159,7 +157,9 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
             low, high = centre.low, centre.high
     key = _key(document, reading.metric, reading.scope)
     better = direction_of(reading.metric)
-    return Value(key, reading.unit, better, value, reading.quality, low, high, reading.doubt)
+    return Value(
+        key, reading.unit, better, value, reading.quality, low, high, fact_text(reading.doubt) or None
+    )
 
 
 def _key(document: RunDocument, name: str, scope: Scope) -> SeriesKey:
@@ -176,15 +176,6 @@ def _kernels(document: RunDocument) -> list[Scope]:
     by_time = sorted(timed, key=lambda kernel_time: kernel_time.total, reverse=True)
     counted = (reading.scope for reading in document.readings if reading.scope.kind == "kernel")
     return list(dict.fromkeys([*(kernel_time.kernel.scope for kernel_time in by_time), *counted]))
-
-
-def lost_of(entry: Entry) -> float:
-    """The share of the run's time that was lost to others, 0 where nobody tells."""
-    try:
-        share = float(entry.facts.get(LOST, "0"))
-    except ValueError:
-        return 0.0
-    return share if 0 <= share <= 1 else 0.0
 
 
 # ---------------------------------------------------------------- what is kept of a run
@@ -283,7 +274,6 @@ def point_of(entry: Entry) -> HistoryPoint:
         reason=entry.reason,
         night=entry.night,
         outcome=entry.outcome,
-        lost=lost_of(entry),
     )
 
 

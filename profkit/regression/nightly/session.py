@@ -24,7 +24,7 @@ from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.paired.checkout import locked
 from profkit.regression.profile_process import Ending, ProfileResult
-from profkit.reporting.views.comparison.words import fact_text
+from profkit.reporting.facts import fact_text
 
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"

@@ -37,7 +37,7 @@ from profkit.regression.paired.why import (
     without_interpreter,
 )
 from profkit.regression.profile_process import ProfileRequest
-from profkit.reporting.views.comparison.words import fact_text
+from profkit.reporting.facts import fact_text
 
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")

@@ -5,24 +5,28 @@ Their numbers stand in the run's tables too, so text formats leave them out.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import sqrt
+from pathlib import Path
 
-from profkit.analysis.stacks.files import flame_of
+from profkit.analysis.stacks.files import flame_of, read_speedscope
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint, roofline_of
+from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.core.types import RunDocument
-from profkit.reporting.charts.blocks import Charts, FlameGraph
+from profkit.core.types import RunDocument, Stacks
 from profkit.reporting.charts.marks import (
     Axis,
     Chart,
+    Charts,
+    FlameGraph,
     Legend,
     Line,
     Point,
     Points,
 )
-from profkit.reporting.extras import Extras
 from profkit.reporting.view import Section
 
 # ---------------------------------------------------------------- roofline
@@ -133,3 +137,33 @@ def chart_sections(document: RunDocument, kernels: Sequence[KernelRow], extras: 
         how = "Widths are shares of the samples; callers stand above what they call."
         charts = Charts(tuple(map(FlameGraph, flames[:_FLAMES])), how, repeats=True)
         yield Section("Flame graph", (charts,), anchor="flame-graph", repeats=True)
+
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class Extras:
+    """All of it may be missing: a page is made of what is there."""
+
+    folder: Path | None = None  # where the page will lie: it links to the files that are there
+    stacks: tuple[Stacks, ...] = ()  # for flame graphs: Python's, then native; the fullest first
+
+    def has(self, path: str) -> bool:
+        """Whether the file lies beside the page."""
+        try:
+            return self.folder is not None and (self.folder / path).is_file()
+        except (OSError, ValueError):
+            return False
+
+
+def read_extras(folder: Path | None) -> Extras:
+    """The extras of the run in `folder`; None, or a folder that cannot be read, has none. Never raises."""
+    if folder is None:
+        return Extras()
+    stacks: list[Stacks] = []
+    for name in ("stacks", "trace"):
+        with contextlib.suppress(UnreadableReport):
+            sampled = read_speedscope(folder / "artifacts" / f"{name}.speedscope.json")
+            stacks += sorted(sampled, key=lambda one: -len(one.weights))
+    return Extras(folder, tuple(stacks))

@@ -6,13 +6,20 @@ import re
 from collections.abc import Sequence
 
 from profkit.core.types import Json
-from profkit.reporting.charts.blocks import Charts, FlameGraph
 from profkit.reporting.charts.draw import SERIES, draw
-from profkit.reporting.charts.marks import Chart
+from profkit.reporting.charts.marks import Chart, Charts, FlameGraph
 from profkit.reporting.columns import SortableTable
 from profkit.reporting.forges import Annotations, Cases
-from profkit.reporting.html.escape import Html, element, link, text, together
-from profkit.reporting.html.graphs import flame_data, flame_html, sortable_html
+from profkit.reporting.html.elements import (
+    Html,
+    element,
+    flame_data,
+    flame_html,
+    link,
+    sortable_html,
+    text,
+    together,
+)
 from profkit.reporting.view import (
     Block,
     Commands,

@@ -15,6 +15,7 @@ from profkit.core.types import (
     BisectStep,
 )
 from profkit.core.types.comparison import CERTAINTY
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -33,7 +34,6 @@ from profkit.reporting.view import (
     soft,
     table,
 )
-from profkit.reporting.views.comparison.words import fact_text
 from profkit.reporting.views.kernels.cases import format_duration as duration
 
 _SHORT = 10  # digits of a commit

@@ -14,7 +14,7 @@ from profkit.core.types import (
     Trend,
     Value,
 )
-from profkit.reporting.charts.blocks import Charts
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import segment_reason, trend_chart
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import (
@@ -43,11 +43,6 @@ def trends_view(trends: Sequence[Trend]) -> View:
     if len(ordered) > 1:
         columns = ("series", "values", "first", "last", "changes", "noise")
         blocks.append(Section("All series", (table(columns, [_row(trend) for trend in ordered]),)))
-    left = len(ordered) - _MOST_PLOTS
-    if left > 0:
-        blocks.append(
-            Paragraph(f"{left} more are not drawn. To see one: profkit history trend WORKLOAD:METRIC")
-        )
     if len(ordered) == 1:
         return View(title_of(ordered[0].series), tuple(trend_blocks(ordered[0])))
     changed = sum(bool(trend.change_points) for trend in trends)

@@ -11,7 +11,7 @@ from typing import Literal
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, signed
 from profkit.core.types import MetricOutcome, Night, NightPairs, Outcome, WorkloadOutcome
 from profkit.core.types.history import EXACTLY, MISSED_TARGET, OUTCOME_ORDER, PAIRED
-from profkit.reporting.charts.blocks import Charts
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState, verdict_case
 from profkit.reporting.view import (

@@ -14,8 +14,9 @@ from profkit.core.types import (
 )
 from profkit.core.types.history import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import threshold_text
-from profkit.reporting.views.comparison.words import fact_text, size_text
+from profkit.reporting.views.comparison.words import size_text
 
 BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
 _SAID = 160  # characters of a program's last line
@@ -160,7 +161,7 @@ def name_of(metric: MetricOutcome) -> str:
 def missed_targets(workload: WorkloadOutcome) -> list[str]:
     """Targets that failed, with the reason of each."""
     return [
-        f"target {v.target} ({threshold_text(v)}): {v.reason}"
+        f"target {v.target} ({threshold_text(v)}): {fact_text(v.reason)}"
         for v in workload.verdicts
         if v.verdict == "fail"
     ]

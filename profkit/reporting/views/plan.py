@@ -9,6 +9,7 @@ from profkit.core.formatting import format_percent, plural
 from profkit.core.types import Check, CheckState, KernelPlan, PassPlan, Plan
 from profkit.profilers.redact import FileLeftOut, RemovedText
 from profkit.reporting.columns import Column, data_table
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     Items,
@@ -39,7 +40,9 @@ def _pass(planned: PassPlan) -> Section:
     name = f"{planned.name} ({planned.tool})" if planned.tool else planned.name
     if planned.skipped is not None:
         fix: tuple[Block, ...] = (Paragraph(joined(soft("fix: "), planned.fix)),) if planned.fix else ()
-        return Section(f"- {name}", fix, joined(strong("skipped: ", Status.UNKNOWN), planned.skipped))
+        return Section(
+            f"- {name}", fix, joined(strong("skipped: ", Status.UNKNOWN), fact_text(planned.skipped))
+        )
     simulated = ", simulated" if planned.simulated else ""
     side = ", side by side" if planned.parallel and len(planned.steps) > 1 else ""
     runs = plural(len(planned.steps), "run")

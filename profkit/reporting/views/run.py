@@ -10,8 +10,8 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.backends import backend_named
 from profkit.core.formatting import format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.charts.of_run import chart_sections
-from profkit.reporting.extras import Extras
+from profkit.reporting.charts.of_run import Extras, chart_sections
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
     Block,
@@ -37,7 +37,6 @@ from profkit.reporting.views import run_about
 from profkit.reporting.views.run_about import instructions_section, kernel_table, kernels_of
 from profkit.reporting.views.run_insights import (
     more_on_screen,
-    nsight_section,
     time_split_text,
     to_do_section,
 )
@@ -179,7 +178,8 @@ def _blocks(
     yield to_do_section(document)
     yield from _gpu_sections(document, texts, kernels)
     yield from (part if verdicts else Detail((part,)) for part in _verdicts(document))
-    yield Detail(tuple(filter(None, (instructions_section(document), nsight_section(document.insights)))))
+    if (instructions := instructions_section(document)) is not None:
+        yield Detail((instructions,))
     yield from chart_sections(document, kernels, extras)
     yield _all_numbers(texts)
     if (unknown := texts.get("unknown")) is not None:
@@ -236,14 +236,14 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
     several = len({verdict.scope.name for verdict in verdicts if verdict.scope.kind == "region"}) > 1
     causes = common_causes(verdicts)
     for verdict in worst_first(verdicts):
-        same = causes.get(verdict.cause or "", []) if verdict.verdict == "unknown" else []
+        same = causes.get(verdict.cause, []) if verdict.cause and verdict.verdict == "unknown" else []
         if not same:
             row = _row(verdict, readings)
             yield replace(row, place=verdict.scope.name or "") if several else row
         elif same[0] is verdict:
             names = tuple(dict.fromkeys(one.target for one in same))
             advice = tuple(dict.fromkeys(one.advice[0] for one in same if one.advice))
-            yield StatusRow(Status.UNKNOWN, WORDS["unknown"], names, verdict.cause or "", below=advice)
+            yield StatusRow(Status.UNKNOWN, WORDS["unknown"], names, fact_text(verdict.cause), below=advice)
 
 
 def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> StatusRow:
@@ -259,7 +259,7 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
         STATUSES[word],
         WORDS[word],
         (verdict.target,),
-        verdict.reason + gain_clause(verdict),
+        fact_text(verdict.reason) + gain_clause(verdict),
         value,
         threshold_text(verdict),
         scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else "",

@@ -11,8 +11,9 @@ from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, plural
 from profkit.core.types import KernelInstruction, PassResult, RunDocument, Scope
+from profkit.reporting.charts.of_run import Extras
 from profkit.reporting.columns import Column, SortableTable, data_table, sortable_table
-from profkit.reporting.extras import Extras
+from profkit.reporting.facts import fact_text
 from profkit.reporting.forges import Case, Cases, CaseState, verdict_case
 from profkit.reporting.view import (
     Block,
@@ -82,7 +83,7 @@ def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
     result, names = results[0], ", ".join(result.name for result in results)
     below: list[Text] = [joined("fix: ", code(result.fix))] if result.fix else []
     below += [joined("log: ", _file(result.log, extras))] if result.log else []
-    reason = result.reason or "no reason is known"
+    reason = fact_text(result.reason) or "no reason is known"
     return Item(joined(strong(f"{names} {result.state}"), f": {reason}"), tuple(below))
 
 
@@ -154,7 +155,7 @@ def _pass_case(group: str, result: PassResult) -> Case:
     states: dict[str, CaseState] = {"finished": "passed", "skipped": "skipped"}
     name = f"{result.name} ({result.tool})" if result.tool else result.name
     state = states.get(result.state, "error")
-    why = "" if state == "passed" else result.reason or "no reason is known"
+    why = "" if state == "passed" else fact_text(result.reason) or "no reason is known"
     lines = [why, f"fix: {result.fix}" if result.fix else "", f"log: {result.log}" if result.log else ""]
     return Case(group, name, state, why, "\n".join(filter(None, lines)), result.seconds, result.state)
 

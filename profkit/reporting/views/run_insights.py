@@ -6,19 +6,16 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 
 from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
-from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Gain, Insight, RunDocument, TimeSplit, Verdict
 from profkit.reporting.view import (
     Block,
     Detail,
-    Fold,
     Item,
     Items,
     Paragraph,
@@ -42,9 +39,6 @@ BRIEF = 5  # of them on a short screen
 _NAME = 44  # characters of a kernel's name
 _COMMAND = 48  # characters of a command that stands in a line to type; a longer one is COMMAND
 _MOST_NAMED = 4  # targets that are named
-_NEAR = 80.0  # %; a kernel whose busiest unit is that near to its peak has little left to win
-_ROOFS = ("dram", "tensor", "fp32", "fp64", "fp16")  # a kernel limited by a cache may still reuse more
-_MOST = 0.9  # of the GPU time
 _FEW = 3  # met targets: fewer are too little to say that nothing is wrong
 INITIALISERS = (
     "The counted kernels are PyTorch's initialisers, which fill tensors with random numbers:"
@@ -139,30 +133,6 @@ def gain_text(gain: Gain | None) -> Text:
     return f" - at most {format_percent(100 * gain.at_most)} % of {gain.of}" if gain is not None else ""
 
 
-def nsight_section(insights: Sequence[Insight]) -> Section | None:
-    """What the rules of NVIDIA's Nsight Compute say in the same report, and where profkit disagrees."""
-    items = tuple(
-        Item(
-            (
-                strong(insight.title),
-                f" - {format_percent(100 * insight.gain.at_most)} % of {insight.gain.of}",
-            ),
-            (f"{evidence_text(insight)}.", *_objection(insight.gain)),
-        )
-        for insight in insights
-        if insight.source == "nsight" and insight.gain is not None
-    )
-    if not items:
-        return None
-    headline = f"{plural(len(items), 'rule')} with an estimated speed-up. An estimate is no bound."
-    return Section("What NVIDIA's rules say", (Items(items, brief=BRIEF),), headline, Fold.FOLDED)
-
-
-def _objection(gain: Gain) -> tuple[Text, ...]:
-    """What profkit says against an estimate."""
-    return (strong(f"{gain.objection}."),) if gain.objection else ()
-
-
 def evidence_text(insight: Insight) -> str:
     """`softmax_kernel (45 % of the GPU time): 12 % of ...`: the kernel with its share, where it is about one."""
     place = insight.where
@@ -251,32 +221,10 @@ def nothing_text(document: RunDocument) -> str | None:
     """That nothing to change was found, with what was looked at; None where that is too little to say so."""
     whole = [verdict for verdict in document.verdicts if verdict.scope.kind in ("run", "region")]
     words = [verdict.verdict for verdict in whole if verdict.metric != "time.interval"]
-    if document.state != "complete" or "fail" in words or "unknown" in words:
+    met = words.count("pass")
+    if document.state != "complete" or "fail" in words or "unknown" in words or met < _FEW:
         return None
-    looked = _near_limits(document) if backend_named(document.backend).per_kernel else None
-    if looked is None and not document.kernels and words.count("pass") >= _FEW:
-        looked = f"all {words.count('pass')} targets that apply are met"
-    return f"Nothing to change was found: {looked}." if looked is not None else None
-
-
-def _near_limits(document: RunDocument) -> str | None:
-    """How near to the limit of their busiest unit the kernels run that take nine tenths of the GPU time."""
-    rows = kernel_rows(document)
-    near = [
-        row
-        for row in rows
-        if row.bound is not None and row.bound.bound in _ROOFS and (row.bound.nearest or 0.0) >= _NEAR
-    ]
-    known = any(row.share is not None for row in rows)
-    share = sum(row.share or 0.0 for row in near) if known else len(near) / max(1, len(rows))
-    trace = document.trace
-    idle = trace is not None and trace.span and trace.busy is not None and trace.busy < _MOST * trace.span
-    if not near or share < _MOST or idle:
-        return None
-    least = min(row.bound.nearest or 0.0 for row in near if row.bound is not None)
-    far = max(1, ceil(100 - least))
-    part = f"{format_percent(100 * min(1.0, share))} % of the GPU time"
-    return f"kernels with {part} run within {far} % of what limits them"
+    return f"Nothing to change was found: all {met} targets that apply are met."
 
 
 # ---------------------------------------------------------------- what a further measurement would tell
@@ -310,7 +258,8 @@ def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
     """What to type to have a value for the verdict; None where nobody knows."""
     lines = backend_named(document.backend).tool_lines
     advice = verdict.advice[0] if verdict.advice else None
-    missing = verdict.code in ("not-collected", "deeper")
+    code = verdict.cause.code if verdict.cause is not None else ""
+    missing = code in ("not-collected", "deeper")
     if document.plan is None and not document.passes:
         counted = any(counter.scope.kind == "kernel" for counter in document.counters)
         if lines.count and document.trace is not None and not counted:
@@ -318,7 +267,7 @@ def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
         return lines.count_all if lines.count_all and missing else advice
     if verdict.metric == "time.interval":
         return _profile_line(document, "--sampling SECONDS")
-    if verdict.code == "not-asked" and advice is not None:
+    if code == "not-asked" and advice is not None:
         return _profile_line(document, advice)
     shallow = document.plan is not None and document.plan.depth in ("gate", "standard")
     return _profile_line(document, "--depth full") if shallow and missing else advice

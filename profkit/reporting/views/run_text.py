@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import shape, short_name
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Gpu, PassResult, RunDocument, Scope, Verdict, VerdictWord
+from profkit.core.types import (
+    Fact,
+    Gpu,
+    PassResult,
+    RunDocument,
+    Scope,
+    Verdict,
+    VerdictWord,
+)
+from profkit.reporting.facts import fact_text
 
 WORDS: dict[VerdictWord, str] = {
     "fail": "FAIL",
@@ -29,8 +38,6 @@ class Action:
 
     why: str
     what: str
-    verdict: VerdictWord
-    about: Verdict | None = None
 
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -39,9 +46,9 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=lambda verdict: order.index(verdict.verdict))
 
 
-def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
+def common_causes(verdicts: Sequence[Verdict]) -> dict[Fact, list[Verdict]]:
     """Unknown verdicts by their common cause (`the counters pass was not asked for`), where several share one."""
-    causes: dict[str, list[Verdict]] = {}
+    causes: dict[Fact, list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.verdict == "unknown" and verdict.cause is not None:
             causes.setdefault(verdict.cause, []).append(verdict)
@@ -64,8 +71,8 @@ def actions(document: RunDocument) -> list[Action]:
     for verdict in _sorted(document):
         what = verdict.advice[0]
         if verdict.target not in mentioned and what not in mentioned:
-            why = scope_prefix(verdict.scope) + verdict.reason + gain_clause(verdict)
-            first_actions.append(Action(why, what, verdict.verdict, verdict))
+            why = scope_prefix(verdict.scope) + fact_text(verdict.reason) + gain_clause(verdict)
+            first_actions.append(Action(why, what))
         mentioned |= {verdict.target, what}
     return first_actions[:ACTIONS]
 

@@ -12,6 +12,7 @@ from profkit.core.types import Moment, SampleSet, Timing
 from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents
 from tests.reporting.shown import concern_text, rows_of
+from tests.spoken import spoken
 
 
 def told(*timings: Timing, moments: tuple[Moment, ...] = ()) -> SummaryText:
@@ -52,7 +53,7 @@ def test_too_few_samples_have_no_interval_and_the_reason_is_said() -> None:
     timing = Timing("x", "process", (SampleSet((1.0, 1.1, 0.9)),), 0.01)
     interval = next(r for r in time_readings(timing) if r.metric == "time.interval")
     assert interval.value is None
-    assert interval.reason == "3 samples in 1 process give no 95 % interval of the median"
+    assert spoken(interval.reason) == "3 samples in 1 process give no 95 % interval of the median"
     assert "precision not known" in told(timing).headline
 
 

@@ -13,6 +13,7 @@ from profkit.core.types import PassResult, RunDocument
 from profkit.profilers.nsys.probe import probe_nsys
 from profkit.profiling.profile import ProfileOptions, make_plan
 from tests.backends.cuda.conftest import MARKED, TRACE, Machine, devices
+from tests.spoken import spoken
 
 UNMARKED = "sum(range(1000))\n"
 
@@ -94,7 +95,7 @@ def test_where_counters_are_refused_the_run_goes_on_with_what_nsys_gives(machine
     assert run.state == "complete"
     assert run.trace is not None
     assert counters.state == "failed"
-    assert "only administrators" in str(counters.reason)
+    assert "only administrators" in str(spoken(counters.reason))
     assert counters.fix is not None
     assert {v.verdict for v in run.verdicts if v.scope.kind == "kernel"} <= {"unknown", "not-applicable"}
 
@@ -105,7 +106,7 @@ def test_an_nsys_that_leaves_no_report_is_followed_by_torchs_profiler(machine: M
     run = machine.profile(TRACED_BY_TORCH, depth="gate")
     assert [result.tool for result in of(run, "trace")] == ["nsys", "torch_profiler"]
     assert [result.state for result in of(run, "trace")] == ["failed", "finished"]
-    assert of(run, "trace")[0].reason
+    assert spoken(of(run, "trace")[0].reason)
     assert of(run, "counters")[0].state == "finished"
 
 
@@ -117,7 +118,7 @@ def test_a_trace_that_lost_its_kernels_leaves_nothing_to_count(machine: Machine,
     machine.tools(nsys={"sqlite": str(empty)})
     counters = of(machine.profile(depth="gate"), "counters")[0]
     assert counters.state == "skipped"
-    assert "the trace lost them" in str(counters.reason)  # the calls that launched them are in it
+    assert "the trace lost them" in spoken(counters.reason)  # the calls that launched them are in it
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_a_workload_that_ends_otherwise_under_the_profilers_costs_no_result(
     assert run.trace.launches == 39
     for result in of(run, "trace") + of(run, "counters"):
         assert (result.state == "failed") is (says is not None)
-        assert says is None or says in str(result.reason)
+        assert says is None or says in str(spoken(result.reason))
 
 
 def test_a_workload_that_fails_by_itself_is_its_own_fault_and_nothing_is_profiled(machine: Machine) -> None:
@@ -166,7 +167,7 @@ def test_a_set_that_is_too_much_for_this_machine_is_followed_by_the_smallest(mac
     machine.tools(ncu={"fails": "smsp__sass", "text": "==ERROR== Failed to find metric smsp__sass_no.sum"})
     run = machine.profile(passes=("timing", "trace", "counters"))
     assert [result.state for result in of(run, "counters")] == ["failed", "finished"]
-    assert "smsp__sass_no" in str(of(run, "counters")[0].reason)
+    assert "smsp__sass_no" in str(spoken(of(run, "counters")[0].reason))
     assert of(run, "counters")[1].artifacts == ("artifacts/counters-gate.ncu-rep",)
     assert any(r.metric == "occupancy.achieved" and r.value is not None for r in run.readings)
 

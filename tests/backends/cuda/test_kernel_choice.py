@@ -33,6 +33,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.machine import read_machine
 from profkit.profilers.ncu.probe import NcuAbility
+from tests.spoken import message, spoken
 
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
 RANDOM = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
@@ -56,9 +57,7 @@ def trace(*kernels: KernelTime, marked: bool = True) -> GpuTrace:
     [
         ([96.0, 3.0, 1.0], "a"),
         ([60.0, 35.0, 5.0], "ab"),
-        ([50.0, 44.0, 6.0], "abc"),
         ([1.0, 3.0, 96.0], "c"),
-        ([10.0], "a"),
         ([], ""),
     ],
 )
@@ -74,7 +73,6 @@ def test_the_fewest_configurations_that_make_up_95_percent_are_counted(
     ("name", "marked", "counted"),
     [
         (NCCL, True, False),
-        (NCCL, False, False),
         (RANDOM, False, False),
         (RANDOM, True, True),  # in a marked region it is the workload's: dropout
         (FILL, False, False),
@@ -102,12 +100,10 @@ NCU = "void <unnamed>::softmax_warp_forward<float, float, float, 10, 0>(T2 *, co
     [
         (kernel("f<1>()", mangled="_Z1f"), kernel("f<(int)1>()", mangled="_Z1f"), True),
         (kernel("f", mangled="_Z1fv"), kernel("f", mangled="_Z1fi"), False),
-        (kernel("f", mangled="_Z1fv"), kernel("f"), True),
         (kernel(NSYS), kernel(NCU), True),
         (kernel(NSYS), kernel(NCU, grid=7), False),
         (kernel("void g<true>(int)"), kernel("void g<(bool)1>(int)"), True),
         (kernel("void lib::gemm<A, B>(Params)"), kernel("gemm"), True),
-        (kernel("gemm"), kernel("silu"), False),
     ],
 )
 def test_what_ncu_counted_comes_back_under_the_name_that_the_trace_gave(
@@ -187,9 +183,7 @@ def test_a_benchmark_runs_as_often_as_its_rarest_kernel_needs_and_the_first_laun
     [
         (40, 40, 1, (2, 1)),
         (4, 40, 1, (2, 10)),
-        (80, 40, 2, (2, 1)),
         (40, 40, 4, (2, 4)),
-        (1, 1, 1, (0, 1)),
         (1, 9, 1, (0, 9)),
     ],
 )
@@ -283,7 +277,7 @@ def test_a_window_has_its_kernels_by_the_names_that_ncu_is_given(depth: Depth) -
 )
 def test_a_trace_without_kernels_leaves_nothing_to_count(marked: bool, says: str) -> None:
     planned = plan_of(KernelCountersPass, site(), ABLE, after(replace(TIMED, marked=marked), marked=marked))
-    assert says in str(planned.skipped)
+    assert says in spoken(planned.skipped)
     assert planned.fix == "--backend cpu"
 
 
@@ -298,17 +292,8 @@ def test_the_depth_chooses_the_set_and_its_replays_make_the_cost(depth: Depth, n
 
 
 def verdict(kernel: KernelTime, word: VerdictWord) -> Verdict:
-    return Verdict(
-        "occupancy",
-        "occupancy.achieved",
-        word,
-        "",
-        Threshold(">", 75, "%"),
-        1.0,
-        "%",
-        kernel.kernel.scope,
-        "measured",
-    )
+    what = ("occupancy", "occupancy.achieved", word, message(""), Threshold(">", 75, "%"), 1.0, "%")
+    return Verdict(*what, kernel.kernel.scope, "measured")
 
 
 GEMM, SILU = traced("gemm", 0.9, 100), traced("silu", 0.1, 100)
@@ -319,7 +304,6 @@ COUNTED = PassResult("counters", "ncu", "finished")
     ("depth", "counted", "verdicts", "explained"),
     [
         ("standard", "finished", (verdict(GEMM, "pass"), verdict(SILU, "fail")), ["silu"]),
-        ("standard", "finished", (verdict(GEMM, "fail"), verdict(SILU, "fail")), ["gemm", "silu"]),
         (
             "standard",
             "finished",
@@ -335,7 +319,6 @@ COUNTED = PassResult("counters", "ncu", "finished")
         ),  # there is a value that decides nothing
         ("full", "finished", (), ["gemm", "silu"]),
         ("standard", "failed", (), "nothing was counted"),
-        ("full", "skipped", (), "nothing was counted"),
     ],
 )
 def test_what_missed_a_target_is_explained_and_at_full_depth_everything(
@@ -346,7 +329,7 @@ def test_what_missed_a_target_is_explained_and_at_full_depth_everything(
     known = replace(known, passes=(*known.passes, result), verdicts=verdicts)
     planned = plan_of(ExplanationPass, site(depth), ABLE, known)
     if isinstance(explained, str):
-        assert explained in str(planned.skipped)
+        assert explained in spoken(planned.skipped)
         assert planned.steps == ()
     else:
         assert sorted(k.kernel.name for k in planned.kernels) == explained
@@ -358,4 +341,4 @@ def test_where_ncu_cannot_count_both_passes_say_why() -> None:
     known = replace(after(TIMED, GEMM), verdicts=())
     for kind in (KernelCountersPass, ExplanationPass):
         planned = plan_of(kind, site(), refused, known)
-        assert (planned.skipped, planned.fix) == ("ncu is not installed", "install it")
+        assert (spoken(planned.skipped), planned.fix) == ("ncu is not installed", "install it")

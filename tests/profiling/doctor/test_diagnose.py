@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends import CheckGroup, checks
-from profkit.backends.checks import peaks_checks
+from profkit.backends import CheckGroup
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import Check
 from profkit.hardware.gpu import read_gpus
-from profkit.hardware.peaks import peaks_environment
 from profkit.profilers.programs import CommandTrial, try_command
 from profkit.profiling import doctor
 from profkit.profiling.doctor import (
@@ -54,10 +52,6 @@ def _breaks() -> Iterable[Check]:
     raise ZeroDivisionError("a bug of ours")
 
 
-def _lacks() -> Iterable[Check]:
-    raise ModuleNotFoundError("No module named 'psutil'", name="psutil")
-
-
 def _refuses() -> Iterable[Check]:
     raise MachineError("no such hardware", "buy some")
 
@@ -66,7 +60,6 @@ def test_a_look_that_fails_is_told_and_stops_no_other(monkeypatch: pytest.Monkey
     looks = (
         CheckGroup("broken", _breaks),
         CheckGroup("refused", _refuses),
-        CheckGroup("lacking", _lacks),
         CheckGroup("good", _good),
     )
     monkeypatch.setattr(doctor, "groups_for", lambda _: looks)
@@ -75,9 +68,8 @@ def test_a_look_that_fails_is_told_and_stops_no_other(monkeypatch: pytest.Monkey
     assert found["broken"].state == "refused"
     assert "a bug of ours" in found["broken"].detail
     assert (found["refused"].detail, found["refused"].fix) == ("no such hardware", "buy some")
-    assert found["lacking"].fix == "pip install psutil"
     assert found["fine"].state == "ok"
-    assert watched.told[::2] == ["broken", "refused", "lacking", "good"]
+    assert watched.told[::2] == ["broken", "refused", "good"]
     assert watched.told[-1].startswith("good (")
 
 
@@ -161,29 +153,3 @@ def test_a_package_is_judged_by_importing_it(
     assert word in check.detail
     assert check.version == ("9.1" if state == "ok" else None)
     assert check.fix == (None if state == "ok" else "pip install package_x")
-
-
-# ------------------------------------------------------------ test_peaks_trial
-
-
-def test_the_peaks_of_this_machine_can_be_measured() -> None:
-    pytest.importorskip("numpy")
-    (check,) = peaks_checks()
-    assert check.state in ("ok", "limited")
-    assert "GB/s" in check.detail
-
-
-@pytest.mark.parametrize(
-    ("numpy", "words"),
-    [("raise ImportError('no such numpy')", "no such numpy"), ("import os; os.abort()", "SIGABRT")],
-)
-def test_without_a_numpy_that_loads_the_peaks_are_missing_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numpy: str, words: str
-) -> None:
-    (tmp_path / "numpy.py").write_text(numpy)
-    path = os.pathsep.join([str(tmp_path), peaks_environment(1)["PYTHONPATH"]])
-    changed = {**peaks_environment(1), "PYTHONPATH": path}
-    monkeypatch.setattr(checks, "peaks_environment", lambda _: changed)
-    (check,) = peaks_checks()
-    assert check.state == "missing"
-    assert words in check.detail

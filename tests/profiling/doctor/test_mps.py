@@ -66,9 +66,9 @@ def test_on_a_mac_instruments_stands_where_perf_and_valgrind_do_elsewhere(
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     titles = {backend: [s.title for s in groups_for(backend)][4:] for backend in ("cpu", "mps", "all")}
     assert titles == {
-        "cpu": ["peaks", "xctrace"],
+        "cpu": ["xctrace"],
         "mps": ["xctrace", "mps"],
-        "all": ["peaks", "xctrace", "cuda", "mps"],
+        "all": ["xctrace", "cuda", "mps"],
     }
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    assert [s.title for s in groups_for("all")][4:] == ["peaks", "perf", "valgrind", "cuda", "mps"]
+    assert [s.title for s in groups_for("all")][4:] == ["perf", "valgrind", "cuda", "mps"]

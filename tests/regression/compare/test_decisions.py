@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from profkit.analysis.metrics import all_metrics
-from profkit.core.types import Change, Comparison, Disturbance, RunDocument, SampleSet, Timing
+from profkit.core.types import Change, Comparison, Disturbance, Reading, RunDocument, SampleSet, Timing
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.metrics import all_rules
 from tests import documents
@@ -244,3 +244,22 @@ def test_a_steady_device_shows_sameness_and_three_per_cent_with_one_process_each
     assert compare(gpu(timed()), gpu(timed(0.012))).outcome == "ambiguous"
     assert compare(gpu(timed()), gpu(timed(0.035))).outcome == "regressed"
     assert compare(gpu(timed(clock="wall")), gpu(timed(0.035, clock="wall"))).outcome == "ambiguous"
+
+
+def alone(by: float = 0.0, *readings: Reading, seed: int = 1, swing: float = 0.0) -> RunDocument:
+    """A run of one process; `swing`: its samples rise by that and fall again, three times."""
+    told = timing(by, processes=1, samples=120, seed=seed)
+    if swing:
+        seconds = tuple(1e-3 * (1 + by) * (1 + swing * abs((place / 20) % 2 - 1)) for place in range(120))
+        told = replace(told, processes=(SampleSet(seconds),))
+    return run(0.0, *readings, timings=(told,))
+
+
+def time_of(found: Comparison) -> Change:
+    return next(change for change in found.changes if change.metric == "time.median")
+
+
+def test_samples_that_follow_each_other_still_show_a_large_change() -> None:
+    found = compare(alone(swing=0.06), alone(0.57, swing=0.06))
+    assert found.outcome == "regressed"
+    assert "neighbouring samples are correlated" in spoken(time_of(found))

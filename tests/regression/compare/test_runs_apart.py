@@ -10,7 +10,7 @@ from profkit.core.types import Disturbance, Revision, RunDocument, RunSpread
 from profkit.regression.compare import compare
 from profkit.regression.compare.machine import command_that_decides, lost_share
 from tests.comparison_documents import run, timing, value
-from tests.regression.compare.test_open_times import time_of
+from tests.regression.compare.test_decisions import time_of
 from tests.spoken import spoken
 
 

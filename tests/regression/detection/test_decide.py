@@ -247,33 +247,3 @@ def test_every_value_has_an_outcome(pool: str, better: str) -> None:
         last = decide(series, rule)
         assert reason_of(last)
         json.dumps([to_plain_data(one) for one in (*told, replace(last, trend=None))], allow_nan=False)
-
-
-# ---------------------------------------------------------------- limits
-
-
-BARE = rule_for("ipc", {"ipc": {"relative": 0}})  # no floor, so that the limits alone are seen
-# Five nights beside a busy neighbour, and nine within 3 %.
-BUSY = (1.31, 2.04, 1.62, 1.45, 1.88)
-CALM = (1.012, 0.996, 1.004, 1.014, 0.989, 1.001, 0.993, 1.008, 0.999)
-
-
-def beside(values: Sequence[float], lost: Sequence[float]) -> Series:
-    """The series, with the share of each night that others had; the later ones had nothing taken away."""
-    series = series_of(values)
-    shares = [*lost, *[0.0] * (len(values) - len(lost))]
-    points = tuple(replace(p, lost=share) for p, share in zip(series.points, shares, strict=True))
-    return replace(series, points=points)
-
-
-def test_disturbed_nights_are_forgotten_once_there_are_quiet_ones() -> None:
-    values, lost = [*BUSY, *CALM], [1 - 1 / value for value in BUSY]
-    blind, seeing = decide(series_of(values), RULE), decide(beside(values, lost), RULE)
-    assert blind.detectable is not None
-    assert seeing.detectable is not None
-    assert blind.detectable > 0.9
-    assert seeing.detectable <= 0.10
-    assert (seeing.outcome, seeing.code) == ("pass", "held")
-    stepped = [*values, 1.15]
-    assert decide(series_of(stepped), RULE).outcome == "pass"
-    assert decide(beside(stepped, lost), RULE).code == "suspect"

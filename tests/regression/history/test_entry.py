@@ -24,6 +24,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.regression.history import entry_of, run_id
+from tests.spoken import message
 
 REGION = Scope("region", "mlp")
 
@@ -33,7 +34,13 @@ def reading(
 ) -> Reading:
     quality = "measured" if value is not None else "unavailable"
     made = Reading(
-        metric, value, unit, quality, scope, Source("profkit"), reason=None if value is not None else "no"
+        metric,
+        value,
+        unit,
+        quality,
+        scope,
+        Source("profkit"),
+        reason=message(None if value is not None else "no"),
     )
     return replace(made, **more)  # type: ignore[arg-type]
 
@@ -72,7 +79,7 @@ def document(**more: object) -> RunDocument:
         readings=(
             reading("time.median", 1.125e-3),
             reading("time.p99", None),
-            reading("ipc", 1.0, doubt="clock"),
+            reading("ipc", 1.0, doubt=message("clock")),
         ),
     )
     return replace(made, **more)  # type: ignore[arg-type]

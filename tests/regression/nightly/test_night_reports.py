@@ -29,6 +29,7 @@ from profkit.core.types import (
 from profkit.regression.nightly.workflow import build_night, exit_code, night_to_text
 from tests.paired_documents import said
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
+from tests.spoken import message
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'`|\u202e\udcff\n::error::x 100 %"
 REGION = Scope("region", "work")
@@ -153,7 +154,7 @@ def hostile() -> Night:
         change_points=(ChangePoint(1, 1.0, 2.0, HOSTILE, HOSTILE),),
     )
     verdict = Verdict(
-        HOSTILE, "ipc", "fail", HOSTILE, Threshold(">", 1, ""), None, "", Scope("run"), "measured"
+        HOSTILE, "ipc", "fail", message(HOSTILE), Threshold(">", 1, ""), None, "", Scope("run"), "measured"
     )
     one = workload(
         HOSTILE, "regressed", metrics=(bad,), message=HOSTILE, fix=HOSTILE, run=HOSTILE, log=HOSTILE, ending="died",

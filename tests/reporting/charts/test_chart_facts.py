@@ -12,7 +12,7 @@ from profkit.core.types import RUN, Peaks, Reading, RunDocument, Source
 from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.charts.of_run import roofline_chart
-from tests import documents, gpu_documents
+from tests import documents
 from tests.conftest import ROOT
 
 REPORT = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
@@ -64,8 +64,3 @@ def test_a_kernel_without_a_place_is_named_with_its_reason_and_share() -> None:
     told = roofline_chart(found).note
     assert f"Not placed: {found.left_out[0].first}" in told
     assert "no arithmetic of it is counted" in told
-
-
-def test_without_counters_there_is_no_roofline() -> None:
-    assert of(documents.empty()) is None
-    assert of(gpu_documents.of_trace()) is None

@@ -19,8 +19,7 @@ from profkit.analysis.summaries.roofline_points import (
 )
 from profkit.core.types import ChangePoint, Scope, Segment, Series, SeriesKey, Trend
 from profkit.core.types import HistoryPoint as Night
-from profkit.reporting.charts.blocks import ROWS, Charts, text_plot
-from profkit.reporting.charts.marks import Chart, Point, Points
+from profkit.reporting.charts.marks import ROWS, Chart, Charts, Point, Points, text_plot
 from profkit.reporting.charts.of_run import roofline_chart
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.blocks import PageBlocks

@@ -22,7 +22,7 @@ from profkit.core.types import (
 )
 from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import summarize_document as summarize
-from profkit.reporting.extras import Extras
+from profkit.reporting.charts.of_run import Extras
 from tests import documents
 
 Show = Callable[..., Any]

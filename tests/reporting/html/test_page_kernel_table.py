@@ -46,12 +46,6 @@ def test_a_click_sorts_by_numbers_the_largest_first_and_another_turns_it(show: S
     assert page.locator("th[aria-sort]").all_inner_texts() == [title]
 
 
-def test_names_sort_from_a_to_z(show: Show, gpu_document: RunDocument) -> None:
-    page = show(gpu_document).page
-    head(page, "kernel").click()
-    assert column(page, "kernel")[:3] == ["chase", "divergent", "fma16"]
-
-
 def test_what_was_not_counted_comes_last_in_both_directions(show: Show) -> None:
     page = show(page_documents.many(40, counted=5)).page
     for _ in range(2):
@@ -83,12 +77,6 @@ def test_a_number_leads_to_its_source_by_the_keyboard(show: Show, gpu_document: 
     page = show(gpu_document).page
     page.locator(f"{LIVE} a").first.focus()
     assert "of its launches that count" in page.locator("#tip").inner_text()
-
-
-def test_without_a_script_it_is_a_plain_table(show: Show) -> None:
-    page = show(page_documents.many(300), java_script_enabled=False).page
-    assert page.locator(LIVE).count() == 300
-    assert page.locator("#kernel-tools").is_hidden()
 
 
 def test_a_run_without_kernels_has_no_table_of_them() -> None:

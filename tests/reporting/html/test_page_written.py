@@ -13,8 +13,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from profkit.core.types import Revision, RunDocument
-from profkit.reporting.extras import read_extras
+from profkit.core.types import Revision
+from profkit.reporting.charts.of_run import read_extras
 from profkit.reporting.html import page
 from profkit.reporting.report_files import write_page
 from profkit.reporting.view import Section, View
@@ -122,15 +122,6 @@ def test_the_wheel_holds_what_a_page_is_made_of(tmp_path: Path) -> None:
 )
 def test_the_commit_is_told(revision: Revision, told: str) -> None:
     assert told in render(replace(documents.document(), revision=revision))
-
-
-def test_a_time_is_told_as_people_read_it() -> None:
-    assert "2026-11-20 05:47:00 UTC" in render(_started("2026-11-20T06:47:00+01:00"))
-    assert "no time at all" in render(_started("no time at all"))
-
-
-def _started(text: str) -> RunDocument:
-    return replace(documents.document(), started=text)
 
 
 def test_any_view_is_a_page_with_its_texts_escaped() -> None:

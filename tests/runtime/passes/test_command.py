@@ -37,15 +37,15 @@ def test_a_python_command_runs_under_the_host(command: str, before: str, program
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("", "no command"),
-        ("ls -l", "not a Python program: ls"),
-        ("bash -c python", "not a Python program: bash"),
-        ("python", "interactive"),
-        ("python --version", "runs no program"),
-        ("python -m", "runs no program"),
-        ("python -i x.py", "runs no program"),
-        ("env A=1 ls", "does not name the Python"),
-        ("uv run x.py", "does not name the Python"),
+        ("", "no-command"),
+        ("ls -l", "no-python-program"),
+        ("bash -c python", "no-python-program"),
+        ("python", "interactive-python"),
+        ("python --version", "python-runs-nothing"),
+        ("python -m", "python-runs-nothing"),
+        ("python -i x.py", "python-runs-nothing"),
+        ("env A=1 ls", "unnamed-python"),
+        ("uv run x.py", "unnamed-python"),
     ],
 )
 def test_what_cannot_be_hosted_says_why(command: str, reason: str) -> None:

@@ -18,6 +18,7 @@ from profkit.core.types import (
     FunctionChange,
     Pairing,
 )
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -39,7 +40,6 @@ from profkit.reporting.views.comparison.words import (
     cause_text,
     change_text,
     evidence_texts,
-    fact_text,
     size_text,
     status_of,
 )

@@ -12,6 +12,7 @@ from profkit.analysis.evaluation.scores import ModelSpeedup
 from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
 from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import threshold_text
 from profkit.reporting.view import (
     Block,
@@ -143,7 +144,7 @@ def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
                 STATUSES[first.verdict],
                 WORDS[first.verdict],
                 (target,),
-                "; ".join(filter(None, (counts, first.reason if told else ""))),
+                "; ".join(filter(None, (counts, fact_text(first.reason) if told else ""))),
                 limit=threshold_text(first),
                 place=first.scope.name or "" if told else "",
                 below=first.advice[:1] if told else (),

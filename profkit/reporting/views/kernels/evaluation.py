@@ -170,9 +170,6 @@ def _conclusions(
 ) -> tuple[tuple[str, str], ...]:
     """What to know before any table, as (name, sentence)."""
     facts = []
-    if scores.counted_operations:
-        told = f"{percent(scores.correctness_score)} of the operations, {scores.passed_tests:,} of "
-        facts.append(("Correct", f"{told}{scores.counted_tests:,} tests."))
     if (mean := scores.geomean) is not None:
         whole = scores.geomean_with_fallback
         if whole is not None and whole.n > mean.n:

@@ -22,8 +22,8 @@ from profkit.core.types import (
     OperationAttempts,
     StopReason,
 )
+from profkit.reporting.charts.of_run import PAGE
 from profkit.reporting.columns import Column, data_table
-from profkit.reporting.extras import PAGE
 from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,

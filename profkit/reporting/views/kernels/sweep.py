@@ -32,8 +32,7 @@ from profkit.analysis.ranking.ranking import (
 )
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, joined, plural, shorten
 from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument
-from profkit.reporting.charts.blocks import Charts
-from profkit.reporting.charts.marks import Axis, Chart, Point, Points, Tick
+from profkit.reporting.charts.marks import Axis, Chart, Charts, Point, Points, Tick
 from profkit.reporting.columns import Column, data_table, sortable_table
 from profkit.reporting.view import (
     Block,

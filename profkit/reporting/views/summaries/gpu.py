@@ -130,12 +130,6 @@ def _timeline_rows(trace: GpuTrace) -> Iterator[tuple[str, str]]:
         yield "Kernels", f"{plural(launches, 'launch', 'launches')} in {total}{each}"
     if span is not None and trace.repeats:
         yield "A repetition", f"{format_quantity(span / trace.repeats, 's')} (mean, under the tracer)"
-    for device in trace.streams:
-        if len(device.streams) > 1 and device.computing > 0:
-            of = f" of GPU {device.device}" if len(trace.streams) > 1 else ""
-            both = share_text(device.together, device.computing)
-            words = f"kernels of two or more run at once for {both} of the kernels' time"
-            yield f"Streams{of}", f"{len(device.streams)}; {words}"
     if trace.launch_latency is not None:
         working = span and busy is not None and busy >= span / 2
         late = trace.launch_latency > _AHEAD * (trace.launch_call or 0.0)

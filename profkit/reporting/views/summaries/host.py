@@ -9,6 +9,7 @@ from typing import TypeAlias
 from profkit.analysis.summaries.cpu import counted_profile, is_sampled
 from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind, SteadyLine, TritonWork
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
@@ -94,7 +95,9 @@ def _profiles_text(
         if missing is None:
             return None
         fix = (f"To have it: {missing.fix}",) if missing.fix else ()
-        return summary_text(concern, f"{what} is not known: {missing.reason}.", facts.readings, (), fix)
+        return summary_text(
+            concern, f"{what} is not known: {fact_text(missing.reason)}.", facts.readings, (), fix
+        )
     tables = [_profile_table(profile) for profile in known]
     first = known[0]
     headline = f"{_PROFILES[first.kind][0]}: none ran for as long as a sample."
@@ -204,7 +207,9 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
         )
         headline = f"The process holds {held} at most." if held else ""
         notes: tuple[str, ...] = ()
-        if not (held and missing and all(reading.code == "not-python" for reading in missing)):
+        if not (
+            held and missing and all(r.reason is not None and r.reason.code == "not-python" for r in missing)
+        ):
             reason = first_reason(missing, "there is no tracemalloc result")
             headline = f"{headline} What Python holds is not known: {reason}.".strip()
             notes = absence_notes(missing)
@@ -215,7 +220,7 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
     if growth.leak is None and found.steady:
         leak = f"it grows as long as the program runs, most at {_allocation_place(found.steady[0])}"
     elif growth.leak is None:
-        leak = f"whether it leaks is not known ({grows.reason if grows is not None else None})"
+        leak = f"whether it leaks is not known ({fact_text(grows.reason) if grows is not None else None})"
     elif growth.leak:
         leak = f"each iteration leaves {format_quantity(growth.per_iteration, 'B')} behind: it leaks"
     grown: list[_Held] = [(line, line.last, line.blocks) for line in found.steady]

@@ -27,8 +27,16 @@ from profkit.analysis.summaries.roofline_points import (
 )
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.core.types import KernelBottleneck, Reading, RunDocument, Scope, Source
+from profkit.core.types import (
+    Fact,
+    KernelBottleneck,
+    Reading,
+    RunDocument,
+    Scope,
+    Source,
+)
 from profkit.reporting.columns import CellValue, Column, data_table
+from profkit.reporting.facts import fact_text, note_text
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, Text, plain_text
 from profkit.reporting.views.summaries.parts import (
@@ -42,7 +50,6 @@ from profkit.reporting.views.summaries.parts import (
 
 KernelColumn = Column[KernelRow]
 _LONG = 60  # characters of an operation with its shapes
-_REASONS = 9  # kernels below the first of which it is said why they are in their class
 
 
 # ---------------------------------------------------------------- all kernels
@@ -62,7 +69,7 @@ def kernels_text(facts: ConcernFacts) -> SummaryText | None:
         _table("Kernels by GPU time", facts.rows, kernel_columns(facts.document)),
         _table("What launched them", facts.rows, (_NAME, *_ORIGIN)),
     ]
-    return summary_text("kernels", f"{headline}.", (), tables, _bottleneck_notes(facts.rows))
+    return summary_text("kernels", f"{headline}.", (), tables)
 
 
 def ranges_text(facts: ConcernFacts) -> SummaryText | None:
@@ -90,20 +97,10 @@ def _is_known(column: KernelColumn, row: KernelRow) -> bool:
     return plain_text(column.cell(row)) not in ("", "-")
 
 
-def _bottleneck_notes(rows: Sequence[KernelRow]) -> list[str]:
-    """Why each further kernel is in its class; the first one's reason is the headline."""
-    notes = [
-        f"{row.brief}: {_bottleneck_text(row.bound)}."
-        for row in rows[1:]
-        if row.bound is not None and row.bound.bound != "unknown" and (row.share is None or row.share >= 0.01)
-    ]
-    return notes[:_REASONS]
-
-
 def _bottleneck_text(bound: KernelBottleneck) -> str:
     """`FP32 pipe: at 91 % of its peak; ...`: the class, and the evidence without saying it twice."""
     word = BOTTLENECK_TITLES[bound.bound]
-    return f"{word}: {bound.reason.removeprefix(f'{word} ')}"
+    return f"{word}: {fact_text(bound.reason).removeprefix(f'{word} ')}"
 
 
 # ---------------------------------------------------------------- columns
@@ -401,7 +398,7 @@ def _arithmetic_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
         where = "are in no counter of this report; those shown are of the CUDA cores"
         yield f"{', '.join(hidden[:3])}: FLOPs of the tensor cores {where}."
     if any(place.estimated for row in rows if (place := place_kernel(row)) is not None):
-        yield f"{TENSOR_PEAK[:1].upper()}{TENSOR_PEAK[1:]}."
+        yield note_text(TENSOR_PEAK)
 
 
 # ---------------------------------------------------------------- what is not known
@@ -418,13 +415,13 @@ def unknown_kernels_text(facts: ConcernFacts) -> SummaryText | None:
     counted = [reading for row in facts.rows for reading in row.readings.values()]
     known = {reading.metric for reading in counted if reading.value is not None}
     missing = [
-        replace(reading, reason="not collected", fix=reading.fix or collect)
-        if reading.code in ("not-collected", "deeper")
+        replace(reading, reason=Fact("not-collected"), fix=reading.fix or collect)
+        if reading.reason is not None and reading.reason.root.code in ("not-collected", "deeper")
         else reading
         for reading in counted
         if reading.value is None and reading.metric not in known and not reading.metric.startswith(_RARE)
     ]
-    doubts = dict.fromkeys(f"{metric(r.metric).title}: {r.doubt}" for r in counted if r.doubt)
+    doubts = dict.fromkeys(f"{metric(r.metric).title}: {fact_text(r.doubt)}" for r in counted if r.doubt)
     notes = [*absence_notes(missing), *(f"Contradicted: {doubt}." for doubt in doubts)]
     if document.plan is None and facts.rows and not counted:
         what = "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel"

@@ -18,7 +18,21 @@ from profkit.analysis.summaries.metal_readings import (
     window_of,
 )
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
-from profkit.core.types import RUN, MetalCounter, MetalState, MetalTrace, MetalWork, Reading, Source, Spread
+from profkit.core.types import (
+    RUN,
+    Fact,
+    MetalCounter,
+    MetalState,
+    MetalTrace,
+    MetalWork,
+    Reading,
+    Source,
+    Spread,
+)
+from profkit.reporting.facts import (
+    fact_text,
+    note_text,
+)
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, Text
 from profkit.reporting.views.summaries.parts import (
@@ -27,8 +41,10 @@ from profkit.reporting.views.summaries.parts import (
     ConcernFacts,
     SummaryText,
     absence_notes,
+    doubt_notes,
     named_table,
     readings_text,
+    remarks,
     share_text,
     summary_text,
     unknown_text,
@@ -52,7 +68,7 @@ def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
     metal = facts.document.metal
     if metal is None:
         return unknown_text("gpu", "Where the GPU's time goes is", facts.readings)
-    notes = [f"Doubtful: {doubt}." for doubt in dict.fromkeys(r.doubt for r in facts.readings if r.doubt)]
+    notes = doubt_notes(facts.readings)
     if metal.marked:
         notes.append("Only what happened in the marked region is counted.")
     elif metal.process_busy:
@@ -160,8 +176,10 @@ def encoders_text(facts: ConcernFacts) -> SummaryText | None:
         return None
     notes = []
     if not metal.encoders:
-        reason, fix, _ = explain_absence(metal, (ENCODERS, INTERVALS), "the trace has no labels of encoders")
-        notes.append(f"Encoders cannot be distinguished: {reason}" + (f" ({fix})" if fix else "") + ".")
+        reason, fix = explain_absence(metal, (ENCODERS, INTERVALS), Fact("no-labels"))
+        notes.append(
+            f"Encoders cannot be distinguished: {fact_text(reason)}" + (f" ({fix})" if fix else "") + "."
+        )
     return _work_text("encoders", "encoder" if metal.encoders else "channel", works, notes)
 
 
@@ -172,8 +190,8 @@ def shaders_text(facts: ConcernFacts) -> SummaryText | None:
         return None
     if metal.shaders:
         return _work_text("shaders", "shader", metal.shaders, ())
-    reason, fix, _ = explain_absence(metal, (SHADERS,), "the recording has no time of single shaders")
-    headline = f"Time by shader is not known: {reason}."
+    reason, fix = explain_absence(metal, (SHADERS,), Fact("no-shader-times"))
+    headline = f"Time by shader is not known: {fact_text(reason)}."
     return summary_text("shaders", headline, notes=(f"To have it: {fix}",) if fix else ())
 
 
@@ -223,7 +241,7 @@ def metal_counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     wanted = ("bandwidth.gpu", "bandwidth.gpu.share")
     if not full:
         readings = [r for r in readings if r.value is not None or r.metric in wanted]
-    notes = [f"{r.reason}." for r in readings if r.value is not None and r.reason]
+    notes = remarks(readings)
     chip = chip_specification(facts.document, metal)
     if full and metal.counters:
         notes.append(
@@ -269,11 +287,11 @@ def metal_state_text(facts: ConcernFacts) -> SummaryText:
     """Performance and thermal states with how long each was held."""
     metal, slowed = facts.document.metal, facts.readings[0]
     if metal is None or slowed.value is None:
-        headline = f"Whether heat or power slowed the GPU down is not known: {slowed.reason}."
+        headline = f"Whether heat or power slowed the GPU down is not known: {fact_text(slowed.reason)}."
     elif slowed.value == 0 and metal.thermal:
         headline = "Nothing slowed the GPU down."
     else:
-        headline = f"{(slowed.reason or '')[:1].upper()}{(slowed.reason or '')[1:]}."
+        headline = note_text(slowed.reason)
     if metal is None:
         return summary_text("state", headline, facts.readings, (), absence_notes(facts.readings))
     tables = [

@@ -9,6 +9,7 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import format_percent, format_quantity, joined, shorten
 from profkit.core.types import Hotspot, Reading, RunDocument
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, TableColumn, Text, plain_text
 
@@ -70,7 +71,7 @@ def readings_text(
     headline = f"{joined([_told(reading, concern) for reading in known])}."
     if not known:
         headline = f"{what or title} is not known: {first_reason(readings)}."
-    doubts = (f"Doubtful: {doubt}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt))
+    doubts = doubt_notes(readings)
     shown = (readings_table(title, readings), *tables)
     return summary_text(concern, headline, readings, shown, (*notes, *doubts, *absence_notes(readings)))
 
@@ -113,7 +114,17 @@ def share_text(part: float, total: float) -> str:
 
 def first_reason(readings: Sequence[Reading], otherwise: str = "no counter for it was collected") -> str:
     """Why the first reading that says it has no value."""
-    return next((reading.reason for reading in readings if reading.reason), otherwise)
+    return next((fact_text(reading.reason) for reading in readings if reading.reason), otherwise)
+
+
+def doubt_notes(readings: Sequence[Reading]) -> list[str]:
+    """What contradicts the readings, each once."""
+    return [f"Doubtful: {fact_text(doubt)}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt)]
+
+
+def remarks(readings: Sequence[Reading]) -> list[str]:
+    """What must be known of the values that there are."""
+    return [f"{fact_text(r.reason)}." for r in readings if r.value is not None and r.reason]
 
 
 def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
@@ -121,7 +132,9 @@ def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
     reasons: dict[tuple[str, str | None], list[str]] = {}
     for reading in readings:
         if reading.value is None and reading.reason:
-            reasons.setdefault((reading.reason, reading.fix), []).append(metric(reading.metric).title)
+            reasons.setdefault((fact_text(reading.reason), reading.fix), []).append(
+                metric(reading.metric).title
+            )
     return tuple(
         f"{', '.join(dict.fromkeys(titles))}: unavailable, {reason}" + (f" ({fix})" if fix else "")
         for (reason, fix), titles in reasons.items()
