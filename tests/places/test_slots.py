@@ -137,8 +137,8 @@ def test_a_slot_waits_for_its_gpu_there_and_says_for_whom(
     finally:
         slots.close()
     assert settled["work"].status is JobStatus.ok
-    assert notes[0].startswith("prefix:gpu: wait: GPU-00000001-bbbb is in use by profkit")
-    assert f"(pid {os.getpid()}, since " in notes[0]
+    assert notes[0].startswith("prefix:gpu: wait: GPU-00000001-bbbb is in use by another run of profkit")
+    assert f"(pid {os.getpid()})" in notes[0]
     assert notes[1].startswith("prefix:gpu: the GPU is free after ")
 
 
