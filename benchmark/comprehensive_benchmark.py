@@ -3,7 +3,6 @@
 
     python benchmark/comprehensive_benchmark.py
     python benchmark/comprehensive_benchmark.py --operations LayerNorm --batch 16,32 --dtype float16
-    python benchmark/comprehensive_benchmark.py --plan
 
 Without options it measures the default grid. All options of `profkit sweep` are passed through; the records of all
 cases are in benchmark_results.json, or in the file that `--results` names. In Python it is one call:
@@ -28,7 +27,7 @@ def main(arguments: Sequence[str]) -> None:
 
     words = list(arguments)
     named = any(word == "--results" or word.startswith("--results=") for word in words)
-    if not named and not {"--plan", "--help"} & set(words):
+    if not named and "--help" not in words:
         words = ["--results", RESULTS, *words]
     sys.argv = ["profkit", "sweep", *words]
     profkit()

@@ -97,10 +97,6 @@ def evaluate(
         bool, option(ON, "With --resume: try what did not pass once more.", None, "--again")
     ] = False,
     replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
-    compile: Annotated[
-        bool,
-        option(HOW, "Time kernels against torch.compile of the same operation, too.", None, "--compile"),
-    ] = False,
     profile: Annotated[
         str,
         option(
@@ -121,7 +117,7 @@ def evaluate(
     quiet: options.QuietOption = False,
 ) -> None:
     """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
-    typed = {**locals(), **vars(tests), "compiled": compile}
+    typed = {**locals(), **vars(tests)}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
@@ -154,11 +150,8 @@ def evaluate(
         from profkit.profiling.drill_down import parse_choices
 
         choices = parse_choices(profile, "tests")
-    if correctness_only and (choices or compile):
-        asked = "profile" if choices else "compile"
-        raise UsageError(
-            f"--correctness-only times nothing, and --{asked} needs times", "leave out one of them"
-        )
+    if correctness_only and choices:
+        raise UsageError("--correctness-only times nothing, and --profile needs times", "leave out one")
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "an evaluation")
         request = read_request(resume, again=again)

@@ -12,16 +12,10 @@ from profkit.cli import options
 from profkit.cli.options import HOW, OUT, option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from profkit.core.types import SweepDocument
-    from profkit.execution.places.kinds import ExecutionPlace
-    from profkit.kernels.sweep.request import SweepRequest
 
 EXAMPLES = """
 Example:  profkit sweep --operations LayerNorm,GELU --batch 16,64 --sequence 512 --dimension 64,512
-
-What it would measure, and how long that takes:  profkit sweep --plan
 
 In seconds, on any machine:  profkit sweep --device cpu --operations GELU --batch 2 --sequence 64 --budget 0.1
 
@@ -88,10 +82,6 @@ def sweep(
         option(HOW, "On a GPU: leave the L2 as it is between calls; else it is flushed.", None, "--warm"),
     ] = False,
     timeout: options.TimeoutOption = 300.0,
-    plan: Annotated[
-        bool,
-        option(HOW, "Say what would be measured and what it costs, and measure nothing.", None, "--plan"),
-    ] = False,
     resume: Annotated[
         Path | None, option(ON, "Go on with the sweep in this folder, by its own settings.", "FOLDER")
     ] = None,
@@ -140,10 +130,7 @@ def sweep(
     else:
         timing = TimingOptions(precision, budget, not warm, threads)
         asked = options.taken(SweepOptions, typed, timing=timing)
-        request = make_request(asked, make_folder=not plan, elsewhere=places is not None)
-    if plan:
-        _show_plan(request, format, places[0] if places is not None else ())
-        return
+        request = make_request(asked, elsewhere=places is not None)
     from profkit.kernels.sweep.outputs import write_records
     from profkit.kernels.sweep.run import run_sweep
 
@@ -188,13 +175,3 @@ def _show(document: SweepDocument, folder: Path, format: options.OutputFormat, *
         from profkit.reporting.views.kernels.sweep import view
 
         options.print_view(view(document, folder), format, details=details)
-
-
-def _show_plan(request: SweepRequest, format: options.OutputFormat, places: Sequence[ExecutionPlace]) -> None:
-    from profkit.kernels.sweep.request import plan_sweep, plan_text
-
-    plan = plan_sweep(request, places)
-    if format is options.OutputFormat.json:
-        options.print_json(plan)
-    else:
-        options.print_result(plan_text(plan))

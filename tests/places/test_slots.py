@@ -201,15 +201,6 @@ def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_plan_for_other_places_counts_their_workers_and_asks_none_of_them(tmp_path: Path) -> None:
-    words = ("sweep", "--plan", "--device", "cuda", "--format", "json")
-    said = profkit(*words, "--on", "ssh:nowhere,ssh:gone", "--gpus", "0,1", cwd=tmp_path)
-    assert said.code == 0, said.err
-    plan = said.json()
-    assert plan["workers"] == 4
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.torch
 def test_an_evaluation_is_judged_at_another_place_with_what_git_tracks_beside_the_kernels(
     tmp_path: Path, fill_store: Callable[[Path], Path]

@@ -64,7 +64,6 @@ class OperationResult:
     skipped: int
     not_run: int
     speedup: MeanSpeedup | None = None  # over its correct timed tests
-    compiled: MeanSpeedup | None = None  # the same against torch.compile
     max_abs_error: float | None = None
     max_rel_error: float | None = None
     allowed_share: float | None = None  # the largest error as a share of what is allowed
@@ -126,7 +125,6 @@ def _operation_result(operation: str, results: tuple[TestResult, ...], floor: fl
         skipped=sum(result.status == "skipped" for result in results),
         not_run=not_run,
         speedup=mean_speedup(timed, floor),
-        compiled=mean_speedup(timed, floor, against_compiled=True),
         max_abs_error=_largest(result.max_abs_error for result in results),
         max_rel_error=_largest(result.max_rel_error for result in results),
         allowed_share=_largest(result.allowed_share for result in results),
@@ -229,7 +227,6 @@ class EvaluationScores:
     mean_pass_rate: float | None
     geomean: MeanSpeedup | None
     geomean_with_fallback: MeanSpeedup | None
-    compiled: MeanSpeedup | None
     words: Mapping[SpeedWord, int]  # of the operations that have a speed-up
     fast: tuple[FastPoint, ...]
     gap_closed: float | None  # median over operations
@@ -259,7 +256,6 @@ def scores_of(
         mean_pass_rate=sum(rates) / len(rates) if rates else None,
         geomean=mean_speedup(timed, document.floor),
         geomean_with_fallback=mean_speedup(timed, document.floor, unchanged=fallen),
-        compiled=mean_speedup(timed, document.floor, against_compiled=True),
         words=Counter(one.speedup.word for one in operations if one.speedup is not None),
         fast=fast_p_curve(operations),
         gap_closed=median(gaps) if gaps else None,

@@ -116,11 +116,9 @@ def word_of_parts(
     return speed_word(value, low, high, floor)
 
 
-def mean_speedup(
-    results: Iterable[TestResult], floor: float, *, against_compiled: bool = False, unchanged: int = 0
-) -> MeanSpeedup | None:
+def mean_speedup(results: Iterable[TestResult], floor: float, *, unchanged: int = 0) -> MeanSpeedup | None:
     """The geometric mean of the results that have a speed-up; None without any. See `mean_of_speedups`."""
-    speedups = (result.compiled if against_compiled else result.speedup for result in results)
+    speedups = (result.speedup for result in results)
     return mean_of_speedups((one for one in speedups if one is not None), floor, unchanged=unchanged)
 
 

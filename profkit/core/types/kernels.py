@@ -199,7 +199,6 @@ class TestResult:
     speedup: Speedup | None = None
     seconds: float | None = None
     reference_seconds: float | None = None
-    compiled: Speedup | None = None  # against torch.compile, where that was asked for
     bytes: float | None = None  # that a call must move at least
     flops: float | None = None
     bound_seconds: float | None = None  # the least time that the hardware allows for them

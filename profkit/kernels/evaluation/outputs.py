@@ -193,9 +193,8 @@ def result_rows(document: EvaluationDocument) -> list[Row]:
     results = [result for result in document.results if counts(result)]
     timed = any(result.speedup is not None for result in results)
     rows = [_correctness_row(result) for result in results]
-    against_compiled = any(result.compiled is not None for result in results)
     rows += [
-        _performance_row(result, against_compiled=against_compiled)
+        _performance_row(result)
         for result in results
         if result.speedup is not None or (timed and result.test.timed and result.status != "passed")
     ]
@@ -216,10 +215,10 @@ def _correctness_row(result: TestResult) -> Row:
     }
 
 
-def _performance_row(result: TestResult, *, against_compiled: bool) -> Row:
+def _performance_row(result: TestResult) -> Row:
     ran = result.status == "passed" and result.speedup is not None
-    speedup, compiled = (result.speedup, result.compiled) if ran else (None, None)
-    row = {
+    speedup = result.speedup if ran else None
+    return {
         "op_name": result.test.operation,
         "args": result.test.arguments,
         "speedup": speedup.median if speedup is not None else None,
@@ -230,10 +229,6 @@ def _performance_row(result: TestResult, *, against_compiled: bool) -> Row:
         "test_type": "performance",
         **_worth(speedup, "speedup"),
     }
-    if against_compiled:  # which BackendBench has not
-        row["compiled_speedup"] = compiled.median if compiled is not None else None
-        row |= _worth(compiled, "compiled_speedup")
-    return row
 
 
 def _worth(speedup: Speedup | MeanSpeedup | None, name: str) -> Row:

@@ -56,7 +56,6 @@ class JudgeSettings:
     dtype: str = ""
     device: str = "cpu"
     correctness_only: bool = False
-    compiled: bool = False  # also against torch.compile
     describe: bool = False  # the judge says what the operations are, for whoever writes kernels of them
     threads: int = 0
     timeout: float = 60.0

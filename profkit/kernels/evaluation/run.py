@@ -58,7 +58,6 @@ from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 
 WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
 JUDGE = "profkit.kernels.evaluation.judging.judge:Judge"
-COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
 PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
 
 
@@ -252,8 +251,7 @@ def judge_command(logs: Path, env: Mapping[str, str], slot: int = 0) -> WorkerCo
 
 def seconds_of_a_test(settings: JudgeSettings) -> float:
     """What the judge gets for one test, before it counts as hanging."""
-    compiling = COMPILE_PATIENCE if settings.compiled else 0.0
-    return 2 * settings.timeout + PATIENCE + compiling
+    return 2 * settings.timeout + PATIENCE
 
 
 def plain_settings(settings: JudgeSettings) -> Mapping[str, object]:

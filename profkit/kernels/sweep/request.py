@@ -12,16 +12,13 @@ from typing import Any, TypeVar
 
 from profkit.core import codec
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.formatting import plural
 from profkit.core.run_folder import create_run_folder
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDirection, SweepDocument
 from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
-from profkit.execution.places.kinds import ExecutionPlace
-from profkit.kernels.campaign import format_duration, require_named
+from profkit.kernels.campaign import require_named
 from profkit.kernels.devices import LONGEST, choose_device, choose_device_elsewhere, split_list
 from profkit.kernels.operations.definitions import DTYPES
-from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.operations.registry import (
     OPERATIONS,
     canonical_implementation,
@@ -37,11 +34,6 @@ BATCHES = (16, 32, 64, 128)
 SEQUENCES = (256, 512, 1024, 2048)
 DIMENSIONS = (8, 16, 32, 64, 128, 256, 512)
 DIRECTIONS: tuple[SweepDirection, ...] = ("forward", "backward")
-PLAN_SCHEMA = "profkit.sweep-plan/1"
-WORKER_SECONDS = 10.0  # until a worker has loaded torch and has measured its ceilings
-# Of an H200 at 1 %, and of Inductor for a shape that it has not compiled before. The clock of a processor is rarely so
-# quiet that a case ends before its budget.
-CASE_SECONDS, COMPILE_SECONDS, CHECK_SECONDS = 0.1, 0.7, 0.05
 LARGEST = 1 << 40  # elements: more is a slip of the finger, whatever the machine
 ON_GPU = ("PyTorch", "torch.compile", "Triton", "CUDA")
 ON_CPU = ("PyTorch",)
@@ -206,10 +198,8 @@ def _unique(values: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: bool = False) -> SweepRequest:
-    """A new sweep, in a folder of its own below `output` (made where `make_folder`).
-
-    The devices of a sweep `elsewhere` are not looked at here.
+def make_request(options: SweepOptions, *, elsewhere: bool = False) -> SweepRequest:
+    """A new sweep, in a folder of its own below `output`. The devices of one `elsewhere` are not looked at here.
 
     Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
     """
@@ -233,9 +223,7 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
         dtypes=split_list(options.dtype),
         directions=split_list(options.direction),
     )
-    folder = options.output / "SWEEP"
-    if make_folder:
-        folder = create_run_folder(options.output, options.name, device, datetime.now())
+    folder = create_run_folder(options.output, options.name, device, datetime.now())
     return SweepRequest(
         grid,
         folder,
@@ -352,38 +340,3 @@ def sweep_document(
         complete=len(known) >= planned,
         seconds=seconds,
     )
-
-
-# ---------------------------------------------------------------- a plan
-
-
-def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> dict[str, Any]:
-    """What would be measured, as plain data; `seconds` are an estimate. `places`: on which other machines."""
-    grid, timing = request.grid, request.timing
-    points = grid.points()
-    workers = max(1, len(places)) * max(1, len(request.gpus))
-    each = CASE_SECONDS if request.device == "cuda" else timing.budget + CHECK_SECONDS
-    compiled = len(points) if COMPILED in grid.implementations else 0
-    return {
-        "schema": PLAN_SCHEMA,
-        "device": request.device,
-        "workers": workers,
-        "points": len(points),
-        "cases": grid.cases,
-        **{name: list(values) for name, values in grid.axes.items()},
-        "precision": timing.precision,
-        "budget": timing.budget,
-        "seconds": WORKER_SECONDS + (grid.cases * each + compiled * COMPILE_SECONDS) / workers,
-    }
-
-
-def plan_text(plan: dict[str, Any]) -> str:
-    """The plan for a terminal."""
-    workers = f" by {plan['workers']} workers" if plan["workers"] > 1 else ""
-    lines = [
-        f"{plural(plan['cases'], 'case')} at {plural(plan['points'], 'point')} on {plan['device']}{workers}: "
-        f"about {format_duration(plan['seconds'])}",
-        *(f"  {name:<16} {', '.join(map(str, plan[name]))}" for name in SweepGrid().axes),
-        f"  {'timing':<16} each median to ± {100 * plan['precision']:g} %, {plan['budget']:g} s per case at most",
-    ]
-    return "\n".join(lines) + "\n"

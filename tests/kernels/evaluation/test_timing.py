@@ -9,7 +9,7 @@ from math import exp, log
 from statistics import fmean
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import MagicMock, Mock
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -49,10 +49,8 @@ from profkit.kernels.evaluation.judging.trial import (
     TrialTimer,
     may_be_luck,
     start_alike,
-    time_against_compiled,
 )
 from profkit.kernels.evaluation.request import PairOptions
-from profkit.kernels.operations.check import Incorrect
 
 
 @pytest.mark.parametrize(
@@ -418,22 +416,6 @@ def test_on_a_gpu_less_may_be_luck_and_a_new_process_is_called_before_it_is_time
     found, remarks, done = confirmed(times_of(1.08, "FASTER"), times_of(0.99, "SAME"), device="cuda")
     assert (found.speedup.word, remarks) == ("AMBIGUOUS", (LUCK,))
     assert done == ["kill", "relu.default", "first call"]
-
-
-TIMES = PairedTimes(Speedup(1.5, 1.4, 1.6, "FASTER", 9), 1e-3, 1e-3, 3, False, 1e-3, 1.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    "fault", [None, KernelError("Unsupported", "no such thing", ""), Incorrect("values", "3 off")]
-)
-def test_a_compile_that_fails_costs_its_column_alone(fault: Exception | None) -> None:
-    trial = SimpleNamespace(
-        test=SimpleNamespace(operation="relu.default"), first_call=Mock(side_effect=fault)
-    )
-    process: Any = Mock()
-    speedup, said = time_against_compiled(process, trial, lambda _: TIMES)  # type: ignore[arg-type]
-    assert (speedup is None, process.kill.called) == (fault is not None, fault is not None)
-    assert said == (f"not timed against torch.compile: {fault}" if fault else "")
 
 
 def test_only_what_no_processor_can_write_is_impossible() -> None:

@@ -81,7 +81,6 @@ def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) 
     [
         (["--dtype", "float16"], "--dtype cannot be changed by --resume"),
         (["--with", "x.py"], "--with x.py cannot be changed: its folder"),
-        (["--plan"], "--plan cannot be changed by --resume"),
         (["--profile", "all"], "--profile all chooses no cases"),
     ],
 )

@@ -88,8 +88,7 @@ class KernelProcess:
             "TMPDIR": self._scratch.name if self._scratch else tempfile.gettempdir(),
             **{name: "" for name in ALLOCATORS if name in os.environ},
         }  # the layout of both is alike
-        foreign = bool(kept) and source.kind != "compiled"  # its code's orphans are told from nobody's then
-        self._child = ChildProcess(argv, env, log, inherited=memory.inherited, starts_others=foreign)
+        self._child = ChildProcess(argv, env, log, inherited=memory.inherited, starts_others=bool(kept))
         self._asked = 0  # requests
         # whether a handle that was open was another one, when it was asked for last
         self._has_changed = False

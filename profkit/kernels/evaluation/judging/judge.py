@@ -42,13 +42,10 @@ from profkit.kernels.evaluation.candidate.devices import JudgedDevice, find_devi
 from profkit.kernels.evaluation.judging.pairs import ReferenceFailed, Unverified
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.judging.trial import (
-    COMPILE_SECONDS,
-    SOURCE,
     Cheat,
     Trial,
     TrialTimer,
     start_alike,
-    time_against_compiled,
     use_threads,
 )
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
@@ -94,7 +91,6 @@ class Judge:
         self._tracer: KernelProcess | None = None  # the candidate's kernels once more, on a device
         self._device: JudgedDevice = JudgedDevice()
         self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
-        self._rival: KernelProcess | None = None  # with the kernels of torch.compile
         self._function: FunctionOperation | None = None
         self._threads = 1
 
@@ -124,9 +120,6 @@ class Judge:
         self._suite = find_suite(chosen.suite, path, device=self._device.device.type)
         self._candidate = self._process(chosen.source, "candidate", kept=self._kept)
         self._reference = self._process(SourceRequest("aten"), "reference")
-        if chosen.compiled:
-            patience = max(chosen.timeout, COMPILE_SECONDS)
-            self._rival = self._process(SOURCE, "compiled", self._kept, patience)
         self._make_tracer(chosen.source)
         described = describe_device(self._device.device)
         return {"device": described["device"], "versions": described["versions"]}
@@ -200,7 +193,7 @@ class Judge:
 
     def close(self) -> None:
         """End all processes."""
-        for process in (self._candidate, self._reference, self._tracer, self._rival):
+        for process in (self._candidate, self._reference, self._tracer):
             if process is not None:
                 process.close()
         self._device.close()
@@ -335,10 +328,6 @@ class Judge:
         )
         witnesses = describe_witnesses(times.seconds, bound, *threads, self._settings.threads)
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
-        compiled = None
-        if self._rival is not None:
-            compiled, remark = time_against_compiled(self._rival, trial, timer.time)
-            remarks = (*remarks, *filter(None, (remark,)))
         own_share, own = self._trace(trial)
         host = describe_host_time(times.seconds, times.launch_seconds)
         return replace(
@@ -347,7 +336,6 @@ class Judge:
             speedup=times.speedup,
             seconds=times.seconds,
             reference_seconds=times.reference_seconds,
-            compiled=compiled,
             verified=times.verified,
             remarks=(*remarks, *said, *filter(None, (own, host))),
             bytes=float(bytes_),
@@ -383,15 +371,13 @@ class Judge:
         by_bytes = bytes_ / roofs.bandwidth if roofs.bandwidth and not is_cached else 0.0
         return max(by_flops, by_bytes) or None
 
-    def _process(
-        self, source: SourceRequest, name: str, kept: Sequence[Path] = (), timeout: float | None = None
-    ) -> KernelProcess:
+    def _process(self, source: SourceRequest, name: str, kept: Sequence[Path] = ()) -> KernelProcess:
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
             self._device.make_memory(),
             threads=self._settings.threads,
-            timeout=timeout or self._settings.timeout,
+            timeout=self._settings.timeout,
             log=log,
             kept=kept,
         )

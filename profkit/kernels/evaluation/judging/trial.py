@@ -10,7 +10,7 @@ most have drawn is replaced until both are alike: nothing is taken off a time, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -64,7 +64,6 @@ from profkit.kernels.evaluation.judging.reference import (
 )
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.names import find_operator
-from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import Skip
 from profkit.kernels.operations.check import Errors, Incorrect
 from profkit.kernels.operations.in_float64 import flat_tensors
@@ -414,27 +413,3 @@ def may_be_luck(speedup: Speedup, most: float = MOST_BY_LUCK) -> bool:
     """Whether the processes alone, by which a time changes by so much of itself, may explain a difference."""
     near = 1 / (1 + most) < speedup.median < 1 + most
     return near and speedup.word in ("FASTER", "SLOWER")
-
-
-SOURCE = SourceRequest("compiled")
-COMPILE_SECONDS = 300.0  # that a first call may take at least: the first one of all also compiles headers
-
-
-def time_against_compiled(
-    process: KernelProcess, trial: Trial, time: Callable[[KernelProcess], PairedTimes]
-) -> tuple[Speedup | None, str]:
-    """The kernel's speed-up over torch.compile's, which `process` has, and what is to be said of that.
-
-    Nothing that goes wrong in it costs more than its column. `time`: time the kernel against a process; what that
-    raises of the candidate is raised.
-    """
-    try:
-        process.load(trial.test.operation)
-        trial.first_call(process)
-    except (Incorrect, KernelError, WorkerEnded) as error:
-        process.kill()
-        return None, f"not timed against torch.compile: {error}"
-    try:
-        return time(process).speedup, ""
-    except ReferenceFailed as failed:
-        return None, f"not timed against torch.compile: {failed}"

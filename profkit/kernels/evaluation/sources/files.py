@@ -40,7 +40,6 @@ from profkit.kernels.evaluation.sources.names import (
 from profkit.kernels.evaluation.sources.source import (
     BACKENDS,
     AtenSource,
-    CompiledSource,
     FlagGemsSource,
     Kernel,
     KernelSource,
@@ -434,7 +433,6 @@ def _is_there(function: Any, name: str) -> bool:
 
 _OF_PACKAGES: Mapping[str, Callable[[], KernelSource]] = {
     "aten": AtenSource,
-    "compiled": CompiledSource,
     "flag_gems": FlagGemsSource,
 }
 

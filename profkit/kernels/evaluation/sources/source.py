@@ -40,7 +40,7 @@ Kernel: TypeAlias = Callable[..., Any]  # called with exactly the arguments of t
 class SourceRequest:
     """Where kernels come from, as plain data: it travels to the process that loads them.
 
-    `kind` is aten, compiled, flag_gems, directory, file, source (`text` of one operation) or function (of a running
+    `kind` is aten, flag_gems, directory, file, source (`text` of one operation) or function (of a running
     program, as `text` says); `paths` are absolute.
     """
 
@@ -96,37 +96,6 @@ class AtenSource(KernelSource):
             raise LoadError(f"PyTorch has no operation called {operation}")
         operator: Kernel = find_operator(operation)
         return operator
-
-
-MOST_SHAPES = 1 << 16  # of one operation that are compiled; torch's own limit is 8
-
-
-class CompiledSource(AtenSource):
-    """torch.compile of a function that calls the one operation; it compiles at the first call of each shape."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._last: tuple[str, Kernel] | None = None
-
-    def load(self, operation: str) -> Kernel:
-        """The compiled function, the same one until another operation is asked for. Raises LoadError."""
-        if self._last is None or self._last[0] != operation:
-            self._last = operation, _compile(super().load(operation))
-        return self._last[1]
-
-
-def _compile(operator: Kernel) -> Kernel:
-    import torch
-    import torch._dynamo
-    import torch._inductor.config
-
-    torch._dynamo.reset()
-    torch._dynamo.config.recompile_limit = MOST_SHAPES
-    torch._inductor.config.compile_threads = 1  # else processes that wait for more to compile
-    compiled: Kernel = torch.compile(
-        lambda *args, **kwargs: operator(*args, **kwargs), dynamic=False, fullgraph=True
-    )
-    return compiled
 
 
 PACKAGE = "flag_gems"

@@ -171,8 +171,6 @@ def _conclusions(
         share = fast_p(operations, 1.0)
         fast = "" if share is None else f" {percent(share)} of all are correct and surely faster (fast_1)."
         facts.append(("Operations", f"{counted_speeds(scores.words)}.{fast}"))
-    if scores.compiled is not None:
-        facts.append(("torch.compile", f"{speedup_text(scores.compiled)} as fast as it."))
     if scores.model is not None:
         told = f"{speedup_text(scores.model)} as fast by the trace's counts, an estimate"
         facts.append(("Whole model", f"{told}: {percent(scores.model.covered)} of the calls have a time."))
@@ -348,7 +346,6 @@ _COLUMNS: tuple[Column[OperationResult], ...] = (
     ),
     Column("95 % interval", lambda o: range_text(o.speedup.low, o.speedup.high) if o.speedup else ""),
     Column("Word", lambda o: o.speedup.word if o.speedup else "", meaning="against PyTorch"),
-    Column("Of compiled", lambda o: speedup_text(o.compiled) if o.compiled else "", meaning="torch.compile"),
     Column(
         "Error",
         lambda o: (
