@@ -29,7 +29,6 @@ LAST_BYTES = 4096  # of the log, in which the last words of a process are looked
 LOG_LIMIT = 4 << 20  # bytes
 LONGEST_ANSWER = 16 << 20  # bytes
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
-PATIENCE_SECONDS = 300.0  # for a process that may end by itself
 ASKED_SECONDS = 5.0  # for what ends when it is asked, before it is killed
 LOOK_SECONDS = 0.05
 CLOSED_SECONDS = 1.0  # between two looks whether it was closed
@@ -178,7 +177,7 @@ class ChildProcess:
         """What it has started and a signal to its process group does not reach (Linux)."""
         return self._tree.members_elsewhere() if self._tree is not None else []
 
-    def finish(self, patience: float = PATIENCE_SECONDS) -> None:
+    def finish(self, patience: float) -> None:
         """No more work: as `close`, but it gets `patience` seconds to end by itself."""
         child = self._child
         if child is not None and child.stdin is not None:

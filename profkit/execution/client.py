@@ -28,8 +28,7 @@ class WorkerCommand:
     """How a worker process is started.
 
     `factory` makes its handler (`package.module:function`; see `execution.worker`), from `arguments`. `python` is the
-    interpreter, `env` is set on top of this process's environment, and `log` takes what the worker prints. With
-    `ends_itself` a worker that has no more work is not killed but may end: a tracer writes its report then.
+    interpreter, `env` is set on top of this process's environment, and `log` takes what the worker prints.
     """
 
     factory: str
@@ -37,7 +36,6 @@ class WorkerCommand:
     python: str = sys.executable
     env: Mapping[str, str] = field(default_factory=dict)
     log: Path = Path(os.devnull)
-    ends_itself: bool = False
 
 
 class Worker(Protocol):
@@ -94,11 +92,8 @@ class WorkerClient:
             yield message
 
     def finish(self) -> None:
-        """No more work: as `close`, but a worker that may end by itself gets the time for it."""
-        if self.command.ends_itself:
-            self._child.finish()
-        else:
-            self._child.close()
+        """No more work."""
+        self._child.close()
 
     def close(self) -> None:
         """No worker any more, and none after it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from profkit.analysis.timeline.windows import OWN_PREFIX
 from profkit.core import codec, statistics
 from profkit.core.types import CaseResult, CaseState, GridPoint, Json, SampleSet
 from profkit.execution.job import Job
@@ -96,8 +95,7 @@ class Bench:
         numbers = fingerprint(problem)
         for name in implementations:
             yield name, None
-            with self._nvtx_range(f"{name}: {point.name}"):
-                result = self._measure_case(problem, expected, second, name)
+            result = self._measure_case(problem, expected, second, name)
             if result.state == "too large":  # what the cases before left may have been in its way
                 result = self._measure_case(problem, expected, second, name)
             if fingerprint(problem) != numbers:  # those after it would be measured with what it left
@@ -200,17 +198,6 @@ class Bench:
             clock = open_clock(driver)
             self._timer = (clock, DeviceWatch(clock.address()))
         return self._timer
-
-    def _nvtx_range(self, label: str) -> AbstractContextManager[Any]:
-        """A range for whoever traces the sweep: NVTX, which nsys shows.
-
-        By its prefix it is a region: else what a case does once, compiling for one, would pass for set-up of the whole
-        sweep, and the first cases with it.
-        """
-        if self.device.type == "cuda":
-            marker: AbstractContextManager[Any] = torch.cuda.nvtx.range(OWN_PREFIX + label)
-            return marker
-        return nullcontext()
 
     def _wait(self) -> None:
         wait_for(self.device)

@@ -215,22 +215,9 @@ def _check_about(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
     return about
 
 
-def is_traced(env: Mapping[str, str]) -> bool:
-    """Whether processes with this environment are under a tracer that loads itself into them: nsys, ncu, a preload."""
-    return bool(env.get("LD_PRELOAD")) or any(
-        name.endswith("_INJECTION64_PATH") or name.startswith("NSYS_") or name == "PROFKIT_DIRECTIVE"
-        for name in env
-    )
-
-
 def _commands(request: SweepRequest) -> list[WorkerCommand]:
-    """A worker that is traced may end by itself: nsys writes down what it has of a process when that ends."""
-    log = request.folder / LOG
-    arguments = (_device(request), *request.files)
-    return [
-        WorkerCommand(MEASURES, arguments, env=env, log=log, ends_itself=is_traced({**os.environ, **env}))
-        for env in _environments(request)
-    ]
+    arguments, log = (_device(request), *request.files), request.folder / LOG
+    return [WorkerCommand(MEASURES, arguments, env=env, log=log) for env in _environments(request)]
 
 
 def _device(request: SweepRequest) -> str:

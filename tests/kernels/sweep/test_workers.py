@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -26,7 +25,7 @@ from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import run
-from profkit.kernels.sweep.request import TimingOptions, read_sweep
+from profkit.kernels.sweep.request import read_sweep
 from profkit.kernels.sweep.run import run_sweep
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,20 +55,6 @@ def busy(problem):
     Path(__file__).with_name("pid").write_text(str(os.getpid()))
     while True:
         pass
-"""
-
-LAST_WORDS = """
-import atexit
-from pathlib import Path
-from profkit.sweep import implementation
-
-@implementation("GELU", "traced")
-def traced(problem):
-    import time, torch
-    told = Path(__file__).with_name("told")
-    atexit.register(lambda: (time.sleep(0.3), told.write_text("all of it")))  # as a tracer writes its report
-    (x,) = problem.inputs
-    return lambda: torch.nn.functional.gelu(x)
 """
 
 
@@ -136,35 +121,6 @@ def _busy_sweep(folder: Path) -> subprocess.Popen[str]:
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-
-
-def test_a_worker_that_is_traced_ends_by_itself_so_that_its_tracer_has_all_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "1")
-    file = tmp_path / "last_words.py"
-    file.write_text(LAST_WORDS)
-    register_files([file])
-    document = run_sweep(request_for(tmp_path / "out", "traced", files=(file,)), Silent())
-    assert {result.state for result in document.results} == {"measured"}
-    assert (tmp_path / "told").read_text() == "all of it"
-
-
-def test_a_case_on_a_gpu_is_a_region_for_whoever_traces_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    from profkit.kernels.sweep.bench import Bench
-
-    named: list[str] = []
-    monkeypatch.setattr(
-        torch.cuda.nvtx, "range", lambda label: named.append(label) or contextlib.nullcontext()
-    )
-    bench = Bench("cpu", TimingOptions())
-    with bench._nvtx_range("Triton: GELU forward float32 16x512x64"):
-        assert named == []
-    bench.device = torch.device("cuda")
-    with bench._nvtx_range("Triton: GELU forward float32 16x512x64"):
-        assert named == ["profkit:Triton: GELU forward float32 16x512x64"]
 
 
 def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_other(
