@@ -37,8 +37,7 @@ usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests co
 what was done is kept.
 """
 ON = "Resuming"
-CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
-WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
+WITH_RESUME = ("resume", "file", "kernels", "again", "profile", "profile_depth", "details", "format", "quiet")
 
 
 def evaluate(
@@ -143,7 +142,7 @@ def evaluate(
         asked = "replay" if replay else "profile"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
-        _replay(replay, file, options.typed_options(context, CODE[1:]), format, quiet=quiet)
+        _replay(replay, file, options.typed_options(context, ("kernels",)), format, quiet=quiet)
         return
     choices: tuple[tuple[str, int], ...] = ()
     if profile:  # what profiles is loaded for it alone: no judge starts before
@@ -158,7 +157,7 @@ def evaluate(
         line = f"profkit evaluate --resume {shlex.quote(str(resume))}{' --again' if again else ''}"
         needed = again or bool(choices) or not read_document(resume).complete
         named = [(CODE_FILE, str(file))] if file is not None else []
-        require_code(request, [*named, *options.typed_options(context, CODE[1:])], line, needed=needed)
+        require_code(request, [*named, *options.typed_options(context, ("kernels",))], line, needed=needed)
     else:
         if again:
             raise UsageError(

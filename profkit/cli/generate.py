@@ -38,8 +38,6 @@ WITH_RESUME = (
     "base_url",
     "key_env",
     "command",
-    "suite",
-    "traces",
     "details",
     "format",
     "quiet",
@@ -109,12 +107,7 @@ def generate(
     if resume is not None:
         settled = options.typed_beside_resume(context, WITH_RESUME, "a generation")
         folder = resume
-        named = NamedAgain(
-            chosen.base_url,
-            chosen.key_env,
-            chosen.command,
-            tuple(options.typed_options(context, ("suite", "traces"))),
-        )
+        named = NamedAgain(chosen.base_url, chosen.key_env, chosen.command)
         document = resume_generation(resume, _changed(limits, settled), named, progress)
     else:
         asked = options.taken(GenerationOptions, typed, timing=PairOptions(budget), limits=limits)

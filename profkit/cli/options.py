@@ -263,7 +263,7 @@ class TestChoice:
     )
     traces: Annotated[
         Path | None,
-        option(TESTS, "The suite's own file: operator traces, or a Python file with tests.", "PATH"),
+        option(TESTS, "The suite's own file of operator traces.", "PATH"),
     ] = None
     ops: Annotated[str, option(TESTS, "Operations: relu, add.Tensor, or patterns: add*.", "A,B")] = ""
     dtype: Annotated[str, option(TESTS, "float32, float16, bfloat16, float64. Default: the suite's.")] = ""

@@ -45,7 +45,7 @@ from profkit.generation.request import (
 )
 from profkit.hardware.gpu import read_gpus
 from profkit.hardware.machine import read_machine
-from profkit.kernels.campaign import Campaign, Code, open_campaign, require_named, resume_line
+from profkit.kernels.campaign import Campaign, open_campaign, resume_line
 from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import SUFFIX, OperationDescription, encode_name
 from profkit.kernels.generation_document import FILE, generation_text
@@ -90,7 +90,6 @@ class NamedAgain:
     base_url: str | None = None
     key_env: str | None = None
     command: str | None = None
-    code: tuple[Code, ...] = ()
 
 
 def resume_generation(
@@ -103,7 +102,6 @@ def resume_generation(
     """
     request, model, before = read_generation(folder)
     line = f"profkit generate --resume {shlex.quote(str(folder))}"
-    require_named(request.settings.code(), named.code, line)
     _require_model(model, named, line)
     request = replace(request, limits=replace(request.limits, **cast("dict[str, Any]", limits)))
     check_limits(request.limits)
@@ -161,7 +159,7 @@ def run_generation(
         asked.answer_tokens,
     )
     header = header_of(request, stored)
-    line = resume_line("profkit generate", request.folder, request.settings.code(), None)
+    line = resume_line("profkit generate", request.folder, (), None)
     with open_campaign(FORMAT, request.folder, header, progress, line, write) as campaign:
         campaign.at_end(model.close)
         if request.settings.device.startswith("cuda"):

@@ -199,11 +199,8 @@ def test_what_would_run_or_get_a_key_is_named_again(
 
 
 @pytest.mark.usefixtures("no_model")
-def test_a_file_of_tests_is_named_again_and_a_server_on_this_machine_is_not(tmp_path: Path) -> None:
-    folder = folder_with(tmp_path / "a", AskedModel("openai", "m"), suite_path="/somewhere/tests.py")
-    with pytest.raises(UsageError, match=r"code that would run here: /somewhere/tests\.py"):
-        resume_generation(folder, {}, NamedAgain(), Silent())
-    near = folder_with(tmp_path / "b", AskedModel("openai", "m", base_url="http://localhost:8000/v1"))
+def test_a_server_on_this_machine_needs_not_to_be_named_again(tmp_path: Path) -> None:
+    near = folder_with(tmp_path, AskedModel("openai", "m", base_url="http://localhost:8000/v1"))
     with pytest.raises(Reached):
         resume_generation(near, {}, NamedAgain(), Silent())
 

@@ -64,11 +64,8 @@ class JudgeSettings:
 
     def code(self, file_option: str = CODE_FILE) -> tuple[Code, ...]:
         """Code of users that this runs, by the options that name it on the command line."""
-        options = {"file": file_option, "directory": "--kernels"}
-        option = options.get(self.source.kind)
-        own = [(option, path) for path in self.source.paths] if option is not None else []
-        tests = (("--suite", self.suite), ("--traces", self.suite_path))
-        return (*own, *((name, path) for name, path in tests if path.endswith(".py")))
+        option = {"file": file_option, "directory": "--kernels"}.get(self.source.kind)
+        return tuple((option, path) for path in self.source.paths) if option is not None else ()
 
     def seed_of(self, test: str) -> int:
         """The seed of the arguments of the test with that id."""

@@ -86,8 +86,6 @@ def test_what_would_not_be_heeded_is_refused(folder: Path, words: list[str], sai
     [
         (JudgeSettings(source=SourceRequest("file", ("/tmp/k.py",))), "/tmp/k.py"),
         (JudgeSettings(source=SourceRequest("directory", ("/tmp/ks",))), "--kernels /tmp/ks"),
-        (JudgeSettings(suite="/tmp/tests.py"), "--suite /tmp/tests.py"),
-        (JudgeSettings(suite="traced", suite_path="/tmp/tests.py"), "--traces /tmp/tests.py"),
     ],
 )
 def test_code_that_a_folder_names_runs_only_where_the_user_names_it_too(

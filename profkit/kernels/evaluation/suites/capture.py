@@ -1,36 +1,19 @@
 """What a Python call of torch becomes below: which overloads of aten it calls, and with which arguments.
 
-And a suite in a user's file: a list of operation tests, as the BackendBench family writes them.
-
-import torch
-
-class Test:
-    def __init__(self, *args, **kwargs):
-        self.args, self.kwargs = args, kwargs
-
-class OpTest:
-    op = torch.ops.aten.relu.default
-    correctness_tests = [Test(torch.randn(5)), Test(torch.randn(3, 1))]
-    performance_tests = [Test(torch.randn(4096, 4096))]
-
-SUITE = [OpTest()]
+And a suite of objects that a program has: operation tests, as the BackendBench family writes them.
 """
 
 from __future__ import annotations
 
-import runpy
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profkit.core.errors import UsageError
-from profkit.core.files.regular import DOCUMENT_BYTES, check_regular
 from profkit.core.types import EvaluationTest
 from profkit.core.types.readings import Json
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
@@ -181,35 +164,17 @@ def _mark_firsts(call: Call) -> Call:
     )
 
 
-# ---------------------------------------------------------------- a user's file
+# ---------------------------------------------------------------- objects of a program
 
-NAME = "SUITE"
-_EXAMPLE = "SUITE = [OpTest(), ...], each with op, correctness_tests and performance_tests"
+_EXAMPLE = "objects with op, correctness_tests and performance_tests"
 _LISTS = ("correctness_tests", "performance_tests")
-
-
-def load_suite(file: Path) -> OpTestSuite:
-    """The suite that the file calls SUITE. Raises UsageError where it cannot be run, or has none."""
-    beside = str(file.resolve().parent)
-    if beside not in sys.path:
-        sys.path.append(beside)
-    try:
-        check_regular(file, DOCUMENT_BYTES)
-        suite: Any = runpy.run_path(str(file)).get(NAME)
-    except (Exception, SystemExit) as error:
-        line = next(iter(str(error).splitlines()), "")
-        raise UsageError(f"{file} cannot be run: {type(error).__name__}: {line}", f"python {file}") from error
-    if isinstance(suite, Iterable) and not isinstance(suite, (str, bytes)):
-        return OpTestSuite(file.stem, tuple(suite))
-    raise UsageError(f"{file} defines no {NAME}", _EXAMPLE)
 
 
 @dataclass(frozen=True)
 class OpTestSuite:
     """Objects with `op`, `correctness_tests` and `performance_tests`; a test has `args` and `kwargs`.
 
-    The file decides what the values are. Where it draws them when `args` is read, or a list of tests is a property that
-    draws them, they follow from the seed, since torch's random numbers are seeded before.
+    Where values are drawn when `args` is read, they follow from the seed: torch's random numbers are seeded before.
     """
 
     name: str
@@ -218,8 +183,7 @@ class OpTestSuite:
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
         """Its tests, object by object: what is in `performance_tests` is checked and timed.
 
-        Raises UsageError for an object without `op`, and for an operation that the file has not. The dtype is the
-        file's own.
+        Raises UsageError for an object without `op`, and for an operation that none has.
         """
         names = [_operation_name(op_test) for op_test in self.op_tests]
         check_names(selection.operations, names, self.name)
@@ -244,7 +208,7 @@ class OpTestSuite:
             yield make_test(self.name, operation, _main_dtype(call), format_call(call), source, timed=timed)
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-        """The arguments as the file gives them, which the judge copies. Raises Skip where the test is not there now."""
+        """The arguments as the object gives them, which the judge copies. Raises Skip where the test is gone."""
         source: Any = test.source
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed & (2**63 - 1))
@@ -255,9 +219,9 @@ class OpTestSuite:
                 args, kwargs = tuple(each.args), dict(each.kwargs)
                 break
             else:
-                raise Skip("the file has this test no more")
+                raise Skip("this test is there no more")
         if format_call(describe_call(args, kwargs)) != test.arguments:
-            raise Skip("the file has other arguments for this test now")
+            raise Skip("this test has other arguments now")
         return Arguments(args, kwargs)
 
 

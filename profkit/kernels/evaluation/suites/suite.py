@@ -130,17 +130,14 @@ _OF_TRACES = ("torchbench", "traced")
 
 
 def find_suite(name: str, path: Path | None = None, *, device: str = "cpu") -> Suite:
-    """The suite called so, for kernels on the device: cpu or cuda; or the one in the file of that name.
+    """The suite called so, for kernels on the device: cpu or cuda; or the calls of the trace of that name.
 
-    A file is `FILE.py` with tests, else a trace. `path` is the same for `traced`, and for `torchbench` in place of its
-    own table. Raises UsageError where there is no such suite.
+    `path` is a trace for `traced`, and for `torchbench` in place of its own table. Raises UsageError where there is no
+    such suite.
     """
     file = path if path is not None and name in _OF_TRACES else Path(name)
-    if file.suffix == ".py" and file.is_file():
-        user: Suite = import_module(f"{_PACKAGE}.capture").load_suite(file)
-        return user
     if name not in _SUITES and not file.exists():
-        known = "|".join((*_SUITES, "FILE.py", "TRACE.txt"))
+        known = "|".join((*_SUITES, "TRACE.txt"))
         raise UsageError(f"there is no suite called {name!r}", f"--suite {known}")
     if path is not None and name not in _OF_TRACES:
         raise UsageError(

@@ -274,10 +274,9 @@ def replay_line(document: EvaluationDocument, result: TestResult, folder: Path |
 
 
 def _own_files(document: EvaluationDocument, option: str) -> str:
-    """The words that name the user's own kernels and tests, which run then; nothing for those of profkit's."""
+    """The words that name the user's own kernels, which run then; nothing for those of profkit's."""
     own = document.backend in ("file", "directory") and document.kernels
-    kernels = f" {option}{shlex.quote(document.kernels)}" if own else ""
-    return kernels + (f" --suite {shlex.quote(document.suite)}" if document.suite.endswith(".py") else "")
+    return f" {option}{shlex.quote(document.kernels)}" if own else ""
 
 
 def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:

@@ -275,69 +275,6 @@ def test_a_name_that_nothing_has_is_refused_with_what_is_like_it() -> None:
         find_suite("smok")
 
 
-USER_SUITE = """
-import torch
-
-class Test:
-    def __init__(self, make):
-        self.make, self.kwargs = make, {}
-
-    @property
-    def args(self):
-        return self.make()
-
-class OpTest:
-    def __init__(self, op, correct, fast):
-        self.op, self.correctness_tests, self.performance_tests = op, correct, fast
-
-x = torch.zeros(4, 4)
-SUITE = [
-    OpTest(torch.ops.aten.relu.default, [Test(lambda: (torch.randn(5),))], [Test(lambda: (torch.randn(64, 64),))]),
-    OpTest("add_.Tensor", [Test(lambda: (x, x.t()))], []),
-]
-"""
-
-
-def user_suite(folder: Path, text: str = USER_SUITE):
-    (folder / "my_suite.py").write_text(text)
-    return find_suite(str(folder / "my_suite.py"))
-
-
-def user_tests(suite, *operations: str):
-    from profkit.kernels.evaluation.suites.suite import Selection
-
-    return list(suite.tests(Selection(operations)))
-
-
-def test_its_objects_are_tests_and_what_is_for_performance_is_timed(tmp_path: Path) -> None:
-    tests = user_tests(user_suite(tmp_path))
-    assert [(test.suite, test.operation, test.timed) for test in tests] == [
-        ("my_suite", "relu.default", False),
-        ("my_suite", "relu.default", True),
-        ("my_suite", "add_.Tensor", False),
-    ]
-    assert user_tests(user_suite(tmp_path), "add_") == tests[2:]
-
-
-def test_what_it_draws_follows_from_the_seed_and_what_shares_memory_still_does(tmp_path: Path) -> None:
-    suite = user_suite(tmp_path)
-    relu, _, add = user_tests(suite)
-    first, again, other = (suite.make_arguments(relu, seed).args[0] for seed in (1, 1, 2))
-    assert first.equal(again)
-    assert not first.equal(other)
-    left, right = suite.make_arguments(add, 1).args
-    assert left.data_ptr() == right.data_ptr()
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [("1 / 0", "ZeroDivisionError"), ("x = 1", "defines no SUITE"), ("SUITE = [3]", "has no operation")],
-)
-def test_a_file_that_is_no_suite_is_refused(tmp_path: Path, text: str, reason: str) -> None:
-    with pytest.raises(UsageError, match=reason):
-        user_tests(user_suite(tmp_path, text))
-
-
 PROGRAM = """
 import threading
 import torch
