@@ -28,9 +28,9 @@ from profkit.kernels.evaluation.suites.suite import Arguments, Skip
 
 # normal: of both signs. positive: 0.5 to 1.5. fraction: 0 to 1. signed-fraction: -1 to 1. any: small integers.
 # index: 0 to `below`. distinct: the same, no two equal along `dim`, or in all with `dim` None. sorted: ascending, from
-# 0 on. nonzero: integers without 0. definite: a symmetric positive definite matrix in the last two dimensions.
+# 0 on. nonzero: integers without 0.
 Kind = Literal[
-    "normal", "positive", "fraction", "signed-fraction", "any", "nonzero", "index", "distinct", "sorted", "definite",
+    "normal", "positive", "fraction", "signed-fraction", "any", "nonzero", "index", "distinct", "sorted",
 ]  # fmt: skip
 
 
@@ -77,38 +77,21 @@ def _elements(named: Named) -> Values:
     return Values("index", named["self"].elements)
 
 
-def _selected_sizes(named: Named) -> Values:
-    return Values("index", named["self_sizes"][int(named["dim"])], int(named["dim"]))
-
-
-def _reduced_sizes(named: Named) -> Values:
-    sizes = named["sizes"]
-    return Values("index", sizes[int(named["dim"])] if sizes else 1)
-
-
-_OFFSETS: _Rule = lambda named: Values("sorted", named["indices"].elements + 1)  # noqa: E731
-_OF_BAGS: _Rule = lambda named: Values("sorted", named["grad"].shape[0])  # noqa: E731
-_BAG_WEIGHTS = "_embedding_bag_per_sample_weights_backward"
-
 # Argument, rule, and the operations (without overload and trailing underscore) that have it.
 _TABLE: tuple[tuple[str, _Rule | Values, str], ...] = (
     ("index", _along_dim(), "gather gather_backward scatter_add scatter_reduce index_select index_add"),
     ("index", _along_dim(), "index_reduce index_fill"),
     ("index", _along_dim("distinct"), "scatter index_copy"),  # of two values for one place either may win
-    ("index", _selected_sizes, "index_select_backward"),
     ("index", _elements, "take"),
     ("index", lambda named: Values("distinct", named["self"].elements), "put"),
-    ("indices", _size("weight", 0), f"embedding _embedding_bag _embedding_bag_forward_only {_BAG_WEIGHTS}"),
+    ("indices", _size("weight", 0), "embedding _embedding_bag"),
+    ("offsets", lambda named: Values("sorted", named["indices"].elements + 1), "_embedding_bag"),
     ("indices", _size("self", 0), "embedding_renorm"),
-    ("indices", _of_argument("num_weights"), "embedding_dense_backward _embedding_bag_dense_backward"),
-    ("offsets", _OFFSETS, f"_embedding_bag _embedding_bag_forward_only {_BAG_WEIGHTS}"),
-    ("offset2bag", _OF_BAGS, f"{_BAG_WEIGHTS} _embedding_bag_dense_backward"),
+    ("indices", _of_argument("num_weights"), "embedding_dense_backward"),
     ("target", _classes, "nll_loss nll_loss_forward nll_loss_backward nll_loss2d_forward"),
     ("target", _classes, "nll_loss2d_backward multi_margin_loss multi_margin_loss_backward"),
     ("indices", _last_dimensions("self", 2), "max_pool2d_with_indices_backward adaptive_max_pool2d_backward"),
-    ("indices", _last_dimensions("self", 2), "fractional_max_pool2d_backward"),
     ("indices", _last_dimensions("self", 3), "max_pool3d_with_indices_backward adaptive_max_pool3d_backward"),
-    ("indices", _reduced_sizes, "value_selecting_reduction_backward"),
     ("sorted_sequence", Values("sorted"), "searchsorted"),
     ("boundaries", Values("sorted"), "bucketize"),
     ("self", Values("index", 64), "bincount"),
@@ -125,7 +108,6 @@ _POSITIVE_INPUT = {
     "_foreach_log", "_foreach_sqrt", "_foreach_rsqrt", "_foreach_reciprocal", "reciprocal", "acosh", "i0e",
 }  # fmt: skip
 _FRACTION_INPUT = {"asin", "acos", "atanh", "logit", "erfinv", "log_normal"}
-_DEFINITE_INPUT = {"linalg_cholesky_ex", "cholesky", "linalg_inv_ex", "_linalg_det", "_linalg_slogdet"}
 _POSITIVE_NAMES = {"running_var", "var", "invstd", "save_invstd", "save_var", "rstd", "std", "total_weight"}
 _POSITIVE_LISTS = {"exp_avg_sqs", "max_exp_avg_sqs", "exp_avg_sq"}
 _DIVISIONS = {"div", "floor_divide", "remainder", "fmod", "true_divide", "divide"}
@@ -166,8 +148,6 @@ def find_values(operation: str, name: str, form: TensorForm, named: Named) -> Va
             return Values("positive")
         if base in _FRACTION_INPUT:
             return Values("signed-fraction")
-    if base in _DEFINITE_INPUT and name in ("self", "A"):
-        return Values("definite")
     return Values("normal")
 
 
@@ -346,8 +326,6 @@ class _Maker:
             return torch.rand(shape, generator=generator) < 0.5
         if not (dtype.is_floating_point or dtype.is_complex):
             return self._integers(form, values, generator, dtype)
-        if values.kind == "definite":
-            return _definite(shape, dtype, generator)
         if dtype.is_complex:
             return torch.randn(shape, generator=generator, dtype=torch.complex64).to(dtype)
         wide = torch.float64 if dtype == torch.float64 else torch.float32
@@ -419,12 +397,6 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
         strides.append(step)
         step *= max(1, size)
     return tuple(reversed(strides))
-
-
-def _definite(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    wide = torch.complex128 if dtype.is_complex else torch.float64
-    half = torch.randn(shape, generator=generator, dtype=wide)
-    return (half @ half.mH / max(1, shape[-1]) + torch.eye(shape[-1], dtype=wide)).to(dtype)
 
 
 def _distinct(shape: tuple[int, ...], values: Values, generator: torch.Generator) -> torch.Tensor:
