@@ -47,8 +47,7 @@ Answer with the whole file in one block that begins with ```python."""
 
 @dataclass(frozen=True)
 class KernelTask:
-    """What is to be written. `schema`, `documentation` and `decomposition` are PyTorch's own; `function` is the name
-    that the file must define."""
+    """What is to be written. `schema` and `documentation` are PyTorch's own; the file must define `function`."""
 
     operation: str
     function: str
@@ -57,7 +56,6 @@ class KernelTask:
     tests: tuple[EvaluationTest, ...]
     device: tuple[str, ...]  # facts, a line each
     documentation: str = ""
-    decomposition: str = ""
 
 
 def first_messages(task: KernelTask) -> tuple[ChatMessage, ...]:
@@ -106,15 +104,6 @@ def _describe(task: KernelTask) -> Iterator[str]:
             "PyTorch's documentation of it:",
             "",
             *(f"> {line}" for line in task.documentation.split("\n")),
-        )
-    if task.decomposition:
-        yield from (
-            "",
-            "PyTorch's own reference code of it:",
-            "",
-            "```python",
-            task.decomposition.rstrip(),
-            "```",
         )
     yield from ("", "## Calls that are tested", "")
     yield "`T(shape, dtype, stride)` is a tensor, contiguous where no stride stands. Values are random."

@@ -251,7 +251,6 @@ def _open(
             tuple(test for test in tests if test.operation == description.name),
             facts,
             description.documentation,
-            description.decomposition,
         )
     progress.end(f"{plural(len(tests), 'test')} of {plural(len(tasks), 'operation')} on {about['device']}")
     if "folders" not in campaign.about:

@@ -117,12 +117,9 @@ def test_a_disk_that_takes_no_more_is_told_with_the_line_that_goes_on(tmp_path: 
 
 def test_an_evaluation_takes_the_kept_kernel_and_not_the_one_that_chance_made_fastest(tmp_path: Path) -> None:
     folder = with_kernels(tmp_path / "run", every_way())
-    choice = choose_file(folder / "relu")
-    assert choice.file.name == "relu_attempt_3.py"  # attempt 4 measured 1.67 x, which is not surely faster
-    assert choice.reason == "relu_kernel_gen_summary.json says that it is correct"
-    choice = choose_file(folder / "_softmax")
-    assert choice.file.name == "_softmax_attempt_5.py"
-    assert choice.reason.startswith("the highest number of ")
+    # attempt 4 measured 1.67 x, which is not surely faster
+    assert choose_file(folder / "relu").name == "relu_attempt_3.py"
+    assert choose_file(folder / "_softmax").name == "_softmax_attempt_5.py"
 
 
 @pytest.mark.torch

@@ -51,7 +51,7 @@ from profkit.kernels.evaluation.judging.trial import (
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import describe_operation
-from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest, describe_untested
+from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite, find_suite, names_it
 from profkit.kernels.operations.check import Errors, Incorrect
 from profkit.kernels.sweep.device import describe_device
@@ -128,11 +128,10 @@ class Judge:
         """The tests, and what else a whole evaluation is told once."""
         chosen, source = self._settings, self._open_source()
         tests, without = self._list_tests(Selection(chosen.operations, chosen.dtype, chosen.device))
-        untested = describe_untested(source, chosen.source, tests) if not chosen.operations else ()
         about: dict[str, Json] = {
             "tests": codec.to_plain_data(tests),
             "without_kernel": list(without),
-            "notes": [*source.remarks(), *untested],
+            "notes": list(source.remarks()),
         }
         if chosen.describe:
             names = dict.fromkeys(test.operation for test in tests)

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded
 from profkit.core.files.whole import TemporaryFolder
-from profkit.core.formatting import plural
 from profkit.kernels.evaluation.sources.names import (
     SUFFIX,
     LoadError,
@@ -137,35 +136,25 @@ def take_registrations() -> Mapping[str, Callable[..., Any]]:
     return taken
 
 
-SHOWN = 8  # names in a remark
-
-
 class DirectorySource(KernelSource):
     """The kernels below a folder. No kernel is loaded, and none is left out, until it is asked for."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folders: dict[
-            str, tuple[Path, Named]
-        ] = {}  # by overload; one of the overload itself goes first
+        # By overload; one of the overload itself goes first.
+        self._folders: dict[str, tuple[Path, Named]] = {}
         self._functions: dict[str, Kernel] = {}
-        places, unknown, choices = dict[str, str](), list[str](), list[str]()
+        places, remarks = dict[str, str](), list[str]()
         for folder in kernel_folders(root):
             meaning = folder_meaning(folder.name)
             if meaning is None:
                 if any(folder.glob("*.py")):  # else it is of logs, results, or a cache
-                    unknown.append(folder.name)
+                    remarks.append(describe_unknown(f"the folder {folder.name}", folder.name))
             elif meaning.main not in self._folders or meaning.overload:
                 self._folders[meaning.main], places[meaning.main] = (folder, meaning), str(folder)
                 with suppress(LoadError):  # loading it says what is wrong
-                    choice = choose_file(folder)
-                    places[meaning.main] = str(choice.file)
-                    if choice.reason:
-                        choices.append(f"{folder.name}: {choice.file.name} is taken: {choice.reason}")
-        remarks = [describe_unknown(f"the folder {name}", name) for name in unknown[:SHOWN]]
-        if len(unknown) > SHOWN:
-            remarks.append(f"so are {plural(len(unknown) - SHOWN, 'more folder')}")
-        super().__init__(places, (*remarks, *choices))
+                    places[meaning.main] = str(choose_file(folder))
+        super().__init__(places, tuple(remarks))
 
     def load(self, operation: str) -> Kernel:
         """The function of the folder's file. Raises LoadError, and what the file raises."""
@@ -173,7 +162,7 @@ class DirectorySource(KernelSource):
             raise LoadError(f"{self._root} has no folder {encode_name(operation)}")
         if operation not in self._functions:
             folder, meaning = self._folders[operation]
-            module = load_module(choose_file(folder).file, f"profkit_kernel_{folder.name}")
+            module = load_module(choose_file(folder), f"profkit_kernel_{folder.name}")
             names = tuple(stem + SUFFIX for stem in function_stems(meaning))
             self._functions[operation] = find_function(module, names)
         return self._functions[operation]

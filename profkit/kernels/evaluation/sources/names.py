@@ -159,22 +159,19 @@ def main_overload(operation: str) -> str:
 
 
 MOST_TEXT = 3000  # characters of documentation
-MOST_LINES = 60  # of reference code
 
 
 @dataclass(frozen=True)
 class OperationDescription:
     """One overload. `main`: a bare name means it (`add` is `add.Tensor`).
 
-    `documentation`: that of the public function of its name; `decomposition`: PyTorch's own Python code of it by
-    simpler operations, where there is a short one. Both are empty where there is none.
+    `documentation`: that of the public function of its name; empty where there is none.
     """
 
     name: str
     schema: str
     main: bool = False
     documentation: str = ""
-    decomposition: str = ""
 
 
 def describe_operation(name: str) -> OperationDescription:
@@ -186,7 +183,6 @@ def describe_operation(name: str) -> OperationDescription:
         str(operation._schema),
         main_overload(base) == overload,
         _documentation(base),
-        _decomposition(operation),
     )
 
 
@@ -207,17 +203,6 @@ def _plain(text: str) -> str:
     text = re.split(r"\n\s*Examples?::?\s*\n", text)[0]
     text = re.sub(r":(?:attr|class|func|meth|math|ref|mod):`~?([^`]*)`", r"\1", text)
     return text if len(text) <= MOST_TEXT else text[:MOST_TEXT].rpartition("\n")[0] + "\n..."
-
-
-def _decomposition(operation: Any) -> str:
-    from torch._decomp import decomposition_table
-
-    function = decomposition_table.get(operation)
-    try:
-        code = inspect.getsource(inspect.unwrap(function)) if function is not None else ""
-    except (OSError, TypeError):
-        return ""
-    return code if code.count("\n") <= MOST_LINES else ""
 
 
 # ---------------------------------------------------------------- files of kernels
@@ -355,14 +340,6 @@ def _decorated(tree: ast.Module) -> Iterator[str]:
                 yield from (value for value in values if isinstance(value, str))
 
 
-@dataclass(frozen=True)
-class ChosenFile:
-    """The file of a folder that is the kernel, and why where there were several."""
-
-    file: Path
-    reason: str = ""
-
-
 def kernel_folders(root: Path) -> Iterator[Path]:
     """The folders in it that may be of an operation, by name."""
     for entry in sorted(root.iterdir()):
@@ -384,7 +361,7 @@ def _order(file: Path) -> tuple[int, str]:
     return (int(number[1]) if number else -1, file.name)
 
 
-def choose_file(folder: Path) -> ChosenFile:
+def choose_file(folder: Path) -> Path:
     """The kernel of a folder: what its summary says is correct, else the highest number.
 
     Raises LoadError where there is none.
@@ -394,13 +371,8 @@ def choose_file(folder: Path) -> ChosenFile:
         raise LoadError(
             f"{folder} has no kernel: no {folder.name}.py, {folder.name}_implementation_v1.py, and none like them"
         )
-    if len(files) == 1:
-        return ChosenFile(files[0])
     summary = folder / f"{folder.name}_kernel_gen_summary.json"
-    correct = _correct_file(summary, {file.name: file for file in files})
-    if correct is not None:
-        return ChosenFile(correct, f"{summary.name} says that it is correct")
-    return ChosenFile(files[-1], f"the highest number of {len(files)} files")
+    return _correct_file(summary, {file.name: file for file in files}) or files[-1]
 
 
 def _correct_file(summary: Path, files: Mapping[str, Path]) -> Path | None:

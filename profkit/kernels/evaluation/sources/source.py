@@ -5,14 +5,12 @@ PyTorch's own kernels are what everything else is compared with, and the test of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from profkit.core.errors import UsageError
-from profkit.core.formatting import plural
-from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.sources.names import (
     SUFFIX,
     LoadError,
@@ -92,7 +90,6 @@ class AtenSource(KernelSource):
 
 BACKENDS = ("aten", "directory", "llm")  # of the command line; a file is given by its path
 DEFAULT_FOLDER = Path("generated_kernels")  # as the field's generators write it
-SHOWN = 5  # names in a message
 
 
 def make_source_request(
@@ -153,13 +150,3 @@ def _check_folder(folder: Path) -> Path:
         f"nothing in {folder} is named like an operation",
         "--kernels FOLDER, with relu/relu.py in it, or add__Tensor/add__Tensor_implementation_v1.py",
     )
-
-
-def describe_untested(
-    source: KernelSource, request: SourceRequest, tests: Sequence[EvaluationTest]
-) -> Iterator[str]:
-    """A sentence on the user's kernels that no test calls."""
-    called = {test.operation for test in tests}
-    if request.kind in ("directory", "file") and (left := set(source.operations()) - called):
-        shown = ", ".join(sorted(left)[:SHOWN]) + (", ..." if len(left) > SHOWN else "")
-        yield f"the suite has no test of {plural(len(left), 'operation')} with a kernel: {shown}"

@@ -15,14 +15,12 @@ from typing import Any
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.core.types import EvaluationTest
 from profkit.evaluation import compile_kernel_from_string
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import LoadError, with_imports
 from profkit.kernels.evaluation.sources.source import (
     KernelSource,
     SourceRequest,
-    describe_untested,
     make_source_request,
 )
 from tests.conftest import ROOT
@@ -273,11 +271,9 @@ def test_of_several_files_the_one_is_taken_that_a_summary_calls_correct_else_the
     attempts = {f"relu/relu_attempt_{n}.py": f"def relu_kernel_impl(x): return {n}\n" for n in numbers}
     source = opened(tmp_path, attempts)
     assert source.load("relu.default")(0) == 10
-    assert source.remarks() == ("relu: relu_attempt_10.py is taken: the highest number of 3 files",)
     rows = [{"kernel_file": f"/elsewhere/relu_attempt_{n}.py", "is_correct": n == 2} for n in numbers]
     source = opened(tmp_path, {"relu/relu_kernel_gen_summary.json": json.dumps(rows)})
     assert source.load("relu.default")(0) == 2
-    assert "relu_attempt_2.py is taken: relu_kernel_gen_summary.json says" in source.remarks()[0]
 
 
 @pytest.mark.parametrize(
@@ -339,16 +335,3 @@ def test_a_wrong_folder_is_refused_with_how_one_looks(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=message) as raised:
             make_source_request("directory", tmp_path / name)
         assert "--kernels FOLDER" in (raised.value.fix or "")
-
-
-def test_kernels_that_no_test_calls_are_named(tmp_path: Path) -> None:
-    files = {
-        "add/add.py": "def add_kernel_impl(a, b): ...\n",
-        "cosh/cosh.py": "def cosh_kernel_impl(x): ...\n",
-    }
-    request = make_source_request("directory", write(tmp_path, files))
-    tests = [EvaluationTest("0" * 12, "smoke", "add.Tensor", "float32", "")]
-    (line,) = describe_untested(open_source(request), request, tests)
-    assert line == "the suite has no test of 1 operation with a kernel: cosh.default"
-    aten = make_source_request("aten")
-    assert not list(describe_untested(open_source(aten), aten, tests))
