@@ -276,7 +276,6 @@ def _with_results(attempt: Attempt, document: EvaluationDocument) -> Attempt:
         speedup=speedup,
         timed=tuple(map(_timed_call, timed)),
         bound_share=share_of_bound(document.results),
-        own_share=operation.own_share,
     )
 
 
