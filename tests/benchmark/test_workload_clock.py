@@ -27,19 +27,19 @@ def on(backend, monkeypatch):
     monkeypatch.setattr(harness, "choose", lambda request, implementations: (engine, "numpy", []))
 
 
-@pytest.mark.parametrize(("backend", "device"), [("cuda", "cuda"), ("cpu", "cpu"), ("mps", "mps")])
-def test_the_clock_is_that_of_the_device(backend, device, asked, monkeypatch):
+@pytest.mark.parametrize(
+    ("backend", "more", "cold"),
+    [
+        ("cuda", [], False),
+        ("cpu", [], False),
+        ("mps", [], False),
+        ("cuda", ["--cold", "--warmup", "2"], True),
+    ],
+)
+def test_the_clock_is_that_of_the_device_and_cold_is_handed_on(backend, more, cold, asked, monkeypatch):
     on(backend, monkeypatch)
-    assert harness.main(KINDS["rms_norm"], SMALL) == 0
-    assert [(options["device"], options["cold"]) for options in asked] == [(device, False)]
-
-
-@pytest.mark.parametrize("backend", ["cuda", "mps"])
-@pytest.mark.parametrize("more", [[], ["--warmup", "2"]])
-def test_cold_on_a_gpu_is_handed_on(backend, more, asked, monkeypatch):
-    on(backend, monkeypatch)
-    assert harness.main(KINDS["rms_norm"], [*SMALL, "--cold", *more]) == 0
-    assert [options["cold"] for options in asked] == [True]
+    assert harness.main(KINDS["rms_norm"], [*SMALL, *more]) == 0
+    assert [(options["device"], options["cold"]) for options in asked] == [(backend, cold)]
 
 
 @pytest.mark.parametrize(

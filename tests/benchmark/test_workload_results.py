@@ -36,20 +36,11 @@ def test_numpy_is_right_at_odd_sizes(workload, capsys):
 @pytest.mark.torch
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("workload", ODD, ids=case_id)
-def test_torch_is_right_at_odd_sizes(workload, dtype, capsys):
-    assert run(type(workload), "--dtype", dtype, *arguments(workload)) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"{workload.name} (torch): torch ")
-    assert "every row is right" in said
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("workload", ODD, ids=case_id)
-def test_the_plain_baseline_is_right_at_odd_sizes(workload, dtype, capsys):
+def test_torch_and_the_plain_baseline_are_right_at_odd_sizes(workload, dtype, capsys):
     baseline = import_module(f"benchmark.baselines.pytorch.{workload.name}").Baseline
-    assert run(baseline, "--dtype", dtype, *arguments(workload)) == 0
-    assert "every row is right" in capsys.readouterr().out
+    for kind in (type(workload), baseline):
+        assert run(kind, "--dtype", dtype, *arguments(workload)) == 0
+        assert "every row is right" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("warmup", "iters"), [(0, 1), (3, 4)])

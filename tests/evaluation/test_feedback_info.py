@@ -53,33 +53,6 @@ def test_after_a_compilation_error_the_score_is_0_and_the_line_is_shown() -> Non
     assert "->    5      return x.clamp(max=0)" in text
 
 
-def test_failed_tests_are_told_with_their_arguments_and_what_is_wrong_with_them() -> None:
-    feedback = feedback_of(
-        passed(a_test("relu.default")),
-        failed(
-            a_test("relu.default", (8, 8)),
-            "incorrect",
-            "element (0, 3) is 0, not 2.5",
-            fault="values",
-            max_abs_error=2.5,
-            allowed_share=1e6,
-        ),
-        failed(a_test("relu.default", (1,)), "incorrect", "a tensor of [1], not []", fault="shape"),
-    )
-    text = feedback.format_for_llm()
-    assert "**Not correct: 1 of 3 tests passed.**" in text
-    assert "`((T([8, 8], f32),), {})`: incorrect: element (0, 3) is 0, not 2.5 (largest error 2.50" in text
-    assert "shape" in text.splitlines()[-1]
-
-
-def test_times_are_told_with_their_interval_and_the_hardwares_bound() -> None:
-    timed = passed(a_test("relu.default", (64, 64)), 0.5)
-    text = feedback_of(passed(a_test("relu.default")), timed=(timed,)).format_for_llm()
-    assert "**Correct: all 2 tests passed.**" in text
-    assert "0.500 times as fast as PyTorch (0.490 to 0.510): SLOWER; 200 µs, PyTorch 100 µs" in text
-    assert "the hardware allows 20.0 µs" in text
-
-
 def test_records_that_somebody_else_made_are_taken_by_what_they_say() -> None:
     feedback = FeedbackInfo(
         correctness_results=[CorrectnessTestResult("relu", "(x,)", False, "shapes differ")],

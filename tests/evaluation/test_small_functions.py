@@ -68,10 +68,6 @@ def makes(x: Any) -> Any:
         return x
 
 
-def by_graph(x: Any) -> Any:
-    return torch.cuda.CUDAGraph(), x
-
-
 class Kernel:
     def __call__(self, x: Any) -> Any:
         return torch.cuda.ExternalStream(0), x
@@ -86,7 +82,6 @@ def asks_for_the_current_one(x: Any, stream: torch.cuda.Stream | None = None) ->
     ("kernel", "uses"),
     [
         (makes, True),
-        (by_graph, True),
         (Kernel(), True),
         (functools.partial(makes), True),
         (asks_for_the_current_one, False),

@@ -1,13 +1,10 @@
-"""Arguments reach another process as they are; memory of a device by handles, on a driver made of files."""
+"""Arguments reach another process as they are; what is told of a device that works, and of memory that is closed."""
 
 from __future__ import annotations
 
-import ctypes
 import json
-import mmap
 import os
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +15,15 @@ pytest.importorskip("torch")
 import torch
 from judging import judge_of, judge_operation
 
-from profkit.kernels.evaluation.candidate import cuda_memory
 from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode, storage_views
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.cuda_memory import (
     ABOVE_IDLE,
     BusyDevice,
-    CudaJudgeMemory,
-    CudaKernelMemory,
     IdleProbe,
-    IpcHandle,
     free_blocks,
 )
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory, KernelMemory
-from profkit.runtime.region.cuda import DriverError
 
 
 def through_arena(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -108,147 +100,6 @@ def test_values_that_json_has_no_word_for_arrive() -> None:
 def test_what_cannot_be_given_to_another_process_is_refused(value: Any) -> None:
     with pytest.raises(NotPortable):
         Encoder().encode((value,), {})
-
-
-SIZE = 1 << 16
-
-
-class FileDriver:
-    """libcuda in so far as it is used here: an allocation is a file, and each process that opens it maps it anew."""
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-        self.allocations: dict[int, tuple[int, int]] = {}  # address: descriptor, bytes
-        self.opened: dict[int, mmap.mmap] = {}
-        self.unshared: set[int] = set()
-        self._functions = {
-            "cuMemAlloc_v2": self._allocate,
-            "cuIpcGetMemHandle": self._make_handle,
-            "cuIpcOpenMemHandle_v2": self._open,
-            "cuIpcCloseMemHandle": self._close,
-            "cuMemGetAddressRange_v2": self._find_range,
-        }
-
-    def call(self, name: str, *arguments: Any) -> int:
-        """The result: 0, or 1 for what is wrong."""
-        function: Any = self._functions.get(name, lambda *_: 0)
-        return int(function(*arguments) or 0)
-
-    def check(self, name: str, *arguments: Any) -> None:
-        """Raises DriverError."""
-        if self.call(name, *arguments):
-            raise DriverError(f"{name}: CUDA_ERROR_INVALID_VALUE")
-
-    def _allocate(self, pointer: Any, size: ctypes.c_size_t) -> None:
-        descriptor = os.memfd_create("device")
-        os.ftruncate(descriptor, size.value)
-        pointer._obj.value = self._map(descriptor, size.value)
-        self.allocations[pointer._obj.value] = (descriptor, size.value)
-
-    def _make_handle(self, handle: Any, pointer: ctypes.c_uint64) -> int:
-        descriptor, size = self.allocations[pointer.value]
-        text = f"{descriptor} {size} {pointer.value}".encode().ljust(64)
-        ctypes.memmove(ctypes.byref(handle._obj), text, 64)
-        return int(pointer.value in self.unshared)
-
-    def _open(self, pointer: Any, handle: IpcHandle, flags: ctypes.c_uint) -> None:
-        assert flags.value == 1
-        descriptor, size, _ = bytes(handle.reserved).split()
-        pointer._obj.value = self._map(int(descriptor), int(size))
-
-    def _close(self, pointer: ctypes.c_uint64) -> None:
-        del self.opened[pointer.value]
-
-    def _find_range(self, base: Any, size: Any, address: ctypes.c_uint64) -> int:
-        for begin, (_, length) in self.allocations.items():
-            if begin <= address.value < begin + length:
-                base._obj.value, size._obj.value = begin, length
-                return 0
-        return 1
-
-    def _map(self, descriptor: int, size: int) -> int:
-        mapped = mmap.mmap(descriptor, size)
-        address = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
-        self.opened[address] = mapped
-        return address
-
-    def allocate(self, size: int) -> int:
-        """Memory that the process of kernels has for itself."""
-        pointer = ctypes.c_uint64()
-        self.check("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
-        return int(pointer.value)
-
-
-def idle() -> IdleProbe:
-    """A device that is idle always."""
-    return IdleProbe(lambda: None)
-
-
-def tensor_at(address: int, size: int) -> torch.Tensor:
-    """The bytes at an address of this process."""
-    if not size:
-        return torch.empty(0, dtype=torch.uint8)
-    return torch.frombuffer((ctypes.c_ubyte * size).from_address(address), dtype=torch.uint8)
-
-
-@pytest.fixture
-def both(monkeypatch: pytest.MonkeyPatch) -> tuple[FileDriver, CudaJudgeMemory, CudaKernelMemory]:
-    driver = FileDriver()
-    monkeypatch.setattr(cuda_memory, "tensor_at", tensor_at)
-    monkeypatch.setattr(cuda_memory, "DEVICE", torch.device("cpu"))
-    monkeypatch.setattr(cuda_memory, "CudaDriver", lambda: driver)
-    for name in ("init", "synchronize"):
-        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
-    judge = CudaJudgeMemory(driver, SIZE, idle())  # type: ignore[arg-type]
-    kernels = CudaKernelMemory(judge.describe())
-    judge.meet(1, kernels.base)
-    return driver, judge, kernels
-
-
-Both = tuple[FileDriver, CudaJudgeMemory, CudaKernelMemory]
-
-
-def test_what_the_judge_writes_is_what_the_process_reads_at_its_own_address(both: Both) -> None:
-    _, judge, kernels = both
-    here, there = judge.bytes_at(512, 8), kernels.bytes_at(512, 8)
-    here.copy_(torch.arange(8, dtype=torch.uint8))
-    assert torch.equal(here, there)
-    assert here.data_ptr() != there.data_ptr()
-    assert judge.address_of(here) == (there.data_ptr(), there.data_ptr() + 8)
-    assert judge.unknown([there.data_ptr()]) == []
-    result = judge.read(there.data_ptr(), 8)
-    assert result is not None
-    assert torch.equal(result, here)
-    here.zero_()
-    assert int(result[7]) == 7  # a copy
-
-
-def test_memory_of_the_process_is_read_by_handles_that_it_has_made_and_are_closed_with_it(both: Both) -> None:
-    driver, judge, kernels = both
-    own, other, unshared = (driver.allocate(4096) for _ in range(3))
-    driver.unshared.add(unshared)
-    before = len(driver.opened)
-    assert judge.read(own + 16, 8) is None
-    assert judge.unknown([own + 16]) == [own + 16]
-    assert kernels.export([unshared, 1]) == []
-    judge.open([(unshared, 4096, "no handle"), (unshared, 4096, "00")])
-    assert judge.unknown([unshared]) == [unshared]
-    judge.open(kernels.export([own + 16, own + 32]))
-    tensor_at(own + 16, 8).fill_(5)  # after it was opened: the same memory, not a copy of then
-    result = judge.read(own + 16, 8)
-    assert result is not None
-    assert result.tolist() == [5] * 8
-    assert judge.read(own + 4090, 8) is None  # beyond it
-    ((_, size, handle),) = kernels.export([other])
-    tensor_at(other, 1).fill_(9)
-    assert judge.open([(own, size, handle)])  # another allocation at the same address
-    result = judge.read(own, 1)
-    assert result is not None
-    assert result.tolist() == [9]
-    judge.lose()
-    judge.recover()
-    assert len(driver.opened) == before
-    assert judge.unknown([own]) == [own]
 
 
 def test_blocks_that_nobody_uses_are_found_in_the_allocators_snapshot() -> None:

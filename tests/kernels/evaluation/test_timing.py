@@ -26,9 +26,8 @@ from profkit.analysis.evaluation.witnesses import (
 from profkit.core.types import Speedup, SpeedWord
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.arguments import Arena, Encoder, KernelError, Recipe, decode
+from profkit.kernels.evaluation.candidate.arguments import Encoder, KernelError, Recipe, decode
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.candidate.memory import DONE, OPEN, PAGE, JudgeGate
 from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.judging import trial as alike
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues, choose_values
@@ -171,30 +170,6 @@ def test_values_of_many_calls_at_once_are_as_fresh_as_those_of_one(kind: str) ->
             assert torch.equal(first.sign(), x.sign())
             assert bool((first.abs() >= 0.87 * x.abs()).all())
     assert len(seen) > 10
-
-
-def number_at(page: Arena, offset: int) -> int:
-    return int.from_bytes(page.memory[offset : offset + 4], "little")
-
-
-def test_a_batch_waits_until_the_gate_opens_and_is_done_when_the_device_says_its_number() -> None:
-    waiting: set[int] = set()
-    gate = JudgeGate(waiting)
-    device = Arena.inherited(gate.fd, PAGE)
-    number = gate.next_batch()
-    assert number_at(device, OPEN) < number
-    assert len(waiting) == 1
-    gate.open()
-    assert number_at(device, OPEN) == number
-    assert not gate.is_done
-    device.memory[DONE : DONE + 4] = number.to_bytes(4, "little")
-    assert gate.is_done
-    gate.leave()
-    assert not waiting
-    assert gate.next_batch() == number + 1
-    assert not gate.is_done  # that was the batch before
-    gate.close()
-    assert not waiting
 
 
 class Launching:

@@ -23,14 +23,11 @@ def _problem(operation: str) -> Problem:
     return Problem(GridPoint(operation, 1, 1, 8), OPERATIONS[operation], ())
 
 
-@pytest.mark.parametrize("name", ["LayerNorm", "layer_norm", "layernorm", "LAYER-NORM", "layer norm"])
-def test_an_operation_is_known_however_it_is_spelled(name: str) -> None:
-    assert canonical_operation(name) == ("LayerNorm",)
-
-
-@pytest.mark.parametrize(("name", "known"), [("pytorch", "PyTorch"), ("triton", "Triton"), ("cuda", "CUDA")])
-def test_an_implementation_is_known_however_it_is_spelled(name: str, known: str) -> None:
-    assert canonical_implementation(name) == known
+def test_names_are_known_however_they_are_spelled() -> None:
+    for name in ("LayerNorm", "layer_norm", "layernorm", "LAYER-NORM", "layer norm"):
+        assert canonical_operation(name) == ("LayerNorm",)
+    for name, known in (("pytorch", "PyTorch"), ("triton", "Triton"), ("cuda", "CUDA")):
+        assert canonical_implementation(name) == known
     with pytest.raises(UsageError, match="no implementation"):
         canonical_implementation("jax")
 

@@ -8,7 +8,7 @@ import pytest
 
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
-from profkit.kernels.sweep.device import group_means, time_cold
+from profkit.kernels.sweep.device import time_cold
 from profkit.runtime.passes.device_samples import FLUSH_PIECES, open_clock
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
 from tests.cuda_stand_in import Device
@@ -60,10 +60,3 @@ def test_work_that_nothing_waits_for_has_no_time(device: Device) -> None:
         time_cold(
             lambda: device.cuda.stand_in_elsewhere(600), clock, DeviceWatch(None), precision=0.05, budget=1.0
         )
-
-
-def test_what_is_left_of_a_block_behind_whole_samples_is_in_none() -> None:
-    assert group_means([1.0, 3.0, 5.0, 7.0, 100.0], 2) == [2.0, 6.0]
-    assert group_means([1.0, 3.0], 8) == [2.0]
-    assert group_means([], 8) == []
-    assert group_means([1.0, 2.0], 1) == [1.0, 2.0]

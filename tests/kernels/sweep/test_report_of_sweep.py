@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from profkit.cli.app import app
 from profkit.kernels.operations.registry import implementation, unregister
 from profkit.kernels.sweep.outputs import write_results
 from profkit.kernels.sweep.request import SweepGrid, read_sweep
@@ -37,15 +35,6 @@ def test_people_get_the_views_of_a_sweep(folder: Path, form: str, begins: str) -
     told = "".join(export(ExportOptions((folder,), form)).pieces)
     assert told.startswith(begins)
     assert "CUDA, 2.50 x as fast as PyTorch" in told
-
-
-def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
-    output = tmp_path / "page.html"
-    done = CliRunner().invoke(app, ["report", str(folder), "--format", "html", "--output", str(output)])
-    assert done.exit_code == 0
-    made = output.read_text(encoding="utf-8")
-    assert "Fastest, by dimension" in made
-    assert "interrupted, 1 left" in made
 
 
 def test_who_only_looks_knows_how_many_cases_a_file_of_the_user_adds(tmp_path: Path) -> None:
