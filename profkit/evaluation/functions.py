@@ -245,7 +245,7 @@ def open_suite(
     wanted = (operations,) if isinstance(operations, str) else tuple(operations)
     drawn = secrets.randbits(SEED_BITS) if seed is None else seed
     opened = []
-    tests = suite.tests(Selection(wanted, dtype, device))
+    tests = suite.tests(Selection(wanted, dtype))
     for operation, group in groupby(tests, key=lambda test: test.operation):
         each = [SuiteTest(test, suite, drawn) for test in group]
         op: Any = operation

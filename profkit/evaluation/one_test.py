@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, WorkloadError
+from profkit.core.errors import MachineError, ProfkitError, WorkloadError
 from profkit.core.types import EvaluationTest, TestResult
-from profkit.kernels.evaluation.request import JudgeSettings, read_document, read_request
+from profkit.kernels.evaluation.request import JudgeSettings, find_result, read_request
 
 
 def test_command(folder: Path, test: EvaluationTest) -> tuple[str, ...]:
@@ -39,24 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         settings = read_request(options.folder).settings
-        _measure(settings, _find_result(options.folder, options.test))
+        _measure(settings, find_result(options.folder, options.test))
         return 0
     except ProfkitError as error:
         print(f"error: {error.message}", file=sys.stderr)
         if error.fix:
             print(f"fix:   {error.fix}", file=sys.stderr)
         return error.exit_code
-
-
-def _find_result(folder: Path, test: str) -> TestResult:
-    """The one result whose id begins so. Raises UnreadableReport where there is no evaluation, or no such test."""
-    results = [result for result in read_document(folder).results if result.test.id.startswith(test)]
-    if len(results) != 1:
-        raise UnreadableReport(
-            f"the evaluation in {folder} has {len(results) or 'no'} tests that begin with {test}",
-            f"profkit report {folder} --details",
-        )
-    return results[0]
 
 
 def _measure(settings: JudgeSettings, result: TestResult) -> None:

@@ -47,7 +47,7 @@ Answer with the whole file in one block that begins with ```python."""
 
 @dataclass(frozen=True)
 class KernelTask:
-    """What is to be written. `schema` and `documentation` are PyTorch's own; the file must define `function`."""
+    """What is to be written. `schema` is PyTorch's own; the file must define `function`."""
 
     operation: str
     function: str
@@ -55,7 +55,6 @@ class KernelTask:
     schema: str
     tests: tuple[EvaluationTest, ...]
     device: tuple[str, ...]  # facts, a line each
-    documentation: str = ""
 
 
 def first_messages(task: KernelTask) -> tuple[ChatMessage, ...]:
@@ -98,13 +97,6 @@ def _describe(task: KernelTask) -> Iterator[str]:
     yield from ("", "```", task.schema, "```", "")
     yield f"The file defines `{task.function}`. It is called with exactly the arguments of this schema, by position"
     yield "and by keyword, and returns what PyTorch returns: values, shape, dtype, strides and device."
-    if task.documentation:
-        yield from (
-            "",
-            "PyTorch's documentation of it:",
-            "",
-            *(f"> {line}" for line in task.documentation.split("\n")),
-        )
     yield from ("", "## Calls that are tested", "")
     yield "`T(shape, dtype, stride)` is a tensor, contiguous where no stride stands. Values are random."
     yield ""

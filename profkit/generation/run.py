@@ -250,7 +250,6 @@ def _open(
             description.schema,
             tuple(test for test in tests if test.operation == description.name),
             facts,
-            description.documentation,
         )
     progress.end(f"{plural(len(tests), 'test')} of {plural(len(tasks), 'operation')} on {about['device']}")
     if "folders" not in campaign.about:

@@ -131,8 +131,6 @@ def _check(options: JudgeSettings) -> None:
             "kernels can be evaluated on Linux alone: elsewhere no process reads the memory of another",
             "profkit sweep --with FILE.py compares kernels of your own here",
         )
-    if options.device == "mps":
-        raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")
     if options.dtype and options.dtype not in DTYPES:
         raise UsageError(f"there is no dtype called {options.dtype!r} here", f"--dtype {','.join(DTYPES)}")
     usual = JudgeSettings()
@@ -172,6 +170,17 @@ def read_document(folder: Path) -> EvaluationDocument:
         return make_document(_request_of(folder, contents), contents, contents.seconds)
     except UnreadableReport as error:
         raise UnreadableReport(f"cannot read {folder / FILE}: {error.message}", error.fix) from error
+
+
+def find_result(folder: Path, test: str) -> TestResult:
+    """The one result of a test whose id begins so. Raises UnreadableReport, and UsageError where it is not one."""
+    results = read_document(folder).results
+    found = [result for result in results if result.test.id.startswith(test)]
+    if len(found) != 1:
+        some = ", ".join(result.test.id for result in results[:3])
+        said = f"the evaluation in {folder} has {len(found) or 'no'} tests that begin with {test}"
+        raise UsageError(said, f"one of {some} ...")
+    return found[0]
 
 
 def read_request(folder: Path, *, again: bool = False) -> EvaluationRequest:

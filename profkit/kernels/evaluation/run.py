@@ -46,9 +46,9 @@ from profkit.kernels.evaluation.request import (
     WAIT_POLICY,
     EvaluationRequest,
     JudgeSettings,
+    find_result,
     header_of,
     make_document,
-    read_document,
     read_request,
     require_code,
     tests_of,
@@ -138,17 +138,10 @@ def replay_test(
     Raises UnreadableReport where no evaluation is in the folder, and UsageError where it has no such test, or runs code
     that is not `named`.
     """
-    request, document = read_request(folder), read_document(folder)
+    request, known = read_request(folder), find_result(folder, test).test
     line = f"profkit evaluate --replay {shlex.quote(test)} {shlex.quote(str(folder))}"
     require_code(request, named, line, file_option="--kernels")
-    known = [result.test for result in document.results if result.test.id.startswith(test)]
-    if len(known) != 1:
-        some = ", ".join(result.test.id for result in document.results[:3])
-        raise UsageError(
-            f"the evaluation in {folder} has {len(known) or 'no'} tests that begin with {test}",
-            f"--replay with one of {some} ...",
-        )
-    settings = replace(request.settings, operations=(known[0].operation,), only=(known[0].id,))
+    settings = replace(request.settings, operations=(known.operation,), only=(known.id,))
     with TemporaryFolder("replay") as own:
         return run_evaluation(replace(request, settings=settings, folder=Path(own)), progress)
 

@@ -114,10 +114,9 @@ class SweepGrid:
         """The implementations that do the operation: a user's is registered for some."""
         return tuple(name for name in self.implementations if has_implementation(name, operation))
 
-    @property
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        """The values of each axis, by its option of the command line."""
-        return {
+    def arguments(self) -> tuple[str, ...]:
+        """The grid as options of the command line: the same grid has the same arguments."""
+        axes: dict[str, tuple[object, ...]] = {
             "operations": self.operations,
             "implementations": self.implementations,
             "batch": self.batches,
@@ -126,11 +125,9 @@ class SweepGrid:
             "dtype": self.dtypes,
             "direction": self.directions,
         }
-
-    def arguments(self) -> tuple[str, ...]:
-        """The grid as options of the command line: the same grid has the same arguments."""
-        axes = self.axes.items()
-        return tuple(word for name, values in axes for word in (f"--{name}", ",".join(map(str, values))))
+        return tuple(
+            word for name, values in axes.items() for word in (f"--{name}", ",".join(map(str, values)))
+        )
 
     @property
     def cases(self) -> int:

@@ -203,15 +203,11 @@ class _About:
 
     device: str
     versions: Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FirstAbout(_About):
-    roofs: MeasuredCeilings
+    roofs: MeasuredCeilings | None = None  # of the first one
 
 
 def _check_about(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
-    from_plain_data(_FirstAbout if first else _About, about)
+    from_plain_data(_About, about)
     return about
 
 

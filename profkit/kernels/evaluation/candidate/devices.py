@@ -26,7 +26,6 @@ TRUTH = 20  # times its bytes: float64 copies of arguments and results, several 
 EARLY_SHARE = 0.2
 PATIENCE, LOOK_SECONDS = 20.0, 0.5  # seconds that a judge waits for a device, and between two looks
 LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for nothing works for somebody else
-HALF = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class Judge:
     def _describe(self) -> dict[str, Json]:
         """The tests, and what else a whole evaluation is told once."""
         chosen, source = self._settings, self._open_source()
-        tests, without = self._list_tests(Selection(chosen.operations, chosen.dtype, chosen.device))
+        tests, without = self._list_tests(Selection(chosen.operations, chosen.dtype))
         about: dict[str, Json] = {
             "tests": codec.to_plain_data(tests),
             "without_kernel": list(without),

@@ -10,10 +10,6 @@ same values. What such a batch takes without a kernel is measured, too, and take
 first in one, and its arguments are written first in one. From round to round the arguments lie in other memory, so that
 no process has the luck of a good place for long: a round is one answer, and how far rounds lie apart is how far they
 may be off.
-
-Without a gate a process calls its kernel on arguments that were written before, and the clock runs from before it is
-woken until it says where its outputs lie. With one (`candidate/cuda_memory.py`) the calls are launched before their
-arguments are written. What a batch takes without a kernel is measured the same way.
 """
 
 from __future__ import annotations

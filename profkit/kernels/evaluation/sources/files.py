@@ -9,7 +9,7 @@ import json
 import pickle
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -51,6 +51,8 @@ def load_module(path: Path, name: str) -> ModuleType:
     What lies beside the file can be imported, and belongs to this file alone: each of two kernels may have a
     `utils.py`. Raises LoadError where the file cannot be read, and whatever it raises itself.
     """
+    import torch
+
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise LoadError(f"{path} is no file of Python")
@@ -60,7 +62,7 @@ def load_module(path: Path, name: str) -> ModuleType:
     sys.path.insert(0, beside)
     sys.modules[name] = module  # dataclasses and pickle look there
     try:
-        with _as_pytorch_begins():
+        with torch.enable_grad():  # as where nobody has turned them off: it may train something at its top
             spec.loader.exec_module(module)
     except BaseException:
         sys.modules.pop(name, None)
@@ -73,14 +75,6 @@ def load_module(path: Path, name: str) -> ModuleType:
             if str(getattr(sys.modules[added], "__file__", None) or "").startswith(f"{beside}/"):
                 del sys.modules[added]
     return module
-
-
-def _as_pytorch_begins() -> AbstractContextManager[object]:
-    """With gradients, as everywhere where nobody has turned them off: a file may train something at its top."""
-    import torch
-
-    gradients: AbstractContextManager[object] = torch.enable_grad()
-    return gradients
 
 
 def find_function(module: ModuleType, names: tuple[str, ...]) -> Kernel:

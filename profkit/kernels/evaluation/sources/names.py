@@ -1,14 +1,13 @@
 """Names of operations: from a folder, a file or a person to the overloads that PyTorch knows.
 
-What an operation is, for whoever is to write a kernel of it: schema, documentation, reference code of PyTorch. And what
-files say of their kernels, read and not run: names, functions, decorators; which of several is the kernel. No torch.
+And what files say of their kernels, read and not run: names, functions, decorators; which of several is the kernel. No
+torch.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
-import inspect
 import json
 import re
 import symtable
@@ -18,7 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from profkit.core.codec import is_finite_number
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded
 
@@ -158,51 +156,20 @@ def main_overload(operation: str) -> str:
     return next(overload for overload in wanted if overload in overloads)
 
 
-MOST_TEXT = 3000  # characters of documentation
-
-
 @dataclass(frozen=True)
 class OperationDescription:
-    """One overload. `main`: a bare name means it (`add` is `add.Tensor`).
-
-    `documentation`: that of the public function of its name; empty where there is none.
-    """
+    """One overload. `main`: a bare name means it (`add` is `add.Tensor`)."""
 
     name: str
     schema: str
     main: bool = False
-    documentation: str = ""
 
 
 def describe_operation(name: str) -> OperationDescription:
     """What PyTorch says of an overload (`add.Tensor`). Raises LookupError for what is none."""
     operation = find_operator(name)
     base, _, overload = name.partition(".")
-    return OperationDescription(
-        name,
-        str(operation._schema),
-        main_overload(base) == overload,
-        _documentation(base),
-    )
-
-
-def _documentation(base: str) -> str:
-    """The text of the public function; of `_softmax` that of `softmax`, of `native_layer_norm` that of `layer_norm`."""
-    import torch
-
-    for name in dict.fromkeys((base, base.strip("_"), base.removeprefix("native_"))):
-        for home in (torch.nn.functional, torch, torch.Tensor, torch.special, torch.linalg):
-            text = inspect.getdoc(getattr(home, name, None)) if hasattr(home, name) else None
-            if text:
-                return _plain(text)
-    return ""
-
-
-def _plain(text: str) -> str:
-    """Without the examples, which show values and no rules, and without more than a prompt needs."""
-    text = re.split(r"\n\s*Examples?::?\s*\n", text)[0]
-    text = re.sub(r":(?:attr|class|func|meth|math|ref|mod):`~?([^`]*)`", r"\1", text)
-    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT].rpartition("\n")[0] + "\n..."
+    return OperationDescription(name, str(operation._schema), main_overload(base) == overload)
 
 
 # ---------------------------------------------------------------- files of kernels
@@ -376,20 +343,15 @@ def choose_file(folder: Path) -> Path:
 
 
 def _correct_file(summary: Path, files: Mapping[str, Path]) -> Path | None:
-    """What the record of a generation says: the kernel that it keeps, else its fastest correct one."""
+    """What the record of a generation says: the kernel that it keeps, else its last correct one."""
     try:
         rows: Any = json.loads(read_bounded(summary))
     except (OSError, ValueError, RecursionError):
         return None
     correct = [
-        (row.get("kept") is True, _speedup(row), place, files[name])
+        (row.get("kept") is True, place, files[name])
         for place, row in enumerate(rows if isinstance(rows, list) else ())
         if isinstance(row, dict) and row.get("is_correct") is True
         if (name := Path(str(row.get("kernel_file"))).name) in files
     ]
     return max(correct)[-1] if correct else None
-
-
-def _speedup(row: dict[str, Any]) -> float:
-    value = row.get("overall_speedup")
-    return float(value) if is_finite_number(value) else 0.0

@@ -192,12 +192,6 @@ def _value_of(node: ast.expr) -> Any:
             value = _value_of(operand)
             if isinstance(value, (int, float, complex)):
                 return -value
-        case ast.BinOp(
-            left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(value=complex() as part)
-        ):
-            value = _value_of(left)
-            if isinstance(value, (int, float)):
-                return value + part if isinstance(sign, ast.Add) else value - part
         case ast.Tuple(elts=elements):
             return tuple(_value_of(each) for each in elements)
         case ast.List(elts=elements):

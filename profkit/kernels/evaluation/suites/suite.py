@@ -35,7 +35,6 @@ class Selection:
 
     operations: tuple[str, ...] = ()
     dtype: str = ""  # float32, bfloat16, ...; empty: the suite's own
-    device: str = "cpu"
 
 
 class Suite(Protocol):
