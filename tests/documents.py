@@ -75,7 +75,6 @@ def machine() -> Machine:
         vendor="AuthenticAMD",
         family=25,
         model=1,
-        stepping=1,
         cores=2,
         caches=(Cache(1, 32768, 8), Cache(2, 524288, 8), Cache(3, 33554432, 16, shared=8)),
         memory_bytes=8 << 30,

@@ -46,7 +46,6 @@ def read_machine(root: Path = _ROOT) -> Machine:
         vendor=processor.vendor,
         family=processor.family,
         model=processor.model,
-        stepping=processor.stepping,
         cores=cores,
         caches=report.caches,
         memory_bytes=_read_memory(root, limits),

@@ -73,7 +73,6 @@ def read_machine_macos() -> Machine:
         vendor=vendor,
         family=None,
         model=None,
-        stepping=None,
         cores=sysctl_number("hw.logicalcpu") or os.cpu_count() or 1,
         caches=tuple(caches),
         memory_bytes=sysctl_number("hw.memsize") or 0,
@@ -244,7 +243,7 @@ _CHIP = re.compile(r"AGXAccelerator(G\d\d[A-Z])")
 def read_apple_gpus() -> tuple[Gpu, ...]:
     """The GPUs of this Mac, as ioreg lists them; empty on another system, or where it tells none. Never raises.
 
-    `bandwidth` (bytes/s), `flops` (FP32) and `max_clock` are the specification of `find_chip`, None where it has none.
+    `bandwidth` (bytes/s) and `flops` (FP32) are the specification of `find_chip`, None where it has none.
     `memory_bytes` is the memory of the machine, which an Apple GPU shares.
     """
     if platform.system() != "Darwin":
@@ -295,7 +294,6 @@ def add_specification(gpu: Gpu, brand: str | None, memory: int | None, guest: bo
         memory_bytes=memory if name.startswith("Apple") else None,
         bandwidth=known.bandwidth if known else None,
         flops=known.flops if known else None,
-        max_clock=known.clock if known else None,
     )
 
 

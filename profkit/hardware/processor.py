@@ -18,13 +18,12 @@ _FLAG_NAMES = ("fma", "f16c", "sme", "sme2", "bf16", "i8mm", "fphp", "neon")
 
 @dataclass(frozen=True)
 class Processor:
-    """One core's identity. On Arm `model` is the part, `stepping` the revision, `vendor` the implementer."""
+    """One core's identity. On Arm `model` is the part, `vendor` the implementer."""
 
     name: str
     vendor: str
     family: int | None
     model: int | None
-    stepping: int | None
     flags: frozenset[str]
 
     @property
@@ -35,7 +34,7 @@ class Processor:
         )
 
 
-UNKNOWN = Processor("unknown", "unknown", None, None, None, frozenset())
+UNKNOWN = Processor("unknown", "unknown", None, None, frozenset())
 
 
 def read_processor(root: Path = Path("/"), core: int = 0) -> Processor:
@@ -62,7 +61,6 @@ def _parse_processor(block: dict[str, str]) -> Processor:
         vendor=block.get("vendor_id") or block.get("mvendorid") or "unknown",
         family=_parse_number(block.get("cpu family")),
         model=_parse_number(block.get("model")),
-        stepping=_parse_number(block.get("stepping")),
         flags=flags,
     )
 
@@ -77,7 +75,6 @@ def _identify_arm(block: dict[str, str], flags: frozenset[str]) -> Processor:
         vendor=vendor,
         family=_parse_number(block.get("CPU architecture")),
         model=part,
-        stepping=_parse_number(block.get("CPU revision")),
         flags=flags,
     )
 

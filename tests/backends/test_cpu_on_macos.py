@@ -23,7 +23,6 @@ MAC = Machine(
     "Apple",
     None,
     None,
-    None,
     8,
     (),
     16 << 30,

@@ -29,7 +29,6 @@ H200 = Gpu(
     memory_bytes=150754820096,
     bandwidth=2 * 3201e6 * 6016 / 8,
     driver="580.159.04",
-    max_clock=1980e6,
     mig=False,
     power_limit=700.0,
 )

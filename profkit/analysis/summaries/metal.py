@@ -17,7 +17,6 @@ _ADDED = (
     "thermal",
     "low_power",
     "device",
-    "counter_set",
 )
 _COUNTER, _SHADER = "counter", "shader"  # in the names of the tables that tell them
 

@@ -1,12 +1,12 @@
 """Sets of time: unions of intervals, what two of them share, the gaps between, and how many intervals are open at once.
 
 A set is two columns of ns, begins and ends, in order, with a gap before each: 16 bytes for each stretch, however many
-intervals it is the union of. `slice_shares` and `slice_states` are what a chart shows of a set.
+intervals it is the union of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -193,32 +193,3 @@ def _where(own: Spans, other: Spans, rule: Callable[[Any, Any], Any]) -> Spans:
     edges = edges[np.r_[True, edges[1:] != edges[:-1]]]
     holds = rule(own.holds(edges[:-1]), other.holds(edges[:-1]))
     return union(edges[:-1][holds], edges[1:][holds])
-
-
-SLICES = 120  # of a window: a screen shows no more, and a document of them stays small
-FIGURES = 4  # of a share
-
-
-def slice_shares(spans: Spans, begin: int, end: int, count: int = SLICES) -> tuple[float, ...]:
-    """The share (0..1) of each of `count` equal slices of [begin, end) in ns that is in the set; empty of no time."""
-    return tuple(round(held, FIGURES) for held in _held_per_slice(spans, begin, end, count))
-
-
-def slice_states(named: Mapping[str, Spans], begin: int, end: int, count: int = SLICES) -> tuple[str, ...]:
-    """For each slice the name that held for most of it, "" where none did; empty where there are no names."""
-    held = {name: _held_per_slice(spans, begin, end, count) for name, spans in named.items()}
-    if not any(held.values()):
-        return ()
-    most = [max(held, key=lambda name: held[name][place]) for place in range(count)]
-    return tuple(name if held[name][place] > 0 else "" for place, name in enumerate(most))
-
-
-def _held_per_slice(spans: Spans, begin: int, end: int, count: int) -> list[float]:
-    import numpy as np
-
-    if end <= begin or count < 1:
-        return []
-    edges = np.round(np.linspace(begin, end, count + 1)).astype(np.int64)
-    inside = overlap_lengths(edges[:-1], edges[1:], spans)
-    lengths = np.maximum(edges[1:] - edges[:-1], 1)
-    return [float(share) for share in np.minimum(1.0, inside / lengths)]

@@ -21,7 +21,6 @@ class Gpu:
     l2_bytes: int | None = None
     bandwidth: float | None = None  # peak DRAM bytes/s by clock and bus width
     driver: str | None = None  # "580.159.04"
-    max_clock: float | None = None  # Hz, of the SMs
     mig: bool | None = None
     virtual: str | None = None  # "wsl", "vgpu", where it is
     power_limit: float | None = None  # W, as enforced
@@ -368,20 +367,6 @@ class MetalAbsent:
 
 
 @dataclass(frozen=True)
-class MetalOverTime:
-    """What was recorded in slices of one length, from the begin of the first part that counts to the end of the last.
-
-    `device` and `process` are shares of each slice (0..1) in which they were busy, `performance` the state that the GPU
-    was in for most of it ("" where none is told). What is not in the trace is empty.
-    """
-
-    seconds: float  # of all slices together
-    device: tuple[float, ...] = ()
-    process: tuple[float, ...] = ()
-    performance: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class MetalTrace:
     """A Metal System Trace, restricted to the part that counts. Times in seconds; None: not in the trace.
 
@@ -418,11 +403,8 @@ class MetalTrace:
     unsubmitted: float | None = None
     blocked: float | None = None
     low_power: bool | None = None  # low power mode was on
-    over_time: MetalOverTime | None = None
     device: str | None = None  # the GPU that all of this speaks of: the one that the process used most
     window_busy: float | None = None  # part of `device_busy` in the window
-    # As the recording was set: "Performance Limiters"; None: none, or not told
-    counter_set: str | None = None
     guessed: str | None = None  # why the process that counts may be another than was profiled
     lost: str | None = None  # why all of the trace counts, although a region was marked
     # Of command buffers, from their end on the GPU until the host was told of it

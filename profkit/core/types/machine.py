@@ -30,7 +30,6 @@ class Machine:
     vendor: str
     family: int | None
     model: int | None
-    stepping: int | None
     cores: int
     caches: tuple[Cache, ...]
     memory_bytes: int

@@ -273,7 +273,7 @@ class MemoryGrowth:
 class Allocations:
     """Python's own allocations, in bytes. `start` to `region_peak` are None where no region was marked.
 
-    `growing` lines are what grew between the iterations `growth_between`; all sizes are as tracemalloc saw
+    `growing` lines are what grew between the first iterations and the last; all sizes are as tracemalloc saw
     them, which is not the memory of the process.
     """
 
@@ -281,11 +281,9 @@ class Allocations:
     end: int
     start: int | None
     region_peak: int | None
-    entries: int
     growth: MemoryGrowth
     top: tuple[AllocationLine, ...]
     growing: tuple[AllocationLine, ...]
-    growth_between: tuple[int, int] | None
     python: str
     notes: tuple[str, ...]
     points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)

@@ -99,7 +99,6 @@ def gpu_of(name: str, index: int, attributes: Mapping[str, Value], driver: str |
         return next((int(value) for value in values if value is not None), None)
 
     major, minor = number("compute_capability_major"), number("compute_capability_minor")
-    clock = number("max_gpu_frequency_khz", "clock_rate")
     shown = attributes.get("display_name")
     return Gpu(
         name=name or (shown if isinstance(shown, str) else "") or f"GPU {index}",
@@ -114,7 +113,6 @@ def gpu_of(name: str, index: int, attributes: Mapping[str, Value], driver: str |
             number("global_memory_bus_width", "fb_bus_width"),
         ),
         driver=driver,
-        max_clock=None if clock is None else clock * 1e3,
     )
 
 

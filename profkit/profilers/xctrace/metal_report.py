@@ -15,8 +15,6 @@ from profkit.analysis.timeline.spans import (
     Spans,
     longest_span,
     overlap_lengths,
-    slice_shares,
-    slice_states,
     spans_of,
     union,
 )
@@ -28,7 +26,6 @@ from profkit.core.types import (
     KernelTime,
     MetalAbsent,
     MetalCounter,
-    MetalOverTime,
     MetalProcess,
     MetalState,
     MetalTrace,
@@ -158,7 +155,6 @@ def _metal_trace(
     work = part.own_work
     channels = sum_by_name(tables[INTERVALS].names["channel"].all, work["channel"], work, counted)
     clocks = state_times(tables[PERFORMANCE], part.gpu)
-    chosen = run.setting("Counter Set") if run is not None else None
     induced = run.setting("Induced GPU Performance State") if run is not None else None
     return MetalTrace(
         span=_to_seconds(counted) or None,
@@ -190,10 +186,8 @@ def _metal_trace(
         window=_to_seconds(window) or None,
         unsubmitted=None if pending is None else _to_seconds(idle - pending),
         blocked=None if pending is None or by_others is None else _to_seconds(idle & pending & by_others),
-        over_time=_over_time(part, active, clocks),
         device=_full_name(part.gpu) if part.gpu else None,
         window_busy=None if active is None or not window.total else _to_seconds(active & window),
-        counter_set=None if chosen in NO_SET else chosen,
         guessed=part.target.note if part.target.guessed else None,
         lost=recording.alignment.loss,
     )
@@ -218,18 +212,6 @@ def _gpu_trace(
         copying=copying,
         marked=metal.marked,
         setup_seconds=_to_seconds(part.busy & before) if metal.marked else None,
-    )
-
-
-def _over_time(part: CountedPart, active: Spans | None, clocks: Mapping[str, Spans]) -> MetalOverTime | None:
-    extent = (part.window if len(part.window) else part.counted).extent
-    if extent is None or active is None:
-        return None
-    return MetalOverTime(
-        (extent[1] - extent[0]) / 1e9,
-        slice_shares(active, *extent),
-        slice_shares(part.busy, *extent) if len(part.busy) else (),
-        slice_states(clocks, *extent),
     )
 
 

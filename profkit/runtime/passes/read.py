@@ -142,17 +142,14 @@ def read_tracemalloc(path: Path) -> Allocations:
 def _parse_allocations(data: dict[str, Any]) -> Allocations:
     region = data["region"]
     points = tuple((_check_size(x), _check_size(y)) for x, y in data["points"])
-    between = data["growth_iterations"]
     return Allocations(
         peak=_check_size(data["peak"]),
         end=_check_size(data["end"]),
         start=_check_size(region["start"]) if region else None,
         region_peak=_check_size(region["peak"]) if region else None,
-        entries=_check_size(data["entries"]),
         growth=judge_growth(points),
         top=tuple(_parse_line(entry) for entry in data["top"]),
         growing=tuple(_parse_line(entry) for entry in data["growth"]),
-        growth_between=(int(between[0]), int(between[1])) if between else None,
         python=str(data["python"]),
         notes=tuple(str(note) for note in data["notes"]),
         points=points,

@@ -218,8 +218,6 @@ def test_clocks_and_heat_are_told_in_the_part_that_counts_and_while_the_process_
         ("Minimum", us(150), us(50)),
     ]
     assert [(s.name, s.seconds) for s in metal.thermal] == [("Fair", us(500))]
-    assert metal.over_time.performance[0] == "Minimum"
-    assert metal.over_time.performance[-1] == "Maximum"
     cut = read(tables, windows=[(0, 200)]).metal
     assert [(s.name, s.seconds) for s in cut.performance] == [("Minimum", us(100))]
 

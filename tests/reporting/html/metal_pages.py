@@ -11,7 +11,6 @@ from profkit.core.types import (
     KernelTime,
     MetalAbsent,
     MetalCounter,
-    MetalOverTime,
     MetalProcess,
     MetalState,
     MetalTrace,
@@ -65,9 +64,6 @@ def trace(labels: tuple[str, ...] = LABELS) -> MetalTrace:
             ),
             MetalAbsent("metal-gpu-counter-intervals", "Counter Set: (null)"),
         ),
-        over_time=MetalOverTime(
-            SPAN, (0.1, 0.5, 0.0, 1.0), (0.0, 0.25, 0.0, 0.5), ("Minimum", "Maximum", "", "Minimum")
-        ),
     )
 
 
@@ -105,8 +101,6 @@ def hostile() -> RunDocument:
             MetalCounter(name, unit, 5.0, 1.0, 9.0, 4) for name in HOSTILE for unit in ("%", "B/s", name)
         ),
         absent=tuple(MetalAbsent(name, name, name) for name in HOSTILE),
-        over_time=MetalOverTime(1.0, (0.5,) * len(HOSTILE), (), HOSTILE),
         induced=HOSTILE[0],
-        counter_set=HOSTILE[1],
     )
     return document(made)

@@ -89,7 +89,7 @@ def extras() -> Extras:
     )
     lines = (AllocationLine("/a/b/train.py", 7, 1 << 20, 12), AllocationLine("/a/b/<b>.py", 9, 1 << 19, 3))
     points = tuple((i, 70_000_000 + i % 3) for i in range(100))
-    held = Allocations(80_000_000, 70_000_000, 0, 75_000_000, 1, growth, lines, (), None, "3.11", (), points)
+    held = Allocations(80_000_000, 70_000_000, 0, 75_000_000, growth, lines, (), "3.11", (), points)
     return Extras(stacks=(Stacks("cpu-clock", "s", weights),), allocations=held)
 
 
