@@ -29,6 +29,7 @@ from profkit.core.types import (
     Reading,
     Report,
     RunDocument,
+    SampledTime,
     Stacks,
     Summary,
     ToolRule,
@@ -86,6 +87,7 @@ class PassFindings:
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()
     stacks: tuple[Stacks, ...] = ()
+    sampled: SampledTime | None = None
     allocations: Allocations | None = None
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.analysis.insights.host_io import growing_lines
+from profkit.analysis.insights.host_growth import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
@@ -335,6 +335,7 @@ class RunCollector:
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles, *_growing_lines(findings)),
+            sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
             allocations=_without_points(findings.allocations) or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.analysis.summaries import compose
 from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
@@ -34,7 +35,8 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     count = backend_named(document.backend).tool_lines.count
     verdicts = evaluate_run(summarized, targets, count)
     judged = replace(summarized, verdicts=_of_what_works(summarized, verdicts))
-    return replace(judged, insights=find_insights(judged))
+    placed = replace(judged, hot_spots=hot_spots(judged))
+    return replace(placed, insights=find_insights(placed))
 
 
 def _with_repetition(document: RunDocument) -> RunDocument:

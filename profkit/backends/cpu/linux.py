@@ -16,7 +16,8 @@ from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
 from profkit.backends.passes import BackendRun, Pass, head_of, leave_stacks
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.types import PassName, PassPlan, PassResult, Workload
+from profkit.core.files.regular import read_start
+from profkit.core.types import PassName, PassPlan, PassResult, SampledTime, Workload
 from profkit.profilers.perf.command import (
     FREQUENCY,
     inject_argv,
@@ -28,6 +29,7 @@ from profkit.profilers.perf.command import (
 )
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
+from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import python_version
 
@@ -69,7 +71,8 @@ class SampledTrace(Pass):
             perf=str(perf.path),
             frequency=self._frequency(state),
         )
-        after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path))]
+        native = self.context.workload.python is None
+        after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path), offsets=native)]
         if frames.inject:
             after.insert(0, inject_argv(data, jit, perf=str(perf.path)))
         step = switched.step(argv, _TEXT, frames.env, seconds=SECONDS)
@@ -118,10 +121,19 @@ class SampledTrace(Pass):
         return PassFindings(
             profiles=tuple(profiles),
             stacks=report.stacks,
+            sampled=self._sampled(folder / _TEXT),
             facts=facts,
             notes=report.warnings,
             artifacts=leave_stacks(self.context, report.stacks, "trace"),
         )
+
+    def _sampled(self, text: Path) -> SampledTime | None:
+        """The program's own lines, where it is machine code."""
+        workload = self.context.workload
+        program = program_file(workload)
+        if workload.python is not None or program is None:
+            return None
+        return native_lines(text, program)
 
 
 class LinuxCounters(Pass):
@@ -177,6 +189,14 @@ class LinuxRun(BackendRun):
 
 # ------------------------------------------------------------ how a program was compiled
 
+
+def program_file(workload: Workload) -> Path | None:
+    """The file of a program that is machine code; None of any other."""
+    name = workload.command[0] if workload.command else ""
+    path = Path(workload.folder, name) if "/" in name else Path(shutil.which(name) or "")
+    return path if path.is_file() and read_start(path, 4) == b"\x7fELF" else None
+
+
 _PRODUCER = re.compile(rb"GNU (?:C|C\+\+|Fortran)\d* [0-9][^\0\n]{3,300}")
 FACT = "compiler"
 
@@ -187,12 +207,9 @@ def compiler_facts(workload: Workload) -> dict[str, str]:
     Empty for a program without debug information, of another compiler, or one that is not compiled: clang and rustc
     do not write their options, and compressed sections are not read.
     """
-    program = workload.command[0] if workload.command else ""
-    path = Path(workload.folder, program) if "/" in program else Path(shutil.which(program) or "")
-    if workload.python is not None or not path.is_file():
+    path = program_file(workload)
+    if workload.python is not None or path is None:
         return {}
     data = head_of(path)
-    if not data.startswith(b"\x7fELF"):
-        return {}
     producers = {match.decode("ascii", "replace") for match in _PRODUCER.findall(data)}
     return {FACT: producers.pop()} if len(producers) == 1 else {}

@@ -17,6 +17,7 @@ from profkit.core.types.gpu import (
     MetalTrace,
     ToolRule,
 )
+from profkit.core.types.hot_spots import HotSpot, SampledTime
 from profkit.core.types.machine import Disturbance, Machine, Moment, Peaks, RunSpread
 from profkit.core.types.readings import (
     BackendName,
@@ -229,6 +230,7 @@ class Report:
     gpus: tuple[Gpu, ...] = ()
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()
+    sampled: SampledTime | None = None
     warnings: tuple[str, ...] = ()
     fault: errors.Fault | None = None  # why the tool lost the kernels that it had recorded
 
@@ -352,7 +354,9 @@ class RunDocument:
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()
     summaries: tuple[Summary, ...] = ()
-    insights: tuple[Insight, ...] = ()  # what to change, the largest gain first
+    sampled: tuple[SampledTime, ...] = ()  # lines of the program, by its interpreter's stacks and by perf's
+    hot_spots: tuple[HotSpot, ...] = ()  # where the time goes, most first; shares add up to 1
+    insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     allocations: Allocations | None = None  # of Python, as tracemalloc saw them; without `points`
