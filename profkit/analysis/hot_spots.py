@@ -182,13 +182,62 @@ def _groups(rows: Sequence[_Row]) -> list[list[_Row]]:
     return sorted(ordered, key=lambda group: -sum(row.seconds for row in group))
 
 
+def _where_it_works(document: RunDocument, line: LineSamples) -> LineSamples:
+    """The line, or the short function that it calls where cProfile finds its time.
+
+    A sampler inside of the process is let in between two calls, never in the middle of an operator: what a short
+    function did is seen at the line that called it.
+    """
+    profile = _profile(document, "program-calls")
+    if line.code is None or not line.code.into or profile is None or line.own < MOSTLY * line.main_cpu:
+        return line
+    caller = line.function.rpartition(".")[2]
+    own = _counted(document, line)
+    for inner in line.code.into:
+        edges = [
+            edge
+            for edge in profile.hotspots
+            if edge.callee is not None
+            and (edge.file, edge.function) == (line.file, caller)
+            and (edge.callee.file, edge.callee.function) == (line.file, inner.function)
+        ]
+        taken = max((edge.total or edge.own for edge in edges), default=0.0)
+        if taken > (own.own if own is not None else 0.0) and taken >= SURE * profile.total:
+            seen = next(
+                (
+                    one
+                    for one in _all_lines(document)
+                    if one.function.rpartition(".")[2] == inner.function and one.looks
+                ),
+                None,
+            )
+            place = CodeLine(line.function, line.file, line.line, 0.0)
+            return replace(
+                line if seen is None else seen,
+                function=seen.function if seen is not None else inner.function,
+                line=inner.line,
+                code=inner.code,
+                callers=(place,),
+                callees=(),
+                own=line.own,
+                main_cpu=line.main_cpu,
+                other_cpu=line.other_cpu,
+            )
+    return line
+
+
+def _all_lines(document: RunDocument) -> Iterator[LineSamples]:
+    for sampled in document.sampled:
+        yield from sampled.lines
+
+
 def _begins(row: _Row) -> bool:
     code = row.line.code
     return code is not None and code.text.startswith(("def ", "async def ", "class "))
 
 
 def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: float) -> HotSpot:
-    line, kind = group[0].line, group[0].kind
+    line, kind = _where_it_works(document, group[0].line), group[0].kind
     function = _counted(document, line)
     caller = line.callers[0] if line.callers and is_users_code(line.callers[0].file, "") else None
     return HotSpot(

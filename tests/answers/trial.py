@@ -94,7 +94,17 @@ def try_program(name: str, answer: dict[str, Any], arguments: list[str]) -> Outc
         command = command_of(name, answer, Path(folder))
         if command is None:
             return None
-        argv = [sys.executable, "-m", "profkit", "profile", "--output", folder, "--format", "json", *arguments]
+        argv = [
+            sys.executable,
+            "-m",
+            "profkit",
+            "profile",
+            "--output",
+            folder,
+            "--format",
+            "json",
+            *arguments,
+        ]
         begin = time.monotonic()
         done = subprocess.run([*argv, "--", *command], cwd=PROGRAMS, capture_output=True, text=True)
         seconds = time.monotonic() - begin
@@ -146,7 +156,9 @@ def functions_of(source: Path, marked: set[int]) -> set[str]:
 
 def main() -> None:
     """Run the programs that are named, or all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*")
     parser.add_argument("--profkit", default="", help="more arguments of profkit profile")
     options = parser.parse_args()
@@ -159,7 +171,10 @@ def main() -> None:
             continue
         outcomes.append(outcome)
         shown = f"{outcome.rule:22} {outcome.where:40} {outcome.forbidden}"
-        print(f"{outcome.name:16} {outcome.word:7} {outcome.seconds:6.1f} s {outcome.plain:5.2f} s  {shown}", flush=True)
+        print(
+            f"{outcome.name:16} {outcome.word:7} {outcome.seconds:6.1f} s {outcome.plain:5.2f} s  {shown}",
+            flush=True,
+        )
     words = [outcome.word for outcome in outcomes]
     counts = ", ".join(f"{word} {words.count(word)}" for word in ("right", "place", "wrong", "absent"))
     print(f"{len(outcomes)} programs: {counts}; place right {sum(one.place for one in outcomes)}")

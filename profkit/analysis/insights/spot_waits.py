@@ -15,6 +15,7 @@ OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
 ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
+OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
 AHEAD = 1.5  # times the work of the others: a rank that is waited for
 _MACHINERY = re.compile(
     r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py|threading\.py|queue\.py)"
@@ -216,7 +217,7 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
     own = (
         sum(one.own for one in functions.hotspots if is_users_code(one.file, one.function)) / functions.total
     )
-    if share < HANDED_OVER or not pooled or own > share or spot.kind in ("python", "sleep"):
+    if share < HANDED_OVER or not pooled or own > OWN_WORK or spot.kind in ("python", "sleep"):
         return None
     return say(
         spot,

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from profkit.analysis.insights.evidence import percent_text
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Construct, Gain, HotSpot, Insight, Place, RunDocument, Variable
+from profkit.core.types import Construct, Gain, HotSpot, Insight, LineCode, Place, RunDocument, Variable
 
 FIRST = 0.1  # of the wall time: a place with less is no first answer
 OTHER = 0.1  # a pattern at another place is worth saying from here on
-IMPORTS, UNUSED = 0.6, 0.2  # of the wall time: imports that are used, and some of which nothing is used
+IMPORTS = 0.2  # of the wall time
 LONG = 100  # elements of a list that is searched
 MANY, SEVERAL = 100, 10  # calls
 LOOKS = 20  # at arguments, until their number says something
@@ -209,6 +209,7 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         return None
     few = spot.arguments is not None and spot.looks >= LOOKS and spot.arguments <= REPEATED * spot.looks
     if code.find("pure-recursion") and spot.arguments is not None and few:
+        recursion = code.find("pure-recursion")[0]
         of_itself = count_text(spot.calls, "call") if spot.calls else "many calls"
         return say(
             spot,
@@ -220,6 +221,7 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
                 f"@functools.cache above def {spot.function}, or a loop that keeps the results that the next "
                 "step needs",
             ),
+            where=replace(place_of(spot), line=int(recursion.detail)),
         )
     for one in code.find("call"):
         calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
@@ -306,12 +308,11 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     """The import that takes most of the time, where nothing of it is used, or where it is nearly all."""
     if spot.kind != "import" or spot.under is None:
         return None
-    imported = spot.code.find("import") if spot.code is not None else ()
-    unused = any(one.detail == "unused" for one in imported)
-    if spot.share < (UNUSED if unused else IMPORTS):
+    unused = spot.code is not None and _is_unused(spot.code)
+    if spot.share < IMPORTS:
         return None
     seconds = format_quantity(spot.under.seconds, "s") if spot.under.seconds else "most of it"
-    used = "nothing else in the file names it" if unused else "the program does little else"
+    used = "nothing else in the file names it" if unused else "no other place takes a tenth of the time"
     return say(
         spot,
         Said(
@@ -322,6 +323,10 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
             "starting many",
         ),
     )
+
+
+def _is_unused(code: LineCode) -> bool:
+    return any(one.detail == "unused" for one in code.find("import"))
 
 
 def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -424,7 +429,12 @@ def spot_insights(document: RunDocument, patterns: tuple[Find, ...]) -> Iterator
     first = next((spot for spot in spots if spot.kind != "import" and spot.share >= FIRST), None)
     imports = next((spot for spot in spots if spot.kind == "import"), None)
     loads = unused_import(document, imports) if imports is not None else None
-    if imports is not None and loads is not None and (first is None or imports.share > first.share):
+    unused = imports is not None and imports.code is not None and _is_unused(imports.code)
+    if (
+        imports is not None
+        and loads is not None
+        and (first is None or (unused and imports.share > first.share))
+    ):
         yield loads
         imports = None
     if first is not None:

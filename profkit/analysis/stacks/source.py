@@ -10,7 +10,7 @@ import builtins
 import re
 from collections.abc import Iterator
 
-from profkit.core.types import Construct, LineCode
+from profkit.core.types import Construct, InnerCode, LineCode
 
 LONGEST_TEXT = 120
 MOST_BYTES = 2_000_000  # of a file that is parsed
@@ -41,27 +41,32 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BLOCKS = (*_LOOPS, *_FUNCTIONS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith, ast.Try)
 
 
-def line_code(text: str, line: int) -> LineCode | None:
-    """What the line does. None where the text is no Python of this version, or has no such line."""
+def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
+    """What the line does; with `inner` also what short functions do that it calls.
+
+    None where the text is no Python of this version, or has no such line.
+    """
     lines = text.splitlines()
     if not 0 < line <= len(lines) or len(text) > MOST_BYTES:
         return None
     shown = _COMMENT.sub("", lines[line - 1].strip())[:LONGEST_TEXT]
     try:
-        source = _Source(ast.parse(text))
+        source = _Source(ast.parse(text), text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return LineCode(shown)
     around = source.around(line)
     loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
     constructs = tuple(dict.fromkeys(source.constructs(line, around)))
-    return LineCode(shown, getattr(loops[-1], "lineno", None) if loops else None, constructs)
+    loop = getattr(loops[-1], "lineno", None) if loops else None
+    into = tuple(source.called_from(line)) if inner else ()
+    return LineCode(shown, loop, constructs, into)
 
 
 class _Source:
     """One parsed file."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self.tree = tree
+    def __init__(self, tree: ast.Module, text: str) -> None:
+        self.tree, self.text = tree, text
         self.modules: dict[str, str] = {}  # name in the file -> dotted name of what was imported
         self.patterns: dict[str, str] = {}  # name of a compiled pattern -> its text
         for node in ast.walk(tree):
@@ -114,14 +119,30 @@ class _Source:
                 yield Construct("within" if inside else "with", name, str(node.lineno) if inside else "")
         if isinstance(function, ast.AsyncFunctionDef):
             yield Construct("coroutine", function.name)
-        if function is not None and _is_pure_recursion(function, self):
-            yield Construct("pure-recursion", function.name)
+        if function is not None and (at := _pure_recursion(function, self)) is not None:
+            yield Construct("pure-recursion", function.name, str(at))
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
         if loops and isinstance(loops[-1], ast.While):
             yield Construct("while")
         depth = [node for node in around if isinstance(node, _LOOPS)]
         if len(depth) > 1:
             yield Construct("nested-loop", "", str(depth[0].lineno))
+
+    def called_from(self, line: int) -> Iterator[InnerCode]:
+        """Functions of this file that a line calls, and their only line where they have one statement."""
+        names = {
+            self.name_of(node.func).rpartition(".")[2]
+            for node in self._statement(line)
+            if isinstance(node, ast.Call)
+        }
+        for node in ast.walk(self.tree):
+            if isinstance(node, _FUNCTIONS) and node.name in names:
+                single = (
+                    node.body[0] if len(node.body) == 1 and not isinstance(node.body[0], _BLOCKS) else None
+                )
+                at = single.lineno if single is not None else node.lineno
+                code = line_code(self.text, at, inner=False) if single is not None else None
+                yield InnerCode(node.name, at, code)
 
     def _statement(self, line: int) -> Iterator[ast.AST]:
         """All nodes of expressions on the line, and the simple statement that it belongs to."""
@@ -242,22 +263,22 @@ def _is_constant(call: ast.Call, function: ast.AST | None) -> bool:
     )
 
 
-def _is_pure_recursion(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Source) -> bool:
-    """Whether it calls itself, and else only functions without effect; it binds no name twice and stores nowhere."""
-    calls_itself = False
+def _pure_recursion(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Source) -> int | None:
+    """The line in which it calls itself, where else it calls only functions without effect, and stores nowhere."""
+    calls_itself: int | None = None
     arguments = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
     for node in ast.walk(function):
         if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete)):
-            return False
+            return None
         stored = isinstance(node, (ast.Attribute, ast.Subscript, ast.Name)) and not isinstance(
             node.ctx, ast.Load
         )
         if stored and (not isinstance(node, ast.Name) or node.id in arguments):
-            return False
+            return None
         if isinstance(node, ast.Call):
             name = source.name_of(node.func)
             if name == function.name or name == f".{function.name}":
-                calls_itself = True
+                calls_itself = node.lineno
             elif not (name in _PURE and hasattr(builtins, name)) and not name.startswith("math."):
-                return False
-    return calls_itself and bool(arguments)
+                return None
+    return calls_itself if arguments else None

@@ -57,15 +57,28 @@ class Construct:
 
 @dataclass(frozen=True)
 class LineCode:
-    """A line of the program's source. `loop` is the first line of the loop around it, None outside of any."""
+    """A line of the program's source. `loop` is the first line of the loop around it, None outside of any.
+
+    `into` are the functions of the same file that it calls.
+    """
 
     text: str
     loop: int | None = None
     constructs: tuple[Construct, ...] = ()
+    into: tuple[InnerCode, ...] = ()
 
     def find(self, kind: ConstructKind) -> tuple[Construct, ...]:
         """Those of a kind."""
         return tuple(one for one in self.constructs if one.kind == kind)
+
+
+@dataclass(frozen=True)
+class InnerCode:
+    """A function that a line calls: its first line, or its only one with what that does."""
+
+    function: str
+    line: int
+    code: LineCode | None = None
 
 
 @dataclass(frozen=True)

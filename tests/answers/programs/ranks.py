@@ -1,5 +1,4 @@
 import random
-import time
 
 import torch
 import torch.distributed as dist

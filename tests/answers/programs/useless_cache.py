@@ -4,7 +4,7 @@ import itertools
 clock = itertools.count()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def price(item, now):
     return sum(n * n % 7 for n in range(2000)) + item  # answer
 

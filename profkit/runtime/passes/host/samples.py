@@ -215,12 +215,8 @@ class StackSampler:
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
             sums[1] += cpu - state.cpu
-            if (
-                wall > 2 * PAUSE
-                and wall > self._longest.get(state.node, 0.0)
-                and cpu - state.cpu > 0.5 * wall
-            ):
-                self._longest[state.node] = wall
+            if cpu - state.cpu > max(2 * PAUSE, self._longest.get(state.node, 0.0)):
+                self._longest[state.node] = cpu - state.cpu
             if state.number < MOST_WAITERS and state.clock is not None and cpu - state.cpu < IDLE * wall:
                 self._note_wait(state, native, wall)
             ran += cpu - state.cpu
