@@ -9,6 +9,7 @@ Prints a table: is the place right, is the pattern right, is anything forbidden 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.util
 import json
 import re
@@ -64,9 +65,23 @@ def source_of(name: str) -> Path:
 
 
 def marked_lines(source: Path) -> set[int]:
-    """The lines that the expert names."""
+    """The lines that the expert names; of Python also the head of the loop and the function that they are in."""
     lines = source.read_text().splitlines()
-    return {number for number, line in enumerate(lines, 1) if re.search(r"(#|//|/\*) (answer|also)\b", line)}
+    marked = {
+        number for number, line in enumerate(lines, 1) if re.search(r"(#|//|/\*) (answer|also)\b", line)
+    }
+    if source.suffix != ".py":
+        return marked
+    heads = set()
+    for line in marked:
+        around = [
+            node.lineno
+            for node in ast.walk(ast.parse(source.read_text()))
+            if isinstance(node, (ast.FunctionDef, ast.For, ast.While, ast.Try))
+            and node.lineno <= line <= (node.end_lineno or 0)
+        ]
+        heads.update(sorted(around)[-2:])
+    return marked | heads
 
 
 def command_of(name: str, answer: dict[str, Any], folder: Path) -> list[str] | None:

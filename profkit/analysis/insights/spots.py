@@ -22,7 +22,7 @@ LONG = 100  # elements of a list that is searched
 MANY, SEVERAL = 100, 10  # calls
 LOOKS = 20  # at arguments, until their number says something
 REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
-ONE_CALL, OF_ALL = 0.2, 0.3  # seconds, and share of a place's time, that one call of a pattern takes
+ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
 COPIED = 1000  # elements of what is copied to add one
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
@@ -140,21 +140,21 @@ def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     """A text or an array that is copied to add to it."""
     for one in spot.code.find("grow") if spot.code is not None else ():
         held = _variable(spot, one)
-        array = held is not None and held.type.startswith(_ARRAYS)
-        copied = held is not None and held.type in (
-            "str",
-            "bytes",
-            "tuple",
-            *(("list",) if one.detail == "+" else ()),
-        )
-        if held is None or not (
-            (array and one.detail not in ("+", "+=")) or (copied and (held.length or 0) >= COPIED)
-        ):
+        if (
+            held is None and one.detail == "text"
+        ):  # a literal in the sum proves its type, the share what it costs
+            held = Variable("str", COPIED)
+        if held is None:
+            continue
+        array = held.type.startswith(_ARRAYS) and one.detail not in ("+", "+=")
+        copied = ("str", "bytes", "tuple") if one.detail == "+=" else ("str", "bytes", "tuple", "list")
+        if not array and (held.type not in copied or (held.length or 0) < COPIED):
             continue
         joined = (
             '"".join(parts)' if held.type in ("str", "bytes") else "one numpy.array(parts) or concatenate"
         )
-        size = f" of {count_text(held.length)} signs" if held.length and held.type == "str" else ""
+        long = held.length is not None and held.length > COPIED
+        size = f" of {count_text(held.length or 0)} signs" if long and held.type == "str" else ""
         return say(
             spot,
             Said(

@@ -192,7 +192,12 @@ class _Source:
             while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Add):
                 left = left.left
             if left is not value and _dotted(left) == target:
-                yield Construct("grow", target, "+")
+                texts = any(
+                    isinstance(one, ast.JoinedStr)
+                    or (isinstance(one, ast.Constant) and isinstance(one.value, str))
+                    for one in ast.walk(value)
+                )
+                yield Construct("grow", target, "text" if texts else "+")
         elif isinstance(value, ast.Call) and self.name_of(value.func) in _GROWS:
             given = {_dotted(one) for argument in value.args for one in ast.walk(argument)}
             if target in given:

@@ -30,7 +30,7 @@ SpotKind = Literal[
 ConstructKind = Literal[
     "contains",  # `x in name`
     "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x)
-    "grow",  # name = name + x, name = numpy.append(name, x)
+    "grow",  # name = name + x, name = numpy.append(name, x); `detail` "text": a text is added
     "element",  # name[i], name.at[...], name.item(): one element at a time
     "sleep",
     "pattern",  # a regular expression is matched; `name` is its text, where that is known

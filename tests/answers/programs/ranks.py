@@ -1,4 +1,5 @@
 import random
+import time
 
 import torch
 import torch.distributed as dist

@@ -8,9 +8,7 @@ def count_primes(low, high, found):
 
 
 found = []
-threads = [
-    threading.Thread(target=count_primes, args=(2 + 60000 * n, 60002 + 60000 * n, found)) for n in range(4)
-]
+threads = [threading.Thread(target=count_primes, args=(2 + 60000 * n, 60002 + 60000 * n, found)) for n in range(4)]
 for thread in threads:
     thread.start()
 for thread in threads:
