@@ -27,7 +27,7 @@ SECONDS = 20.0  # for binutils: a binary of 1 GB takes some
 LEAST = 0.002  # of the samples
 _WITH_OFFSET = re.compile(rb"^\s*[0-9a-f]+ (.+?)\+(0x[0-9a-f]+) \((.+)\)$")
 _SYSTEM = re.compile(
-    r"^/usr/(include|lib|local/include)/|/rustc/|/library/(std|core|alloc)/|^\?\?|/gcc/|/sysdeps/"
+    r"^/usr/(include|lib|local/include)/|/rustc/|/rust/deps/|/library/(std|core|alloc)/|/\.cargo/|^\?\?|/gcc/|/sysdeps/"
 )
 _HASH = re.compile(r"::h[0-9a-f]{16}$")  # what Rust's compiler appends
 
@@ -171,13 +171,14 @@ def _resolve(
 
 
 def _outer_place(block: str) -> tuple[str, str | None, int | None] | None:
-    """The innermost of the inlined functions at an address that is no part of a system's library."""
+    """The innermost of the inlined functions at an address that is no part of a library: whose source is here."""
     rows = block.splitlines()
+    found = []
     for function, place in zip(rows[::2], rows[1::2], strict=False):
         file, _, line = place.partition(" ")[0].rpartition(":")
         if not _SYSTEM.search(file) and line.isdigit() and int(line):
-            return function, file, int(line)
-    return None
+            found.append((function, file, int(line)))
+    return next((one for one in found if Path(one[1]).is_file()), found[0] if found else None)
 
 
 def _output(argv: list[str]) -> str:

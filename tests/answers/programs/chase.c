@@ -22,7 +22,7 @@ int main(void) {
         nodes[order[i]].next = i + 1 < count ? &nodes[order[i + 1]] : NULL;
     }
     long sum = 0;
-    for (int k = 0; k < 20; k++) sum += walk(&nodes[order[0]]);
+    for (int k = 0; k < 20; k++) nodes[k].value = k, sum += walk(&nodes[order[0]]);
     printf("%ld\n", sum);
     return 0;
 }

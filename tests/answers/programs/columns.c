@@ -11,7 +11,7 @@ double sum_columns(const double *m) {
 int main(void) {
     double *m = malloc(sizeof(double) * N * N), sum = 0;
     for (long i = 0; i < (long)N * N; i++) m[i] = i % 10;
-    for (int k = 0; k < 6; k++) sum += sum_columns(m);
+    for (int k = 0; k < 6; k++) m[k] = k, sum += sum_columns(m);
     printf("%g\n", sum);
     return 0;
 }

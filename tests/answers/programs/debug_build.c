@@ -1,5 +1,5 @@
 #include <stdio.h>
-static long mix(long value, long seed) { return (value * 31 + seed) % 1000003; }
+static long mix(long value, long seed) { return (value * 31 + seed) % 1000003; } /* also */
 long run(long rounds) {
     long value = 1;
     for (long i = 0; i < rounds; i++)

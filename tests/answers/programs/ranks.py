@@ -12,7 +12,7 @@ def draw(count):
 def main():
     dist.init_process_group("gloo")
     for _ in range(40):
-        batch = torch.tensor(draw(400_000 if dist.get_rank() == 0 else 1000))
+        batch = torch.tensor(draw(400_000 if dist.get_rank() == 0 else 1000))  # also
         total = batch.mean()
         dist.all_reduce(total)  # also
     dist.destroy_process_group()
