@@ -8,7 +8,6 @@ TYPE_CHECKING = False  # what type checkers take for true; importing typing woul
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from profkit.kernels.evaluation.enabling import enable as enable
     from profkit.profiling.api import load as load
     from profkit.runtime.passes.benchmark import benchmark as benchmark
     from profkit.runtime.region import region as region
@@ -17,7 +16,6 @@ _LAZY = {
     "region": "profkit.runtime.region",
     "benchmark": "profkit.runtime.passes.benchmark",
     "load": "profkit.profiling.api",
-    "enable": "profkit.kernels.evaluation.enabling",
 }
 
 

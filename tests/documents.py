@@ -9,6 +9,7 @@ from profkit.core.types import (
     RUN,
     Cache,
     Directive,
+    Fact,
     Hotspot,
     Machine,
     PassPlan,
@@ -26,6 +27,7 @@ from profkit.core.types import (
     Timing,
     Workload,
 )
+from tests.spoken import message
 
 REGION = Scope("region", "gated_mlp")
 COMMAND = ("python", "benchmark/gated_mlp.py", "--backend", "cpu", "-b", "8")
@@ -38,7 +40,7 @@ def reading(
     *,
     quality: Quality = "simulated",
     scope: Scope = REGION,
-    reason: str | None = None,
+    reason: Fact | str | None = None,
     fix: str | None = None,
     share: float | None = None,
     formula: str | None = None,
@@ -54,7 +56,7 @@ def reading(
         quality,
         scope,
         Source(tool, formula=formula),
-        reason=reason,
+        reason=message(reason),
         fix=fix,
         share=share,
     )
@@ -105,7 +107,6 @@ def plan() -> Plan:
                     for i in (1, 2, 3)
                 ),
                 cost=3.2,
-                cost_note="3 processes of up to 30 s",
             ),
             PassPlan("cprofile", None, (Step("cprofile", COMMAND, ("artifacts/cprofile.prof",)),), cost=1.4),
             PassPlan(
@@ -124,7 +125,6 @@ def plan() -> Plan:
                 ),
                 counters=("Ir", "Dr", "Dw", "D1mr", "D1mw", "DLmr", "DLmw", "Bc", "Bcm"),
                 cost=60.0,
-                cost_note="callgrind runs 30 to 60 times slower",
                 parallel=True,
                 simulated=True,
                 notes=("no hardware counters here, so they are simulated",),
@@ -146,7 +146,7 @@ def passes() -> tuple[PassResult, ...]:
             "tracemalloc",
             None,
             "failed",
-            reason="the workload was killed by SIGKILL: most likely out of memory",
+            reason=message("the workload was killed by SIGKILL: most likely out of memory"),
             fix="use a smaller batch, or --passes timing,cprofile,trace,counters",
             seconds=3.0,
             log="logs/tracemalloc.log",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from profkit.core.types import (
     ApiCall,
+    Fact,
     Gpu,
     GpuRange,
     GpuTrace,
@@ -16,7 +17,6 @@ from profkit.core.types import (
     PassResult,
     Plan,
     Reading,
-    ReasonCode,
     RunDocument,
     SampleSet,
     Source,
@@ -25,6 +25,7 @@ from profkit.core.types import (
     Transfer,
     Workload,
 )
+from tests.spoken import message
 
 H200 = Gpu(
     "NVIDIA H200",
@@ -89,21 +90,15 @@ def told(
     value: float | None,
     unit: str = "%",
     reason: str | None = None,
-    code: ReasonCode | None = "not-collected",
+    code: str | None = "not-collected",
 ) -> Reading:
     """A reading of a kernel by ncu; a value of None makes it unavailable."""
     source = Source("ncu", f"{metric}.counter", "counters.ncu-rep", f"{metric}.counter")
     if value is None:
-        return Reading(
-            metric,
-            None,
-            unit,
-            "unavailable",
-            kernel.scope,
-            source,
-            reason or "not collected: it needs x",
-            code=code,
-        )
+        why = Fact.of(code, counters="x") if code is not None else message(reason)
+        if reason is not None and code == "not-collected":
+            why = Fact.of(code, counters=reason.rpartition("it needs ")[2])
+        return Reading(metric, None, unit, "unavailable", kernel.scope, source, why)
     return Reading(metric, value, unit, "measured", kernel.scope, source)
 
 
@@ -136,7 +131,7 @@ def readings(add: Kernel = ADD_NCU) -> tuple[Reading, ...]:
         told(add, "shared.bank_conflicts", 0.0, "count"),
         told(add, "warp.execution_efficiency", 100.0),
         told(add, "memory.coalescing", 33.0),
-        told(add, "branch.efficiency", None, reason="the kernel has no branches", code="nothing-to-measure"),
+        told(add, "branch.efficiency", None, reason="the kernel has no branches", code="no-branches"),
         told(add, "flops.rate", 5.0e12, "FLOP/s"),
         told(add, "flops.rate.f32", 5.0e12, "FLOP/s"),
         told(add, "flops.f32", 1.0e8, "FLOP"),
@@ -167,20 +162,19 @@ def of_counters() -> RunDocument:
 
 def plan() -> Plan:
     """Timing, trace and counters."""
-    kernels = (KernelPlan(GEMM, 0.84, 3, 2, 0.01), KernelPlan(ADD, 0.14, 3, 2, 0.002))
+    kernels = (KernelPlan(GEMM, 0.84, 3, 2), KernelPlan(ADD, 0.14, 3, 2))
     return Plan(
         "cuda",
         "standard",
         (
             PassPlan("timing", None, (Step("timing-1", ("python", "x.py")),), cost=2.0),
-            PassPlan("trace", "nsys", (Step("trace", ("nsys",)),), cost=1.8, seconds=8.1),
+            PassPlan("trace", "nsys", (Step("trace", ("nsys",)),), cost=1.8),
             PassPlan(
                 "counters",
                 "ncu",
                 (Step("counters", ("ncu",)),),
                 tuple(f"metric_{n}" for n in range(40)),
                 cost=1.5,
-                seconds=6.5,
                 kernels=kernels,
             ),
         ),
@@ -218,5 +212,7 @@ def without_counters() -> RunDocument:
     """The same where ncu may not count."""
     whole = run()
     fix = "sudo modprobe nvidia NVreg_RestrictProfilingToAdminUsers=0"
-    refused = PassResult("counters", "ncu", "skipped", "the driver lets only administrators count", fix)
+    refused = PassResult(
+        "counters", "ncu", "skipped", message("the driver lets only administrators count"), fix
+    )
     return replace(whole, readings=(), passes=(*whole.passes[:2], refused))

@@ -19,6 +19,7 @@ from profkit.core.types import (
     VerdictWord,
 )
 from tests import documents
+from tests.spoken import message
 
 Values = Mapping[str, float | None]
 
@@ -38,7 +39,7 @@ def readings_of(scope: Scope, values: Values, *, quality: Quality = "measured") 
             quality if value is not None else "unavailable",
             scope,
             Source("ncu", artifact="counters.ncu-rep"),
-            reason=None if value is not None else "NaN",
+            reason=message(None if value is not None else "NaN"),
         )
         for name, value in values.items()
     )

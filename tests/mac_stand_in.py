@@ -31,11 +31,6 @@ M3_MAX: dict[str, str] = {
     "kern.hv_vmm_present": "0",
     "sysctl.proc_translated": "0",
 }
-CALM = {
-    "pmset -g": "System-wide power settings:\nCurrently in use:\n standby              1\n lowpowermode         0\n",
-    "pmset -g batt": "Now drawing from 'AC Power'\n -InternalBattery-0 (id=1)\t95%; charged; present: true\n",
-    "notifyutil -g com.apple.system.thermalpressurelevel": "com.apple.system.thermalpressurelevel 0\n",
-}
 IOREG = "ioreg -r -c IOAccelerator -d 1 -a"
 
 

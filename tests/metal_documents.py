@@ -27,6 +27,7 @@ from profkit.core.types import (
     Timing,
     Workload,
 )
+from tests.spoken import message
 
 M4 = Gpu("Apple M4 Pro", chip="M4 Pro", cores=20, bandwidth=273e9, flops=8.2e12, memory_bytes=24 << 30)
 MATMUL = MetalWork("MPSMatrixMultiplication", "encoder", 300, 0.9, 0.9, 3e-3, 4e-3)
@@ -34,12 +35,12 @@ SILU = MetalWork("silu_mul", "encoder", 300, 0.45, 0.45, 1.5e-3, 1.6e-3)
 REST = MetalWork("copy", "encoder", 10, 0.05, 0.05, 5e-3, 6e-3)
 NO_COUNTERS = MetalAbsent(
     "metal-gpu-counter-intervals",
-    "the recording was set to no counter set (Counter Set: (null))",
+    message("the recording was set to no counter set (Counter Set: (null))"),
     "xctrace record --instrument 'Metal GPU Counters'",
 )
 NO_SHADERS = MetalAbsent(
     "metal-shader-profiler-intervals",
-    "Shader Timeline: Disabled in the template",
+    message("Shader Timeline: Disabled in the template"),
     "an Apple GPU of M3 or later",
 )
 STATES = (MetalState("Maximum", 1.9, 1.35), MetalState("Minimum", 0.1, 0.05))

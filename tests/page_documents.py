@@ -19,6 +19,7 @@ from profkit.core.types import (
     Workload,
 )
 from tests import gpu_documents
+from tests.spoken import message
 
 HOSTILE = (
     "<script>document.title='ran'</script>",
@@ -47,7 +48,7 @@ def hostile() -> RunDocument:
     kernels = tuple(Kernel(name, (4, 1, 1), (128, 1, 1)) for name in HOSTILE)
     source = Source(HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[3])
     readings = tuple(
-        Reading("occupancy.achieved", 50.0, "%", "measured", one.scope, source, doubt=HOSTILE[4])
+        Reading("occupancy.achieved", 50.0, "%", "measured", one.scope, source, doubt=message(HOSTILE[4]))
         for one in kernels
     )
     missing = tuple(
@@ -58,14 +59,25 @@ def hostile() -> RunDocument:
             "unavailable",
             one.scope,
             source,
-            reason=HOSTILE[n],
+            reason=message(HOSTILE[n]),
             fix=HOSTILE[-n],
         )
         for n, one in enumerate(kernels)
     )
     verdicts = tuple(
         Verdict(
-            name, name, word, name, LIMIT, 50.0, "%", scope, "measured", advice=(name,), weight=0.5, gain=0.2
+            name,
+            name,
+            word,
+            message(name),
+            LIMIT,
+            50.0,
+            "%",
+            scope,
+            "measured",
+            advice=(name,),
+            weight=0.5,
+            gain=0.2,
         )
         for name, one in zip(HOSTILE, kernels, strict=True)
         for word, scope in (("fail", replace(one.scope, kind="run")), ("unknown", one.scope))
@@ -80,7 +92,8 @@ def hostile() -> RunDocument:
         facts={name: name * (40 if len(name) < 50 else 1) for name in HOSTILE},
         trace=GpuTrace("nsys", tuple(KernelTime(one, 2, 1e-3, 5e-4) for one in kernels), span=1.0, busy=0.5),
         passes=tuple(
-            PassResult("trace", name, "failed", name, name, 1.0, 2.0, (name,), name) for name in HOSTILE
+            PassResult("trace", name, "failed", message(name), name, 1.0, 2.0, (name,), name)
+            for name in HOSTILE
         ),
         readings=(*readings, *missing),
         verdicts=verdicts,

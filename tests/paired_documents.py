@@ -18,7 +18,8 @@ from profkit.core.types import (
     Side,
 )
 from profkit.regression.compare.outcome import outcome_of, worst_first
-from profkit.regression.paired.interleave import FLOOR, TIME, MetricFloor, confirm
+from profkit.regression.detection.rules import NightRule
+from profkit.regression.paired.interleave import FLOOR, TIME, confirm
 from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 
 
@@ -43,7 +44,7 @@ def times(by: float, noise: float = 0.005, pairs: int = 12, seed: int = 0) -> li
 
 def change_of(values: list[tuple[float, float]], scope: Scope = RUN) -> Change:
     """What the rule says of the pairs."""
-    found = confirm(values, MetricFloor(TIME, FLOOR), "lower", "s", len(values), True, scope).change
+    found = confirm(values, NightRule(TIME, relative=FLOOR), "s", len(values), scope)
     assert found is not None
     return found
 

@@ -16,7 +16,7 @@ from typing import Any
 from profkit.backends import backend_names
 from profkit.core import types as model
 from profkit.core.run_folder import SCHEMA
-from profkit.regression.bisect import state
+from profkit.regression.bisect import bisection as bisecting
 from profkit.regression.nightly import workflow as nights
 
 # A number that is none (NaN) is written as null, so that a bad sample costs no run.
@@ -51,7 +51,7 @@ def run() -> dict[str, Any]:
     reading["if"] = {"properties": {"quality": {"const": "unavailable"}}}
     reading["then"] = {
         "description": "a reading that is not there has no value, and says why",
-        "properties": {"value": {"type": "null"}, "reason": {"type": "string", "minLength": 1}},
+        "properties": {"value": {"type": "null"}, "reason": {"type": "object"}},
         "required": ["reason"],
     }
     reading["else"] = {"properties": {"value": {"type": "number"}}}
@@ -71,7 +71,7 @@ def comparisons() -> dict[str, Any]:
 
 def bisect() -> dict[str, Any]:
     """Of bisect.json, and what `bisect --format json` prints."""
-    return _whole(model.BisectDocument, state.SCHEMA, "the search of the commit that changed a time")
+    return _whole(model.BisectDocument, bisecting.SCHEMA, "the search of the commit that changed a time")
 
 
 def night() -> dict[str, Any]:

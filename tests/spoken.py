@@ -1,16 +1,19 @@
-"""What a comparison's facts say, as its views say it."""
+"""What facts say, as views say it; and facts out of plain texts."""
 
 from __future__ import annotations
 
 from profkit.core.types import BlamedLine, Cause, Change, Comparison, Fact
-from profkit.reporting.views.comparison.words import change_text, fact_text, why_text
+from profkit.reporting.facts import fact_text
+from profkit.reporting.views.comparison.words import change_text, why_text
 
 
-def spoken(what: Comparison | Change | Cause | BlamedLine | Fact | None) -> str:
+def spoken(what: Comparison | Change | Cause | BlamedLine | Fact | str | None) -> str:
     """The sentence of one of them; nothing of None."""
     match what:
         case None:
             return ""
+        case str():
+            return what
         case Change():
             return change_text(what)
         case Cause():
@@ -25,3 +28,44 @@ def spoken(what: Comparison | Change | Cause | BlamedLine | Fact | None) -> str:
 def spoken_lines(facts: tuple[Fact, ...]) -> tuple[str, ...]:
     """A sentence each."""
     return tuple(map(fact_text, facts))
+
+
+def message(text: Fact | str | None) -> Fact | None:
+    """A text as the fact that another program said it."""
+    return Fact.message(text) if isinstance(text, str) else text
+
+
+# What may be a text of many words: the message of another program, a line to type, a name, a formula.
+_TEXTS = {
+    "text",
+    "said",
+    "message",
+    "counter",
+    "counters",
+    "what",
+    "fix",
+    "advice",
+    "formula",
+    "name",
+    "kernel",
+    "label",
+    "scope",
+    "log",
+}
+
+
+def sentences(data: object, key: str = "") -> list[str]:
+    """The texts in a document, or a part of one, that somebody has worded: more than three words, and no message."""
+    match data:
+        case dict():
+            return [text for name, value in data.items() for text in sentences(value, name)]
+        case list():
+            return [text for value in data for text in sentences(value, key)]
+        case str() if key not in _TEXTS and len(data.split()) > 3:
+            return [f"{key}: {data}"]
+    return []
+
+
+def run_sentences(run: dict[str, object]) -> list[str]:
+    """Those in what a run says: its passes, readings, summaries, verdicts and kernels."""
+    return sentences({key: run[key] for key in ("passes", "readings", "summaries", "verdicts", "kernels")})

@@ -30,6 +30,7 @@ HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 BENCH = (
     "evaluation/judging",
     "evaluation/functions",
+    "kernels/operations/check.py",
     "kernels/operations/cuda/",
     "kernels/operations/in_float64.py",
     "kernels/operations/triton/",
@@ -45,7 +46,6 @@ BENCH = (
     "kernels/evaluation/judging/pairs.py",
     "kernels/evaluation/judging/trial.py",
     "kernels/evaluation/judging/reference.py",
-    "kernels/evaluation/enabling",
     "kernels/evaluation/suites/capture.py",
     "kernels/evaluation/suites/op",
     "kernels/evaluation/suites/values.py",

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from profkit.analysis.metrics.formulas import formula_table
+from profkit.core.run_folder import run_to_json
+from profkit.core.tables import load_yaml
+from profkit.profiling.summarize import summarize_report, targets_for
 from tests.conftest import ROOT
+from tests.spoken import run_sentences
 
 PACKAGE = ROOT / "profkit"
 TEXTS = {
@@ -19,7 +24,6 @@ TESTS = {"startswith", "endswith", "find", "index", "count", "partition"}
 # Where it is asked whether a text holds a value already, so that nothing is said twice, and where words are no text.
 ALLOWED = {
     "analysis/stacks/files.py": "a unit that is the title is not said again",
-    "reporting/views/run.py": "a reason or cause that stands in a text above is not said again",
     "reporting/views/plan.py": "a version that stands in the detail is not said again",
 }
 
@@ -90,3 +94,39 @@ def test_what_is_allowed_is_still_there() -> None:
         assert list(decisions_by_text(ast.parse((PACKAGE / Path(place)).read_text()))) or place.startswith(
             "core/"
         )
+
+
+def codes_used() -> Iterator[str]:
+    """The codes of facts that the code names, those of formulas and of profkit's own targets."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Fact", "Fact.of") and node.args:
+                code = node.args[0]
+                if isinstance(code, ast.Constant):
+                    yield str(code.value)
+                elif isinstance(code, ast.IfExp):
+                    yield from (
+                        str(one.value) for one in (code.body, code.orelse) if isinstance(one, ast.Constant)
+                    )
+    for tool in ("ncu", "perf", "valgrind", "xctrace"):
+        table = formula_table(tool)
+        yield from (*table.absent.values(), *table.missing.values())
+        ways = [way for ways in table.formulas.values() for way in ways]
+        yield from (code for way in ways for code in (way.note, way.zero) if code)
+    for target in (target for backend in ("cpu", "cuda", "mps") for target in targets_for(backend)):
+        yield f"value {target.says}"
+        yield from (
+            one.otherwise for one in (*target.applies, *target.excused, *target.doubted, *target.guard)
+        )
+
+
+def test_every_code_has_its_words() -> None:
+    words = load_yaml(PACKAGE / "reporting" / "facts.yaml")
+    assert {code for code in codes_used() if code not in words} == set()
+
+
+@pytest.mark.parametrize("file", ["cuda/ncu.truths.raw.base-units.csv", "valgrind/kernels.l2.callgrind"])
+def test_what_a_report_says_is_codes_with_values(file: str) -> None:
+    document = run_to_json(summarize_report(ROOT / "tests" / "data" / file))
+    assert document["readings"]
+    assert run_sentences(document) == []

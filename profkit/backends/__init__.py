@@ -17,6 +17,7 @@ from profkit.core.types import (
     Check,
     Counter,
     Depth,
+    Fact,
     Gpu,
     GpuToolLines,
     GpuTrace,
@@ -100,7 +101,7 @@ class PassFindings:
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()  # files made from what the pass left
-    absent: str | None = None  # why there was nothing that the pass could look at: it counts as skipped
+    absent: Fact | None = None  # why there was nothing that the pass could look at: it counts as skipped
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,27 @@
-"""Passes under Instruments, of the CPU and of the GPU."""
+"""Passes under Instruments, of the CPU and of the GPU; and the run of a Mac's CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from profkit.backends import PlanState, RunContext
-from profkit.backends.passes import Pass
+from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.passes import AbsentPass, BackendRun, Pass, leave_stacks, plain_runs
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.types import Directive, Report, Step, Switch
-from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain_fault, record_argv
+from profkit.core.types import Directive, Fact, PassName, PassPlan, PassResult, Report, Step, Switch
+from profkit.profilers.xctrace.command import (
+    CUT,
+    FINISH,
+    TELL,
+    TIME_PROFILER,
+    absolute_command,
+    explain_fault,
+    record_argv,
+)
 from profkit.profilers.xctrace.export import TOC, export_argv
-from profkit.profilers.xctrace.find import XctraceAbility
+from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
 from profkit.profilers.xctrace.report import REGION_TABLES, read_exports
 from profkit.runtime.passes.read import read_records
 
@@ -76,11 +84,6 @@ class InstrumentsPass(Pass):
             tells=TELL,
         )
 
-    def of_cpu(self, state: PlanState, name: str, template: str, schemas: Sequence[str], **told: Any) -> Step:
-        """The step `name`: the whole process, of which a marked region is picked out afterwards."""
-        directive = self.directive(name, Switch("signpost") if state.marked else None, **told)
-        return self.recorded(name, directive, (*schemas, *REGION_TABLES), template=template)
-
     def read_step(self, step: Step) -> Report:
         """The exports of a step, restricted to what the workload marked.
 
@@ -96,20 +99,18 @@ class InstrumentsPass(Pass):
 def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
     """By what the export said in our own words, else by what xctrace said while it recorded."""
     lines = [line.strip() for line in log_of(folder, f"{step.name}.after0.log").splitlines()]
-    reason = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
-    if reason is not None:
-        fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
-        return UnreadableReport(
-            reason.replace(str(folder / step.artifacts[0]), Path(step.artifacts[0]).name), fix
-        )
+    said = {
+        word: line.removeprefix(f"{word}: ")
+        for line in lines
+        for word in ("error", "fix")
+        if line.startswith(word)
+    }
+    if "error" in said:
+        return UnreadableReport(said["error"], said.get("fix"))
     fault = explain_fault(log_of(folder, f"{step.name}.log"), 0)
     if fault is not None:
         return UnreadableReport(f"xctrace left nothing that can be read: {fault.reason}", fault.fix)
-    if not (folder / step.artifacts[0]).exists():
-        return UnreadableReport("xctrace left no document", f"see {step.name}.log")
-    return UnreadableReport(
-        f"xctrace recorded {step.name}.trace, but it could not be exported", f"see {step.name}.after0.log"
-    )
+    return UnreadableReport("xctrace left nothing that can be read", f"see {step.name}.log")
 
 
 def log_of(folder: Path, log: str) -> str:
@@ -120,15 +121,64 @@ def log_of(folder: Path, log: str) -> str:
         return ""
 
 
+# ------------------------------------------------------------ the CPU of a Mac
+
 START_SECONDS = 10.0  # until xctrace records, has ended, and has exported: 2 to 3 s each on an M5, by others
-_KEPT = ("Instruments", "device model", "system")
+SAMPLED_SECONDS = (
+    2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
+)
+_CONDITIONS = ("Instruments", "device model", "system")  # facts that decide whether two runs may be compared
+_NO_PYTHON = (
+    "Instruments sees the interpreter, and not the Python functions that it runs: the cprofile pass does"
+)
 
 
-def comparable_facts(report: Report) -> dict[str, str]:
-    """What decides whether two runs may be compared; the rest of the facts is the run's own, or a GPU's."""
-    return {name: report.facts[name] for name in _KEPT if name in report.facts}
+class TimeProfiler(InstrumentsPass):
+    """One recording of the whole process; what lies in a marked region is picked out of it afterwards."""
+
+    name = "trace"
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """One recording."""
+        lacking = self._xctrace.lacks(template=TIME_PROFILER)
+        if lacking is not None:
+            return self.skip(lacking, self._xctrace.fix)
+        switch = Switch("signpost") if state.marked else None
+        directive = self.directive(self.name, switch, seconds=SAMPLED_SECONDS)
+        step = self.recorded(self.name, directive, ("time-profile", *REGION_TABLES), template=TIME_PROFILER)
+        seconds = 1.1 * (state.plain_seconds or 0.0) + START_SECONDS
+        notes = (_NO_PYTHON,) if self.context.workload.python is not None else ()
+        return self.planned((step,), cost=plain_runs(seconds, state), notes=notes)
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
+        """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the exports."""
+        report = self.read_step(plan.steps[0])
+        return PassFindings(
+            profiles=report.profiles,
+            stacks=report.stacks,
+            facts={name: report.facts[name] for name in _CONDITIONS if name in report.facts},
+            notes=report.warnings,
+            artifacts=leave_stacks(self.context, report.stacks, "trace"),
+        )
 
 
-def is_of_region(report: Report) -> bool:
-    """Whether only what lies in the region was read."""
-    return "region" in report.facts
+class MacRun(BackendRun):
+    """The passes for one workload on a Mac's CPU. There is no simulation: valgrind does not run on macOS."""
+
+    name = "cpu"
+
+    def tool_versions(self) -> dict[str, str | None]:
+        """Instruments' version, where it is used."""
+        return {"xctrace": self._xctrace.version} if "trace" in self.wanted else {}
+
+    def make_pass(self, name: PassName) -> Pass | None:
+        """Time Profiler."""
+        if name == "trace":
+            return TimeProfiler(self.context, self._xctrace)
+        if name == "counters":
+            return AbsentPass(self.context, name, Fact("no-counts-on-a-mac"))
+        return super().make_pass(name)
+
+    @cached_property
+    def _xctrace(self) -> XctraceAbility:
+        return probe_xctrace()

@@ -19,6 +19,7 @@ from profkit.core.types import (
     Counter,
     Depth,
     Directive,
+    Fact,
     Gpu,
     LineCode,
     PassName,
@@ -71,13 +72,30 @@ class Pass(ABC):
         """The one plan that there is."""
         return [PassPlan(self.name, self.tool, tuple(steps), **more)]
 
-    def skip(self, reason: str | None, fix: str | None = None, **more: Any) -> list[PassPlan]:
-        """A plan that only says why nothing is done."""
-        return [PassPlan(self.name, self.tool, skipped=reason, fix=fix, **more)]
+    def skip(self, reason: Fact | str | None, fix: str | None = None, **more: Any) -> list[PassPlan]:
+        """A plan that only says why nothing is done; a text is the fault of a tool."""
+        fact = Fact.message(reason) if isinstance(reason, str) else reason
+        return [PassPlan(self.name, self.tool, skipped=fact, fix=fix, **more)]
+
+    def no_python(self, code: str | None) -> Fact:
+        """Why the workload has no Python to look into."""
+        return Fact.of(code or "no-command", program=Path(self.context.workload.command[0]).name)
 
     def directive(self, step: str, switch: Switch | None = None, **more: Any) -> Directive:
         """What the workload's process is told in a step."""
         return Directive(self.name, str(self.folder / f"{step}.region"), switch, **more)
+
+
+class AbsentPass(Pass):
+    """A pass that this backend never has, and why."""
+
+    def __init__(self, context: RunContext, name: PassName, reason: Fact, fix: str | None = None) -> None:
+        super().__init__(context)
+        self.name, self._reason, self._fix = name, reason, fix
+
+    def plan(self, state: PlanState) -> list[PassPlan]:  # noqa: ARG002
+        """None, whatever is known."""
+        return self.skip(self._reason, self._fix)
 
 
 class BackendRun:
@@ -178,15 +196,13 @@ class TimingPass(Pass):
         ]
         if context.cold:
             notes.append("cold: the device's L2 is flushed before each call")
-        cost = float(self._processes)
-        return self.planned(steps, cost=cost, cost_note="one plain run each", notes=tuple(notes))
+        return self.planned(steps, cost=float(self._processes), notes=tuple(notes))
 
 
 class PythonPass(Pass):
     """An instrument inside the workload's Python. A benchmark is repeated for `seconds` under it."""
 
     file: str  # what it leaves
-    cost_note = "typical; grows with calls and allocations"
     seconds = 1.0
     least, most = 1, 100_000  # iterations
     longest = 60.0  # seconds, for the sake of the least
@@ -206,8 +222,8 @@ class PythonPass(Pass):
         `cost`: its wall time against a plain run, as measured on the workloads in benchmark/.
         """
         if argv is None:
-            return self.skip(reason)
-        once, iterations, longest, seconds = state.iteration_seconds, None, None, None
+            return self.skip(self.no_python(reason))
+        once, iterations, longest = state.iteration_seconds, None, None
         if once is not None and once > 0:
             wanted = max(self.least, min(self.most, int(self.seconds / once)))
             iterations = max(1, min(wanted, int(self.longest / once)))
@@ -215,11 +231,12 @@ class PythonPass(Pass):
             longest = self.cap[0] * state.plain_seconds + self.cap[1]
         if state.benchmark and state.start_seconds is not None:
             seconds = cost * (state.start_seconds + self.seconds)
+            cost = plain_runs(seconds, state)
             if longest is not None:  # the start is slower under it, and its iterations are what counts
                 longest = max(longest, 2 * seconds)
         directive = self.directive(self.name, iterations=iterations, seconds=self.seconds, longest=longest)
         step = Step(self.name, tuple(argv), (f"artifacts/{self.file}",), env=env or {}, directive=directive)
-        return self.planned((step,), cost=cost, seconds=seconds, cost_note=self.cost_note)
+        return self.planned((step,), cost=cost)
 
 
 class CallsPass(PythonPass):
@@ -257,10 +274,9 @@ class AllocationsPass(PythonPass):
         """One step under the host; none of a GPU's program that marks nothing, where time is short."""
         context, late = self.context, self._late and state.marked
         if self._late and not state.marked and context.wanted is None and context.depth != "full":
-            why = (
-                "no region is marked, and a program that imports torch starts three times as slowly under it"
+            return self.skip(
+                Fact("no-region-marked"), "mark a step with profkit.region, or --passes tracemalloc"
             )
-            return self.skip(why, "mark a step with profkit.region, or --passes tracemalloc")
         kind: HostKind = "tracemalloc-region" if late else "tracemalloc"
         argv, reason = host_command(context.workload.command, kind, self.folder / self.file)
         return self.one_step(state, argv, reason, 1.1 if late else 2.5)
@@ -274,7 +290,6 @@ class StacksPass(PythonPass):
     """Every Python process of the workload samples its stacks."""
 
     name, file = "stacks", "stacks.jsonl"
-    cost_note = "a hundred samples a second, in all Python processes"
     seconds = 2.0  # 200 samples
     most = 10_000_000
     cap = None
@@ -290,7 +305,7 @@ class StacksPass(PythonPass):
         workload = self.context.workload
         if not (self.folder / self.file).exists():
             if workload.python is None:
-                return PassFindings(absent=f"not a Python program: {Path(workload.command[0]).name}")
+                return PassFindings(absent=self.no_python("no-python-program"))
             raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
         report = read_stacks(self.folder / self.file)
         return PassFindings(
@@ -369,11 +384,6 @@ def plain_runs(seconds: float, state: PlanState) -> float:
     return seconds / (state.plain_seconds or PLAIN_SECONDS)
 
 
-def known_seconds(seconds: float, state: PlanState) -> float | None:
-    """What a pass is expected to take; None where no run of the workload was timed yet."""
-    return seconds if state.plain_seconds is not None else None
-
-
 _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters
 
 
@@ -409,15 +419,17 @@ def read_region_work(folder: Path, step: str) -> RegionWork:
         for region in record.regions:
             per_name[region.name] = per_name.get(region.name, 0) + region.iterations
             seconds += sum(region.seconds) * region.every
-    if len(per_name) > 1:
-        names = ", ".join(sorted(per_name))
-        odd = f"the workload marks several regions ({names}): counts are of all in one process"
-        return RegionWork(
-            1, seconds if len(records) == 1 else None, odd, True, notes, shared, entries, len(records)
-        )
-    alone = seconds if seconds and len(records) == 1 else None
+    several = len(per_name) > 1
+    named = f"the workload marks several regions ({', '.join(per_name)}): counts are of all in one process"
     return RegionWork(
-        max(1, sum(per_name.values())), alone, None, bool(per_name), notes, shared, entries, len(records)
+        iterations=1 if several else max(1, sum(per_name.values())),
+        seconds=seconds if seconds and len(records) == 1 else None,
+        odd=named if several else None,
+        marked=bool(per_name),
+        notes=notes,
+        shared=shared,
+        entries=entries,
+        processes=len(records),
     )
 
 

@@ -27,10 +27,7 @@ VERBS = {
         "bisect",
         "Find the commit that made a command slower, by running commits between two ends in turn.",
     ),
-    "report": (
-        "reports",
-        "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit.",
-    ),
+    "report": ("reports", "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit."),
     "nightly": (
         "nightly",
         "Profile a set of workloads, compare each with its past, and report what changed.",
@@ -48,10 +45,7 @@ VERBS = {
         "generate",
         "Let a language model write kernels: each is tested, timed and profiled, and the model gets the result.",
     ),
-    "scrub": (
-        "reports",
-        "Copy a report in text, or a run, without host, user, command line and paths.",
-    ),
+    "scrub": ("reports", "Copy a report in text, or a run, without host, user, command line and paths."),
     "history": (
         "history",
         "Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
@@ -81,27 +75,19 @@ def load_verb(name: str) -> Any:
     """The command or the group of commands, with its options."""
     verb = HIDDEN.get(name, name)
     module = importlib.import_module(f"profkit.cli.{VERBS[verb][0]}")
+    from profkit.cli.options import spread
+
     alone = typer.Typer()
     if hasattr(module, "add_to"):
         module.add_to(alone)
     else:
         settings = {"allow_interspersed_args": False} if verb in BEFORE_COMMANDS else None
         examples = module.EXAMPLES[verb] if isinstance(module.EXAMPLES, dict) else module.EXAMPLES
-        command = alone.command(name, epilog=examples, hidden=name in HIDDEN, context_settings=settings)
-        command(getattr(module, verb))
-    _join_epilog_lines(alone)
+        # The terminal breaks the lines: in the source they are broken for another width.
+        epilog = "\n\n".join(part.strip().replace("\n", " ") for part in examples.split("\n\n"))
+        command = alone.command(name, epilog=epilog, hidden=name in HIDDEN, context_settings=settings)
+        command(spread(getattr(module, verb)))
     return typer.main.get_group(alone).commands[name]
-
-
-def _join_epilog_lines(app: typer.Typer) -> None:
-    """Let the terminal break the lines of what stands below a help: in the source they are broken for another width."""
-    for info in app.registered_commands:
-        if info.epilog:
-            paragraphs = [" ".join(part.split("\n")).strip() for part in info.epilog.split("\n\n")]
-            info.epilog = "\n\n".join(paragraphs)
-    for group in app.registered_groups:
-        if group.typer_instance is not None:
-            _join_epilog_lines(group.typer_instance)
 
 
 app = typer.Typer(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+from profkit.cli import options
 
 EXAMPLES = """
 Example:  profkit bisect v1.2 HEAD -- python bench.py
@@ -17,11 +17,6 @@ With a build:  profkit bisect v1.2 HEAD --setup 'make -j8' -- ./bench
 Exit codes: 0 a commit was found, or several that made it together; 5 both ends are the same, or it cannot be decided;
 2 wrong usage; 4 the command fails at one of both ends; 130 interrupted.
 """
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("bisect", epilog=EXAMPLES)(bisect)
 
 
 def bisect(
@@ -54,7 +49,7 @@ def bisect(
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Find the commit that made a command slower, by running commits between two ends in turn."""
     from profkit.cli.compare import parse_share
@@ -64,6 +59,8 @@ def bisect(
     from profkit.core.types import BisectOptions
     from profkit.regression.bisect import bisection as bisecting
     from profkit.regression.paired.interleave import FLOOR
+    from profkit.reporting import json
+    from profkit.reporting.views.bisect import view
 
     if len(words or []) < 3:
         raise UsageError(
@@ -72,17 +69,10 @@ def bisect(
         )
     good, bad, *command = words or []
     share = parse_share(floor)
-    options = BisectOptions(budget, share if share is not None else FLOOR, sampling, timeout)
+    asked = BisectOptions(budget, share if share is not None else FLOOR, sampling, timeout)
     progress = progress_for(quiet=quiet, ends_only=True)
     with raise_on_signals():
-        document, folder = bisecting.bisect(good, bad, tuple(command), options, progress, setup, output)
+        document, folder = bisecting.bisect(good, bad, tuple(command), asked, progress, setup, output)
     with defer_interrupts():
-        if format is OutputFormat.json:
-            from profkit.reporting.json import bisection
-
-            print_result(bisection(document))
-        else:
-            from profkit.reporting.views.bisect import view
-
-            print_view(view(document, str(folder)), format)
+        options.print_as(format, lambda: json.document(document), lambda: view(document, str(folder)))
     raise typer.Exit(bisecting.exit_code(document))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result, render_view
+from profkit.cli import options
 
 if TYPE_CHECKING:
     from profkit.core.types import ComparedSuite, Comparison
@@ -27,27 +27,16 @@ Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_
 
 Two versions, run in turn:  profkit compare --base main -- python bench.py
 
-Two commits:  profkit compare --base v1.2 --head v1.3 --setup 'make' -- ./bench
-
 A pull request, all workloads of a nightly's file:  profkit compare --suite nightly.yaml --base main --output report
 
 Two commands:  profkit compare --a 'python old.py' --b 'python new.py'
 
-Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
-
 Two evaluations of kernels:  profkit compare BASELINE CANDIDATE
-
-Two sweeps, by means over all shapes; with --metric time.median single cases decide:  profkit compare BASELINE CANDIDATE
 
 Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regressed; 5 it cannot be decided, or the two
 must not be compared; 2 an input that cannot be read; 4 a version does not run. Of a suite 5 where nothing was decided,
 with --strict where any workload is open.
 """
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("compare", epilog=EXAMPLES)(compare)
 
 
 def _versions_option(name: str, text: str, **more: Any) -> Any:
@@ -88,14 +77,6 @@ def compare(
     cause: Annotated[
         bool, _versions_option("--cause/--no-cause", "Where they differ, look for the reason.")
     ] = True,
-    cause_budget: Annotated[
-        float | None,
-        _versions_option(
-            "--cause-budget",
-            "Seconds for the reason, all of them used (default: until it is found, at most 60; on a GPU 240).",
-            min=5.0,
-        ),
-    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Compare although the two are not alike.")] = False,
     across: Annotated[
@@ -128,7 +109,7 @@ def compare(
             metavar="FOLDER",
         ),
     ] = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Say what is different between two runs or two versions, whether it is real, and why."""
     from profkit.core.errors import UsageError
@@ -147,20 +128,20 @@ def compare(
             if base is None:
                 raise UsageError("--suite: and what is it compared with?", f"--suite {suite} --base main")
             _compare_suite(
-                SuiteRequest(suite, base, head, _prepared(setup), share, pairs, cause, cause_budget, strict),
+                SuiteRequest(suite, base, head, _prepared(setup), share, pairs, cause, strict),
                 show,
             )
         request = _versions(words or [], base, head, a, b, setup)
-        _compare_versions(replace(request, pairs=pairs, causes=cause, cause_budget=cause_budget), show)
+        _compare_versions(replace(request, pairs=pairs, causes=cause), show)
     baseline, candidate = _two_runs(words or [])
-    options = CompareOptions(
+    asked = CompareOptions(
         force=force,
         across=_fields(across or []),
         metrics=_metrics(metric or []),
         floor=share,
         paths=(str(baseline), str(candidate)),
     )
-    comparison = _compare_evaluations(options) or _compare_runs(options)
+    comparison = _compare_evaluations(asked) or _compare_runs(asked)
     show.comparison(comparison, in_step=False)
     raise typer.Exit(exit_code(comparison, strict=strict))
 
@@ -251,7 +232,7 @@ def _compare_suite(request: SuiteRequest, show: _Show) -> NoReturn:
 class _Show:
     """Where a result goes: standard output, the folder that was asked for, and GitHub's runner where there is one."""
 
-    format: OutputFormat
+    format: options.OutputFormat
     output: Path | None
     strict: bool
     quiet: bool
@@ -271,23 +252,23 @@ class _Show:
 
     def comparison(self, found: Comparison, *, in_step: bool) -> None:
         """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
-        from profkit.cli.progress import show_if_long
         from profkit.reporting import json
-        from profkit.reporting.views.comparison import comment, view
+        from profkit.reporting.views.comparison.view import comment, view
 
-        with show_if_long("compare", "what differs, and why"):
-            print_result(_text(found, self.format))
+        options.print_result(_text(found, self.format))
         if self.output is not None or in_step:
-            self._write(json.comparison(found), view(found), comment(found), in_step=in_step)
+            self._write(json.document(found), view(found), comment(found), in_step=in_step)
 
     def suite(self, found: ComparedSuite) -> None:
         """Several workloads."""
         from profkit.reporting import json
-        from profkit.reporting.views.comparison import suite_view
+        from profkit.reporting.views.comparison.view import suite_view
 
-        document, shown = json.comparisons(found), suite_view(found)
-        print_result(
-            document if self.format is OutputFormat.json else render_view(shown, self.format, details=False)
+        document, shown = json.document(found), suite_view(found)
+        options.print_result(
+            document
+            if self.format is options.OutputFormat.json
+            else options.render_view(shown, self.format, details=False)
         )
         self._write(document, shown, suite_view(found, short=True), in_step=True)
 
@@ -313,29 +294,26 @@ class _Show:
             sys.stderr.write(annotations_in_step(comment))
 
 
-def _compare_runs(options: CompareOptions) -> Comparison:
-    from profkit.cli.progress import show_if_long
+def _compare_runs(asked: CompareOptions) -> Comparison:
+    from profkit.cli.progress import show_reading
     from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import compare as compare_documents
 
-    baseline, candidate = options.paths
-    with show_if_long("baseline", baseline):
-        before = summarize_report(Path(baseline))
-    with show_if_long("candidate", candidate):
-        after = summarize_report(Path(candidate))
-    with show_if_long("compare", "what differs, and why"):
-        return compare_documents(before, after, options)
+    for path in asked.paths:
+        show_reading(Path(path))
+    before, after = (summarize_report(Path(path)) for path in asked.paths)
+    return compare_documents(before, after, asked)
 
 
-def _compare_evaluations(options: CompareOptions) -> Comparison | None:
+def _compare_evaluations(asked: CompareOptions) -> Comparison | None:
     """None where not both are evaluations."""
     from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
     from profkit.regression.compare import compare_evaluations
 
-    baseline, candidate = map(Path, options.paths)
+    baseline, candidate = map(Path, asked.paths)
     if not is_evaluation(baseline) or not is_evaluation(candidate):
         return None
-    return compare_evaluations(read_evaluation(baseline), read_evaluation(candidate), options)
+    return compare_evaluations(read_evaluation(baseline), read_evaluation(candidate), asked)
 
 
 def exit_code(comparison: Comparison, *, strict: bool) -> int:
@@ -351,14 +329,14 @@ def exit_code(comparison: Comparison, *, strict: bool) -> int:
     return 0
 
 
-def _text(comparison: Comparison, output: OutputFormat) -> str:
-    if output is OutputFormat.json:
+def _text(comparison: Comparison, output: options.OutputFormat) -> str:
+    if output is options.OutputFormat.json:
         from profkit.reporting import json
 
-        return json.comparison(comparison)
-    from profkit.reporting.views.comparison import view
+        return json.document(comparison)
+    from profkit.reporting.views.comparison.view import view
 
-    return render_view(view(comparison), output, details=False)
+    return options.render_view(view(comparison), output, details=False)
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:

@@ -9,49 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import (
-    HOW,
-    PLACES,
-    SUITES,
-    BaseUrlOption,
-    BudgetOption,
-    CommandOption,
-    DepthOption,
-    DetailsOption,
-    DeviceOption,
-    DtypeOption,
-    FormatOption,
-    GpusOption,
-    KeyEnvOption,
-    MaxAttemptsOption,
-    ModelOption,
-    NameOption,
-    OnOption,
-    OnPythonOption,
-    OpsOption,
-    OutputFormat,
-    OutputOption,
-    ProfileDepthOption,
-    ProviderOption,
-    QuietOption,
-    SendEnvOption,
-    SendOption,
-    ThreadsOption,
-    TimeoutOption,
-    TracesOption,
-    option,
-    places_of,
-    print_json,
-    print_result,
-    print_view,
-    taken,
-    typed_beside_resume,
-    typed_options,
-)
+from profkit.cli import options
+from profkit.cli.options import HOW, TESTS, option
 
 if TYPE_CHECKING:
     from profkit.core.types import EvaluationDocument
-    from profkit.kernels.evaluation.request import EvaluationRequest
 
 EXAMPLES = """
 Example:  profkit evaluate my_kernels.py --ops relu,add
@@ -68,22 +30,13 @@ The operations of your own program, with kernels of yours:  profkit evaluate my_
 A model writes the kernels first (`profkit generate` has more options):
 profkit evaluate --backend llm --ops relu,add --model MODEL --max-attempts 3
 
-Against torch.compile, too:  profkit evaluate my_kernels.py --compile
-
-Only whether they are correct:  profkit evaluate my_kernels.py --correctness-only
-
-What it would do:  profkit evaluate --suite opinfo --plan
-
 After a Ctrl-C:  profkit evaluate --resume reports/20261122-100000-evaluation-cpu
-
-One test again, with all that is known of it:
-profkit evaluate --replay 0123456789ab reports/20261122-100000-evaluation-cpu
 
 Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crashed, hung or could not be loaded; 2 wrong
 usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests could not be carried out; 130 interrupted,
 what was done is kept.
 """
-WHAT, ON = "Tests and kernels", "Resuming"
+ON = "Resuming"
 CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
 WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
 
@@ -108,14 +61,12 @@ def evaluate(
     ] = None,
     trace: Annotated[
         bool,
-        option(WHAT, "Run the program after --, and test the operations that it calls.", None, "--trace"),
+        option(TESTS, "Run the program after --, and test the operations that it calls.", None, "--trace"),
     ] = False,
-    suite: Annotated[str, option(WHAT, f"Which calls are tested: {SUITES}.")] = "smoke",
-    traces: TracesOption = None,
     backend: Annotated[
         str,
         option(
-            WHAT,
+            TESTS,
             "Where kernels come from: aten (PyTorch itself), directory, flag_gems, llm (a language model writes "
             "them first). Default: by the paths.",
         ),
@@ -123,7 +74,7 @@ def evaluate(
     kernels: Annotated[
         Path | None,
         option(
-            WHAT,
+            TESTS,
             "The folder of the backend directory: relu/relu.py, add__Tensor/add__Tensor_implementation_v1.py; "
             "with llm the folder for new ones.",
             "FOLDER",
@@ -132,19 +83,13 @@ def evaluate(
             "--ops-directory",
         ),
     ] = None,
-    ops: OpsOption = "",
-    dtype: DtypeOption = "",
-    device: DeviceOption = "auto",
-    gpus: GpusOption = "",
+    gpus: options.GpusOption = "",
     correctness_only: Annotated[bool, option(HOW, "Time nothing.", None, "--correctness-only")] = False,
-    threads: ThreadsOption = 0,
     precision: Annotated[
         float, option(HOW, "Half-width of a speed-up's 95 % interval, relative: 0.02 is 2 %.")
     ] = 0.02,
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
-    budget: BudgetOption = 5.0,
-    timeout: TimeoutOption = 60.0,
-    plan: Annotated[bool, option(HOW, "Say what would be tested, and test nothing.", None, "--plan")] = False,
+    budget: options.BudgetOption = 5.0,
     resume: Annotated[
         Path | None, option(ON, "Go on with the evaluation in this folder, by its own settings.", "FOLDER")
     ] = None,
@@ -165,29 +110,23 @@ def evaluate(
             "WHICH:N",
         ),
     ] = "",
-    profile_depth: ProfileDepthOption = DepthOption.standard,
-    provider: ProviderOption = None,
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    key_env: KeyEnvOption = None,
-    command: CommandOption = None,
-    max_attempts: MaxAttemptsOption = 5,
-    output: OutputOption = Path("reports"),
-    name: NameOption = "evaluation",
-    details: DetailsOption = False,
-    on: OnOption = None,
-    on_python: OnPythonOption = None,
-    send: SendOption = None,
-    send_env: SendEnvOption = None,
-    format: FormatOption = OutputFormat.terminal,
-    quiet: QuietOption = False,
+    profile_depth: options.ProfileDepthOption = options.DepthOption.standard,
+    tests: options.TestChoice = options.TESTED,
+    chosen: options.ModelChoice = options.ANY_MODEL,
+    output: options.OutputOption = Path("reports"),
+    name: options.NameOption = "evaluation",
+    details: options.DetailsOption = False,
+    where: options.Elsewhere = options.HERE,
+    format: options.FormatOption = options.OutputFormat.terminal,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
-    typed = {**locals(), "compiled": compile}
+    typed = {**locals(), **vars(tests), "compiled": compile}
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
     from profkit.generation.keys import without_secrets
+    from profkit.kernels.devices import split_list
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
         JudgeSettings,
@@ -196,7 +135,6 @@ def evaluate(
         read_document,
         read_request,
         require_code,
-        split_list,
     )
     from profkit.kernels.evaluation.sources.source import make_source_request
     from profkit.runtime.passes.secrets import mask_command
@@ -204,12 +142,12 @@ def evaluate(
     if context.info_name == "run":
         typer.echo("profkit run is profkit evaluate here, and does the same", err=True)
     progress = progress_for(quiet=quiet)
-    where = places_of(on, on_python, send, send_env, gpus)
-    if where is not None and (replay or plan):
-        asked = "replay" if replay else "plan"
+    places = where.places(gpus)
+    if places is not None and (replay or profile):
+        asked = "replay" if replay else "profile"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
-        _replay(replay, file, typed_options(context, CODE[1:]), format, quiet=quiet)
+        _replay(replay, file, options.typed_options(context, CODE[1:]), format, quiet=quiet)
         return
     choices: tuple[tuple[str, int], ...] = ()
     if profile:  # what profiles is loaded for it alone: no judge starts before
@@ -222,12 +160,12 @@ def evaluate(
             f"--correctness-only times nothing, and --{asked} needs times", "leave out one of them"
         )
     if resume is not None:
-        typed_beside_resume(context, (*WITH_RESUME, *PLACES), "an evaluation")
+        options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "an evaluation")
         request = read_request(resume, again=again)
         line = f"profkit evaluate --resume {shlex.quote(str(resume))}{' --again' if again else ''}"
         needed = again or bool(choices) or not read_document(resume).complete
         named = [(CODE_FILE, str(file))] if file is not None else []
-        require_code(request, [*named, *typed_options(context, CODE[1:])], line, needed=needed)
+        require_code(request, [*named, *options.typed_options(context, CODE[1:])], line, needed=needed)
     else:
         if again:
             raise UsageError(
@@ -236,58 +174,50 @@ def evaluate(
             )
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
-            typed |= {"suite": "traced", "traces": _record(words, output, plan=plan, quiet=quiet)}
+            typed |= {"suite": "traced", "traces": _record(words, output, quiet=quiet)}
         if backend == "llm":
-            if plan or where is not None:
-                raise UsageError(
-                    "kernels are generated here, and without a plan", "profkit generate, then evaluate"
-                )
+            if places is not None:
+                raise UsageError("kernels are generated here", "profkit generate, then evaluate")
             from profkit.core.types import GenerationLimits
             from profkit.generation.model import ModelOptions
             from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
             from profkit.generation.run import generate_kernels
 
-            new = {"limits": GenerationLimits(max_attempts), "output": kernels or DEFAULT_FOLDER}
-            writing = taken(GenerationOptions, {**typed, **new, "profile_depth": ""})
-            to_ask = ModelOptions(provider, model, base_url, key_env, command)
+            new = {"limits": GenerationLimits(tests.max_attempts), "output": kernels or DEFAULT_FOLDER}
+            writing = options.taken(GenerationOptions, {**typed, **new, "profile_depth": ""})
+            to_ask = ModelOptions(**vars(chosen))
             generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
             backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
         own = typed["traces"]
-        settings = taken(
+        settings = options.taken(
             JudgeSettings,
             typed,
             suite_path=str(own.resolve()) if own else "",
-            source=make_source_request(backend, kernels, file, device),
+            source=make_source_request(backend, kernels, file, tests.device),
             operations=split_list(typed["ops"]),
             timing=PairOptions(budget, precision, floor),
         )
         request = make_request(
             settings,
-            None if plan else output,
+            output,
             gpus=gpus,
             name=name,
             command=mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
-            elsewhere=where is not None,
+            elsewhere=places is not None,
         )
-    if plan:
-        _show_plan(request, format, quiet=quiet)
-        return
     from profkit.kernels.evaluation.outputs import write_results
     from profkit.kernels.evaluation.run import run_evaluation
 
     slots = None
-    if where is not None:
+    if places is not None:
         from profkit.kernels.places import PlaceSlots
 
-        slots = PlaceSlots(*where)
+        slots = PlaceSlots(*places)
     document = run_evaluation(request, progress, write_results, slots)
     if choices:
-        from profkit.profiling.drill_down import ProfiledElsewhere, profile_tests
+        from profkit.profiling.drill_down import profile_tests
 
-        elsewhere = where and ProfiledElsewhere(*where)
-        document = profile_tests(
-            request, document, choices, profile_depth.value, progress, write_results, elsewhere
-        )
+        document = profile_tests(request, document, choices, profile_depth.value, progress, write_results)
     _show(document, request.folder, format, details=details)
     raise typer.Exit(exit_code(document))
 
@@ -312,17 +242,14 @@ def _split_program(file: Path | None, rest: list[str], *, trace: bool) -> tuple[
     return (None if len(words) > len(rest) else file) if trace else file, words
 
 
-def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
+def _record(words: list[str], output: Path, *, quiet: bool) -> Path:
     """Run the program; the file with its calls, in the folder of evaluations."""
     from datetime import datetime
 
     from profkit.cli.progress import progress_for
-    from profkit.core.errors import UsageError
     from profkit.kernels.evaluation.suites.notation import record_operations
     from profkit.runtime.passes.secrets import mask_command
 
-    if plan:
-        raise UsageError("--plan runs no program", "--suite traced --traces TRACE.txt --plan")
     progress = progress_for(quiet=quiet)
     path = output / f"{datetime.now():%Y%m%d-%H%M%S}-operations.txt"
     progress.begin("program", " ".join(mask_command(words)[0]))
@@ -335,30 +262,17 @@ def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
     return path
 
 
-def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:
-    if format is OutputFormat.json:
-        from profkit.kernels.evaluation.document import evaluation_text
+def _show(document: EvaluationDocument, folder: Path, format: options.OutputFormat, *, details: bool) -> None:
+    from profkit.kernels.evaluation.document import evaluation_text
+    from profkit.reporting.views.kernels.evaluation import view
 
-        print_result(evaluation_text(document, folder))
-    else:
-        from profkit.reporting.views.kernels.evaluation import view
-
-        print_view(view(document, folder), format, details=details)
-
-
-def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool) -> None:
-    from profkit.cli.progress import progress_for
-    from profkit.kernels.evaluation.run import plan_evaluation, plan_text
-
-    plan = plan_evaluation(request, progress_for(quiet=quiet))
-    if format is OutputFormat.json:
-        print_json(plan)
-    else:
-        print_result(plan_text(plan))
+    options.print_as(
+        format, lambda: evaluation_text(document, folder), lambda: view(document, folder), details=details
+    )
 
 
 def _replay(
-    test: str, folder: Path | None, named: list[tuple[str, str]], format: OutputFormat, *, quiet: bool
+    test: str, folder: Path | None, named: list[tuple[str, str]], format: options.OutputFormat, *, quiet: bool
 ) -> None:
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+from profkit.cli import options
+from profkit.cli.options import option
 
 if TYPE_CHECKING:
     from profkit.regression.history.actions import AddResult
@@ -57,7 +58,7 @@ def add(
         typer.Option("--commit", help="The git commit, where a file does not say it.", metavar="SHA"),
     ] = None,
     history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
     quiet: QuietOption = False,
 ) -> None:
     """Store runs and reports."""
@@ -68,14 +69,14 @@ def add(
     def report(result: AddResult) -> None:
         if result.fault is not None:
             print_fault(result.fault)
-        elif format is not OutputFormat.json and not quiet:
+        elif format is not options.OutputFormat.json and not quiet:
             _say(_line(result))
 
     with open_history(history) as store:
         results = add_paths(store, paths, report, workload, commit)
         where = str(store.path)
-    if format is OutputFormat.json:
-        print_result(_added_document(results, where))
+    if format is options.OutputFormat.json:
+        options.print_result(_added_document(results, where))
     faults = [result.fault for result in results if result.fault is not None]
     if faults:
         raise typer.Exit(faults[0].exit_code)
@@ -122,7 +123,7 @@ def list_(
     since: SinceOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many, the last ones.")] = 50,
     history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """The runs that are stored, the newest first."""
     from profkit.regression.history import HistoryFilter, open_history
@@ -133,17 +134,18 @@ def list_(
         total = len(store.entries())
         found = store.entries(HistoryFilter(workload, since=_since(since), limit=limit))
         accepted, where = store.accepted(workload), str(store.path)
-    if format is OutputFormat.json:
-        print_result(json.history(found, accepted, where, total))
-    else:
-        print_view(history_view(found, accepted, where, total), format)
+    options.print_as(
+        format,
+        lambda: json.history(found, accepted, where, total),
+        lambda: history_view(found, accepted, where, total),
+    )
 
 
 @history.command("show", epilog="Example:  profkit history show last")
 def show(
     entry: EntryArgument = "last",
     history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """One run with all its values."""
     from profkit.regression.history import open_history
@@ -152,10 +154,7 @@ def show(
 
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)
-    if format is OutputFormat.json:
-        print_result(json.entry(found))
-    else:
-        print_view(entry_view(found), format)
+    options.print_as(format, lambda: json.document(found), lambda: entry_view(found))
 
 
 @history.command(
@@ -178,7 +177,7 @@ def trend(
     ] = None,
     since: SinceOption = None,
     history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Plot a metric over time, with its segments and the places where it changed."""
     from profkit.core.errors import UsageError
@@ -193,18 +192,12 @@ def trend(
                 "a series comes from the history or from a file, not from both", "leave one of them out"
             )
         found = trend_of_file(source)
-        if format is OutputFormat.json:
-            print_result(json.trend_of_file(found, str(source)))
-        else:
-            print_view(trends_view([found]), format)
+        options.print_as(format, lambda: json.trend_of_file(found, str(source)), lambda: trends_view([found]))
         return
     with open_history(history, read_only=True) as store:
         trends = trends_of(store, tuple(series or ()), HistoryFilter(since=_since(since)))
         where = str(store.path)
-    if format is OutputFormat.json:
-        print_result(json.trends(trends, where))
-    else:
-        print_view(trends_view(trends), format)
+    options.print_as(format, lambda: json.trends(trends, where), lambda: trends_view(trends))
 
 
 @history.command(
@@ -224,7 +217,7 @@ def accept(
     ] = None,
     by: Annotated[str | None, typer.Option("--by", help="Who says so.", metavar="NAME")] = None,
     history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Take a known change for the new normal: a new segment begins, without a regression."""
     from profkit.regression.history import open_history
@@ -243,12 +236,10 @@ def accept(
 @history.command("mark", epilog='Example:  profkit history mark last --because "another job ran beside it"')
 def mark(
     entry: EntryArgument,
-    because: Annotated[
-        str | None, typer.Option("--because", help="Why its values decide nothing.", metavar="WORDS")
-    ] = None,
+    because: Annotated[str | None, option(None, "Why its values decide nothing.", "WORDS")] = None,
     valid: Annotated[bool, typer.Option("--valid", help="Take such a mark away.")] = False,
     history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Say of a run that its values are kept and shown, and decide nothing."""
     from profkit.core.errors import UsageError
@@ -277,7 +268,7 @@ def prune(
     workload: WorkloadOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
     history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
     from profkit.core.formatting import plural
@@ -302,7 +293,7 @@ def export(
     workload: WorkloadOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
     quiet: QuietOption = False,
 ) -> None:
     """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
@@ -327,17 +318,13 @@ def export(
     " --to a folder that a server publishes works too.",
 )
 def site(
-    to: Annotated[
-        Path, typer.Option("--to", help="The folder: new, empty, or with pages of before.", metavar="DIR")
-    ],
+    to: Annotated[Path, option(None, "The folder: new, empty, or with pages of before.", "DIR")],
     days: Annotated[
         int | None, typer.Option("--days", min=1, help="Only the last so many days before the newest run.")
     ] = None,
-    title: Annotated[
-        str, typer.Option("--title", help="What the first page is called.")
-    ] = "Performance over time",
+    title: Annotated[str, option(None, "What the first page is called.")] = "Performance over time",
     history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
     quiet: QuietOption = False,
 ) -> None:
     """Write the history as static pages: an overview, and a page for each workload."""
@@ -361,12 +348,12 @@ def site(
     _tell("site", where, fields, "" if quiet else f"{size}: open {start}", format)
 
 
-def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: OutputFormat) -> None:
+def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: options.OutputFormat) -> None:
     """What a verb did to the history at `where`: a document, or words."""
     from profkit.reporting.json import history_change
 
-    if format is OutputFormat.json:
-        print_result(history_change(verb, where, fields))
+    if format is options.OutputFormat.json:
+        options.print_result(history_change(verb, where, fields))
     elif said:
         _say(said)
 
@@ -374,7 +361,7 @@ def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: O
 def _say(text: str) -> None:
     from profkit.reporting.plain_text import without_control_characters
 
-    print_result("\n".join(map(without_control_characters, text.split("\n"))))
+    options.print_result("\n".join(map(without_control_characters, text.split("\n"))))
 
 
 def _minute(started: str) -> str:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
-
-if TYPE_CHECKING:
-    from profkit.core.progress import Progress
-    from profkit.core.types import Night
-    from profkit.regression.nightly.config import NightConfig
-    from profkit.regression.nightly.workflow import NightOptions
+from profkit.cli import options
 
 EXAMPLES = """
 Example:  profkit nightly nightly.yaml
@@ -27,11 +21,6 @@ Exit codes: 0 all ran and nothing regressed; 1 something regressed, or a target 
 3 this machine could not run one; 4 a workload failed; 5 something was not measured or is not valid, and with --strict
 also where it could not be decided; 130 interrupted.
 """
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    app.command("nightly", epilog=EXAMPLES)(nightly)
 
 
 def nightly(
@@ -51,7 +40,7 @@ def nightly(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 5 where it could not be decided.")] = False,
     example: Annotated[bool, typer.Option("--example", help="Print a commented file to begin with.")] = False,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
 ) -> None:
     """Profile a set of workloads, compare each with its past, and report what changed."""
@@ -59,45 +48,21 @@ def nightly(
     from profkit.regression.nightly.config import EXAMPLE, read_config
 
     if example:
-        print_result(EXAMPLE.read_text(encoding="utf-8"))
+        options.print_result(EXAMPLE.read_text(encoding="utf-8"))
         return
     if config is None:
         raise UsageError("no configuration was given", "profkit nightly --example > nightly.yaml")
     from profkit.cli.progress import progress_for
-    from profkit.regression.nightly.workflow import NightOptions
-
-    read = read_config(config)
-    options = NightOptions(night, tuple(only or ()), strict)
-    progress = progress_for(quiet=quiet)
-    raise typer.Exit(_tonight(read, options, progress, format))
-
-
-def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
+    from profkit.core.run_folder import short_path
     from profkit.core.signals import defer_interrupts
-    from profkit.regression.nightly.workflow import run_night
+    from profkit.regression.nightly.workflow import NightOptions, night_to_text, run_night
     from profkit.reporting.forges import annotations_in_step
     from profkit.reporting.views.night import view
 
-    night, folder = run_night(config, options, progress)
+    asked = NightOptions(night, tuple(only or ()), strict)
+    done, folder = run_night(read_config(config), asked, progress_for(quiet=quiet))
     with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
-        _print(night, folder, output)
-        sys.stderr.write(annotations_in_step(view(night)))
-    return night.exit_code
-
-
-def _print(night: Night, folder: Path, output: OutputFormat) -> None:
-    if output is OutputFormat.json:
-        from profkit.regression.nightly.workflow import night_to_text
-
-        print_result(night_to_text(night))
-    else:
-        from profkit.reporting.views.night import view
-
-        print_view(view(night, _short(folder)), output, details=False)
-
-
-def _short(path: Path) -> Path:
-    try:
-        return path.relative_to(Path.cwd())
-    except (ValueError, OSError):  # elsewhere, or in a folder that is gone by now
-        return path
+        shown = view(done, Path(short_path(folder)))
+        options.print_as(format, lambda: night_to_text(done), lambda: shown, details=False)
+        sys.stderr.write(annotations_in_step(view(done)))
+    raise typer.Exit(done.exit_code)

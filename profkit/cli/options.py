@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from profkit.core.errors import UsageError, WorkloadError
 
-if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
+if TYPE_CHECKING:
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
@@ -102,7 +103,7 @@ def _known_backend(name: str) -> str:
 
 T = TypeVar("T")
 ELSEWHERE = "Elsewhere"
-HOW, OUT, LIMITS, MODELS = "Measurement", "Output", "Limits", "The model"
+HOW, OUT, LIMITS, MODELS, TESTS = "Measurement", "Output", "Limits", "The model", "Tests and kernels"
 BackendOption = Annotated[
     str,
     typer.Option(
@@ -125,46 +126,8 @@ StdinOption = Annotated[
     str | None,
     typer.Option(
         "--stdin",
-        help="The file that each process of the workload reads as its standard input, `-` for profkit's own "
-        "(default: an empty one).",
+        help="The file that each process of the workload reads as its standard input (default: an empty one).",
         metavar="FILE",
-    ),
-]
-OnOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--on",
-        help="Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, "
-        "'prefix:WORDS'; with commas: the next one where a place is not reached, or lost.",
-        metavar="PLACE",
-        rich_help_panel=ELSEWHERE,
-    ),
-]
-OnPythonOption = Annotated[
-    str | None,
-    typer.Option(
-        "--on-python",
-        help="The Python there (default: the first of PATH that is 3.10 or newer); it is `python` there, too.",
-        metavar="PATH",
-        rich_help_panel=ELSEWHERE,
-    ),
-]
-SendOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--send",
-        help="A file or folder that goes there, beside the files that git tracks.",
-        metavar="PATH",
-        rich_help_panel=ELSEWHERE,
-    ),
-]
-SendEnvOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--send-env",
-        help="A variable of this environment that goes there; no other does.",
-        metavar="NAME",
-        rich_help_panel=ELSEWHERE,
     ),
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
@@ -173,7 +136,7 @@ StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a ver
 # ---------------------------------------------------------------- of verbs that run many kernels, and of a model
 
 
-def option(panel: str, help: str, metavar: str | None = None, *names: str) -> Any:
+def option(panel: str | None, help: str, metavar: str | None = None, *names: str) -> Any:
     """What typer takes as an option's declaration; `names` where it has others than its parameter."""
     return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
 
@@ -184,21 +147,6 @@ def taken(kind: type[T], typed: Mapping[str, Any], **more: Any) -> T:
     return kind(**{name: value for name, value in typed.items() if name in known}, **more)
 
 
-SUITES = "smoke, opinfo, torchbench, traced"
-TracesOption = Annotated[
-    Path | None,
-    option(
-        "Tests and kernels", "The suite's own file: operator traces, or a Python file with tests.", "PATH"
-    ),
-]
-OpsOption = Annotated[
-    str, option("Tests and kernels", "Operations: relu, add.Tensor, or patterns: add*.", "A,B")
-]
-DtypeOption = Annotated[
-    str, option("Tests and kernels", "float32, float16, bfloat16, float64. Default: the suite's.")
-]
-DeviceOption = Annotated[str, option(HOW, "auto (cuda where there is one), cuda, cpu.")]
-ThreadsOption = Annotated[int, option(HOW, "torch's threads; 0: as many as it takes.")]
 BudgetOption = Annotated[float, option(HOW, "Seconds of timing per test at most.", "SECONDS")]
 TimeoutOption = Annotated[
     float, option(HOW, "Seconds that a call or a case may take, compiling included.", "SECONDS")
@@ -212,92 +160,163 @@ DetailsOption = Annotated[
 OutputOption = Annotated[Path, option(OUT, "Folder in which its own folder is made.", "FOLDER")]
 NameOption = Annotated[str, option(OUT, "Its name in its folder, in history and in compare.", "NAME")]
 
-ProviderOption = Annotated[
-    str | None,
-    option(
-        MODELS,
-        "Whose interface is spoken: anthropic, or openai and whatever speaks like it. Default: by the key that is "
-        "there; with --base-url openai.",
-        "[anthropic|openai]",
-        "--provider",
-    ),
-]
-ModelOption = Annotated[str | None, option(MODELS, "The model, as its provider names it.", "NAME", "--model")]
-BaseUrlOption = Annotated[
-    str | None,
-    option(
-        MODELS,
-        "The server, where it is not the provider's own (vLLM, llama.cpp, a gateway): http://localhost:8000/v1.",
-        "URL",
-        "--base-url",
-    ),
-]
-KeyEnvOption = Annotated[
-    str | None,
-    option(
-        MODELS,
-        "The environment variable with the key; of --command several (A,B). Default: ANTHROPIC_API_KEY, "
-        "OPENAI_API_KEY.",
-        "NAME",
-        "--key-env",
-    ),
-]
-CommandOption = Annotated[
-    str | None,
-    option(
-        MODELS,
-        "A program in place of a model: {prompt} is a file that it reads, {output} one that it writes.",
-        "WORDS",
-        "--command",
-    ),
-]
-MaxAttemptsOption = Annotated[
-    int,
-    option(
-        LIMITS,
-        "Attempts of the model at each operation at most.",
-        None,
-        "--max-attempts",
-        "--llm-attempts",
-        "--llm-max-attempts",
-    ),
-]
+# ---------------------------------------------------------------- options that go together
 
 
-# ---------------------------------------------------------------- where it runs, and how a result leaves
+@dataclass(frozen=True)
+class Elsewhere:
+    """Where it runs, if not here, and what may go there."""
+
+    on: Annotated[
+        list[str] | None,
+        option(
+            ELSEWHERE,
+            "Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, "
+            "'prefix:WORDS'; with commas: the next one where a place is not reached, or lost.",
+            "PLACE",
+        ),
+    ] = None
+    on_python: Annotated[
+        str | None,
+        option(
+            ELSEWHERE,
+            "The Python there (default: the first of PATH that is 3.10 or newer); it is `python` there, too.",
+            "PATH",
+        ),
+    ] = None
+    send: Annotated[
+        list[Path] | None,
+        option(ELSEWHERE, "A file or folder that goes there, beside the files that git tracks.", "PATH"),
+    ] = None
+    send_env: Annotated[
+        list[str] | None,
+        option(ELSEWHERE, "A variable of this environment that goes there; no other does.", "NAME"),
+    ] = None
+
+    def places(self, gpus: str = "") -> tuple[tuple[ExecutionPlace, ...], Sending] | None:
+        """Where it is to run, and what may go there; None for here. Raises UsageError."""
+        if not self.on:
+            for name, value in vars(self).items():
+                if value:
+                    raise UsageError(f"--{name.replace('_', '-')} is for another place", "--on ssh:HOST")
+            return None
+        from profkit.execution.places.files import Sending, read_environment
+        from profkit.execution.places.kinds import parse_places
+
+        places = parse_places(self.on)
+        for place in places if gpus else ():
+            place.refuse_devices()
+        if all(place.is_local for place in places) and len(places) == 1:
+            return None
+        return places, Sending(tuple(self.send or ()), read_environment(self.send_env or ()), self.on_python)
 
 
-def places_of(
-    on: list[str] | None,
-    python: str | None,
-    send: list[Path] | None = None,
-    send_env: list[str] | None = None,
-    gpus: str = "",
-) -> tuple[tuple[ExecutionPlace, ...], Sending] | None:
-    """Where it is to run, and what may go there; None for here. Raises UsageError."""
-    from profkit.core.errors import UsageError
+@dataclass(frozen=True)
+class ModelChoice:
+    """Which language model is asked."""
 
-    if not on:
-        for option, value in (("--on-python", python), ("--send", send), ("--send-env", send_env)):
-            if value:
-                raise UsageError(f"{option} is for another place", "--on ssh:HOST")
-        return None
-    from profkit.execution.places.files import Sending, read_environment
-    from profkit.execution.places.kinds import parse_places
+    provider: Annotated[
+        str | None,
+        option(
+            MODELS,
+            "Whose interface is spoken: anthropic, or openai and whatever speaks like it. Default: by the key that "
+            "is there; with --base-url openai.",
+            "[anthropic|openai]",
+        ),
+    ] = None
+    model: Annotated[str | None, option(MODELS, "The model, as its provider names it.", "NAME")] = None
+    base_url: Annotated[
+        str | None,
+        option(
+            MODELS,
+            "The server, where it is not the provider's own (vLLM, llama.cpp, a gateway): http://localhost:8000/v1.",
+            "URL",
+        ),
+    ] = None
+    key_env: Annotated[
+        str | None,
+        option(
+            MODELS,
+            "The environment variable with the key; of --command several (A,B). Default: ANTHROPIC_API_KEY, "
+            "OPENAI_API_KEY.",
+            "NAME",
+        ),
+    ] = None
+    command: Annotated[
+        str | None,
+        option(
+            MODELS,
+            "A program in place of a model: {prompt} is a file that it reads, {output} one that it writes.",
+            "WORDS",
+        ),
+    ] = None
 
-    places = parse_places(on)
-    for place in places if gpus else ():
-        place.refuse_devices()
-    if all(place.is_local for place in places) and len(places) == 1:
-        return None
-    return places, Sending(tuple(send or ()), read_environment(send_env or ()), python)
+
+@dataclass(frozen=True)
+class TestChoice:
+    """Which calls test the kernels, and where; how often a model may try."""
+
+    __test__ = False  # for pytest
+
+    suite: Annotated[str, option(TESTS, "Which calls are tested: smoke, opinfo, torchbench, traced.")] = (
+        "smoke"
+    )
+    traces: Annotated[
+        Path | None,
+        option(TESTS, "The suite's own file: operator traces, or a Python file with tests.", "PATH"),
+    ] = None
+    ops: Annotated[str, option(TESTS, "Operations: relu, add.Tensor, or patterns: add*.", "A,B")] = ""
+    dtype: Annotated[str, option(TESTS, "float32, float16, bfloat16, float64. Default: the suite's.")] = ""
+    device: Annotated[str, option(HOW, "auto (cuda where there is one), cuda, cpu.")] = "auto"
+    threads: Annotated[int, option(HOW, "torch's threads; 0: as many as it takes.")] = 0
+    timeout: TimeoutOption = 60.0
+    max_attempts: Annotated[
+        int,
+        option(
+            LIMITS,
+            "Attempts of the model at each operation at most.",
+            None,
+            "--max-attempts",
+            "--llm-attempts",
+            "--llm-max-attempts",
+        ),
+    ] = 5
 
 
-def show_reading(report: Path) -> AbstractContextManager[None]:
-    """Tells somebody at a terminal that a large report is still being read; a log needs no such line."""
-    from profkit.cli.progress import progress_for, show_if_long
+HERE, ANY_MODEL, TESTED = Elsewhere(), ModelChoice(), TestChoice()  # as they are where nothing is typed
 
-    return show_if_long("read", report.name, progress=progress_for(quiet=not sys.stderr.isatty()))
+
+def spread(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb as Typer takes it: a parameter that is one of these groups becomes an option for each of its fields."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    hints = get_type_hints(verb, include_extras=True)
+    for each in inspect.signature(verb).parameters.values():
+        kind = hints[each.name]
+        if not is_dataclass(kind):
+            parameters.append(each.replace(annotation=kind, kind=each.KEYWORD_ONLY))
+            continue
+        groups[each.name] = kind
+        own = get_type_hints(kind, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, each.KEYWORD_ONLY, default=field.default, annotation=own[field.name]
+            )
+            for field in fields(kind)
+        ]
+
+    @wraps(verb)
+    def called(**values: Any) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+        verb(**values)
+
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
+
+
+# ---------------------------------------------------------------- how a result leaves
 
 
 def print_document(
@@ -305,53 +324,49 @@ def print_document(
     output: OutputFormat,
     folder: Path | None = None,
     *,
+    source: Path | None = None,
     details: bool = False,
-    every_case: bool = False,
 ) -> None:
     """The one thing a verb puts on standard output; on a terminal with every table where `details` are wanted.
 
-    Of a sweep people get a digest, unless `every_case` is wanted by itself.
+    `folder` is that of a new run. Where the document was read from a sweep or an evaluation at `source`, people get one
+    screen of it; with `details` a sweep case by case. Of any other `source` a short screen has the verdicts, too.
     """
-    if output is not OutputFormat.json and not every_case:
-        from profkit.profiling.summarize import is_sweep
-
-        if is_sweep(document):
-            from profkit.reporting.views.kernels.sweep import judged
-
-            print_view(judged(document), output)
-            return
     if output is OutputFormat.json:
         from profkit.reporting import json
 
         print_result(json.run(document))
         return
+    from profkit.profiling.summarize import is_sweep
     from profkit.reporting.views.run import view
 
-    print_view(view(document, None if output is OutputFormat.markdown else folder), output, details=details)
+    cases = is_sweep(document)
+    if source is not None or cases:
+        shown = _judged_kernels(document, source, digest=cases and not (details and source is not None))
+        if shown is not None:
+            print_view(shown, output, details=details)
+            return
+    own = None if output is OutputFormat.markdown else folder
+    print_view(view(document, own, verdicts=source is not None), output, details=details and not cases)
 
 
-def print_sweep_digest(path: Path, document: RunDocument, output: OutputFormat) -> bool:
-    """Print a sweep that was judged on one screen, where that is for people; whether it was printed."""
-    if output is OutputFormat.json:
-        return False
+def _judged_kernels(document: RunDocument, source: Path | None, *, digest: bool) -> View | None:
+    """Of an evaluation its own view, of a sweep its `digest`; else None."""
+    from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
+
+    if source is not None and is_evaluation(source):
+        from profkit.reporting.views.kernels.evaluation import view
+
+        return view(read_evaluation(source), source, document.verdicts)
+    if not digest:
+        return None
     from profkit.profiling.export import read_sweep_in
     from profkit.reporting.views.kernels.sweep import judged
 
-    folder = path if path.is_dir() else path.parent
-    print_view(judged(document, read_sweep_in(folder), folder), output)
-    return True
-
-
-def print_evaluation(path: Path, document: RunDocument, output: OutputFormat, *, details: bool) -> bool:
-    """Print an evaluation that was judged, where that is for people and `path` is one; whether it was printed."""
-    from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
-
-    if output is OutputFormat.json or not is_evaluation(path):
-        return False
-    from profkit.reporting.views.kernels.evaluation import view
-
-    print_view(view(read_evaluation(path), path, document.verdicts), output, details=details)
-    return True
+    if source is None:
+        return judged(document)
+    folder = source if source.is_dir() else source.parent
+    return judged(document, read_sweep_in(folder), folder)
 
 
 def print_result(text: str) -> None:
@@ -380,6 +395,16 @@ def render_view(view: View, output: OutputFormat, *, details: bool = True) -> st
 def print_view(view: View, output: OutputFormat, *, details: bool = True) -> None:
     """Write a result to standard output as Markdown, or for the terminal."""
     print_result(render_view(view, output, details=details))
+
+
+def print_as(
+    output: OutputFormat, document: Callable[[], str], view: Callable[[], View], *, details: bool = True
+) -> None:
+    """Write the JSON document where that was asked for, else the view."""
+    if output is OutputFormat.json:
+        print_result(document())
+    else:
+        print_view(view(), output, details=details)
 
 
 def print_json(document: object) -> None:

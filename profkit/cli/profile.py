@@ -7,25 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import (
-    BackendOption,
-    DepthOption,
-    FormatOption,
-    OnOption,
-    OnPythonOption,
-    OutputFormat,
-    QuietOption,
-    SendEnvOption,
-    SendOption,
-    StdinOption,
-    StrictOption,
-    TargetsOption,
-    places_of,
-    print_document,
-    print_result,
-    print_view,
-    verdict_exit,
-)
+from profkit.cli import options
 
 EXAMPLES = """
 Example:  profkit profile --backend cpu -- python benchmark/gated_mlp.py --backend cpu
@@ -44,7 +26,7 @@ In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --
 
 def profile(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
-    backend: BackendOption = "auto",
+    backend: options.BackendOption = "auto",
     passes: Annotated[
         str | None,
         typer.Option(
@@ -52,13 +34,13 @@ def profile(
         ),
     ] = None,
     depth: Annotated[
-        DepthOption, typer.Option(help="What may be spent: gate (one process), standard, full.")
-    ] = DepthOption.standard,
-    targets: TargetsOption = None,
+        options.DepthOption, typer.Option(help="What may be spent: gate (one process), standard, full.")
+    ] = options.DepthOption.standard,
+    targets: options.TargetsOption = None,
     output: Annotated[Path, typer.Option(help="The folder that runs land in.")] = Path("reports"),
     name: Annotated[str | None, typer.Option(help="The run's name (default: the workload's).")] = None,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 where a target fails.")] = False,
-    strict: StrictOption = False,
+    strict: options.StrictOption = False,
     timeout: Annotated[
         float | None,
         typer.Option(help="Seconds that one process of the workload may take; then its whole tree ends."),
@@ -84,7 +66,7 @@ def profile(
             help="Exit codes of the workload that are no failure, with commas: 0,1.", metavar="CODES"
         ),
     ] = None,
-    stdin: StdinOption = None,
+    stdin: options.StdinOption = None,
     keep_arguments: Annotated[
         bool,
         typer.Option(
@@ -95,64 +77,48 @@ def profile(
     plan: Annotated[
         bool, typer.Option("--plan", help="Print the passes and their expected cost; run nothing.")
     ] = False,
-    on: OnOption = None,
-    on_python: OnPythonOption = None,
-    send: SendOption = None,
-    send_env: SendEnvOption = None,
-    format: FormatOption = OutputFormat.terminal,
-    quiet: QuietOption = False,
+    where: options.Elsewhere = options.HERE,
+    format: options.FormatOption = options.OutputFormat.terminal,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Run a workload under every instrument this machine has, and judge what they say."""
+    typed = dict(locals())
     from profkit.cli.progress import progress_for
     from profkit.core.signals import defer_interrupts
     from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
 
-    options = ProfileOptions(
-        command=tuple(command),
-        backend=backend,
-        passes=tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
-        depth=depth.value,
-        targets=targets,
-        output=output,
-        name=name,
-        timeout=timeout,
-        precision=precision,
-        sampling=sampling,
-        budget=budget,
-        cold=cold,
-        accept_exit=_exit_codes(accept_exit),
-        stdin=stdin,
-        keep_arguments=keep_arguments,
-    )
-    elsewhere = places_of(on, on_python, send, send_env)
+    typed |= {
+        "command": tuple(command),
+        "passes": tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
+        "depth": depth.value,
+        "accept_exit": _exit_codes(accept_exit),
+    }
+    asked = options.taken(ProfileOptions, typed)
+    elsewhere = where.places()
     progress = progress_for(quiet=quiet)
     if plan:
         from profkit.reporting import json
         from profkit.reporting.views.plan import view
 
-        if elsewhere is None:
-            planned = make_plan(options)
-        else:
-            from profkit.profiling.elsewhere import plan_elsewhere
+        if elsewhere is not None:
+            from profkit.core.errors import UsageError
 
-            planned = plan_elsewhere(options, *elsewhere, progress)
-        if format is OutputFormat.json:
-            print_result(json.plan(planned))
-        else:
-            print_view(view(planned), format)
+            raise UsageError("--plan is of this machine", "leave --on out")
+        planned = make_plan(asked)
+        options.print_as(format, lambda: json.document(planned), lambda: view(planned))
         return
     if elsewhere is None:
-        document, folder = profile_workload(options, progress)
+        document, folder = profile_workload(asked, progress)
     else:
         from profkit.profiling.elsewhere import profile_elsewhere
 
-        document, folder = profile_elsewhere(options, *elsewhere, progress)
+        document, folder = profile_elsewhere(asked, *elsewhere, progress)
     if document.state == "interrupted":
         with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
-            print_document(document, format, folder)
+            options.print_document(document, format, folder)
         raise typer.Exit(130)
-    print_document(document, format, folder)
-    raise typer.Exit(verdict_exit(document, judged=check, strict=strict))
+    options.print_document(document, format, folder)
+    raise typer.Exit(options.verdict_exit(document, judged=check, strict=strict))
 
 
 def _exit_codes(text: str | None) -> tuple[int, ...]:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
 from profkit.core.progress import Progress, Silent
 from profkit.reporting.plain_text import disarm_commands, without_control_characters
 
+LARGE_REPORT = 64 << 20  # bytes: seconds to read
 LOG_SECONDS = 30.0  # between two lines of a log that say how far it is
+
+
+def show_reading(report: Path) -> None:
+    """Tell somebody at a terminal that a large report is being read."""
+    with contextlib.suppress(OSError):
+        if sys.stderr.isatty() and report.stat().st_size > LARGE_REPORT:
+            print(f"  … reading {without_control_characters(report.name)}", file=sys.stderr)
 
 
 def progress_for(*, quiet: bool, stream: TextIO | None = None, ends_only: bool = False) -> Progress:
@@ -27,41 +34,7 @@ def progress_for(*, quiet: bool, stream: TextIO | None = None, ends_only: bool =
     return _TerminalProgress(stream) if stream.isatty() else _LogProgress(stream, ends_only)
 
 
-@contextmanager
-def show_if_long(
-    title: str, detail: str = "", *, after: float = 1.0, progress: Progress | None = None
-) -> Iterator[None]:
-    """A piece of work that is told of only where it takes longer than `after` seconds: most of its kind are short.
-
-    The line is written, and moved on each second, by a thread beside the work, on standard error if nothing else is
-    given.
-    """
-    reporter = progress if progress is not None else progress_for(quiet=False)
-    over, begun, began = threading.Event(), threading.Event(), time.monotonic()
-
-    def watch() -> None:
-        if over.wait(after):
-            return
-        begun.set()
-        reporter.begin(title, detail)
-        while not over.wait(1.0):
-            reporter.tick(time.monotonic() - began)
-
-    watcher = threading.Thread(target=watch, name="progress", daemon=True)
-    watcher.start()
-    finished = False
-    try:
-        yield
-        finished = True
-    finally:
-        over.set()
-        watcher.join()
-        if begun.is_set():
-            seconds = f"after {time.monotonic() - began:.0f} s"
-            reporter.end(f"done {seconds}") if finished else reporter.note(f"stopped {seconds}")
-
-
-class _LogProgress:
+class _LogProgress(Progress):
     """One line when a piece of work ends: what a CI log wants."""
 
     def __init__(self, stream: TextIO, ends_only: bool = False) -> None:
@@ -73,9 +46,6 @@ class _LogProgress:
         self._title, self._spoken = title, time.monotonic()
         if not self._ends_only:
             self._write(f"{title}: {detail}" if detail else title)
-
-    def tick(self, seconds: float) -> None:
-        """A log needs no clock."""
 
     def move(self, detail: str) -> None:
         if time.monotonic() - self._spoken >= LOG_SECONDS:
@@ -93,7 +63,7 @@ class _LogProgress:
         self._stream.flush()
 
 
-class _TerminalProgress:
+class _TerminalProgress(Progress):
     """The present piece of work on one line, with its seconds; finished ones stay above it."""
 
     def __init__(self, stream: TextIO) -> None:

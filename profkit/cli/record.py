@@ -9,18 +9,8 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import (
-    FormatOption,
-    OnOption,
-    OnPythonOption,
-    OutputFormat,
-    QuietOption,
-    SendEnvOption,
-    SendOption,
-    StdinOption,
-    places_of,
-    print_json,
-)
+from profkit.cli import options
+from profkit.cli.options import option
 
 EXAMPLES = """
 Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
@@ -43,9 +33,7 @@ class RecordKind(str, Enum):
 
 def record(
     command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
-    tool: Annotated[
-        str, typer.Option(help="The profiler: perf, valgrind, ncu, nsys or xctrace.", metavar="NAME")
-    ],
+    tool: Annotated[str, option(None, "The profiler: perf, valgrind, ncu, nsys or xctrace.", "NAME")],
     report: Annotated[Path, typer.Option(help="The file to leave; of xctrace a folder.")],
     what: Annotated[
         RecordKind,
@@ -59,36 +47,25 @@ def record(
     ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
-    stdin: StdinOption = None,
-    on: OnOption = None,
-    on_python: OnPythonOption = None,
-    send: SendOption = None,
-    send_env: SendEnvOption = None,
-    format: FormatOption = OutputFormat.terminal,
-    quiet: QuietOption = False,
+    stdin: options.StdinOption = None,
+    where: options.Elsewhere = options.HERE,
+    format: options.FormatOption = options.OutputFormat.terminal,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Run a workload under one profiler, with profkit's own recipe for it."""
+    typed = dict(locals())
     from profkit.cli.progress import progress_for
     from profkit.profiling.record import RecordOptions, record_report
 
-    options = RecordOptions(
-        tool=tool,
-        report=report,
-        command=tuple(command),
-        what=what.value,
-        kernel=kernel,
-        timeout=timeout,
-        force=force,
-        stdin=stdin,
-    )
-    elsewhere = places_of(on, on_python, send, send_env)
+    asked = options.taken(RecordOptions, {**typed, "command": tuple(command), "what": what.value})
+    elsewhere = where.places()
     if elsewhere is None:
-        left = record_report(options, progress_for(quiet=quiet))
+        left = record_report(asked, progress_for(quiet=quiet))
     else:
         from profkit.profiling.elsewhere import record_elsewhere
 
-        left = record_elsewhere(options, *elsewhere, progress_for(quiet=quiet))
-    if format is OutputFormat.json:
-        print_json({"schema": "profkit.record/1", "tool": tool, "report": str(left)})
+        left = record_elsewhere(asked, *elsewhere, progress_for(quiet=quiet))
+    if format is options.OutputFormat.json:
+        options.print_json({"schema": "profkit.record/1", "tool": tool, "report": str(left)})
     elif not quiet:
         typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)

@@ -9,21 +9,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import (
-    FormatOption,
-    OutputFormat,
-    StrictOption,
-    TargetsOption,
-    print_document,
-    print_evaluation,
-    print_pieces,
-    print_result,
-    print_sweep_digest,
-    print_view,
-    remember_format,
-    show_reading,
-    verdict_exit,
-)
+from profkit.cli import options
 
 EXAMPLES = {
     "check": """
@@ -49,23 +35,21 @@ you give it away: names that you chose stay.
 
 def check(
     report: Annotated[Path, typer.Argument(help="A report or a run folder.", metavar="REPORT|RUN")],
-    targets: TargetsOption = None,
-    strict: StrictOption = False,
+    targets: options.TargetsOption = None,
+    strict: options.StrictOption = False,
     details: Annotated[
         bool, typer.Option("--details", help="In the terminal: every table; of a sweep every case by itself.")
     ] = False,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Judge a report or a run by its targets."""
-    from profkit.profiling.summarize import is_sweep, summarize_report
+    from profkit.cli.progress import show_reading
+    from profkit.profiling.summarize import summarize_report
 
-    with show_reading(report):
-        document = summarize_report(report, targets)
-    if print_evaluation(report, document, format, details=details):
-        pass
-    elif not (is_sweep(document) and not details and print_sweep_digest(report, document, format)):
-        print_document(document, format, details=details and not is_sweep(document), every_case=True)
-    raise typer.Exit(verdict_exit(document, judged=True, strict=strict))
+    show_reading(report)
+    document = summarize_report(report, targets)
+    options.print_document(document, format, source=report, details=details)
+    raise typer.Exit(options.verdict_exit(document, judged=True, strict=strict))
 
 
 class ReportFormat(str, Enum):
@@ -83,7 +67,7 @@ class ReportFormat(str, Enum):
 
 def _remember(form: ReportFormat) -> ReportFormat:
     if form is ReportFormat.json:
-        remember_format(OutputFormat.json)
+        options.remember_format(options.OutputFormat.json)
     return form
 
 
@@ -102,7 +86,7 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write (else standard output).")
     ] = None,
-    targets: TargetsOption = None,
+    targets: options.TargetsOption = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="In junit what is not known is an error; else it is skipped.")
     ] = False,
@@ -113,11 +97,11 @@ def report(
     from profkit.cli.progress import progress_for
     from profkit.profiling.export import ExportOptions, check_output, export, write_export
 
-    options = ExportOptions(tuple(reports), format.value, targets, strict=strict, output=output)
-    check_output(options, force=force, terminal=sys.stdout.isatty())
-    done = export(options, progress_for(quiet=not sys.stderr.isatty()))
+    asked = ExportOptions(tuple(reports), format.value, targets, strict=strict, output=output)
+    check_output(asked, force=force, terminal=sys.stdout.isatty())
+    done = export(asked, progress_for(quiet=not sys.stderr.isatty()))
     if output is None:
-        print_pieces(done.pieces)
+        options.print_pieces(done.pieces)
     else:
         write_export(output, done.pieces)
         typer.echo(f"{output} is written", err=True)
@@ -132,7 +116,7 @@ def scrub(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where the copy goes (else beside it).")
     ] = None,
-    format: FormatOption = OutputFormat.terminal,
+    format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Copy a report in text, or a run, without host, user, command line and paths."""
     from profkit.profiling.scrub import scrub as scrubbed
@@ -140,9 +124,9 @@ def scrub(
     from profkit.reporting.views.plan import scrubbed_view
 
     done = scrubbed(report, output)
-    if format is OutputFormat.json:
+    if format is options.OutputFormat.json:
         texts = json.scrubbed(str(done.source), str(done.output), done.removed, done.left_out)
-        print_result(texts)
+        options.print_result(texts)
     else:
         shown = scrubbed_view(str(done.output), done.removed, done.left_out)
-        print_view(shown, format, details=False)
+        options.print_view(shown, format, details=False)

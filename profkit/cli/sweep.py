@@ -8,32 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import (
-    HOW,
-    OUT,
-    PLACES,
-    DepthOption,
-    DetailsOption,
-    FormatOption,
-    GpusOption,
-    NameOption,
-    OnOption,
-    OnPythonOption,
-    OutputFormat,
-    OutputOption,
-    ProfileDepthOption,
-    QuietOption,
-    SendEnvOption,
-    SendOption,
-    TimeoutOption,
-    option,
-    places_of,
-    print_json,
-    print_result,
-    print_view,
-    taken,
-    typed_beside_resume,
-)
+from profkit.cli import options
+from profkit.cli.options import HOW, OUT, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,19 +21,13 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Example:  profkit sweep --operations LayerNorm,GELU --batch 16,64 --sequence 512 --dimension 64,512
 
-The default grid, all of it:  profkit sweep
-
 What it would measure, and how long that takes:  profkit sweep --plan
 
 In seconds, on any machine:  profkit sweep --device cpu --operations GELU --batch 2 --sequence 64 --budget 0.1
 
 Your own implementation beside ours:  profkit sweep --with my_kernels.py --operations GELU
 
-Two servers share it:  profkit sweep --on ssh:gpu1,ssh:gpu2 --device cuda --on-python /opt/torch/bin/python
-
 After a Ctrl-C:  profkit sweep --resume reports/20261120-054700-sweep-cuda
-
-The cases with most to win, each through `profkit profile`:  profkit sweep --profile farthest:2
 
 Exit codes: 0 every case was settled; 2 wrong usage; 3 this machine cannot measure, or the disk is full; 4 an
 implementation failed, crashed or hung, or one is wrong that is not PyTorch's own (PyTorch, torch.compile: that is told
@@ -107,7 +77,7 @@ def sweep(
     dtype: Annotated[str, option(WHAT, "float32, float16, bfloat16.", "A,B")] = "float32",
     direction: Annotated[str, option(WHAT, "forward, backward.", "A,B")] = "forward",
     device: Annotated[DeviceName, option(HOW, "auto: cuda where there is one, else cpu.")] = DeviceName.auto,
-    gpus: GpusOption = "",
+    gpus: options.GpusOption = "",
     threads: Annotated[int, option(HOW, "On the CPU: torch's threads; 0: as many as it takes.")] = 0,
     precision: Annotated[
         float, option(HOW, "Half-width of each median's 95 % interval, relative: 0.01 is 1 %.")
@@ -117,7 +87,7 @@ def sweep(
         bool,
         option(HOW, "On a GPU: leave the L2 as it is between calls; else it is flushed.", None, "--warm"),
     ] = False,
-    timeout: TimeoutOption = 300.0,
+    timeout: options.TimeoutOption = 300.0,
     plan: Annotated[
         bool,
         option(HOW, "Say what would be measured and what it costs, and measure nothing.", None, "--plan"),
@@ -136,19 +106,16 @@ def sweep(
             "WHICH:N",
         ),
     ] = "",
-    profile_depth: ProfileDepthOption = DepthOption.standard,
-    output: OutputOption = Path("reports"),
+    profile_depth: options.ProfileDepthOption = options.DepthOption.standard,
+    output: options.OutputOption = Path("reports"),
     results: Annotated[
         Path | None, option(OUT, "Write the records of all cases to this file, too.", "FILE.json")
     ] = None,
-    name: NameOption = "sweep",
-    details: DetailsOption = False,
-    on: OnOption = None,
-    on_python: OnPythonOption = None,
-    send: SendOption = None,
-    send_env: SendEnvOption = None,
-    format: FormatOption = OutputFormat.terminal,
-    quiet: QuietOption = False,
+    name: options.NameOption = "sweep",
+    details: options.DetailsOption = False,
+    where: options.Elsewhere = options.HERE,
+    format: options.FormatOption = options.OutputFormat.terminal,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
     typed = {**locals(), "device": device.value, "files": tuple(with_file or ())}
@@ -161,33 +128,36 @@ def sweep(
         from profkit.profiling.drill_down import parse_choices
 
         choices = parse_choices(profile, "cases")
-    where = places_of(on, on_python, send, send_env, gpus)
+    places = where.places(gpus)
+    if places is not None and choices:
+        from profkit.core.errors import UsageError
+
+        raise UsageError("--profile is done on this machine", "leave out --on")
     _check_results(results, again=again and resume is None)
     if resume is not None:
-        typed_beside_resume(context, (*WITH_RESUME, *PLACES), "a sweep")
+        options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "a sweep")
         request = read_request(resume, again=again, named=with_file or (), profile=bool(choices))
     else:
         timing = TimingOptions(precision, budget, not warm, threads)
-        options = taken(SweepOptions, typed, timing=timing)
-        request = make_request(options, make_folder=not plan, elsewhere=where is not None)
+        asked = options.taken(SweepOptions, typed, timing=timing)
+        request = make_request(asked, make_folder=not plan, elsewhere=places is not None)
     if plan:
-        _show_plan(request, format, where[0] if where is not None else ())
+        _show_plan(request, format, places[0] if places is not None else ())
         return
     from profkit.kernels.sweep.outputs import write_records
     from profkit.kernels.sweep.run import run_sweep
 
     progress = progress_for(quiet=quiet)
     slots = None
-    if where is not None:
+    if places is not None:
         from profkit.kernels.places import PlaceSlots
 
-        slots = PlaceSlots(*where)
+        slots = PlaceSlots(*places)
     document = run_sweep(request, progress, slots)
     if choices:
-        from profkit.profiling.drill_down import ProfiledElsewhere, profile_cases
+        from profkit.profiling.drill_down import profile_cases
 
-        elsewhere = where and ProfiledElsewhere(*where)
-        document = profile_cases(request, document, choices, profile_depth.value, progress, elsewhere)
+        document = profile_cases(request, document, choices, profile_depth.value, progress)
     if results is not None:
         write_records(results, document)
     _show(document, request.folder, format, details=details)
@@ -208,23 +178,23 @@ def _check_results(results: Path | None, *, again: bool) -> None:
         check_writable(results)
 
 
-def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:
-    if format is OutputFormat.json:
+def _show(document: SweepDocument, folder: Path, format: options.OutputFormat, *, details: bool) -> None:
+    if format is options.OutputFormat.json:
         from profkit.core import codec
 
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.to_plain_data(document)}
-        print_json(whole)
+        options.print_json(whole)
     else:
         from profkit.reporting.views.kernels.sweep import view
 
-        print_view(view(document, folder), format, details=details)
+        options.print_view(view(document, folder), format, details=details)
 
 
-def _show_plan(request: SweepRequest, format: OutputFormat, places: Sequence[ExecutionPlace]) -> None:
+def _show_plan(request: SweepRequest, format: options.OutputFormat, places: Sequence[ExecutionPlace]) -> None:
     from profkit.kernels.sweep.request import plan_sweep, plan_text
 
     plan = plan_sweep(request, places)
-    if format is OutputFormat.json:
-        print_json(plan)
+    if format is options.OutputFormat.json:
+        options.print_json(plan)
     else:
-        print_result(plan_text(plan))
+        options.print_result(plan_text(plan))

@@ -31,9 +31,8 @@ def format_quantity(value: float | None, unit: str = "") -> str:
         return f"{format_percent(value)} %"
     if unit == "s":
         return _format_seconds(value)
-    if (
-        unit.split("/")[0] == "B" and unit != "B/s"
-    ):  # memory in binary steps, traffic per second in decimal ones
+    # Memory in binary steps, traffic per second in decimal ones
+    if unit.split("/")[0] == "B" and unit != "B/s":
         return _format_scaled(value, _BINARY, unit)
     if unit in ("B/s", "/s", "FLOP", "FLOP/s", "Hz", "J"):
         return _format_scaled(value, _DECIMAL, unit)
@@ -76,15 +75,6 @@ def signed(value: float, count: int = 3) -> str:
     ('+8.40', '-0.012')
     """
     return f"{'+' if value >= 0 else '-'}{format_figures(abs(value), count)}"
-
-
-def text_bar(share: float, width: int = 8) -> str:
-    """A share (0..1) as a bar of at most `width` characters in steps of an eighth; nothing for nothing."""
-    eighths = round(max(0.0, min(1.0, share)) * width * 8)
-    whole, rest = divmod(eighths, 8)
-    if eighths == 0:
-        return "▏" if share > 0 else ""
-    return "█" * whole + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
 
 
 def plural(number: int, word: str, many: str | None = None) -> str:

@@ -249,7 +249,7 @@ Groups = Sequence[Sequence[float]]  # the samples of each process, in the order 
 # tells. It rests on little (docs/measurements.md): layouts of code and memory are known to move a time by more
 # (Mytkowicz and others, 2009). Several processes tell.
 BETWEEN = 0.02
-MANY = 30  # samples of one process from which those that follow each other still tell something: see `_following`
+MANY = 30  # samples of one process from which those that follow each other still tell something
 RANKED = 6  # processes on each side from which ranks decide: fewer cannot reach 99 %, and Student's t is used
 POWER = 0.8  # the usual chance to see a change that is there (Cohen, 1988)
 

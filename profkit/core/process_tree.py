@@ -62,9 +62,8 @@ class ProcessTree:
         self.peak_rss = 0
         self.cpu_seconds = 0.0  # of all members, and of the children that they have waited for
         self.use = TreeUse()
-        self._queued: dict[
-            int, float
-        ] = {}  # pid -> seconds in which its threads could run and had no processor
+        # Pid -> seconds in which its threads could run and had no processor
+        self._queued: dict[int, float] = {}
         _running[pid] = self
         _Watchdog.watch(pid)
 
@@ -335,7 +334,6 @@ class _Watchdog:
     @classmethod
     def _tell(cls, line: bytes) -> None:
         if cls._process is not None and cls._process.stdin is not None:
-            with contextlib.suppress(
-                OSError, ValueError
-            ):  # somebody killed the watchdog, or it has ended with us
+            # Somebody killed the watchdog, or it has ended with us
+            with contextlib.suppress(OSError, ValueError):
                 os.write(cls._process.stdin.fileno(), line)

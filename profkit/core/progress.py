@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
 
-
-class Progress(Protocol):
-    """Told of each piece of work in turn: `begin`, any number of `tick` and `move`, then `end`."""
+class Progress:
+    """Told of each piece of work in turn: `begin`, `tick` and `move`, then `end`; this one says nothing."""
 
     def begin(self, title: str, detail: str = "") -> None:
         """A piece of work starts."""
@@ -24,20 +22,4 @@ class Progress(Protocol):
         """Something worth a line of its own."""
 
 
-class Silent:
-    """Nobody watches."""
-
-    def begin(self, title: str, detail: str = "") -> None:
-        """Say nothing."""
-
-    def tick(self, seconds: float) -> None:
-        """Say nothing."""
-
-    def move(self, detail: str) -> None:
-        """Say nothing."""
-
-    def end(self, result: str) -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
+Silent = Progress  # nobody watches

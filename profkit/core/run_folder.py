@@ -6,13 +6,10 @@ The document's shape is the model's: every frozen type becomes an object with it
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import re
-import shlex
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -33,19 +30,16 @@ from profkit.core.files.safe_folder import (
     ensure_folder,
     make_folder,
     make_parents,
-    opened,
 )
 from profkit.core.files.whole import write_whole
 from profkit.core.status import has_died
 from profkit.core.types import Json, RunDocument
 
-SCHEMA = "profkit.run/3"
+SCHEMA = "profkit.run/4"
 FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
 SAME_SECOND_LIMIT = 10_000
-RESERVE = ".reserve"
-RESERVE_BYTES = 2 << 20  # two run documents of the usual size: the old one stands until the new one is whole
 
 
 # ---------------------------------------------------------------- the folder
@@ -124,25 +118,13 @@ def write_run(folder: Path, document: RunDocument) -> Path:
     return target
 
 
-def reserve_space(folder: Path) -> None:
-    """Hold back what the last words of a run need, so that a disk which fills up meanwhile cannot silence it."""
-    with contextlib.suppress(OSError), opened(folder) as inside:  # else there is nothing to hold back
-        (inside / RESERVE).write_bytes(bytes(RESERVE_BYTES))
-
-
-def release_space(folder: Path) -> None:
-    """Give it back: before the run is written for the last time."""
-    with contextlib.suppress(OSError), opened(folder) as inside:
-        (inside / RESERVE).unlink()
-
-
 def run_to_text(document: RunDocument) -> str:
     """The document as JSON text with a final newline; valid UTF-8 whatever the workload is called."""
     return json_text(run_to_json(document))
 
 
 def run_to_json(document: RunDocument) -> dict[str, Json]:
-    """The document in the shape of schema "profkit.run/3"."""
+    """The document in the shape of schema "profkit.run/4"."""
     body = cast("dict[str, Json]", to_plain_data(document))
     state, name, backend = body.pop("state"), body.pop("name"), body.pop("backend")
     summaries: dict[str, Json] = {}
@@ -219,28 +201,20 @@ def run_from_json(data: object) -> RunDocument:
         raise UnreadableReport(f'not a run document: schema is {short_repr(schema)}, not "{SCHEMA}"')
     written, own = int(found[1]), int(SCHEMA.rpartition("/")[2])
     if written != own:
-        age, fix = ("a newer", "upgrade profkit") if written > own else ("an older", _line_of_new_run(data))
+        age, fix = (
+            ("a newer", "upgrade profkit") if written > own else ("an older", "profkit profile -- COMMAND")
+        )
         raise UnreadableReport(f"written by {age} profkit ({schema}; this one reads {SCHEMA})", fix)
     body = dict(data)
     if isinstance(summaries := body.get("summaries"), dict):
         body["summaries"] = [
-            {"concern": key, "headline": "", **value} if isinstance(value, dict) else value
+            {"concern": key, **value} if isinstance(value, dict) else value
             for key, value in summaries.items()
         ]
     body.setdefault("started", "")
     if isinstance(workload := body.get("workload"), dict):
         body["workload"] = {"name": body.get("name"), "folder": "", **workload}
     return from_plain_data(RunDocument, body)
-
-
-def _line_of_new_run(data: Mapping[str, object]) -> str:
-    """What makes the run anew: its command below `profkit profile`, or as it was where profkit itself was called."""
-    workload = data.get("workload")
-    words = workload.get("command") if isinstance(workload, dict) else None
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-        return "profkit profile -- COMMAND"
-    line = shlex.join(words)
-    return line if words[0] == "profkit" else f"profkit profile -- {line}"
 
 
 def _read_float(text: str) -> float:

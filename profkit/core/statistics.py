@@ -26,7 +26,7 @@ DRIFT_RUN = 12  # a series shorter than this says nothing of drift: its parts wo
 MOST_LAGS = 100
 
 
-class Interval(NamedTuple):
+class MedianInterval(NamedTuple):
     """An interval of the median; `effective` is the number of independent samples behind it."""
 
     low: float
@@ -144,7 +144,7 @@ def effective_size(values: Sequence[float]) -> float:
     return max(1.0, min(sizes))
 
 
-def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
+def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> MedianInterval | None:
     """The interval of the median by order statistics, with the ranks of as many samples as are independent.
 
     None below 6 independent samples: no interval of that confidence exists then, and none is made up.
@@ -156,7 +156,7 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     # The rank keeps its place in the distribution: rank k of n_eff is rank (k - 1/2) / n_eff * n + 1/2 of n.
     place = max(1, floor((k - 0.5) / int(effective) * len(values) + 0.5))
     ordered = sorted(values)
-    return Interval(ordered[place - 1], ordered[len(values) - place], effective)
+    return MedianInterval(ordered[place - 1], ordered[len(values) - place], effective)
 
 
 def relative_half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float | None:
@@ -265,7 +265,7 @@ def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
 def theil_sen_slope(points: Sequence[tuple[float, float]]) -> Slope | None:
     """Theil-Sen slope of (x, y): the median of all pairwise slopes, its interval by Kendall's statistic.
 
-    Interval after Sen, JASA 63 (1968) 1379, normal approximation. Takes time in the square of the number of
+    MedianInterval after Sen, JASA 63 (1968) 1379, normal approximation. Takes time in the square of the number of
     points: thin out above a few hundred. None where there are not two different x.
     """
     slopes = sorted(
@@ -320,7 +320,7 @@ def median_inefficiency(count: int) -> float:
     return 1.0 if count == 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
 
 
-def _half_width_within(intervals: Sequence[Interval | None], count: int) -> float:
+def _half_width_within(intervals: Sequence[MedianInterval | None], count: int) -> float:
     """What the noise inside of the processes explains; 0 where they are single values, and nothing is seen inside."""
     known = [bounds for bounds in intervals if bounds is not None]
     if len(known) < count:
@@ -329,7 +329,7 @@ def _half_width_within(intervals: Sequence[Interval | None], count: int) -> floa
     return 1.96 * sqrt(median_inefficiency(count) * sum(error * error for error in errors)) / count
 
 
-def _half_width_between(centres: Sequence[float], intervals: Sequence[Interval | None]) -> float | None:
+def _half_width_between(centres: Sequence[float], intervals: Sequence[MedianInterval | None]) -> float | None:
     count = len(centres)
     mean = sum(centres) / count
     between = median_inefficiency(count) * sum((c - mean) ** 2 for c in centres) / (count - 1) / count

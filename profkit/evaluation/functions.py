@@ -227,24 +227,6 @@ class OpTest:
     performance_tests: Sequence[SuiteTest]
 
 
-@dataclass(frozen=True)
-class OpenSuite:
-    """The tests of a suite, operation by operation."""
-
-    suite: Suite
-    selection: Selection
-    seed: int
-
-    def __iter__(self) -> Iterator[OpTest]:
-        """An OpTest for each operation. Raises UsageError for an operation or a dtype that the suite has not."""
-        for name, group in groupby(self.suite.tests(self.selection), key=lambda test: test.operation):
-            tests = [SuiteTest(test, self.suite, self.seed) for test in group]
-            op: Any = name
-            with suppress(LookupError):
-                op = find_operator(name)
-            yield OpTest(op, tests, [each for each in tests if each.test.timed])
-
-
 def open_suite(
     name: str = "smoke",
     operations: Sequence[str] = (),
@@ -253,15 +235,24 @@ def open_suite(
     *,
     path: str | Path | None = None,
     seed: int | None = None,
-) -> OpenSuite:
-    """The suite called so, as `--suite` has it, to loop over; `path` is what `--traces` names.
+) -> list[OpTest]:
+    """The suite called so, as `--suite` has it, operation by operation; `path` is what `--traces` names.
 
-    Values follow from `seed`; without one nobody knows them beforehand. Raises UsageError where there is no such suite.
+    Values follow from `seed`; without one nobody knows them beforehand. Raises UsageError where there is no such suite,
+    and for an operation or a dtype that it has not.
     """
     suite = find_suite(name, Path(path) if path is not None else None, device=device)
     wanted = (operations,) if isinstance(operations, str) else tuple(operations)
     drawn = secrets.randbits(SEED_BITS) if seed is None else seed
-    return OpenSuite(suite, Selection(wanted, dtype, device), drawn)
+    opened = []
+    tests = suite.tests(Selection(wanted, dtype, device))
+    for operation, group in groupby(tests, key=lambda test: test.operation):
+        each = [SuiteTest(test, suite, drawn) for test in group]
+        op: Any = operation
+        with suppress(LookupError):
+            op = find_operator(operation)
+        opened.append(OpTest(op, each, [one for one in each if one.test.timed]))
+    return opened
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,9 @@ It makes the arguments that the evaluation made, loads the kernel in this very p
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +19,9 @@ from profkit.core.types import EvaluationTest, TestResult
 from profkit.kernels.evaluation.request import JudgeSettings, read_document, read_request
 
 
-def test_command(folder: Path, test: EvaluationTest, *, there: bool) -> tuple[str, ...]:
-    """The command line of a test of the evaluation in `folder`; `there`: on another machine, which has its files."""
-    program = ("-m", "profkit.evaluation.one_test")
-    if there:
-        return ("python", *program, os.path.relpath(folder), test.id, "--paths-from", str(Path.cwd()))
-    return (sys.executable, *program, str(folder.resolve()), test.id)
+def test_command(folder: Path, test: EvaluationTest) -> tuple[str, ...]:
+    """The command line of a test of the evaluation in `folder`."""
+    return (sys.executable, "-m", "profkit.evaluation.one_test", str(folder.resolve()), test.id)
 
 
 test_command.__test__ = False  # type: ignore[attr-defined]  # for pytest
@@ -41,14 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", type=Path, help="of the evaluation")
     parser.add_argument("test", metavar="ID", help="of the test, or how it begins")
-    parser.add_argument(
-        "--paths-from",
-        metavar="FOLDER",
-        help="a folder of another machine, whose paths lie here as seen from this one",
-    )
     options = parser.parse_args(argv)
     try:
-        settings = _move_paths(read_request(options.folder).settings, options.paths_from)
+        settings = read_request(options.folder).settings
         _measure(settings, _find_result(options.folder, options.test))
         return 0
     except ProfkitError as error:
@@ -67,15 +57,6 @@ def _find_result(folder: Path, test: str) -> TestResult:
             f"profkit report {folder} --details",
         )
     return results[0]
-
-
-def _move_paths(settings: JudgeSettings, origin: str | None) -> JudgeSettings:
-    """With each path as it is seen from the folder `origin` of the machine on which the evaluation was begun."""
-    if origin is None:
-        return settings
-    paths = tuple(os.path.relpath(path, origin) for path in settings.source.paths)
-    suite_path = settings.suite_path and os.path.relpath(settings.suite_path, origin)
-    return replace(settings, source=replace(settings.source, paths=paths), suite_path=suite_path)
 
 
 def _measure(settings: JudgeSettings, result: TestResult) -> None:

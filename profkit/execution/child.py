@@ -32,10 +32,7 @@ END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one
 PATIENCE_SECONDS = 300.0  # for a process that may end by itself
 ASKED_SECONDS = 5.0  # for what ends when it is asked, before it is killed
 LOOK_SECONDS = 0.05
-CLOSED_SECONDS, CLOSED_SECONDS_LATER = (
-    1.0,
-    4.0,
-)  # between two looks whether it was closed; a thousand cost much
+CLOSED_SECONDS = 1.0  # between two looks whether it was closed
 # One that needs no file of its own: it is made for each answer.
 _Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
 
@@ -71,19 +68,19 @@ class ChildProcess:
         starts_others: bool = True,
         without: Collection[str] = (),
         look_seconds: float = CLOSED_SECONDS,
-        look: Callable[[], None] = lambda: None,
         asks: bool = False,
         reason_mark: str = "",
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
         self._starts_others, self._without = starts_others, frozenset(without)
-        self.look_seconds, self._look, self._asks = look_seconds, look, asks
+        self.look_seconds, self._asks = look_seconds, asks
         self._reason_mark = reason_mark
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
         self._kills: int | None = None
         self._log_start = 0  # bytes of the log from processes before
+        self.look: Callable[[], object] = bool
         self.closed = False
 
     @property
@@ -224,40 +221,33 @@ class ChildProcess:
 
     def _read_until(self, timeout: float, is_enough: Callable[[bytes], bool]) -> None:
         child = self._child
-        if child is None:
+        if child is None or child.stdout is None:
             raise _closed()
+        deadline, look = monotonic() + timeout, self.look_seconds
         try:
-            self._read_pipe(child, timeout, is_enough)
+            with _Selector() as ready:
+                ready.register(child.stdout, selectors.EVENT_READ)
+                while not is_enough(self._unread):
+                    left = deadline - monotonic()
+                    if not ready.select(max(0.0, min(left, look))):
+                        self.cut_log()
+                        self.look()
+                        if self._child is not child:  # another thread closed the pipe: that wakes nobody
+                            raise _closed()
+                        # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
+                        if left > look or ready.select(0):
+                            continue
+                        self.kill()
+                        reason = f"it took longer than {timeout:g} s, and was ended"
+                        raise WorkerEnded(JobStatus.timeout, reason)
+                    more = os.read(child.stdout.fileno(), 1 << 16)
+                    if not more:
+                        raise self._end_reason(child)
+                    self._unread += more
         except (OSError, ValueError):
             if self._child is child:
                 raise
             raise _closed() from None  # meanwhile another thread closed the pipe
-
-    def _read_pipe(
-        self, child: subprocess.Popen[bytes], timeout: float, is_enough: Callable[[bytes], bool]
-    ) -> None:
-        assert child.stdout is not None
-        if is_enough(self._unread):
-            return
-        deadline, look = monotonic() + timeout, self.look_seconds
-        with _Selector() as ready:
-            ready.register(child.stdout, selectors.EVENT_READ)
-            while not is_enough(self._unread):
-                left = deadline - monotonic()
-                if not ready.select(max(0.0, min(left, look))):
-                    self.cut_log()
-                    self._look()
-                    if self._child is not child:  # another thread closed the pipe: that wakes nobody
-                        raise _closed()
-                    # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
-                    if left > look or ready.select(0):
-                        continue
-                    self.kill()
-                    raise WorkerEnded(JobStatus.timeout, f"it took longer than {timeout:g} s, and was ended")
-                more = os.read(child.stdout.fileno(), 1 << 16)
-                if not more:
-                    raise self._end_reason(child)
-                self._unread += more
 
     def _end_reason(self, child: subprocess.Popen[bytes]) -> WorkerEnded:
         """Why the process ended: its exit status, what it printed last, and whether the kernel ran out of memory."""

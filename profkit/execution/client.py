@@ -79,11 +79,6 @@ class WorkerClient:
         """Whether there is a process to ask."""
         return self._child.running
 
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed, and none is started any more."""
-        return self._child.closed
-
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
         """Start it, and open its handler; what that says. Raises WorkerEnded."""
         self._child.start()
@@ -94,8 +89,7 @@ class WorkerClient:
     def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
         """What it says of the batch, message by message; each may take `timeout` seconds. Raises WorkerEnded."""
         self._child.cut_log()
-        jobs = [[job.key, job.data] for job in batch.jobs]
-        self._child.send_message({"ask": "run", "shared": batch.shared, "jobs": jobs})
+        self._child.send_message({"ask": "run", **batch.as_request()})
         while (message := self._read(timeout))["event"] != "done":
             yield message
 

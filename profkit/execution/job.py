@@ -42,6 +42,10 @@ class Batch:
     jobs: tuple[Job, ...]
     shared: Json = None
 
+    def as_request(self) -> dict[str, Json]:
+        """As it is asked of a worker."""
+        return {"shared": self.shared, "jobs": [[job.key, job.data] for job in self.jobs]}
+
 
 @dataclass(frozen=True)
 class JobOutcome:

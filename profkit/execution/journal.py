@@ -12,6 +12,7 @@ else was found out, or begins a session, which is one call of the campaign. The 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
@@ -242,15 +243,13 @@ def read_request(
 def _lock(path: Path, format: JournalFormat[Any], file: int) -> None:
     """Two runs that write one file would do everything twice. Raises UsageError where another one does."""
     try:
-        import fcntl
-
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(file)
         raise UsageError(
             f"another {format.subject} is writing {path} now", "wait for it, or end it"
         ) from None
-    except (ImportError, OSError):  # a file system that knows no locks
+    except OSError:  # a file system that knows no locks
         return
 
 

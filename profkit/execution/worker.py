@@ -165,19 +165,19 @@ def limit_memory(free: int | None, share: float = 1.0) -> None:
 
 def data_bytes() -> int | None:
     """What RLIMIT_DATA counts of this process; None where it is not known."""
-    if platform.system() != "Linux":
-        return None
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmData:"):
-                return int(line.split()[1]) * 1024
-    return None
+    kib = _number_in("/proc/self/status", "VmData:")
+    return None if kib is None else kib * 1024
 
 
 def kills_for_memory() -> int | None:
     """How many processes the kernel has killed on this machine because memory ran out; None where it is not known."""
+    return _number_in("/proc/vmstat", "oom_kill ")
+
+
+def _number_in(path: str, name: str) -> int | None:
+    """The number behind a name in a file of Linux."""
     with suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
+        for line in Path(path).read_text().splitlines():
+            if line.startswith(name):
                 return int(line.split()[1])
     return None

@@ -24,8 +24,8 @@ from profkit.generation.keys import Key, http_options, server_of, without_keys, 
 from profkit.generation.model import (
     Answer,
     Cancelled,
+    ChatMessage,
     Ledger,
-    Message,
     Model,
     ModelFailed,
     ModelOptions,
@@ -97,14 +97,14 @@ class ApiModel(Model):
         """The package's own client."""
 
     @abstractmethod
-    async def _request(self, messages: Sequence[Message]) -> Any:
+    async def _request(self, messages: Sequence[ChatMessage]) -> Any:
         """Send a conversation; the package's raw response."""
 
     @abstractmethod
     def _read(self, document: Any) -> Answer:
         """The answer in what the package read. Raises ValueError where it is none."""
 
-    def ask(self, messages: Sequence[Message], report: Callable[[str], None] = lambda _: None) -> Answer:
+    def ask(self, messages: Sequence[ChatMessage], report: Callable[[str], None] = lambda _: None) -> Answer:
         """Its answer; see `Model`. What was set aside for a request whose end nobody knows is spent."""
         reserved = self._ledger.reserve(messages, self._options.answer_tokens, self._closed)
         start, spent = time.monotonic(), reserved
@@ -130,7 +130,7 @@ class ApiModel(Model):
         for future in under_way:
             future.cancel()
 
-    async def _ask(self, messages: Sequence[Message]) -> Answer:
+    async def _ask(self, messages: Sequence[ChatMessage]) -> Answer:
         raw = await self._request(messages)
         document = raw.parse()
         if inspect.isawaitable(document):  # by the package's version
@@ -201,7 +201,7 @@ class OpenAIModel(ApiModel):
     def _make_api(self, package: Any, **how: Any) -> Any:
         return package.AsyncOpenAI(api_key=self._key.value, **how)
 
-    async def _request(self, messages: Sequence[Message]) -> Any:
+    async def _request(self, messages: Sequence[ChatMessage]) -> Any:
         # OpenAI's newer models know only the one name of it, and most other servers only the other.
         length = "max_tokens" if self.address else "max_completion_tokens"
         return await self._api.chat.completions.with_raw_response.create(
@@ -229,7 +229,7 @@ class AnthropicModel(ApiModel):
         key = {"auth_token" if self._key.variable == BEARER else "api_key": self._key.value}
         return package.AsyncAnthropic(**key, **how)
 
-    async def _request(self, messages: Sequence[Message]) -> Any:
+    async def _request(self, messages: Sequence[ChatMessage]) -> Any:
         # What the system says is no message of the conversation here.
         fields: dict[str, Any] = {}
         if system := "\n\n".join(message.text for message in messages if message.role == "system"):

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
-from profkit.core.errors import MachineError, UsageError
-from profkit.core.formatting import format_quantity
-from profkit.core.types import Check
+from profkit.core.errors import UsageError
 from profkit.generation.api_client import BEARER, AnthropicModel, OpenAIModel
 from profkit.generation.keys import (
     Key,
@@ -22,14 +18,12 @@ from profkit.generation.keys import (
     learn_secret,
     server_of,
 )
-from profkit.generation.model import Ledger, Message, Model, ModelFailed, ModelOptions, ProgramModel
+from profkit.generation.model import Ledger, Model, ModelFailed, ModelOptions, ProgramModel
 
 Provider = Literal["openai", "anthropic", "command"]
 _KEYS = {"openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY", BEARER)}
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
-QUESTION, ANSWER_TOKENS = "Answer with one word: ready", 16
 _CONNECT_SECONDS = 5.0  # to a server on this machine
-_TRIAL_SECONDS = 60.0  # whoever asks sits before it
 _NO_KEY = "none"  # what a server on this machine gets where the user has no key for it
 
 
@@ -133,25 +127,3 @@ def _key_of(provider: str, options: ModelOptions, url: str | None) -> Key:
         return Key(variables[0], _NO_KEY)
     place = provider if url is None else server_of(url)
     raise ModelFailed(f"there is no key for {place}: {variables[0]} is not set", f"export {variables[0]}=...")
-
-
-def try_model(options: ModelOptions, report: Callable[[str], None] = lambda _: None) -> tuple[Check, ...]:
-    """Ask the model one short question; the check says what came of it, and the line that fixes what did not.
-
-    Raises UsageError for options that do not go together, or name no model.
-    """
-    short = replace(
-        options,
-        answer_tokens=ANSWER_TOKENS,
-        timeout=_TRIAL_SECONDS,
-        retries=2,
-    )
-    try:
-        model = make_model(short)
-        answer = model.ask([Message("user", QUESTION)], report)
-    except MachineError as error:
-        return (Check("model", "refused", error.message, error.fix),)
-    who = f"{model.provider}{f' at {model.server}' if model.server else ''}: {model.name}"
-    if answer.stop == "refused":
-        return (Check("model", "limited", f"{who} refuses to answer"),)
-    return (Check("model", "ok", f"{who} answers in {format_quantity(answer.seconds, 's')}"),)

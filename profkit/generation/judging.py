@@ -66,7 +66,7 @@ class KernelFile:
     folder: Path
 
 
-class Judge:
+class AttemptJudge:
     """The judge of a generation. `open`, then `alone` by any thread; `close` at any time."""
 
     def __init__(self, request: GenerationRequest, progress: Progress, scratch: str) -> None:

@@ -33,8 +33,8 @@ from profkit.core.types import (
     TestResult,
     TimedCall,
 )
-from profkit.generation.judging import Judge, KernelFile, NoProfile, profile_attempt
-from profkit.generation.model import BudgetSpent, Message, Model, ModelFailed
+from profkit.generation.judging import AttemptJudge, KernelFile, NoProfile, profile_attempt
+from profkit.generation.model import BudgetSpent, ChatMessage, Model, ModelFailed
 from profkit.generation.prompt import FoundCode, KernelTask, find_code, first_messages
 from profkit.generation.request import GenerationRequest, Until, attempt_id, attempts_of, note_stop
 from profkit.kernels.campaign import Campaign
@@ -55,7 +55,7 @@ class LoopTools:
 
     request: GenerationRequest
     model: Model
-    judge: Judge
+    judge: AttemptJudge
     campaign: Campaign[Attempt]
     cancel: threading.Event
     report: Callable[[str, str], None]
@@ -187,7 +187,7 @@ class OperationLoop:
 
     # ---------------------------------------------------------------- what the model sees
 
-    def _conversation(self) -> tuple[Message, ...]:
+    def _conversation(self) -> tuple[ChatMessage, ...]:
         """The task, then the best attempt and the last one, each with its feedback; the last two if none is correct."""
         attempts = list(self._attempts)
         best = best_attempt(attempts)
@@ -195,8 +195,8 @@ class OperationLoop:
         messages = list(first_messages(self._task))
         for number in sorted({attempt.number for attempt in shown}):
             attempt = attempts[number - 1]
-            messages.append(Message("assistant", self._answer_text(attempt)))
-            messages.append(Message("user", self._read(attempt.feedback)))
+            messages.append(ChatMessage("assistant", self._answer_text(attempt)))
+            messages.append(ChatMessage("user", self._read(attempt.feedback)))
         return tuple(messages)
 
     def _answer_text(self, attempt: Attempt) -> str:

@@ -55,7 +55,7 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
-class Message:
+class ChatMessage:
     """One message of a conversation."""
 
     role: Role
@@ -87,7 +87,7 @@ class Model(ABC):
     address = ""
 
     @abstractmethod
-    def ask(self, messages: Sequence[Message], report: Callable[[str], None] = lambda _: None) -> Answer:
+    def ask(self, messages: Sequence[ChatMessage], report: Callable[[str], None] = lambda _: None) -> Answer:
         """Its answer to a conversation, of which the last message is a user's.
 
         `report` gets how it goes, a few words at a time: `no answer for 20 s`. Raises
@@ -127,7 +127,7 @@ class Ledger:
         self._reserved: list[Tokens] = []
         self._changed = threading.Condition()
 
-    def reserve(self, messages: Sequence[Message], answer_tokens: int, closed: threading.Event) -> Tokens:
+    def reserve(self, messages: Sequence[ChatMessage], answer_tokens: int, closed: threading.Event) -> Tokens:
         """Set aside what a request may take; waits where only what others have set aside is in its way.
 
         Raises BudgetSpent where it could pass a limit, Cancelled once `closed` is set.
@@ -187,7 +187,7 @@ class ProgramModel(Model):
         self._seconds, self._key_env = seconds or _RUN_SECONDS, key_env
         self._closed = threading.Event()
 
-    def ask(self, messages: Sequence[Message], report: Callable[[str], None] = lambda _: None) -> Answer:
+    def ask(self, messages: Sequence[ChatMessage], report: Callable[[str], None] = lambda _: None) -> Answer:
         """What it writes; see `Model`. A program that fails may do better with another conversation."""
         with TemporaryFolder() as folder:
             prompt, output, printed = (Path(folder, name) for name in ("prompt.md", "kernel.py", "printed"))
@@ -225,7 +225,7 @@ class ProgramModel(Model):
             raise ModelFailed(f"--command {without_keys(error.message)}", error.fix) from None
 
 
-def conversation_text(messages: Sequence[Message]) -> str:
+def conversation_text(messages: Sequence[ChatMessage]) -> str:
     """A conversation as one text; one message alone as it is."""
     if len(messages) == 1:
         return messages[0].text

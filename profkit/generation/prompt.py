@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import EvaluationTest, Gpu, Machine, MeasuredCeilings
-from profkit.generation.model import Message
+from profkit.generation.model import ChatMessage
 from profkit.kernels.evaluation.sources.names import SUFFIX, FileText, LoadError, parse_text, with_imports
 
 SHOWN_TESTS = 12
@@ -60,9 +60,9 @@ class KernelTask:
     decomposition: str = ""
 
 
-def first_messages(task: KernelTask) -> tuple[Message, ...]:
+def first_messages(task: KernelTask) -> tuple[ChatMessage, ...]:
     """The beginning of the conversation on a task."""
-    return Message("system", SYSTEM), Message("user", "\n".join(_describe(task)).strip() + "\n")
+    return ChatMessage("system", SYSTEM), ChatMessage("user", "\n".join(_describe(task)).strip() + "\n")
 
 
 def device_facts(

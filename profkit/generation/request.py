@@ -19,8 +19,8 @@ from profkit.core.types import Attempt, GenerationDocument, GenerationLimits, Op
 from profkit.execution import journal as journals
 from profkit.execution.journal import Journal, JournalContents, JournalFormat
 from profkit.generation.prompt import LANGUAGES
-from profkit.kernels.devices import choose_device
-from profkit.kernels.evaluation.request import SEED_BITS, JudgeSettings, PairOptions, split_list
+from profkit.kernels.devices import choose_device, split_list
+from profkit.kernels.evaluation.request import SEED_BITS, JudgeSettings, PairOptions
 from profkit.kernels.evaluation.sources.source import SourceRequest
 
 DEFAULT_FOLDER = Path("generated_kernels")

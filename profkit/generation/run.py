@@ -25,7 +25,7 @@ from profkit.core.progress import Progress
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, MeasuredCeilings, OperationAttempts
 from profkit.execution.journal import Journal
 from profkit.generation.choose_model import check_listening, make_model
-from profkit.generation.judging import Judge, Stopped
+from profkit.generation.judging import AttemptJudge, Stopped
 from profkit.generation.keys import is_local, without_secrets
 from profkit.generation.loop import ANSWER, LoopTools, OperationLoop
 from profkit.generation.model import Cancelled, Model, ModelOptions
@@ -168,7 +168,7 @@ def run_generation(
             campaign.lock_gpus(())
         scratch = TemporaryFolder()
         campaign.at_end(scratch.cleanup)
-        judge = Judge(request, progress, scratch.name)
+        judge = AttemptJudge(request, progress, scratch.name)
         campaign.at_end(judge.close)
         tasks = _open(request, judge, campaign)
         note_session(campaign.journal, request.limits)
@@ -232,7 +232,9 @@ def _do(
             future.result()
 
 
-def _open(request: GenerationRequest, judge: Judge, campaign: Campaign[Attempt]) -> dict[str, KernelTask]:
+def _open(
+    request: GenerationRequest, judge: AttemptJudge, campaign: Campaign[Attempt]
+) -> dict[str, KernelTask]:
     """Start the judge; by folder what is to be written. Raises UsageError."""
     progress, journal = campaign.progress, campaign.journal
     progress.begin("judge", f"the tests of {request.settings.suite} listed and the device measured")

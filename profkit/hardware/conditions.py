@@ -14,57 +14,18 @@ from pathlib import Path
 from profkit.core.formatting import plural
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, DeviceMoment, Disturbance, Moment
-from profkit.hardware import machine, macos, system
+from profkit.hardware import machine, system
 from profkit.hardware.gpu import call_with_timeout, list_devices, visible_devices
 from profkit.hardware.machine import usable_cores
 from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
 from profkit.hardware.system import superuser_command
 
 _ROOT = Path("/")
-_WORK_SECONDS = 1e-3
 # Whose clock is asked: on a large machine a file each would take longer than it is worth
 _MOST_CLOCK_CORES = 16
 _MOST_THERMAL_ZONES = 32
 _DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
 _TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
-
-
-@dataclass(frozen=True)
-class Jitter:
-    """Durations in seconds of a piece of work that is the same every time."""
-
-    fastest: float
-    median: float
-    p90: float
-    rounds: int
-
-    @property
-    def spread(self) -> float:
-        """The 90th percentile above the fastest, as a share: 0.05 is 5 % slower."""
-        return self.p90 / self.fastest - 1.0
-
-
-def measure_jitter(rounds: int = 200, limit: float = 1.0) -> Jitter:
-    """Time `rounds` pieces of about 1 ms of arithmetic on this thread, for at most `limit` seconds."""
-    steps = 2000
-    once = min(_time_loop(steps) for _ in range(5))
-    steps = max(1, int(steps * _WORK_SECONDS / once))
-    deadline = time.perf_counter() + limit
-    spans: list[float] = []
-    while len(spans) < rounds and (len(spans) < 10 or time.perf_counter() < deadline):
-        spans.append(_time_loop(steps))
-    ordered = sorted(spans)
-    count = len(ordered)
-    return Jitter(ordered[0], ordered[count // 2], ordered[min(count - 1, (count * 9) // 10)], count)
-
-
-def _time_loop(steps: int) -> float:
-    """Seconds of a loop that touches no memory and asks the system for nothing."""
-    start = time.perf_counter()
-    total = 0
-    for step in range(steps):
-        total += step
-    return max(time.perf_counter() - start, 1e-9)
 
 
 @dataclass(frozen=True)
@@ -77,25 +38,16 @@ class MachineConditions:
     pressure: float | None = None  # % of the last 10 s in which some task waited for a core
     others: float | None = None  # share of the cores that other processes kept busy
     stolen: float | None = None  # share that the hypervisor gave to other guests
-    jitter: Jitter | None = None
     governor: str | None = None
     memory: int | None = None  # bytes that may still be taken
-    on_battery: bool | None = None
-    slowed: tuple[str, ...] | None = None  # why the system holds all clocks down; None where it does not tell
 
 
 def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineConditions:
-    """Look at the machine for `window` seconds, a part of which measures the jitter of fixed work.
-
-    On a recorded tree nothing moves: what needs two looks (others, stolen) and the jitter are None.
-    """
+    """Look at the machine for `window` seconds. On a recorded tree nothing moves: others and stolen are None."""
     live = root == _ROOT
-    mac = live and platform.system() == "Darwin"
-    power = macos.read_power() if mac else None
-    before, own, start = _read_activity(root), _own_cpu_seconds(), time.monotonic()
-    jitter = measure_jitter(limit=max(window, 0.25)) if live else None
+    before, own = _read_activity(root), _own_cpu_seconds()
     if live:
-        time.sleep(max(0.0, window - (time.monotonic() - start)))
+        time.sleep(window)
     after = _read_activity(root)
     passed = after.total - before.total
     ours = (_own_cpu_seconds() - own) * _ticks_per_second()
@@ -107,12 +59,9 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineCondition
         load=read_load(root),
         pressure=read_pressure(root),
         others=min(1.0, max(0.0, after.busy - before.busy - ours) / passed) if passed > 0 else None,
-        stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 and not mac else None,
-        jitter=jitter,
+        stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 else None,
         governor=system.read_text(root, f"{first}/scaling_governor") or None,
         memory=machine.available_memory(root),
-        on_battery=_on_battery(root) if power is None else power.source == "battery",
-        slowed=None if power is None or power.pressure is None else power.slowed,
     )
 
 
@@ -164,9 +113,7 @@ class DisturbanceWatch:
         return Disturbance(
             seconds,
             cpu,
-            stolen=max(0, after.stolen - self._before.stolen) / second
-            if told and platform.system() != "Darwin"
-            else None,
+            stolen=max(0, after.stolen - self._before.stolen) / second if told else None,
             others=max(0.0, busy - cpu) if told else None,
             waited=waited if platform.system() == "Linux" else None,
             pressure=pressure,
@@ -209,8 +156,6 @@ class _ActivityCounters:
 
 
 def _read_activity(root: Path) -> _ActivityCounters:
-    if root == _ROOT and platform.system() == "Darwin":
-        return _read_activity_macos()
     first = (system.read_text(root, "proc/stat") or "").split("\n", 1)[0].split()
     # user nice system idle iowait irq softirq steal (proc(5)); guest time is already inside user
     ticks = [int(word) for word in first[1:9] if word.isdigit()]
@@ -218,18 +163,6 @@ def _read_activity(root: Path) -> _ActivityCounters:
         return _ActivityCounters()
     user, nice, kernel, _idle, _iowait, irq, softirq, steal = ticks
     return _ActivityCounters(user + nice + kernel + irq + softirq, steal, sum(ticks))
-
-
-def _read_activity_macos() -> _ActivityCounters:
-    """The same by psutil, from the kernel's host_statistics."""
-    try:
-        import psutil  # here: heavy
-
-        seconds = psutil.cpu_times()
-    except (ImportError, OSError, RuntimeError):
-        return _ActivityCounters()
-    ticks, busy = _ticks_per_second(), seconds.user + seconds.nice + seconds.system
-    return _ActivityCounters(busy=int(busy * ticks), total=int((busy + seconds.idle) * ticks))
 
 
 def _own_cpu_seconds() -> float:
@@ -277,19 +210,8 @@ def _parse_first_number(words: list[str]) -> float | None:
         return None
 
 
-def _on_battery(root: Path) -> bool | None:
-    """True on a laptop whose mains adapter is there but not plugged in; None without an adapter to ask."""
-    for name in ("AC", "AC0", "ACAD", "ADP0", "ADP1"):
-        online = system.read_number(root, f"sys/class/power_supply/{name}/online")
-        if online is not None:
-            return online == 0
-    return None
-
-
 def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
     """The machine as it is now; `devices`: its visible GPUs too. Never raises: what is not told is None."""
-    if root == _ROOT and platform.system() == "Darwin":
-        return _read_moment_macos(when, devices)
     cores = usable_cores(root)[:_MOST_CLOCK_CORES]
     governor = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq/scaling_governor"
     return Moment(
@@ -304,16 +226,6 @@ def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
         if devices
         else (),
     )
-
-
-def _read_moment_macos(when: str, devices: bool) -> Moment:
-    """macOS tells no clock and no temperature without root, but whether it holds the clocks down.
-
-    It does so for the whole chip: the reasons are those of its GPU, too.
-    """
-    power = macos.read_power()
-    device = (DeviceMoment(0, throttle=power.slowed),) if devices else ()
-    return Moment(when, load=read_load(), slowed=power.slowed, power=power.source, devices=device)
 
 
 def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
@@ -384,13 +296,10 @@ def judge_conditions(seen: MachineConditions) -> tuple[Check, ...]:
         "load_told": _describe_load(seen),
         "load_share": None if seen.load is None else seen.load / seen.cores,
         "stolen_percent": None if seen.stolen is None else 100 * seen.stolen,
-        "longer_percent": None if seen.jitter is None else 100 * seen.jitter.spread,
-        "fastest_ms": None if seen.jitter is None else 1e3 * seen.jitter.fastest,
         "quota_share": None if seen.quota is None else seen.quota / seen.cores,
         "threads": threads,
         "core_range": "0" if threads == 1 else f"0-{threads - 1}",
         "gib": None if seen.memory is None else seen.memory / GIB,
-        "held": "; ".join(seen.slowed or ()),
         "steady": seen.governor == "performance",
         "fix_clock": superuser_command("cpupower frequency-set -g performance"),
     }

@@ -11,7 +11,6 @@ import os
 import platform
 import re
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_void_p
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from profkit.hardware.system import superuser_command
 ANSWER_SECONDS = 5.0
 NVIDIA = "0x10de"  # PCI vendor
 NO_LIBRARY = -1  # beside NVML's own codes (nvmlReturn_t)
-_NO_ACCESS, _LOST, _RESET, _BLOCKED, _MISMATCH = (4, 999), 15, 16, 17, 18
+_NO_ACCESS, _LOST, _RESET, _MISMATCH = (4, 999), 15, 16, 18
 RESTART_CONTAINER = "docker run --gpus all ..."
 
 T = TypeVar("T")
@@ -41,19 +40,19 @@ def read_gpus(environ: Mapping[str, str] | None = None, root: Path = Path("/")) 
     Empty where there is no device or no driver; never raises. `bandwidth` is memory clock x 2 (double data rate) x
     bus width / 8, which data sheets round; None for a part of a device (MIG, vGPU).
     """
-    return visible_gpus(_ask_devices(root), os.environ if environ is None else environ)
+    return tuple(replace(one.gpu, index=index) for index, one in enumerate(_ask_devices(environ, root)))
 
 
 def read_gpu_uuids(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The UUIDs of the same devices, in the same order; of a MIG instance its own. Never raises."""
-    devices = visible_devices(_ask_devices(Path("/")), os.environ if environ is None else environ)
-    return tuple(device.uuid for device in devices)
+    return tuple(device.uuid for device in _ask_devices(environ, Path("/")))
 
 
-def _ask_devices(root: Path) -> tuple[ListedGpu, ...]:
+def _ask_devices(environ: Mapping[str, str] | None, root: Path) -> list[ListedGpu]:
     # Linux inside Windows has the host's driver
     wsl = "microsoft" in (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
-    return call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None)) or ()
+    devices = call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None)) or ()
+    return visible_devices(devices, os.environ if environ is None else environ)
 
 
 def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> Fault | None:
@@ -116,20 +115,14 @@ def _explain_code(code: int | None, root: Path) -> Fault:
             f"the driver was updated but its kernel module was not reloaded{loaded}: Driver/library version mismatch",
             "restart the machine; in a container, restart the container",
         )
-    if code == _LOST:
+    if code in (_LOST, _RESET):
         return Fault(
-            "a GPU is lost: it does not answer on the bus any more (overheated, no power, or a hardware fault)",
-            f"{log}; then restart the machine",
-        )
-    if code == _RESET:
-        return Fault("a GPU needs a reset before it works again", superuser_command("nvidia-smi --gpu-reset"))
-    if code == _BLOCKED:
-        return Fault(
-            "Windows does not let this WSL use the GPU", "update Windows' NVIDIA driver, then: wsl --shutdown"
+            "a GPU does not answer on the bus any more (overheated, no power, a hardware fault), or needs a reset",
+            f"{log}; then {superuser_command('nvidia-smi --gpu-reset')}, or restart the machine",
         )
     if code in _NO_ACCESS:
         return _explain_no_access(root)
-    return _explain_absence(root, library=code != NO_LIBRARY)
+    return _explain_absence(root)
 
 
 def _explain_no_access(root: Path) -> Fault:
@@ -144,18 +137,16 @@ def _explain_no_access(root: Path) -> Fault:
     )
 
 
-def _explain_absence(root: Path, library: bool) -> Fault:
+def _explain_absence(root: Path) -> Fault:
     """No device: because there is none, because nobody gave it to this container, or for want of a driver."""
     if platform.system() == "Darwin" and root == Path("/"):
         return Fault("macOS has no NVIDIA driver", "--backend cpu")
     module, card = _read_module_version(root), _has_card(root)
-    if module is not None and not library:
+    if container_kind(root) is not None and (card or module is not None):
         return Fault(
-            "the kernel has NVIDIA's driver, but its libraries are not here: this container was started without them",
+            "this container was started without the machine's GPU, or without its driver's libraries",
             f"{RESTART_CONTAINER} (NVIDIA_DRIVER_CAPABILITIES=compute,utility; it needs the nvidia-container-toolkit)",
         )
-    if container_kind(root) is not None and (card or module is not None):
-        return Fault("this container was started without the machine's GPU", RESTART_CONTAINER)
     if module is not None and not any((root / "dev").glob("nvidia[0-9]*")):
         return Fault(
             "NVIDIA's driver is loaded, but there are no device files (/dev/nvidia0)",
@@ -205,15 +196,8 @@ class ListedGpu:
     speed: float = 0.0  # for CUDA's order: fastest first
 
 
-def visible_gpus(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The devices that a process with this environment sees, numbered as it numbers them."""
-    return tuple(
-        replace(device.gpu, index=index) for index, device in enumerate(visible_devices(devices, environ))
-    )
-
-
 def visible_devices(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
-    """The same as the driver lists them, in the order of their numbers."""
+    """The devices that a process with this environment sees, in the order in which it numbers them."""
     listed = _sort_in_cuda_order(devices, environ)
     selection = environ.get("CUDA_VISIBLE_DEVICES")
     return listed if selection is None else _select_devices(selection, listed, devices)
@@ -268,14 +252,12 @@ def _read_device(library: Nvml, handle: c_void_p, driver: str | None, virtual: s
         virtual = virtual or "vgpu"
     pair = library.capability(handle)
     capability = None if pair is None else f"{pair[0]}.{pair[1]}"
-    chip = find_chip_name(library.pci_device(handle), capability)
     clock = _to_hertz(library.number("nvmlDeviceGetMaxClockInfo", handle, SM_CLOCK))
     cores = library.number("nvmlDeviceGetNumGpuCores", handle)
     power = library.number("nvmlDeviceGetEnforcedPowerLimit", handle)  # mW
     gpu = Gpu(
         library.text("nvmlDeviceGetName", handle) or "NVIDIA device",
         capability=capability,
-        chip=chip,
         multiprocessors=count_multiprocessors(cores, capability),
         memory_bytes=library.memory(handle),
         bandwidth=None if virtual == "vgpu" else _memory_bandwidth(library, handle),
@@ -290,7 +272,6 @@ def _read_device(library: Nvml, handle: c_void_p, driver: str | None, virtual: s
             Gpu(
                 library.text("nvmlDeviceGetName", instance) or f"{gpu.name} MIG",
                 capability=capability,
-                chip=chip,
                 multiprocessors=library.mig_multiprocessors(instance),
                 memory_bytes=library.memory(instance),
                 driver=driver,
@@ -322,64 +303,8 @@ def _to_hertz(mhz: int | None) -> float | None:
     return mhz * 1e6 if mhz else None
 
 
-# ------------------------------------------------------------ chips
-
-# PCI device numbers are given to chips in blocks, read off the PCI ID database (pci-ids.ucw.cz, 2026-08); the names are
-# those by which Nsight Compute knows the chips (`ncu --list-chips`).
-_CHIP_BLOCKS: tuple[tuple[int, int, str], ...] = (  # first and last number
-    (0x15F0, 0x15FF, "GP100"),
-    (0x1D80, 0x1DFF, "GV100"),
-    (0x1E00, 0x1E7F, "TU102"),
-    (0x1E80, 0x1EFF, "TU104"),
-    (0x1F00, 0x1F7F, "TU106"),
-    (0x1F80, 0x1FFF, "TU117"),
-    (0x2080, 0x20FF, "GA100"),
-    (0x2180, 0x21FF, "TU116"),
-    (0x2200, 0x227F, "GA102"),
-    (0x2300, 0x23FF, "GH100"),
-    (0x2400, 0x247F, "GA103"),
-    (0x2480, 0x24FF, "GA104"),
-    (0x2500, 0x257F, "GA106"),
-    (0x2580, 0x25FF, "GA107"),
-    (0x2680, 0x26FF, "AD102"),
-    (0x2700, 0x277F, "AD103"),
-    (0x2780, 0x27FF, "AD104"),
-    (0x2800, 0x287F, "AD106"),
-    (0x2880, 0x28FF, "AD107"),
-    (0x2900, 0x297F, "GB100"),
-    (0x2980, 0x29FF, "GB102"),
-    (0x2B00, 0x2B7F, "GB10B"),
-    (0x2B80, 0x2BFF, "GB202"),
-    (0x2C00, 0x2C7F, "GB203"),
-    (0x2D00, 0x2D7F, "GB206"),
-    (0x2D80, 0x2DFF, "GB207"),
-    (0x2E00, 0x2E7F, "GB20B"),
-    (0x2F00, 0x2F7F, "GB205"),
-    (0x3180, 0x31FF, "GB110"),
-    (0x3200, 0x327F, "GB112"),
-)
-# Where a capability has one chip only; 7.5, 8.6, 8.9 and 12.0 have several.
-_CHIP_BY_CAPABILITY = {
-    "6.0": "GP100",
-    "7.0": "GV100",
-    "8.0": "GA100",
-    "8.7": "GA10B",
-    "9.0": "GH100",
-    "10.1": "GB10B",
-    "11.0": "GB10B",
-    "12.1": "GB20B",
-}
 # FP32 units of an SM by capability (CUDA C++ programming guide, "Arithmetic instructions"); from 9.0 on always 128.
 _CORES_PER_SM = {"6.0": 64, "6.1": 128, "7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.7": 128, "8.9": 128}
-
-
-def find_chip_name(pci_device: int | None, capability: str | None) -> str | None:
-    """`GH100` for PCI device 0x2335, else by the capability where that has one chip only; None if neither tells."""
-    if pci_device is not None:
-        place = bisect_right(_CHIP_BLOCKS, (pci_device, 0x10000, "")) - 1
-        if place >= 0 and _CHIP_BLOCKS[place][0] <= pci_device <= _CHIP_BLOCKS[place][1]:
-            return _CHIP_BLOCKS[place][2]
-    return _CHIP_BY_CAPABILITY.get(capability or "")
 
 
 def count_multiprocessors(cores: int | None, capability: str | None) -> int | None:

@@ -12,7 +12,6 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 
 from profkit.core.errors import MachineError
@@ -23,7 +22,6 @@ FOLDER = "PROFKIT_LOCKS"  # names another folder; empty: nothing is locked
 HELD = "PROFKIT_GPUS_HELD"  # what a process above this one has: it waits for this one, and not the other way round
 WAIT_SECONDS = 3600.0
 LOOK_SECONDS = 0.5
-TRIES = 5  # to open a file that others make or remove at this moment
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is followed, no pipe waited for
 
 
@@ -89,45 +87,34 @@ def _wait_for(folder: str, wanted: Mapping[str, str], progress: Progress, patien
 
 
 def _try_all(folder: str, wanted: Mapping[str, str]) -> list[int]:
-    descriptors: list[int] = []
-    with contextlib.ExitStack() as undo:
-        at = _open_folder(folder)
-        undo.callback(os.close, at)
-        failed = undo.enter_context(contextlib.ExitStack())
-        for name, uuid in wanted.items():
-            descriptor = _open_file(at, f"gpu-{name}.lock")
-            failed.callback(os.close, descriptor)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise _Busy(f"{uuid} is in use by {_holder(descriptor)}") from None
-            descriptors.append(descriptor)
-        failed.pop_all()
-    return descriptors
-
-
-def _open_folder(folder: str) -> int:
-    """The folder, made for all users where there is none. Raises OSError, also for a link."""
     with contextlib.suppress(FileExistsError):
-        os.mkdir(folder)
-        os.chmod(folder, 0o1777)  # as /tmp: nobody removes another user's file
-    return os.open(folder, _OPEN | os.O_DIRECTORY)
+        os.mkdir(folder)  # for all users; as in /tmp nobody removes another user's file
+        os.chmod(folder, 0o1777)
+    descriptors: list[int] = []
+    at = os.open(folder, _OPEN | os.O_DIRECTORY)  # no link is followed
+    try:
+        for name, uuid in wanted.items():
+            descriptors.append(_open_file(at, f"gpu-{name}.lock"))
+            try:
+                fcntl.flock(descriptors[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise _Busy(f"{uuid} is in use by {_holder(descriptors[-1])}") from None
+    except (_Busy, OSError):
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise
+    finally:
+        os.close(at)
+    return descriptors
 
 
 def _open_file(folder: int, name: str) -> int:
     """A regular file in it; whoever made it, all may read it, and thus lock it. Raises OSError."""
-    for tries in range(TRIES, 0, -1):
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(name, _OPEN, dir_fd=folder)
-            break
-        try:  # only what is not there is created: Linux refuses that of another user's file (protected_regular)
-            descriptor = os.open(name, _OPEN | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
-        except FileExistsError:  # another run was faster
-            if tries == 1:
-                raise
-            continue
+    try:  # only what is not there is created: Linux refuses that of another user's file (protected_regular)
+        descriptor = os.open(name, _OPEN | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
         os.fchmod(descriptor, 0o644)
-        break
+    except FileExistsError:
+        descriptor = os.open(name, _OPEN, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(0, "a lock in it is no regular file")
@@ -146,22 +133,5 @@ def _holder(descriptor: int) -> str:
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
             _, kind, _, _, pid, place, *_ = [word for word in line.split() if word != "->"]
             if kind == "FLOCK" and place.rpartition(":")[2] == inode and int(pid) > 0:
-                return _describe(int(pid))
-    return "a run of profkit that cannot be seen from here, as in another container"
-
-
-def _describe(pid: int) -> str:
-    """A process in words. Of its command only the verb: what stands behind it may be secret."""
-    import psutil  # here: it costs 20 ms
-
-    try:
-        process = psutil.Process(pid)
-        words = process.cmdline()
-        at = next((at for at, word in enumerate(words) if os.path.basename(word) == "profkit"), len(words))
-        verb = " ".join(words[at + 1 : at + 2])
-        began = datetime.fromtimestamp(process.create_time())
-        day = "" if began.date() == datetime.now().date() else f"{began:%Y-%m-%d} "
-        name = f"profkit {verb}" if verb.isalpha() else "profkit"
-        return f"{name} of {process.username()} (pid {pid}, since {day}{began:%H:%M:%S})"
-    except psutil.Error:
-        return f"profkit (pid {pid})"
+                return f"another run of profkit (pid {pid})"
+    return "another run of profkit, in another container"

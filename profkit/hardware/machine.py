@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from profkit.core.types import Machine
 from profkit.hardware import system
 from profkit.hardware.macos import available_memory_macos
-from profkit.hardware.processor import CacheReport, Processor, read_caches, read_processor
+from profkit.hardware.processor import Processor, read_caches, read_processor
 from profkit.hardware.system import python_name
 
 _ROOT = Path("/")
@@ -31,7 +31,9 @@ def read_machine(root: Path = _ROOT) -> Machine:
         return read_machine_macos()
     allowed = usable_cores(root)
     processor = read_processor(root, allowed[0] if allowed else 0)
-    report, virtual = _read_caches_and_guest(root, processor, allowed)
+    above, around = find_hypervisor(root, processor.flags), container_kind(root)
+    # A container alone changes nothing about CPUID: only a hypervisor's word is doubted.
+    caches, instruction = read_caches(root, processor, allowed, above is not None)
     limits = read_limits(root)
     cores = max(1, len(allowed))
     if limits.cpus is not None:
@@ -47,24 +49,15 @@ def read_machine(root: Path = _ROOT) -> Machine:
         family=processor.family,
         model=processor.model,
         cores=cores,
-        caches=report.caches,
+        caches=caches,
         memory_bytes=_read_memory(root, limits),
-        virtual=virtual,
+        virtual=f"{around} in {above}" if around and above else around or above,
         governor=system.read_text(root, f"{frequency}/scaling_governor") or None,
         max_mhz=highest / 1000 if highest else None,  # the file is in kHz
         python=python_name(),
         features=processor.features,
-        instruction_cache=report.instruction,
+        instruction_cache=instruction,
     )
-
-
-def cache_warnings(root: Path = _ROOT) -> tuple[str, ...]:
-    """What of the machine's cache geometry was not believed and what is assumed instead, in words."""
-    if root == _ROOT and platform.system() == "Darwin":
-        return ("macOS does not tell the ways of its caches: those are assumed",)
-    allowed = usable_cores(root)
-    report, _ = _read_caches_and_guest(root, read_processor(root, allowed[0] if allowed else 0), allowed)
-    return report.doubts
 
 
 def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
@@ -76,15 +69,6 @@ def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
     if root == _ROOT:
         return tuple(range(os.cpu_count() or 1))
     return system.parse_core_list(system.read_text(root, "sys/devices/system/cpu/online"))
-
-
-def _read_caches_and_guest(
-    root: Path, processor: Processor, allowed: tuple[int, ...]
-) -> tuple[CacheReport, str | None]:
-    above, around = find_hypervisor(root, processor.flags), container_kind(root)
-    virtual = f"{around} in {above}" if around and above else around or above
-    # A container alone changes nothing about CPUID: only a hypervisor's word is doubted.
-    return read_caches(root, processor, allowed, above is not None), virtual
 
 
 def _read_architecture(root: Path, processor: Processor) -> str:
@@ -104,7 +88,6 @@ def _read_memory(root: Path, limits: CgroupLimits) -> int:
 
 # ------------------------------------------------------------ containers and hypervisors
 
-UNLIMITED = 1 << 60  # cgroup v1 writes "no limit" as the largest page-aligned signed number
 _CONTAINER_WORDS = ("kubepods", "docker", "podman", "libpod", "lxc", "containerd", "garden")
 # What firmware calls itself; the product name of a bare-metal cloud server ends in `.metal`.
 _FIRMWARE_WORDS = {
@@ -134,24 +117,19 @@ class CgroupLimits:
 
 
 def read_limits(root: Path = Path("/")) -> CgroupLimits:
-    """The tightest limit of this process's control group and all groups above it (cgroup v1 and v2)."""
+    """The tightest limit of this process's control group and all groups above it (cgroup v2)."""
     cpus: list[float] = []
     memory: list[int] = []
     used: int | None = None
-    for folder in _group_folders(root, "cpu"):
-        share = _quota_v2(system.read_text(root, f"{folder}/cpu.max")) or _quota_v1(root, folder)
+    for folder in _group_folders(root):
+        share = _quota(system.read_text(root, f"{folder}/cpu.max"))
         if share is not None:
             cpus.append(share)
-    for folder in _group_folders(root, "memory"):
-        for name, usage in (
-            ("memory.max", "memory.current"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-        ):
-            limit = system.read_number(root, f"{folder}/{name}")
-            if limit is not None and 0 < limit < UNLIMITED:
-                if not memory or limit < min(memory):
-                    used = system.read_number(root, f"{folder}/{usage}")
-                memory.append(limit)
+        limit = system.read_number(root, f"{folder}/memory.max")
+        if limit is not None:
+            if not memory or limit < min(memory):
+                used = system.read_number(root, f"{folder}/memory.current")
+            memory.append(limit)
     return CgroupLimits(min(cpus, default=None), min(memory, default=None), used)
 
 
@@ -171,8 +149,8 @@ def available_memory(root: Path = Path("/")) -> int | None:
 def find_hypervisor(root: Path, flags: frozenset[str]) -> str | None:
     """The hypervisor this system is a guest of, `hypervisor` where it is unnamed, None on bare metal.
 
-    `flags` are the processor's feature flags. On Arm no flag tells a guest, so only firmware, the device tree
-    or the clock can say it; a guest that hides all three reads as bare metal.
+    `flags` are the processor's feature flags. On Arm no flag tells a guest, so only firmware or the clock can say it;
+    a guest that hides both reads as bare metal.
     """
     release = (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
     if "microsoft" in release:
@@ -187,10 +165,6 @@ def find_hypervisor(root: Path, flags: frozenset[str]) -> str | None:
         for word, kind in _FIRMWARE_WORDS.items():
             if word in firmware:
                 return kind
-    compatible = (system.read_text(root, "proc/device-tree/hypervisor/compatible") or "").lower()
-    for word in ("kvm", "xen"):
-        if word in compatible:
-            return word
     clocks = system.read_text(root, "sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
     for word, kind in _CLOCK_WORDS.items():
         if word in clocks:
@@ -215,40 +189,22 @@ def container_kind(root: Path) -> str | None:
     return None
 
 
-def _group_folders(root: Path, controller: str) -> Iterator[str]:
-    """Folders, below `root`, of this process's group and those above it: first v2, then v1.
+def _group_folders(root: Path) -> Iterator[str]:
+    """Folders, below `root`, of this process's group and those above it.
 
     Inside a container the path that /proc tells is often the host's and absent here; then the mount's own
     top is the container's group, which is always among the folders yielded.
     """
-    for line in (system.read_text(root, "proc/self/cgroup") or "0::/").splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if number == "0" and not controllers:
-            mounts = ["sys/fs/cgroup", "sys/fs/cgroup/unified"]
-        elif controller in controllers.split(","):
-            mounts = [f"sys/fs/cgroup/{controllers}", f"sys/fs/cgroup/{controller}"]
-        else:
-            continue
-        inside = PurePosixPath(path.lstrip("/"))
-        if ".." in inside.parts:  # a group outside this namespace's view
-            inside = PurePosixPath()
-        for mount in dict.fromkeys(mounts):
-            for step in (inside, *inside.parents):
-                yield str(PurePosixPath(mount) / step)
+    lines = (system.read_text(root, "proc/self/cgroup") or "").splitlines()
+    path = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
+    inside = PurePosixPath("" if ".." in path else path)  # a group outside this namespace's view
+    for step in (inside, *inside.parents):
+        yield str(PurePosixPath("sys/fs/cgroup") / step)
 
 
-def _quota_v2(content: str | None) -> float | None:
+def _quota(content: str | None) -> float | None:
     """`max 100000` or `150000 100000`: microseconds of processor time per period."""
     parts = (content or "").split()
     if len(parts) != 2 or not all(part.isdigit() for part in parts) or int(parts[1]) == 0:
         return None
     return int(parts[0]) / int(parts[1])
-
-
-def _quota_v1(root: Path, folder: str) -> float | None:
-    quota = system.read_number(root, f"{folder}/cpu.cfs_quota_us")
-    period = system.read_number(root, f"{folder}/cpu.cfs_period_us")
-    if quota is None or period is None or quota <= 0 or period <= 0:  # -1 is no limit
-        return None
-    return quota / period

@@ -1,4 +1,4 @@
-"""A Mac, from `sysctl`, `ioreg`, `pmset` and `notifyutil`: the machine, what holds its clocks down, its GPU and chip.
+"""A Mac, from `sysctl` and `ioreg`: the machine, its GPU and chip.
 
 None needs root, and none starts Metal. Built from others' examples of what these programs print.
 """
@@ -22,15 +22,6 @@ from profkit.hardware.processor import find_typical_caches
 from profkit.hardware.system import ask_program, program_output, python_name
 
 _CACHE_KEYS = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
-_LEVELS_MOST = 4  # kinds of cores; chips have two, and the M5 three
-# FEAT_... of sysctl hw.optional.arm, by the name that Linux gives the same feature.
-_ARM_FEATURES = {
-    "FEAT_BF16": "bf16",
-    "FEAT_I8MM": "i8mm",
-    "FEAT_FP16": "fphp",
-    "FEAT_SME": "sme",
-    "FEAT_SME2": "sme2",
-}
 
 
 def sysctl_text(name: str) -> str | None:
@@ -50,11 +41,10 @@ def sysctl_number(name: str) -> int | None:
 def read_machine_macos() -> Machine:
     """The machine as macOS tells it. It tells no ways of a cache: those are assumed and the cache says so.
 
-    Caches are those of the fastest kind of core (perflevel0), of which `shared` use one L2. `features` has the kinds
-    of cores, "4 performance" and "4 efficiency", and "rosetta" where this Python's instructions are Intel's.
+    Caches are those of the fastest kind of core (perflevel0), of which `shared` use one L2.
     """
-    translated = is_translated()
-    vendor = "Apple" if platform.machine() == "arm64" or translated else "unknown"
+    brand = sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown"
+    vendor = "Apple" if brand.startswith("Apple") else "unknown"
     usual = find_typical_caches(vendor, None, None)
     line = sysctl_number("hw.cachelinesize") or 64
     caches: list[Cache] = []
@@ -64,12 +54,11 @@ def read_machine_macos() -> Machine:
         if size:
             shared = (sysctl_number("hw.perflevel0.cpusperl2") or 1) if level == 2 else 1
             caches.append(Cache(level, size, geometry[1] if geometry else 16, line, shared, source="assumed"))
-    size = sysctl_number("hw.perflevel0.l1icachesize") or sysctl_number("hw.l1icachesize")
     return Machine(
         system=platform.system(),
         release=platform.release(),
         architecture=platform.machine(),  # x86_64 under Rosetta: such a run is compared with no other
-        cpu=sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown",
+        cpu=brand,
         vendor=vendor,
         family=None,
         model=None,
@@ -80,14 +69,7 @@ def read_machine_macos() -> Machine:
         governor=None,
         max_mhz=None,  # Apple silicon does not tell it
         python=python_name(),
-        features=tuple(_read_features(translated)),
-        instruction_cache=Cache(1, size, usual.l1i[1], line, source="assumed") if size else None,
     )
-
-
-def is_translated() -> bool:
-    """Whether Rosetta translates this process from Intel's instructions to Apple's."""
-    return sysctl_number("sysctl.proc_translated") == 1
 
 
 def available_memory_macos() -> int | None:
@@ -100,59 +82,10 @@ def available_memory_macos() -> int | None:
         return None
 
 
-def _read_features(translated: bool) -> list[str]:
-    """The kinds of cores, fastest first, and the features that choose a code path."""
-    features = []
-    for level in range(min(sysctl_number("hw.nperflevels") or 0, _LEVELS_MOST)):
-        name = sysctl_text(f"hw.perflevel{level}.name") or ("Performance", "Efficiency")[min(level, 1)]
-        if cores := sysctl_number(f"hw.perflevel{level}.logicalcpu"):
-            features.append(f"{cores} {name.lower()}")
-    features += ["rosetta"] if translated else []
-    return features + [name for key, name in _ARM_FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
-
-
-# ------------------------------------------------------------ power
-
-# kOSThermalPressureLevel... of macOS (libkern/OSThermalNotification.h)
-_PRESSURE_NAMES = {0: "nominal", 1: "moderate", 2: "heavy", 3: "trapping", 4: "sleeping"}
-_POWER_MODE = re.compile(r"^\s*(lowpowermode|powermode)\s+(\d)\b", re.MULTILINE)
-_POWER_SOURCE = re.compile(r"Now drawing from '([^']+)'")
-
-
-@dataclass(frozen=True)
-class MacPower:
-    """One look. `pressure` is the thermal level in words, "nominal" where nothing is held down; None: not told."""
-
-    pressure: str | None = None
-    low_power: bool | None = None
-    source: str | None = None  # "mains", "battery"
-
-    @property
-    def slowed(self) -> tuple[str, ...]:
-        """Why all clocks are held down, one phrase for each reason; a battery alone is none."""
-        heat = () if self.pressure in (None, "nominal") else (f"thermal pressure: {self.pressure}",)
-        return (*heat, *(("low power mode",) if self.low_power else ()))
-
-
-def read_power() -> MacPower:
-    """The state of this Mac now; takes some 40 ms. All None on another system, or where nothing answers."""
-    level = program_output("notifyutil", "-g", "com.apple.system.thermalpressurelevel", seconds=2.0) or ""
-    modes = dict(_POWER_MODE.findall(program_output("pmset", "-g", seconds=2.0) or ""))
-    source = _POWER_SOURCE.search(program_output("pmset", "-g", "batt", seconds=2.0) or "")
-    digits = level.split()[-1:]
-    known = bool(digits) and digits[0].isdecimal() and len(digits[0]) <= 3
-    return MacPower(
-        pressure=_PRESSURE_NAMES.get(int(digits[0]), f"level {digits[0]}") if known else None,
-        low_power="1" in modes.values() if modes else None,
-        source=None if source is None else "battery" if "battery" in source[1].lower() else "mains",
-    )
-
-
 # ------------------------------------------------------------ chips
 
 ALUS = 128  # of one GPU core (github.com/philipturner/metal-benchmarks)
 _NAME = re.compile(r"(?:apple\s+)?(m\d+)(?:\s+(pro|max|ultra))?(?:\s+gpu)?", re.IGNORECASE)
-_CORE_COUNT_COMMAND = "ioreg -r -c IOAccelerator -d 1 | grep gpu-core-count"
 
 
 @dataclass(frozen=True)
@@ -173,7 +106,6 @@ class AppleChip:
     bandwidth_checked: bool
     flops_checked: bool
     reason: str | None = None
-    fix: str | None = None
 
 
 @lru_cache(maxsize=1)
@@ -201,7 +133,13 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip | Fault:
     # A number of cores that is not listed says nothing where the bandwidth depends on it.
     bandwidth = sold[cores] if cores is not None and listed else widths.pop() if len(widths) == 1 else None
     flops = cores * ALUS * 2 * clock if cores is not None and listed and clock is not None else None
-    reason, fix = _explain_unknown(known, sold, cores, bandwidth, clock)
+    kinds = " and ".join(str(number) for number in sold)
+    reason = None
+    if not listed and (bandwidth is None or cores is not None or len(sold) > 1):
+        told = "how many this one has is not told" if cores is None else f"this one tells {cores}"
+        reason = f"{known} is sold with {kinds} GPU cores, and {told}"
+    elif clock is None:
+        reason = f"the clock of the GPU of {known} is not known, so its peak of arithmetic is not either"
     return AppleChip(
         known,
         cores,
@@ -211,27 +149,7 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip | Fault:
         (listed or cores is None) and "bandwidth" in row["checked"],
         listed and "clock" in row["checked"],
         reason,
-        fix,
     )
-
-
-def _explain_unknown(
-    name: str, sold: Mapping[int, float], cores: int | None, bandwidth: float | None, clock: float | None
-) -> tuple[str | None, str | None]:
-    """Why something of the chip is not known, and how to get it; None where all is."""
-    kinds = " and ".join(str(number) for number in sold)
-    if cores is None and (bandwidth is None or (clock is not None and len(sold) > 1)):
-        widths = " or ".join(f"{value / 1e9:g} GB/s" for value in dict.fromkeys(sold.values()))
-        share = f" and {widths}" if bandwidth is None else ""
-        return (
-            f"{name} is sold with {kinds} GPU cores{share}, and how many this one has is not told",
-            _CORE_COUNT_COMMAND,
-        )
-    if cores is not None and cores not in sold:
-        return f"profkit's table has {name} with {kinds} GPU cores, not with {cores}", None
-    if clock is None:
-        return f"the clock of the GPU of {name} is not known, so its peak of arithmetic is not either", None
-    return None, None
 
 
 # ------------------------------------------------------------ GPUs

@@ -31,8 +31,8 @@ FUNCTION_NOT_FOUND = 13  # also the answer of `Nvml.call` where the driver is ol
 class NvmlError(Exception):
     """A call that failed; `code` is nvmlReturn_t."""
 
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, code: int) -> None:
+        super().__init__(f"NVML error {code}")
         self.code = code
 
 
@@ -45,16 +45,6 @@ class _DeviceAttributes(ctypes.Structure):  # nvmlDeviceAttributes_t, of a MIG d
         ("multiprocessors", ctypes.c_uint),
         ("engines_and_slices", ctypes.c_uint * 7),
         ("memory_mb", ctypes.c_ulonglong),
-    )
-
-
-class _PciInfo(ctypes.Structure):  # nvmlPciInfo_t
-    _fields_ = (
-        ("legacy_bus_id", ctypes.c_char * 16),
-        ("domain_bus_device", ctypes.c_uint * 3),
-        ("device_id", ctypes.c_uint),  # device in the upper, vendor in the lower 16 bits
-        ("subsystem", ctypes.c_uint),
-        ("bus_id", ctypes.c_char * 32),
     )
 
 
@@ -79,14 +69,6 @@ class Nvml:
         buffer = ctypes.create_string_buffer(256)
         failed = self.call(name, *arguments, buffer, ctypes.c_uint(len(buffer)))
         return None if failed else buffer.value.decode("utf-8", "replace")
-
-    def error(self, code: int) -> str:
-        """The library's own words for a code."""
-        function = getattr(self._library, "nvmlErrorString", None)
-        if function is None:
-            return f"NVML error {code}"
-        function.restype = ctypes.c_char_p
-        return (function(code) or b"unknown error").decode("utf-8", "replace")
 
     # ------------------------------------------------------------ devices
 
@@ -129,12 +111,6 @@ class Nvml:
         failed = self.call("nvmlDeviceGetAttributes_v2", device, ctypes.byref(attributes))
         return None if failed or not attributes.multiprocessors else int(attributes.multiprocessors)
 
-    def pci_device(self, device: ctypes.c_void_p) -> int | None:
-        """The PCI device number, 0x2335: it names the chip."""
-        info = _PciInfo()
-        failed = self.call("nvmlDeviceGetPciInfo_v3", device, ctypes.byref(info))
-        return None if failed or not info.device_id else int(info.device_id) >> 16
-
     def capability(self, device: ctypes.c_void_p) -> tuple[int, int] | None:
         """Compute capability: (9, 0)."""
         major, minor = ctypes.c_int(), ctypes.c_int()
@@ -165,7 +141,7 @@ def open_nvml() -> Nvml:
     """The library, initialised; never shut down, it costs nothing. Raises OSError where there is none, NvmlError."""
     library = Nvml(_load_library())
     if code := library.call("nvmlInit_v2"):
-        raise NvmlError(code, library.error(code))
+        raise NvmlError(code)
     return library
 
 

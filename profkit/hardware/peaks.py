@@ -22,11 +22,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
 
-from profkit.core.codec import to_plain_data
+from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.whole import user_cache, write_whole
@@ -45,63 +45,45 @@ MEMORY_SHARE = 0.25  # of what is available, for the three arrays together
 SMALLEST_ARRAY = 4 * MIB
 
 
-@dataclass(frozen=True)
-class BandwidthResult:
-    """The best rate in bytes/s, the kernel that reached it, and the bytes of each array."""
+def array_bytes(cache: int, available: int | None) -> int:
+    """Bytes of one of the three arrays for `cache` bytes of last-level cache.
 
-    best: float
-    kernel: str
-    array_bytes: int
-    rates: tuple[tuple[str, float], ...]
-    note: str | None = None  # what makes the figure doubtful
-
-
-def array_bytes(cache: int, available: int | None) -> tuple[int, str | None]:
-    """Bytes of one of the three arrays for `cache` bytes of last-level cache, and what is wrong with it.
-
-    Raises MachineError where the memory available leaves no array worth measuring.
+    Raises MachineError where the memory available leaves none that is twice as large as the cache.
     """
     wanted = min(max(LEAST_ARRAY, CACHE_FACTOR * cache), MOST_ARRAY)
-    possible = wanted if available is None else int(available * MEMORY_SHARE / 3)
-    size = min(wanted, possible)
-    if size < max(SMALLEST_ARRAY, cache // 2):
+    size = wanted if available is None else min(wanted, int(available * MEMORY_SHARE / 3))
+    if size < max(SMALLEST_ARRAY, 2 * cache):
         raise MachineError(
             f"{(available or 0) // MIB} MiB of free memory are too few to measure the memory bandwidth "
             f"behind {cache // MIB} MiB of cache",
             "free memory, or raise the container's memory limit",
         )
-    partly = f"arrays of {size // MIB} MiB, of which a cache of {cache // MIB} MiB holds a part: too high"
-    return size, partly if size < 2 * cache else None
+    return size
 
 
-def measure_bandwidth(seconds: float, threads: int, cache: int, available: int | None) -> BandwidthResult:
-    """Best of as many rounds as fit in `seconds` (at least 3 per kernel), on `threads` threads at once.
+def measure_bandwidth(seconds: float, threads: int, size: int) -> float:
+    """Bytes/s: the best of as many rounds as fit in `seconds` (at least 3), on `threads` threads at once.
 
-    `cache` is the last-level cache that these threads reach, `available` the free memory, both in bytes.
-    A round lasts until its slowest thread is done. Raises MachineError when memory is too small.
+    `size` is that of each of three arrays, in bytes. A round lasts until its slowest thread is done.
     """
     import numpy
 
-    size, note = array_bytes(cache, available)
     count = size // 4 // threads
     parts = [_ThreadArrays(count) for _ in range(threads)]
-    kernels: tuple[tuple[str, int, Callable[[_ThreadArrays], object]], ...] = (
-        ("copy", 2, lambda part: numpy.copyto(part.b, part.a)),
-        ("add", 3, lambda part: numpy.add(part.a, part.b, out=part.c)),
-        ("update", 3, lambda part: numpy.add(part.b, part.a, out=part.b)),
+    kernels: tuple[tuple[int, Callable[[_ThreadArrays], object]], ...] = (
+        (2, lambda part: numpy.copyto(part.b, part.a)),
+        (3, lambda part: numpy.add(part.a, part.b, out=part.c)),
+        (3, lambda part: numpy.add(part.b, part.a, out=part.b)),
     )
-    rates: dict[str, float] = {}
+    best, rounds = 0.0, 0
     with _ThreadGroup(parts) as team:
         team.run(lambda part: part.touch())  # each thread its own pages, where it will use them
         deadline = time.perf_counter() + seconds
-        rounds = 0
         while rounds < 3 or time.perf_counter() < deadline:
-            for name, arrays, kernel in kernels:
-                spent = team.run(kernel)
-                rates[name] = max(rates.get(name, 0.0), arrays * 4 * count * threads / spent)
+            for arrays, kernel in kernels:
+                best = max(best, arrays * 4 * count * threads / team.run(kernel))
             rounds += 1
-    best = max(rates, key=lambda name: rates[name])
-    return BandwidthResult(rates[best], best, 4 * count * threads, tuple(rates.items()), note)
+    return best
 
 
 class _ThreadArrays:
@@ -169,22 +151,11 @@ def thread_environment(threads: int) -> dict[str, str]:
     return dict.fromkeys(_THREAD_VARIABLES, str(threads))
 
 
-def blas_name() -> str:
-    """Name and version of the library behind numpy's products, or `an unnamed BLAS`."""
-    import numpy
-
-    try:
-        blas = numpy.show_config(mode="dicts")["Build Dependencies"]["blas"]
-        return f"{blas['name']} {blas['version']}"
-    except (TypeError, KeyError):  # numpy before 1.26 only prints
-        return "an unnamed BLAS"
-
-
 def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
     """Measure in this process for about `seconds`, half each for bandwidth and arithmetic.
 
     Fills the `_one` fields with one thread and the `_all` fields with more, bandwidth in bytes/s, arithmetic
-    in FLOP/s (2n^3 per product of n x n float32 matrices). A field that cannot be measured is None and
+    in FLOP/s (2n^3 per product of n x n float32 matrices). A bandwidth that cannot be measured is None and
     `method` says why. The matrix library must already be limited to `threads` (`peaks_environment`).
     Raises MachineError without numpy.
     """
@@ -194,30 +165,18 @@ def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
         raise MachineError(
             f"peaks are measured with numpy, which cannot be imported: {error}", "pip install numpy"
         ) from error
-    cache = reachable_cache(read_machine(), threads)
-    method: list[str] = []
     bandwidth: float | None = None
     try:
-        result = measure_bandwidth(seconds / 2, threads, cache, available_memory())
-        bandwidth = result.best
-        each = ", ".join(f"{name} {rate / 1e9:.1f}" for name, rate in result.rates)
-        method.append(
-            f"bandwidth on {threads} thread(s): best of {each} GB/s (numpy, 3 arrays of "
-            f"{result.array_bytes // 2**20} MiB, STREAM's bytes){'; ' + result.note if result.note else ''}"
-        )
+        size = array_bytes(reachable_cache(read_machine(), threads), available_memory())
+        bandwidth = measure_bandwidth(seconds / 2, threads, size)
+        told = f"bandwidth by copy, add and update of arrays of {size // MIB} MiB (STREAM's bytes)"
     except (MachineError, MemoryError) as error:
-        method.append(f"no bandwidth on {threads} thread(s): {error or 'out of memory'}")
-    flops: float | None = None
-    try:
-        flops, size = _measure_flops(seconds / 2)
-        method.append(
-            f"arithmetic on {threads} thread(s): best float32 product of {size} x {size} ({blas_name()})"
-        )
-    except MemoryError:
-        method.append(f"no arithmetic on {threads} thread(s): out of memory")
+        told = f"no bandwidth: {error or 'out of memory'}"
+    flops = _measure_flops(seconds / 2)
+    method = f"numpy on {threads} thread(s): {told}, arithmetic by products of float32 matrices"
     if threads == 1:
-        return Peaks(bandwidth, None, flops, None, 1, "; ".join(method))
-    return Peaks(None, bandwidth, None, flops, threads, "; ".join(method))
+        return Peaks(bandwidth, None, flops, None, 1, method)
+    return Peaks(None, bandwidth, None, flops, threads, method)
 
 
 def combine_peaks(single: Peaks, full: Peaks) -> Peaks:
@@ -265,12 +224,11 @@ def read_peaks(text: str) -> Peaks:
         raise UnreadableReport(f"the measured peaks are not of schema {SCHEMA}")
     if isinstance(data.get("error"), str):
         raise MachineError(data["error"], data.get("fix") if isinstance(data.get("fix"), str) else None)
-    threads, method = data.get("threads"), data.get("method")
-    if type(threads) is not int or threads < 1 or not isinstance(method, str):
-        raise UnreadableReport("the measured peaks lack their number of threads or their method")
-    names = ("bandwidth_one", "bandwidth_all", "flops_f32_one", "flops_f32_all")
-    rates = [_parse_rate(name, data.get(name)) for name in names]
-    return Peaks(rates[0], rates[1], rates[2], rates[3], threads, method)
+    peaks = from_plain_data(Peaks, data, "the measured peaks")
+    rates = (peaks.bandwidth_one, peaks.bandwidth_all, peaks.flops_f32_one, peaks.flops_f32_all)
+    if peaks.threads < 1 or any(rate is not None and not 0 < rate < 1e21 for rate in rates):
+        raise UnreadableReport("the measured peaks are no rates")
+    return peaks
 
 
 def reachable_cache(machine: Machine, threads: int) -> int:
@@ -281,15 +239,15 @@ def reachable_cache(machine: Machine, threads: int) -> int:
     return last.size * math.ceil(min(threads, machine.cores) / max(1, last.shared))
 
 
-def _measure_flops(seconds: float) -> tuple[float, int]:
-    """Best FLOP/s of a product of n x n matrices, and its n.
+def _measure_flops(seconds: float) -> float:
+    """Best FLOP/s of a product of n x n matrices.
 
     Several sizes take turns: a large one wins on a quiet machine, and on a busy one a small one, which fits between
     two time slices of another process.
     """
     import numpy
 
-    best, best_size, calls = 0.0, MATRIX_SIZES[0], 0
+    best, calls = 0.0, 0
     deadline = time.perf_counter() + seconds
     for size in MATRIX_SIZES:
         left = numpy.full((size, size), 0.5, numpy.float32)
@@ -300,20 +258,11 @@ def _measure_flops(seconds: float) -> tuple[float, int]:
             start = time.perf_counter()
             numpy.matmul(left, right, out=out)
             spent = max(time.perf_counter() - start, 1e-9)
-            if 2.0 * size**3 / spent > best:
-                best, best_size = 2.0 * size**3 / spent, size
+            best = max(best, 2.0 * size**3 / spent)
             calls += 1
         if spent * 16 > deadline - time.perf_counter():
             break  # twice the size takes eight times as long
-    return best, best_size
-
-
-def _parse_rate(name: str, value: object) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e21:
-        raise UnreadableReport(f"the measured peak {name} is no rate: {value!r}")
-    return float(value)
+    return best
 
 
 # ------------------------------------------------------------ kept for a day

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from profkit.core.codec import from_plain_data
 from profkit.core.types import Cache, Machine
 from profkit.hardware import system
 
@@ -134,46 +135,14 @@ def find_typical_caches(vendor: str, family: int | None, model: int | None) -> T
 @lru_cache
 def load_typical_caches() -> tuple[TypicalCaches, ...]:
     """All entries, in the order they are tried."""
-    data = json.loads((Path(__file__).with_name("typical_caches.json")).read_text("utf-8"))
-    return tuple(
-        TypicalCaches(
-            name=entry["name"],
-            vendor=entry["vendor"],
-            family=entry["family"],
-            models=None if entry["models"] is None else tuple((low, high) for low, high in entry["models"]),
-            l1i=_in_bytes(entry["l1i"]),
-            l1d=_in_bytes(entry["l1d"]),
-            l2=_in_bytes(entry["l2"]),
-            l3=None if entry["l3"] is None else _in_bytes(entry["l3"]),
-        )
-        for entry in data["typical"]
-    )
-
-
-def _in_bytes(pair: list[int]) -> tuple[int, int]:
-    size, ways = pair
-    return size * 1024, ways
+    data = json.loads(Path(__file__).with_name("typical_caches.json").read_text("utf-8"))
+    return from_plain_data(tuple[TypicalCaches, ...], data["typical"])
 
 
 KIB, MIB = 1024, 1024 * 1024
 
-# The smallest and largest that exist (L1: 8 KiB Atom to 192 KiB Apple; L2: 128 KiB to 72 MiB of Apple's and
-# Qualcomm's clusters; L3: 1 MiB to the 504 MiB of a Xeon 6 socket), with room for what comes next.
-_SIZE_RANGES = {1: (4 * KIB, 512 * KIB), 2: (64 * KIB, 128 * MIB), 3: (512 * KIB, 1024 * MIB)}
-_AMD_L3_MOST = 128 * MIB  # one core sees one CCX: 96 MiB with stacked cache is the most built
-# 20 is the most of a real L3; a "fully associative" one is CPUID's word for "see another leaf"
-_WAYS_MOST = 64
 # QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
 _EMULATED_CACHES = {(2, 4 * MIB, 16), (3, 16 * MIB, 16)}
-
-
-@dataclass(frozen=True)
-class CacheReport:
-    """The geometry to work with, and in words what was not believed (`doubts`, empty where all was)."""
-
-    caches: tuple[Cache, ...]
-    instruction: Cache
-    doubts: tuple[str, ...] = ()
 
 
 def data_caches(machine: Machine) -> tuple[Cache, ...]:
@@ -194,43 +163,30 @@ def instruction_cache(machine: Machine) -> Cache:
     return Cache(1, *usual.l1i, source="assumed")
 
 
-def read_caches(root: Path, processor: Processor, cores: tuple[int, ...], virtual: bool) -> CacheReport:
-    """Geometry of the first of `cores` from sysfs, with what cannot be true replaced and named.
+def read_caches(
+    root: Path, processor: Processor, cores: tuple[int, ...], virtual: bool
+) -> tuple[tuple[Cache, ...], Cache]:
+    """Data caches and the instruction cache of the first of `cores` from sysfs; what cannot be true is assumed.
 
     On a hybrid part this is a performance core, which Linux numbers first. Sizes and lines in bytes.
     """
-    core = cores[0] if cores else 0
-    data, instruction = _read_sysfs_caches(root, core)
+    data, instruction = _read_sysfs_caches(root, cores[0] if cores else 0)
     usual = find_typical_caches(processor.vendor, processor.family, processor.model)
-    doubts: list[str] = []
-    if not data:
-        doubts.append("the machine does not tell its caches")
-    believed: dict[int, Cache] = {}
     emulated = virtual and all(
         (c.level, c.size, c.ways) in _EMULATED_CACHES for c in data if c.level in (2, 3)
     )
+    believed: dict[int, Cache] = {}
     for cache in data:
-        reason = _explain_impossible(cache, believed, processor.vendor)
-        if reason is None and emulated and cache.level in (2, 3):
-            reason = "is what an emulator reports for every processor"
-        if reason is None:
+        if _is_possible(cache, believed) and not (emulated and cache.level in (2, 3)):
             believed[cache.level] = cache
         else:
-            doubts.append(f"L{cache.level} ({_format_cache(cache)}) {reason}")
             _assume_cache(believed, usual, cache.level, len(cores))
     for level in (1, 2, 3):
         if level not in believed and (not data or level < 3 or virtual):
-            if data and not any(cache.level == level for cache in data) and usual.level(level):
-                doubts.append(f"L{level} is not told")
             _assume_cache(believed, usual, level, len(cores))
-    if instruction is None or _explain_impossible(instruction, {}, processor.vendor) is not None:
-        if data:
-            doubts.append("L1 for instructions is not told or cannot be")
+    if instruction is None or not _is_possible(instruction, {}):
         instruction = Cache(1, *usual.l1i, source="assumed")
-    ordered = tuple(believed[level] for level in sorted(believed))
-    if any(cache.source == "assumed" for cache in (*ordered, instruction)):
-        doubts.append(f"assumed instead: that of {usual.name}")
-    return CacheReport(ordered, instruction, tuple(doubts))
+    return tuple(believed[level] for level in sorted(believed)), instruction
 
 
 def _assume_cache(believed: dict[int, Cache], usual: TypicalCaches, level: int, cores: int) -> None:
@@ -239,23 +195,10 @@ def _assume_cache(believed: dict[int, Cache], usual: TypicalCaches, level: int, 
         believed[level] = Cache(level, *geometry, shared=max(cores, 1) if level == 3 else 1, source="assumed")
 
 
-def _explain_impossible(cache: Cache, below: dict[int, Cache], vendor: str) -> str | None:
-    """Why this geometry cannot be true, None where it can."""
-    low, high = _SIZE_RANGES.get(cache.level, (4 * KIB, 4096 * MIB))
-    if vendor == "AuthenticAMD" and cache.level == 3:
-        high = _AMD_L3_MOST
-    smaller = max((smaller_cache.size for smaller_cache in below.values()), default=0)
-    rules = (
-        (cache.line not in (16, 32, 64, 128, 256), "has no possible line size"),
-        (cache.size <= 0, "has no size"),
-        (cache.ways <= 0, "does not tell its ways"),
-        (cache.level > 1 and cache.ways == 1, "would be direct-mapped, as no processor of today is"),
-        (cache.ways > _WAYS_MOST, "has more ways than any processor"),
-        (not low <= cache.size <= high, "is of a size no core has"),
-        (not _sets_exist(cache), "has a number of sets that cannot be"),
-        (cache.size < smaller, "is smaller than the level before it"),
-    )
-    return next((reason for wrong, reason in rules if wrong), None)
+def _is_possible(cache: Cache, below: dict[int, Cache]) -> bool:
+    """Whether a core can have a cache of this geometry behind those `below`."""
+    smaller = max((smaller_cache.size for smaller_cache in below.values()), default=1)
+    return cache.line in (16, 32, 64, 128, 256) and cache.size >= smaller and _sets_exist(cache)
 
 
 def _sets_exist(cache: Cache) -> bool:
@@ -306,8 +249,3 @@ def _parse_size(content: str | None) -> int:
         return 0
     unit = {"": 1, "K": KIB, "M": MIB, "G": 1024 * MIB}[match.group(2)]
     return int(match.group(1)) * unit
-
-
-def _format_cache(cache: Cache) -> str:
-    size = f"{cache.size // MIB} MiB" if cache.size >= MIB else f"{cache.size // KIB} KiB"
-    return f"{size}, {cache.ways}-way, line {cache.line}"

@@ -14,11 +14,12 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from math import isfinite, log, sqrt
+from dataclasses import dataclass, field
+from math import log, sqrt
 from pathlib import Path
-from typing import Any
 
+from profkit.core.codec import from_plain_data, to_plain_data
+from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.whole import user_cache, write_whole
 from profkit.core.types import Machine, RunSpread
@@ -34,25 +35,24 @@ _DIGITS = 32  # hexadecimal, of a digest
 class _Kept:
     """`times`: of each program, by its digest, when it was measured last and its seconds; the oldest first.
 
-    `trials`: when, the logarithm of the ratio, and the clock that both were measured by.
+    `trials`: when, and the logarithm of the ratio.
     """
 
-    times: Mapping[str, tuple[float, float]]
-    trials: tuple[tuple[float, float, str], ...]
+    times: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    trials: tuple[tuple[float, float], ...] = ()
 
 
 def kept_spread(machine: Machine) -> RunSpread | None:
     """What is known of this kind of machine; None where no program was measured twice."""
     path = _path_of(machine)
-    kept = _read(path) if path is not None else _Kept({}, ())
-    ratios = [ratio for _, ratio, _ in kept.trials]
+    ratios = [ratio for _, ratio in _read(path).trials] if path is not None else []
     if not ratios:
         return None
     rms = sqrt(sum(ratio * ratio for ratio in ratios) / len(ratios))
     return RunSpread(len(ratios), rms, max(map(abs, ratios)))
 
 
-def keep_time(machine: Machine, program: str, seconds: float, lost: float = 0.0, clock: str = "wall") -> None:
+def keep_time(machine: Machine, program: str, seconds: float, lost: float = 0.0) -> None:
     """A run of `program` (whatever text says what it is and that it is unchanged) took `seconds`.
 
     `lost` is the share of its time that others took: a run that lost more than 5 % says nothing of the machine.
@@ -61,44 +61,25 @@ def keep_time(machine: Machine, program: str, seconds: float, lost: float = 0.0,
     path = _path_of(machine)
     if path is None or lost > MOST_LOST or not 0 < seconds < float("inf"):
         return
-    kept, now = _read(path), time.time()
-    name = _digest(f"{program}\n{clock}")
+    kept, now, name = _read(path), time.time(), _digest(program)
     times, trials = dict(kept.times), list(kept.trials)
     before = times.pop(name, None)
-    if before is not None:
-        trials.append((now, log(seconds / before[1]), clock))
+    if before is not None and before[1] > 0:
+        trials.append((now, log(seconds / before[1])))
     times[name] = (now, seconds)  # last: it is the newest
-    document = {
-        "times": dict(list(times.items())[-MOST_PROGRAMS:]),
-        "trials": trials[-MOST_TRIALS:],
-    }
+    document = _Kept(dict(list(times.items())[-MOST_PROGRAMS:]), tuple(trials[-MOST_TRIALS:]))
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, [json.dumps(document)])
+        write_whole(path, [json.dumps(to_plain_data(document))])
 
 
 def _read(path: Path) -> _Kept:
     """What the file holds; nothing where it cannot be read or anything in it is odd."""
     try:
-        document = json.loads(read_bounded_text(path, MOST_BYTES))
-        times = {
-            name: (_number(when), _number(seconds))
-            for name, (when, seconds) in document["times"].items()
-            if _number(seconds) > 0
-        }
-        trials = tuple(
-            (_number(when), _number(ratio), str(clock)) for when, ratio, clock in document["trials"]
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return _Kept({}, ())
-    return _Kept(dict(list(times.items())[-MOST_PROGRAMS:]), trials[-MOST_TRIALS:])
-
-
-def _number(value: Any) -> float:
-    """Raises ValueError for what is no finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise ValueError
-    return float(value)
+        kept = from_plain_data(_Kept, json.loads(read_bounded_text(path, MOST_BYTES)), "the spread")
+    except (OSError, ValueError, RecursionError, ProfkitError):
+        return _Kept()
+    return _Kept(dict(list(kept.times.items())[-MOST_PROGRAMS:]), kept.trials[-MOST_TRIALS:])
 
 
 def _path_of(machine: Machine) -> Path | None:

@@ -52,18 +52,10 @@ def program_output(*argv: str, seconds: float = 5.0) -> str | None:
     return answer.output.decode("utf-8", "replace").strip()
 
 
-def superuser_command(*commands: str, superuser: bool | None = None) -> str:
-    """The commands as one line: as they are for root, with `sudo` where there is one, else said to be for root.
-
-    None asks the process who it is. Minimal systems and containers have no sudo, and a line with it fails there.
-    """
-    if superuser is None:
-        superuser = hasattr(os, "geteuid") and os.geteuid() == 0
-    if superuser:
-        return " && ".join(commands)
-    if shutil.which("sudo") is not None:
-        return " && ".join(f"sudo {command}" for command in commands)
-    return f"as root: {' && '.join(commands)}"
+def superuser_command(command: str) -> str:
+    """The command as it is for root, else with `sudo`."""
+    superuser = hasattr(os, "geteuid") and os.geteuid() == 0
+    return command if superuser else f"sudo {command}"
 
 
 def python_name() -> str:

@@ -29,9 +29,11 @@ from profkit.kernels.devices import worker_uuids
 from profkit.kernels.places import PlaceSlots, SlotWork
 
 T = TypeVar("T")
+D = TypeVar("D")
 # The option, and the path behind it; what begins with no dash is an argument.
 Code: TypeAlias = tuple[str, str]
 REPORT_SECONDS = 1.0  # between two looks at how far it is
+ENOUGH = 8  # cases after which what they took says how long the rest may take
 
 
 class Campaign(Generic[T]):
@@ -43,10 +45,11 @@ class Campaign(Generic[T]):
         self.format, self.journal, self.progress, self.resume_line = format, journal, progress, resume_line
         self.settled = 0
         self.planned: int | None = 0  # cases of this call; None where nobody knows how many it will be
+        self.result: Any = None  # what writing the results gave
         self._counting = threading.Lock()
         self._ends = ExitStack()
-        self._describe: Callable[[], str] = str
-        self._next_report = 0.0
+        self._describe: Callable[[], str] = self._describe_rest
+        self._begun = self._next_report = 0.0
 
     @property
     def about(self) -> dict[str, Any]:
@@ -74,10 +77,20 @@ class Campaign(Generic[T]):
         of = "" if self.planned is None else f"{self.settled} of "
         return of + plural(total, self.format.case)
 
-    def begin(self, title: str, detail: str, planned: int | None, describe: Callable[[], str]) -> None:
-        """`planned` cases are to be done; `describe` says how far they are."""
-        self.planned, self._describe = planned, describe
+    def begin(
+        self, title: str, detail: str, planned: int | None, describe: Callable[[], str] | None = None
+    ) -> None:
+        """`planned` cases are to be done; `describe` says how far they are, and else their number and their time."""
+        self.planned, self._describe = planned, describe or self._describe_rest
+        self._begun = self.journal.session_seconds
         self.progress.begin(title, detail)
+
+    def _describe_rest(self) -> str:
+        """`120 of 5,096 tests, about 40 s left`."""
+        if self.settled < ENOUGH or self.planned is None:
+            return self.done
+        each = (self.journal.session_seconds - self._begun) / self.settled
+        return f"{self.done}, about {format_duration((self.planned - self.settled) * each)} left"
 
     def tick(self) -> None:
         """Called a few times a second."""
@@ -152,7 +165,8 @@ def open_campaign(
 ) -> Iterator[Campaign[T]]:
     """Inside the block the cases are done; however it ends, the outcomes are kept, and `write` writes the results.
 
-    Raises Interrupted after a Ctrl-C, and what the block raises with the line that goes on.
+    What that gives is the campaign's `result`. Raises Interrupted after a Ctrl-C, and what the block raises with the
+    line that goes on.
     """
     with ExitStack() as cleanup, raise_on_signals():
         journal = open_journal(folder, format, header)
@@ -162,7 +176,7 @@ def open_campaign(
         try:
             yield campaign
             with defer_interrupts():
-                write(journal)
+                campaign.result = write(journal)
         except (KeyboardInterrupt, Interrupted):
             with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
                 campaign.end_work()
@@ -202,9 +216,9 @@ def resume_line(command: str, folder: Path, codes: Sequence[Code], elsewhere: Pl
 
 
 def update_outcome(
-    format: JournalFormat[T], folder: Path, case: str, outcome: T, write: Callable[[Journal[T]], object]
-) -> None:
-    """Store an outcome anew, with a link to its profile for one, and write the results once more.
+    format: JournalFormat[T], folder: Path, case: str, outcome: T, write: Callable[[Journal[T]], D]
+) -> D:
+    """Store an outcome anew, with a link to its profile for one, and write the results once more: what that gives.
 
     Raises UnreadableReport, UsageError and MachineError where the campaign in `folder` cannot be read and written.
     """
@@ -212,7 +226,7 @@ def update_outcome(
         journal = open_journal(folder, format, {})
         try:
             journal.settle(case, outcome)
-            write(journal)
+            return write(journal)
         finally:
             journal.close()
 
@@ -242,6 +256,13 @@ def format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def working_directory() -> str:
+    """Where one is; empty where that is gone, which costs no results."""
+    with contextlib.suppress(OSError):
+        return str(Path.cwd())
+    return ""
 
 
 def code_options(codes: Sequence[Code]) -> str:

@@ -6,6 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from profkit.core.errors import MachineError, UsageError
 
+LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
 
 def choose_device(name: str, gpus: tuple[str, ...], what: str) -> tuple[str, tuple[str, ...]]:
     """cuda or cpu by a --device, and the numbers of the devices of cuda that share `what`, by --gpus.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,23 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 
 def _lazy(name: str) -> Callable[..., Any]:
     return lazy_function(f"profkit.profilers.{name}")
+
+
+def _format(
+    name: str, title: str, looks_like: str | bytes | None, read: str, folder: str | None = None, **more: Any
+) -> Format:
+    """A format that is told by how it begins, by a function, or by a function of a folder; of the tool in `read`."""
+    tool = read.partition(".")[0]
+    looks: Callable[[bytes], bool] | None = _lazy(looks_like) if isinstance(looks_like, str) else None
+    if isinstance(looks_like, bytes):
+        looks = partial(_begins_with, looks_like)
+    return Format(
+        name, tool, title, looks, _lazy(read), is_folder=None if folder is None else _lazy(folder), **more
+    )
+
+
+def _begins_with(sign: bytes, head: bytes) -> bool:
+    return head.startswith(sign)
 
 
 _NCU_TEXT = "ncu --import {name} --csv --page raw > {stem}.csv"
@@ -43,227 +61,131 @@ _XCTRACE_TEXT = (
     "--xpath '/trace-toc/run[1]/data/table[@schema=\"'$t'\"]' --output exports/$t.xml; done"
 )
 
+_CONDITIONS: dict[str, Any] = {"facts_are_conditions": True}
+
 CPROFILE = Profiler(
     "cprofile",
     (
-        Format(
-            "pstats",
-            "cprofile",
-            "a cProfile (pstats) file",
-            _lazy("cprofile.looks_like_cprofile"),
-            _lazy("cprofile.read_cprofile"),
+        _format(
+            "pstats", "a cProfile (pstats) file", "cprofile.looks_like_cprofile", "cprofile.read_cprofile",
             as_text="echo stats | python -m pstats {name} > {stem}.txt",
         ),
     ),
-)
+)  # fmt: skip
 NCU = Profiler(
     "ncu",
     (
-        Format(
-            "ncu-rep",
-            "ncu",
-            ".ncu-rep",
-            lambda head: head.startswith(b"NVR\0"),
-            _lazy("ncu.rep.read_ncu_rep"),
-            as_text=_NCU_TEXT,
-        ),
-        Format(
-            "ncu-repz",
-            "ncu",
-            ".ncu-repz",
-            lambda head: head.startswith(b"\x28\xb5\x2f\xfd"),
-            _lazy("ncu.rep.refuse_packed"),
-            as_text=_NCU_TEXT,
-        ),
-        Format(
-            "ncu-csv",
-            "ncu",
-            "ncu --csv",
-            _lazy("ncu.csv_report.looks_like_ncu_csv"),
-            _lazy("ncu.csv_report.read_ncu_csv"),
-        ),
+        _format("ncu-rep", ".ncu-rep", b"NVR\0", "ncu.rep.read_ncu_rep", as_text=_NCU_TEXT),
+        _format("ncu-csv", "ncu --csv", "ncu.csv_report.looks_like_ncu_csv", "ncu.csv_report.read_ncu_csv"),
     ),
     Recorder(
         _lazy("ncu.probe.recording_step"), _lazy("ncu.probe.collect_report"), picks_kernel=True, uses_gpu=True
     ),
-    _lazy("ncu.faults.explain"),
-    _lazy("ncu.probe.ncu_checks"),
+    _lazy("ncu.probe.explain"),
+    _lazy("ncu.probe.judge_ncu"),
 )
 NSYS = Profiler(
     "nsys",
     (
-        Format(
-            "nsys-sqlite",
-            "nsys",
-            "nsys SQLite",
-            # no other tool whose reports are read writes SQLite; whose it is, its tables tell
-            lambda head: head.startswith(b"SQLite format 3\x00"),
-            _lazy("nsys.sqlite.read_sqlite"),
-            as_text=_NSYS_TEXT,
+        # no other tool whose reports are read writes SQLite; whose it is, its tables tell
+        _format(
+            "nsys-sqlite", "nsys SQLite", b"SQLite format 3\x00", "nsys.sqlite.read_sqlite", as_text=_NSYS_TEXT
         ),
-        Format(
-            "nsys-rep",
-            "nsys",
-            ".nsys-rep",
-            lambda head: head.startswith(b"NVIDIA Tegra Profiler Report"),
-            _lazy("nsys.sqlite.read_sqlite"),
-            as_text=_NSYS_TEXT,
+        _format(
+            "nsys-rep", ".nsys-rep", b"NVIDIA Tegra Profiler Report", "nsys.sqlite.read_sqlite", as_text=_NSYS_TEXT,
             conversion=Conversion(
                 _lazy("nsys.probe.conversion_argv"),
                 "converted.sqlite",
                 "nsys export --type=sqlite --output={stem}.sqlite {name}",
             ),
         ),
-        Format(
-            "nsys-stats-csv",
-            "nsys",
-            "nsys stats",
-            _lazy("nsys.stats.looks_like_stats"),
-            _lazy("nsys.stats.read_stats"),
-        ),
+        _format("nsys-stats-csv", "nsys stats", "nsys.stats.looks_like_stats", "nsys.stats.read_stats"),
     ),
     Recorder(_lazy("nsys.probe.recording_step"), _lazy("nsys.probe.collect_report"), uses_gpu=True),
     _lazy("nsys.command.explain"),
-    _lazy("nsys.probe.nsys_checks"),
-)
+    _lazy("nsys.probe.judge_nsys"),
+)  # fmt: skip
 PERF = Profiler(
     "perf",
     (
-        Format(
-            "perf-data",
-            "perf",
-            "perf.data",
-            lambda head: head.startswith(b"PERFILE2"),
-            _lazy("perf.script.read_script"),
-            as_text=_PERF_TEXT,
+        _format(
+            "perf-data", "perf.data", b"PERFILE2", "perf.script.read_script", as_text=_PERF_TEXT,
             conversion=Conversion(_lazy("perf.probe.conversion_argv"), "converted.txt", _PERF_TEXT),
         ),
-        Format(
-            "perf-stat-json",
-            "perf",
-            "perf stat -j",
-            _lazy("perf.stat_text.looks_like_stat_json"),
-            _lazy("perf.stat_text.read_stat_json"),
+        _format("perf-stat-csv", "perf stat -x", "perf.stat_csv.looks_like_stat_csv", "perf.stat_csv.read_stat_csv"),
+        _format(
+            "perf-stat-text", "perf stat", "perf.stat_csv.looks_like_stat_text", "perf.stat_csv.read_stat_text"
         ),
-        Format(
-            "perf-stat-csv",
-            "perf",
-            "perf stat -x",
-            _lazy("perf.stat_csv.looks_like_stat_csv"),
-            _lazy("perf.stat_csv.read_stat_csv"),
-        ),
-        Format(
-            "perf-stat-text",
-            "perf",
-            "perf stat",
-            _lazy("perf.stat_text.looks_like_stat_text"),
-            _lazy("perf.stat_text.read_stat_text"),
-        ),
-        Format(
-            "perf-script",
-            "perf",
-            "perf script",
-            _lazy("perf.script.looks_like_script"),
-            _lazy("perf.script.read_script"),
-            has_stacks=True,
+        _format(
+            "perf-script", "perf script", "perf.script.looks_like_script", "perf.script.read_script", has_stacks=True
         ),
     ),
     Recorder(_lazy("perf.probe.recording_step")),
     _lazy("perf.command.explain"),
     _lazy("perf.probe.perf_checks"),
-)
+)  # fmt: skip
 STACKS = Profiler(
     "stacks",
     (
-        Format(
-            "python-stacks",
-            "stacks",
-            "sampled Python stacks",
-            _lazy("stacks.looks_like_stacks"),
-            _lazy("stacks.read_stacks"),
-            has_stacks=True,
+        _format(
+            "python-stacks", "sampled Python stacks", "stacks.looks_like_stacks", "stacks.read_stacks", has_stacks=True
         ),
     ),
-)
+)  # fmt: skip
 TORCH_PROFILER = Profiler(
     "torch_profiler",
     (
-        Format(
+        _format(
             "torch-chrome-trace",
-            "torch_profiler",
             "torch.profiler Chrome trace",
-            _lazy("torch_profiler.looks_like_chrome_trace"),
-            _lazy("torch_profiler.read_chrome_trace"),
-            facts_are_conditions=True,
+            "torch_profiler.looks_like_chrome_trace",
+            "torch_profiler.read_chrome_trace",
+            **_CONDITIONS,
         ),
     ),
 )
 VALGRIND = Profiler(
     "valgrind",
     (
-        Format(
+        _format(
             "callgrind",
-            "valgrind",
             "callgrind",
-            _lazy("valgrind.read.looks_like_callgrind"),
-            _lazy("valgrind.read.read_callgrind_with_mix"),
+            "valgrind.read.looks_like_callgrind",
+            "valgrind.read.read_callgrind_with_mix",
         ),
     ),
     Recorder(_lazy("valgrind.probe.recording_step"), _lazy("valgrind.probe.collect_report")),
     _lazy("valgrind.command.explain"),
-    _lazy("valgrind.probe.valgrind_checks"),
+    _lazy("valgrind.probe.judge_valgrind"),
 )
+_EXPORTS = "xctrace.report.read_exports"
 XCTRACE = Profiler(
     "xctrace",
     (
-        Format(
-            "xctrace-table",
-            "xctrace",
-            "xctrace export",
-            _lazy("xctrace.toc.looks_like_table"),
-            _lazy("xctrace.report.read_exports"),
-            has_stacks=True,
-            facts_are_conditions=True,
+        _format(
+            "xctrace-table", "xctrace export", "xctrace.toc.looks_like_table", _EXPORTS, has_stacks=True, **_CONDITIONS
         ),
-        Format(
-            "xctrace-toc",
-            "xctrace",
-            "xctrace export --toc",
-            _lazy("xctrace.toc.looks_like_toc"),
-            _lazy("xctrace.report.read_exports"),
-            facts_are_conditions=True,
-        ),
-        Format(
-            "xctrace-document",
-            "xctrace",
-            "document of Instruments (.trace)",
-            None,
-            _lazy("xctrace.report.read_exports"),
+        _format("xctrace-toc", "xctrace export --toc", "xctrace.toc.looks_like_toc", _EXPORTS, **_CONDITIONS),
+        _format(
+            "xctrace-document", "document of Instruments (.trace)", None, _EXPORTS, "xctrace.toc.is_document",
             as_text=_XCTRACE_TEXT,
-            is_folder=_lazy("xctrace.toc.is_document"),
-            conversion=Conversion(_lazy("xctrace.record.conversion_argv"), "exports", _XCTRACE_TEXT),
-            facts_are_conditions=True,
+            conversion=Conversion(_lazy("xctrace.export.conversion_argv"), "exports", _XCTRACE_TEXT),
+            **_CONDITIONS,
         ),
-        Format(
-            "xctrace-folder",
-            "xctrace",
-            "folder of xctrace exports",
-            None,
-            _lazy("xctrace.report.read_exports"),
-            is_folder=_lazy("xctrace.toc.has_exports"),
-            has_stacks=True,
-            facts_are_conditions=True,
+        _format(
+            "xctrace-folder", "folder of xctrace exports", None, _EXPORTS, "xctrace.toc.has_exports",
+            has_stacks=True, **_CONDITIONS,
         ),
     ),
     Recorder(
-        _lazy("xctrace.record.recording_step"),
-        _lazy("xctrace.record.collect_report"),
-        _lazy("xctrace.record.check_target"),
+        _lazy("xctrace.export.recording_step"),
+        _lazy("xctrace.export.collect_report"),
+        _lazy("xctrace.export.check_target"),
         follows_region=False,
     ),
     _lazy("xctrace.command.explain_fault"),
-    _lazy("xctrace.find.xctrace_checks"),
-)
+    _lazy("xctrace.find.judge_xctrace"),
+)  # fmt: skip
 
 # In the order in which a file is compared with their formats.
 PROFILERS = {

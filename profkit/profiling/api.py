@@ -15,6 +15,7 @@ from profkit.analysis.kernel_names import short_name
 from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import threshold_text, without_control_characters
 from profkit.reporting.views.run_text import time_line, worst_first
 
@@ -73,7 +74,7 @@ class Run:
                 "threshold": threshold_text(verdict),
                 "quality": verdict.quality,
                 **_scope_columns(verdict.scope),
-                "reason": verdict.reason,
+                "reason": fact_text(verdict.reason),
                 "weight": verdict.weight,
                 "gain": verdict.gain,
                 "advice": "\n".join(verdict.advice) or None,
@@ -126,9 +127,9 @@ def _reading_row(reading: Reading) -> Row:
         "counter": reading.source.counter,
         "formula": reading.source.formula,
         "artifact": reading.source.artifact,
-        "reason": reading.reason,
+        "reason": fact_text(reading.reason) or None,
         "fix": reading.fix,
-        "doubt": reading.doubt,
+        "doubt": fact_text(reading.doubt) or None,
         "share": reading.share,
     }
 
@@ -173,7 +174,7 @@ def _kernel_rows(document: RunDocument) -> Iterator[Row]:
             "most": _as_float(one.most),
             "share": one.total / whole if whole > 0 else None,
             "bound": bottleneck.bound if bottleneck is not None else None,
-            "bound_reason": bottleneck.reason if bottleneck is not None else None,
+            "bound_reason": fact_text(bottleneck.reason) if bottleneck is not None else None,
             "nearest": _as_float(bottleneck.nearest) if bottleneck is not None else None,
             "registers": one.kernel.registers,
             "shared": one.kernel.shared,

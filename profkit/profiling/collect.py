@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -16,7 +15,7 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
-from profkit.core.errors import Interrupted, MachineError, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
@@ -25,6 +24,7 @@ from profkit.core.statistics import combine_processes
 from profkit.core.status import own_process
 from profkit.core.types import (
     Allocations,
+    Fact,
     Gpu,
     PassPlan,
     PassResult,
@@ -38,11 +38,12 @@ from profkit.core.types import (
 from profkit.hardware.conditions import lost_shares, read_moment
 from profkit.hardware.peaks import kept_peaks
 from profkit.hardware.run_spread import keep_time, kept_spread
-from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
+    keep_to_budget,
     measure_peaks,
+    needs_peaks,
     run_pass,
     run_timing,
     skipped_result,
@@ -50,17 +51,18 @@ from profkit.profiling.run_passes import (
 )
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
 from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
+from profkit.reporting.facts import fact_text
 from profkit.runtime.passes.read import read_packages, read_triton
 from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.9  # of what a run may take where the user says nothing: passes take longer than planned
-TIMING_SHARE = 0.25  # of a budget, for the plain runs of a program that marks nothing
 HIDDEN_NOTE = (
     "Arguments of the workload that look like secrets are not written here: *** stands for each, and has to be typed "
     "again to repeat the run. The tools' own reports in artifacts/ may hold them (`profkit scrub` takes them out); "
     "--keep-arguments writes them."
 )
+TIMING_SHARE = 0.25  # of a budget, for the plain runs
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -73,15 +75,9 @@ class RunCollector:
     def __init__(
         self, context: RunContext, backend: Backend, run: BackendRun, progress: Progress, judge: Judge
     ) -> None:
-        self._context, self._backend, self._run, self._progress, self._judge = (
-            context,
-            backend,
-            run,
-            progress,
-            judge,
-        )
+        self._context, self._backend, self._run = context, backend, run
+        self._progress, self._judge = progress, judge
         self._begin = time.monotonic()
-        self._pass: str | None = None  # that is carried out, or was the last one
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -109,12 +105,7 @@ class RunCollector:
         with defer_interrupts() as hurry:
             document = replace(self.document, **changes)  # type: ignore[arg-type]
             self.document = hide_values(document, self._context.hidden)
-            try:
-                write_run(self._context.folder, self.document)
-            except MachineError as error:
-                if self._pass is not None:
-                    error.message += f" (in the pass {self._pass})"
-                raise
+            write_run(self._context.folder, self.document)
         if hurry.is_set():
             raise KeyboardInterrupt
 
@@ -137,7 +128,6 @@ class RunCollector:
                 known = replace(known, verdicts=self._judge(self.document).verdicts)
                 plan = self._update_plan(known)
             planned = plan.passes[number]
-            self._pass = planned.name
             if planned.name == "timing":
                 known = self._collect_timing(planned, known)
             elif planned.skipped is not None or not planned.steps:
@@ -184,8 +174,7 @@ class RunCollector:
 
     def _left_of(self, budget: float) -> float:
         """The seconds of a budget that are left for passes: the peaks and the reports come after them."""
-        to_measure = self._backend.host_peaks and may_need_peaks(self.document)
-        to_measure = to_measure and kept_peaks(self._context.machine) is None
+        to_measure = self._backend.host_peaks and kept_peaks(self._context.machine) is None
         after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
         return budget - (time.monotonic() - self._begin) - after
 
@@ -271,6 +260,8 @@ class RunCollector:
 
     def _measure_timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._context.sampling * len(plan.steps)
+        if self._context.budget is not None:
+            budget = min(budget, TIMING_SHARE * self._context.budget)
         before = read_moment("before timing", devices=bool(self._run.gpus))
         self.update(moments=(before,))
         try:
@@ -280,7 +271,6 @@ class RunCollector:
                 self._context.precision,
                 budget,
                 lambda timings: self.update(timings=timings),
-                TIMING_SHARE * self._context.budget if self._context.budget is not None else math.inf,
             )
             self.update(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
             return record
@@ -350,27 +340,23 @@ class RunCollector:
                 result = replace(result, state="skipped", reason=findings.absent)
             return findings, result
         except UnreadableReport as error:
-            reason, code = error.message, error.code
+            reason, code = Fact.message(error.message), error.code
             fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)
             if plan.tool is None and not result.artifacts:
-                reason = "the program left Python without its exit (os._exit, exec): nothing could be written"
+                reason = Fact("left-without-exit")
         except OSError as error:
-            reason, fix = f"what it found could not be written: {error.strerror or error}", "--output FOLDER"
+            reason, fix = Fact.of("not-written", said=error.strerror or str(error)), "--output FOLDER"
         if result.state == "finished":
             result = replace(result, state="failed", reason=reason, fix=fix, code=code)
         return PassFindings(), result
 
     def _skip_pass(self, plan: PassPlan) -> None:
-        plan = (
-            plan
-            if plan.skipped is not None
-            else replace(plan, skipped="there is nothing that it could look at")
-        )
-        self._progress.note(f"{plan.name}: skipped, {plan.skipped}")
+        plan = plan if plan.skipped is not None else replace(plan, skipped=Fact("nothing-to-look-at"))
+        self._progress.note(f"{plan.name}: skipped, {fact_text(plan.skipped)}")
         self.update(passes=(*self.document.passes, skipped_result(plan)))
 
     def _note_interruption(self, plan: PassPlan) -> None:
-        cut = PassResult(plan.name, plan.tool, "interrupted", reason="ended before it was finished")
+        cut = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
         self.update(passes=(*self.document.passes, cut))
 
     def _add_peaks(self) -> None:
@@ -467,12 +453,10 @@ def kernel_lines(plan: PassPlan) -> list[str]:
 
 
 def _expected_text(plan: PassPlan, plain: float | None) -> str:
-    if plan.seconds is not None:
-        return f"about {plan.seconds:.0f} s"
     return f"about {plan.cost * plain:.0f} s" if plan.cost is not None and plain is not None else ""
 
 
 def _ending_text(result: PassResult) -> str:
     cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
-    word = "done" if result.state == "finished" else f"{result.state}: {result.reason}"
+    word = "done" if result.state == "finished" else f"{result.state}: {fact_text(result.reason)}"
     return f"{word} in {result.seconds:.0f} s{cost}"

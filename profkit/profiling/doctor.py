@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profkit.backends import CheckGroup, backend_named, backend_names, profiler_group
-from profkit.core.errors import MachineError, ProfkitError
+from profkit.core.errors import ProfkitError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress, Silent
 from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check
-from profkit.hardware.machine import cache_warnings, read_machine
+from profkit.hardware.machine import read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
 from profkit.profilers.programs import CommandTrial, try_command
 from profkit.profilers.registry import PROFILERS
@@ -83,9 +83,6 @@ def _run_group(group: CheckGroup) -> tuple[Check, ...]:
         return tuple(group.run())
     except ProfkitError as error:
         return (Check(group.title, "refused", error.message, error.fix),)
-    except ModuleNotFoundError as error:
-        detail = f"{error.name} is not installed, and this check needs it"
-        return (Check(group.title, "refused", detail, f"pip install {error.name}"),)
     except Exception as error:
         # Whatever broke here, the user asked about the machine: the other answers must still come.
         return (Check(group.title, "refused", f"this check failed: {type(error).__name__}: {error}"),)
@@ -141,9 +138,8 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
         "memory": f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory size unknown",
         "place": machine.virtual or "bare metal",
         "sizes": ", ".join(sizes),
-        "doubts": "; ".join(cache_warnings(root)),
         # valgrind is not for macOS: there nothing depends on the ways
-        "simulated": machine.system != "Darwin",
+        "assumed": "(assumed)" in " ".join(sizes) and machine.system != "Darwin",
     }
     return judge_rows(_TABLE, "machine", machine, found)
 
@@ -154,15 +150,12 @@ def _format_cache(cache: Cache) -> str:
 
 
 OLDEST = (3, 10)
-# Package, and what profkit needs it for. What only workloads need (None) is looked for in the Python that runs them.
-_PACKAGES: tuple[tuple[str, str | None], ...] = (
+# Package, and what profkit needs it for
+_PACKAGES: tuple[tuple[str, str], ...] = (
     ("numpy", "measures this machine's peak bandwidth and arithmetic"),
     ("capstone", "counts SIMD instructions and FLOPs in a simulation"),
     ("psutil", "measures the memory of a workload and its child processes"),
-    ("torch", None),
-    ("triton", None),
 )
-_NOT_ON_A_MAC = ("capstone", "triton")  # nothing is simulated there, and there is no Triton for it
 _IMPORT = (
     "import importlib, sys\n"
     "module = importlib.import_module(sys.argv[1])\n"
@@ -171,86 +164,18 @@ _IMPORT = (
 
 
 def python_checks() -> Iterator[Check]:
-    """The interpreter, its frames under perf, and each package by importing it in a process of its own."""
-    mac = platform.system() == "Darwin"
+    """The interpreter, and each package that profkit needs, by importing it in a process of its own."""
     ours = {"path": sys.executable, "version": platform.python_version(), "old": sys.version_info < OLDEST}
     yield from judge_rows(_TABLE, "python", ours, {"name": platform.python_implementation()})
-    workload_python = next(_workload_python_check(), None)
-    theirs, version = sys.executable, sys.version_info[:2]
-    if workload_python is not None:
-        yield workload_python
-        if workload_python.path is not None and workload_python.version is not None:
-            major, minor = workload_python.version.split(".")[:2]
-            theirs, version = workload_python.path, (int(major), int(minor))
-    yield from judge_rows(_TABLE, "frames on a Mac") if mac else frames_check(version)
-    yield from signed_checks(theirs)
-    packages = [row for row in _PACKAGES if not mac or row[0] not in _NOT_ON_A_MAC]
-    homes = {name: sys.executable if purpose else theirs for name, purpose in packages}
-    trials = _import_all(homes)
-    for name, purpose in packages:
-        yield from package_check(name, purpose, f"{homes[name]} -m pip install {name}", trials[name])
-    if not mac:
-        yield from flag_gems_check()
+    for name, purpose in _PACKAGES:
+        if name == "capstone" and platform.system() == "Darwin":
+            continue  # nothing is simulated there
+        trial = try_command([sys.executable, "-c", _IMPORT, name], seconds=30.0)
+        yield from package_check(name, purpose, f"{sys.executable} -m pip install {name}", trial)
 
 
-def signed_checks(python: str) -> Iterator[Check]:
-    """One line for a Python that macOS protects: Instruments may not look into programs that Apple has signed."""
-    real = os.path.realpath(python)
-    apples = real.startswith(("/usr/bin/", "/System/", "/Library/Developer/")) or "/Xcode" in real
-    return judge_rows(_TABLE, "signed", {"path": real, "apples": apples and platform.system() == "Darwin"})
-
-
-def frames_check(version: tuple[int, int]) -> Iterator[Check]:
-    """What perf can show of Python functions, by the interpreter's version (What's New in 3.12 and 3.13)."""
-    found = {"python": f"Python {version[0]}.{version[1]}", "minor": version[1] + 100 * (version[0] - 3)}
-    return judge_rows(_TABLE, "frames", found)
-
-
-def _workload_python_check() -> Iterator[Check]:
-    """A workload typed as `python x.py` runs in whatever PATH finds first; no line where that is profkit's own."""
-    path = shutil.which("python") or shutil.which("python3")
-    trial = try_command([path or "", "-c", "import sys; print(sys.prefix); print(sys.version.split()[0])"])
-    prefix, _, version = trial.output.partition("\n")
-    found = {
-        "path": path,
-        "answers": trial.ok and bool(version),
-        "ending": trial.ending,
-        "first": trial.first_line[:160],
-        "other": prefix.strip() != sys.prefix,
-        "version": version.split("\n")[0].strip(),
-    }
-    return judge_rows(_TABLE, "workload python", found)
-
-
-def _import_all(homes: dict[str, str]) -> dict[str, CommandTrial]:
-    """Import each package in a process of its own, two at a time: one that crashes takes only itself along.
-
-    `homes` says by which interpreter.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(2) as pool:
-        tried = pool.map(lambda name: try_command([homes[name], "-c", _IMPORT, name], seconds=30.0), homes)
-        return dict(zip(homes, tried, strict=True))
-
-
-def flag_gems_check() -> Iterator[Check]:
-    """Whether there is FlagGems to evaluate; it is not imported, since it wants a GPU then."""
-    from profkit.hardware.gpu import read_gpus
-    from profkit.kernels.evaluation.sources.source import find_package
-
-    path, fix = None, None
-    try:
-        path = find_package()
-    except MachineError as error:
-        fix = error.fix
-    return judge_rows(
-        _TABLE, "flag_gems", {"path": path, "fix": fix, "gpus": path is not None or read_gpus()}
-    )
-
-
-def package_check(name: str, purpose: str | None, install: str, trial: CommandTrial) -> Iterator[Check]:
-    """The result of importing one package; `purpose` is what profkit needs it for, None where only workloads do."""
+def package_check(name: str, purpose: str, install: str, trial: CommandTrial) -> Iterator[Check]:
+    """The result of importing one package; `purpose` is what profkit needs it for."""
     lines = [text.strip() for text in trial.output.splitlines()[::-1] if text.strip()]
     version = next((text.split(" ", 1)[1] for text in lines if text.startswith("version ")), None)
     last = lines[0] if lines else trial.ending

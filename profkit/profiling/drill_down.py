@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,14 +17,10 @@ from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, EvaluationDocument, RunDocument, SweepDocument, TestResult
 from profkit.evaluation.one_test import test_command
-from profkit.execution.places.files import Sending
-from profkit.execution.places.kinds import ExecutionPlace
-from profkit.kernels.evaluation.request import FILE, EvaluationRequest
+from profkit.kernels.evaluation.request import EvaluationRequest
 from profkit.kernels.evaluation.run import WriteResults, update_result
-from profkit.kernels.places import format_places, from_here
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.run import update_case
-from profkit.profiling.elsewhere import profile_elsewhere
 from profkit.profiling.profile import ProfileOptions, profile_workload
 from profkit.sweep.one_case import case_command
 
@@ -39,23 +35,6 @@ TESTS: Mapping[str, Callable[[EvaluationDocument, int], tuple[TestResult, ...]]]
     "farthest": farthest_tests,
     "slower": least_speedups,
 }
-
-
-@dataclass(frozen=True)
-class ProfiledElsewhere:
-    """The places that may profile a row, and what may go there with the `files` of its program."""
-
-    places: tuple[ExecutionPlace, ...]
-    sending: Sending
-
-    def first_at(self, title: str | None, files: Sequence[Path]) -> ProfiledElsewhere | None:
-        """The same with the place of that title before the others; None where that, or each, is this machine."""
-        measured = {place.title: place for place in self.places}.get(title or "")
-        elsewhere = [place for place in self.places if not place.is_local]
-        if not elsewhere or (measured is not None and measured.is_local):
-            return None
-        places = sorted(elsewhere, key=lambda place: place is not measured)
-        return ProfiledElsewhere(tuple(places), replace(self.sending, paths=(*self.sending.paths, *files)))
 
 
 def parse_choices(text: str, rows: Literal["cases", "tests"]) -> Choices:
@@ -86,27 +65,18 @@ def chosen_tests(document: EvaluationDocument, choices: Choices) -> tuple[TestRe
 
 
 def profile_cases(
-    request: SweepRequest,
-    document: SweepDocument,
-    choices: Choices,
-    depth: str,
-    progress: Progress,
-    elsewhere: ProfiledElsewhere | None = None,
+    request: SweepRequest, document: SweepDocument, choices: Choices, depth: str, progress: Progress
 ) -> SweepDocument:
     """The sweep with links to a run of each case that was chosen; one that has its run already keeps it.
 
-    `elsewhere`: a case is profiled where it was measured, or at another of these places. A case whose profile fails
-    costs no other one. Raises Interrupted after a Ctrl-C: what is profiled stays linked.
+    A case whose profile fails costs no other one. Raises Interrupted after a Ctrl-C: what is profiled stays linked.
     """
     for result in chosen_cases(document, choices):
         if _has_run(request.folder, result.profile):
             continue
-        where = elsewhere and elsewhere.first_at(result.place, [Path(file) for file in request.files])
-        files = request.files if where is None else [from_here(file) for file in request.files]
-        python = sys.executable if where is None else "python"
         point = result.point
         options = ProfileOptions(
-            command=case_command(result, request.device, files, python),
+            command=case_command(result, request.device, request.files, sys.executable),
             backend=request.device,
             depth=depth,
             output=request.folder / FOLDER,
@@ -114,8 +84,9 @@ def profile_cases(
             cold=backend_named(request.device).has_device and request.timing.cold,
         )
         label = f"{result.implementation}, {point.name}"
-        if run := _profile_row(options, label, request.folder, "sweep", choices, progress, where):
-            document = update_case(request, replace(result, profile=run.link), progress)
+        link, _ = _profile_row(options, label, request.folder, "sweep", choices, progress)
+        if link is not None:
+            document = update_case(request, replace(result, profile=link), progress)
     return document
 
 
@@ -126,7 +97,6 @@ def profile_tests(
     depth: str,
     progress: Progress,
     write: WriteResults,
-    elsewhere: ProfiledElsewhere | None = None,
     passes: tuple[str, ...] | None = None,
 ) -> EvaluationDocument:
     """The evaluation with a run of each test that was chosen, and what it says; one that has its run already keeps it.
@@ -137,36 +107,25 @@ def profile_tests(
     rows = chosen_tests(document, choices)
     if not rows:
         progress.note("no test was profiled: none of those that were asked for was timed and is correct")
-    settings = request.settings
-    files = [request.folder / FILE, *map(Path, (*settings.source.paths, settings.suite_path))]
-    where = elsewhere and elsewhere.first_at(None, [file for file in files if file.name])
     for result in rows:
         if _has_run(request.folder, result.profile):
             continue
         options = ProfileOptions(
-            command=test_command(request.folder, result.test, there=where is not None),
-            backend=settings.device.partition(":")[0],  # cuda:0 is torch's name of a device
+            command=test_command(request.folder, result.test),
+            backend=request.settings.device.partition(":")[0],  # cuda:0 is torch's name of a device
             depth=depth,
             output=request.folder / FOLDER,
             name=f"{result.test.operation}-{result.test.id}",
             passes=passes,
         )
         label = f"{result.test.operation}, {result.test.arguments}"
-        if run := _profile_row(options, label, request.folder, "evaluation", choices, progress, where):
-            found = replace(result, profile=run.link)
-            if run.document is not None:
-                bottleneck, insight = bottleneck_of(run.document), insight_of(run.document)
-                found = replace(found, bottleneck=bottleneck, insight=insight)
+        link, run = _profile_row(options, label, request.folder, "evaluate", choices, progress)
+        if link is not None:
+            found = replace(result, profile=link)
+            if run is not None:
+                found = replace(found, bottleneck=bottleneck_of(run), insight=insight_of(run))
             document = update_result(request.folder, found, progress, write)
     return document
-
-
-@dataclass(frozen=True)
-class _LinkedRun:
-    """The run of a row: its folder as the table's folder knows it. `document` is None where the run failed."""
-
-    link: str
-    document: RunDocument | None = None
 
 
 def _has_run(folder: Path, link: str | None) -> bool:
@@ -174,32 +133,22 @@ def _has_run(folder: Path, link: str | None) -> bool:
 
 
 def _profile_row(
-    options: ProfileOptions,
-    label: str,
-    folder: Path,
-    table: str,
-    choices: Choices,
-    progress: Progress,
-    elsewhere: ProfiledElsewhere | None,
-) -> _LinkedRun | None:
-    """Profile the program of one row of the `table` (sweep, evaluation) in `folder`; None where there is no run of it.
+    options: ProfileOptions, label: str, folder: Path, verb: str, choices: Choices, progress: Progress
+) -> tuple[str | None, RunDocument | None]:
+    """Profile the program of one row of the table that `verb` made in `folder`: its run as the folder knows it.
 
-    A profile that fails costs this row alone. Raises Interrupted after a Ctrl-C: what is half is not linked.
+    A profile that fails costs this row alone: there is no document, or no run either. Raises Interrupted after a
+    Ctrl-C: what is half is not linked.
     """
     progress.note(f"profile of {label}")
     document: RunDocument | None = None
-    where = "" if elsewhere is None else f" {format_places(elsewhere.places, elsewhere.sending)}"
-    verb = {"evaluation": "evaluate"}.get(table, table)
     try:
-        if elsewhere is None:
-            document, run = profile_workload(options, progress)
-        else:
-            document, run = profile_elsewhere(options, elsewhere.places, elsewhere.sending, progress)
+        document, run = profile_workload(options, progress)
         if document.state == "interrupted":
             fault = Interrupted(
-                f"interrupted; the {table} is kept, and the profiles that were finished are linked",
+                "interrupted; the table is kept, and the profiles that were finished are linked",
                 f"profkit {verb} --resume {folder} --profile "
-                f"{','.join(f'{name}:{count}' for name, count in choices)} --profile-depth {options.depth}{where}",
+                f"{','.join(f'{name}:{count}' for name, count in choices)} --profile-depth {options.depth}",
             )
             fault.run = run
             raise fault
@@ -208,6 +157,6 @@ def _profile_row(
             raise
         progress.note(f"no profile of {label}: {fault.message}")
         if fault.run is None:
-            return None
+            return None, None
         run = fault.run
-    return _LinkedRun(Path(os.path.relpath(run, folder)).as_posix(), document)
+    return Path(os.path.relpath(run, folder)).as_posix(), document

@@ -27,16 +27,9 @@ from profkit.core.errors import (
 from profkit.core.files.safe_folder import arriving, chown_to_sudo_user, replace_into, without_links
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.progress import Progress
-from profkit.core.run_folder import (
-    FILE_NAME,
-    clean_name,
-    create_run_folder,
-    read_run,
-    short_path,
-    write_run,
-)
+from profkit.core.run_folder import FILE_NAME, clean_name, create_run_folder, read_run, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import Check, Json, Plan, RunDocument, Workload
+from profkit.core.types import Check, Json, RunDocument, Workload
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import (
     RUN_PARTS,
@@ -47,16 +40,10 @@ from profkit.execution.places.files import (
     workload_tree,
 )
 from profkit.execution.places.kinds import ExecutionPlace
-from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.profiling.profile import (
-    ProfileOptions,
-    check_options,
-    make_plan,
-    profile_workload,
-    write_reports,
-)
+from profkit.profiling.profile import ProfileOptions, check_options, profile_workload, write_reports
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
-from profkit.profiling.workload import CALLER, check_input, default_name, read_revision
+from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.workload import check_input, default_name, read_revision
 
 _STAYS = ("output", "targets")  # options that name files of this machine
 
@@ -83,21 +70,6 @@ def profile_elsewhere(
 
     with raise_on_signals():
         return try_places(places, bring, lambda: profile_workload(options, progress), progress)
-
-
-def plan_elsewhere(
-    options: ProfileOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
-) -> Plan:
-    """As `make_plan`, for the machine of the first place that answers."""
-    check_options(options)
-    errand = _errand_of("plan", options, sending)
-
-    def ask(place: ExecutionPlace) -> Plan:
-        answer = do_errand(errand, place, progress, None)
-        with refused_with(place.title):
-            return from_plain_data(Plan, answer, "the plan")
-
-    return try_places(places, ask, lambda: make_plan(options), progress)
 
 
 def record_elsewhere(
@@ -148,8 +120,6 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     if isinstance(options, RecordOptions):
         data["report"] = clean_name(options.report.name)
     paths = sending.paths
-    if options.stdin == CALLER:
-        raise UsageError("--stdin - is of this machine: another place is sent a file", "--stdin FILE")
     if options.stdin is not None:
         check_input(options.command, options.stdin)
         data["stdin"] = os.path.relpath(options.stdin)
@@ -273,8 +243,6 @@ def _listen(connection: Connection, files: ReceivedFiles | None, progress: Progr
         elif event["event"] == "data" and files is not None:
             files.take(event)
         elif event["event"] == "result":
-            if connection.ended_because:
-                progress.note(connection.ended_because)
             value: Json = event.get("value")
             return value
         else:
@@ -288,13 +256,9 @@ def _show(event: Mapping[str, Any], title: str, progress: Progress) -> None:
     kinds = _CALLS.get(call) if isinstance(call, str) else None
     if kinds is None or not isinstance(words, list) or len(words) != len(kinds):
         return
-    if not all(
-        is_finite_number(word) if kind is float else isinstance(word, str)
-        for word, kind in zip(words, kinds, strict=True)
-    ):
-        return
-    shown = (
-        f"{title}: {word[:_ROOM]}" if isinstance(word, str) and _LIKE_OURS.match(word) else word
-        for word in words
-    )
-    getattr(progress, str(call))(*(word[:_ROOM] if isinstance(word, str) else word for word in shown))
+    if kinds == (float,):
+        if is_finite_number(words[0]):
+            progress.tick(words[0])
+    elif all(isinstance(word, str) for word in words):
+        shown = (f"{title}: {word}" if _LIKE_OURS.match(word) else word for word in words)
+        getattr(progress, str(call))(*(word[:_ROOM] for word in shown))

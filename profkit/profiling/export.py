@@ -16,11 +16,7 @@ from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, run_to_json
 from profkit.core.types import RunDocument, Stacks
 from profkit.profilers.registry import recognise_format
-from profkit.profiling.summarize import (
-    is_sweep,
-    may_hold_kernels,
-    read_judged,
-)
+from profkit.profiling.summarize import is_sweep, may_hold_kernels, read_judged
 from profkit.reporting.view import View
 
 if TYPE_CHECKING:
@@ -228,7 +224,7 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
 
     Of a report that sampled stacks it has the flame graph: a document holds sums alone, so they are read once more.
     """
-    from profkit.reporting.extras import read_extras
+    from profkit.reporting.charts.of_run import read_extras
     from profkit.reporting.html.page import render
     from profkit.reporting.views.run import view
 
@@ -239,7 +235,7 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
     if not is_run:
         extras = replace(extras, stacks=_stacks_of(source, progress))
     beside = options.output is not None and options.output.absolute().parent == folder.absolute()
-    return render(view(document, extras=extras if beside else replace(extras, files=())))
+    return render(view(document, extras=extras if beside else replace(extras, folder=None)))
 
 
 def _stacks_of(report: Path, progress: Progress) -> tuple[Stacks, ...]:

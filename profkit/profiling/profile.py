@@ -6,6 +6,7 @@ Every step is written to run.json before the next begins, so that a run which di
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,16 +19,16 @@ from profkit.core.errors import Interrupted, MachineError, OptionFix, ProfkitErr
 from profkit.core.files.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.files.whole import write_whole
 from profkit.core.progress import Progress
-from profkit.core.run_folder import create_run_folder, release_space, reserve_space, short_path, write_run
+from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
-from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.run_steps import require_space
-from profkit.profiling.workload import describe_workload, input_file, passed_over, seems_marked
+from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
@@ -55,7 +56,7 @@ class ProfileOptions:
     budget: float | None = None  # of the whole run
     cold: bool = False  # on a device: time each call with its L2 flushed
     accept_exit: tuple[int, ...] = (0,)  # exit codes of the workload that are no failure; 0 never is
-    stdin: str | None = None  # the file that each process of the workload reads; "-": what profkit is given
+    stdin: str | None = None  # the file that each process of the workload reads
     keep_arguments: bool = False  # write also those of the workload's arguments that look like secrets
 
 
@@ -84,19 +85,16 @@ def profile_workload(
     context = _run_context(options, options.output, workload, backend)
     if choice.reason is not None:
         progress.note(choice.reason)
-    if options.stdin is None and passed_over():
-        progress.note("the workload's standard input is empty; --stdin - gives it this one in each pass")
     targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
     with raise_on_signals(), contextlib.ExitStack() as last:
         last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
-        stdin = last.enter_context(input_file(options.stdin))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
             folder = without_links(
                 create_run_folder(options.output, workload.name, backend.name, datetime.now())
             )
             last.callback(chown_to_sudo_user, folder)
-            context = replace(context, folder=folder, stdin=stdin)
+            context = replace(context, folder=folder)
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
             if choice.reason is not None:
@@ -107,26 +105,22 @@ def profile_workload(
             if hurry.is_set():
                 raise KeyboardInterrupt
             require_space(folder)
-            reserve_space(folder)
             collector.collect()
         except (KeyboardInterrupt, Interrupted):
             state = "interrupted"
         except ProfkitError as fault:
             progress.end("failed")
-            release_space(folder)
             fault.message = hide_values(fault.message, context.hidden)
             _write_failure(collector, folder, targets, fault.message, page=page)
             fault.run = folder
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
-            release_space(folder)
             failure = hide_values(f"{type(error).__name__}: {error}", context.hidden)
             _write_failure(collector, folder, targets, failure, page=page)
             raise
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
-            release_space(folder)
             document = replace(judge_document(collector.document, targets), state=state, process=None)
             folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:
@@ -201,6 +195,7 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
         timeout=options.timeout,
         accepted=tuple(code for code in options.accept_exit if code),
         budget=options.budget,
+        stdin=os.path.abspath(options.stdin) if options.stdin is not None else None,
         hidden=hidden_arguments(options),
     )
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
-from profkit.core.files.safe_folder import caller_of_sudo, chown_to_sudo_user, is_shared, move_into
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -27,9 +27,9 @@ from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import RecordedKind, Recorder, RecordRequest
 from profkit.profilers.registry import PROFILERS, explain_fault
 from profkit.profiling.doctor import diagnose
-from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
+from profkit.profiling.profile import ProfileOptions, profile_workload
 from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, run_step
-from profkit.profiling.workload import describe_workload, input_file, seems_marked
+from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.runtime.passes.command import python_version
 from profkit.runtime.passes.secrets import mask_command
 
@@ -49,7 +49,7 @@ class RecordOptions:
     kernel: str | None = None
     timeout: float | None = None
     force: bool = False
-    stdin: str | None = None  # the file that the workload reads; "-": what profkit is given
+    stdin: str | None = None  # the file that the workload reads
 
 
 def record_report(options: RecordOptions, progress: Progress) -> Path:
@@ -72,17 +72,13 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
     uuids = read_gpu_uuids() if recorder.uses_gpu else ()
-    with (
-        raise_on_signals(),
-        lock_gpus(uuids, progress),
-        TemporaryFolder() as folder,
-        input_file(options.stdin) as stdin,
-    ):
+    stdin = os.path.abspath(options.stdin) if options.stdin is not None else None
+    with raise_on_signals(), lock_gpus(uuids, progress), TemporaryFolder() as folder:
         progress.begin(f"record with {tool}", " ".join(mask_command(options.command)[0]))
         request = RecordRequest(
             options.what,
             options.command,
-            _where_to_write(report, Path(folder)),
+            report,
             Path(folder, "1"),
             machine,
             marked=seems_marked(workload),
@@ -104,7 +100,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         except MachineError:  # there may be no report because the workload failed: that is told below
             if recorded.workload_ok:
                 raise
-        _bring(request.report, report)
+        chown_to_sudo_user(report)
         _raise_faults(recorded, tool, report)
     progress.end(f"{recorded.outcome.seconds:.1f} s")
     return report
@@ -117,27 +113,6 @@ def find_recorder(tool: str) -> Recorder:
         names = ", ".join(profiler.name for profiler in PROFILERS.values() if profiler.recorder is not None)
         raise UsageError(f"profkit does not record with {tool!r}; it does with {names}", "--tool NAME")
     return profiler.recorder
-
-
-def _where_to_write(report: Path, private: Path) -> Path:
-    """The report's own place; where another user may put a link there while the tool writes, one that is only ours."""
-    if sys.platform != "linux" or not is_shared(report.parent):  # elsewhere a recording may be a folder
-        return report
-    (private / "report").mkdir()
-    return private / "report" / report.name
-
-
-def _bring(written: Path, report: Path) -> None:
-    """Hand over what the tool wrote, and bring it to where it was asked for. Raises MachineError."""
-    chown_to_sudo_user(written)
-    if written == report or not written.is_file():
-        return
-    try:
-        move_into(written, report)
-    except OSError as error:
-        raise MachineError(
-            f"cannot write {report}: {error.strerror or error}", "df -h   (or choose another place)"
-        ) from error
 
 
 def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdin: str | None) -> StepOutcome:
@@ -158,17 +133,10 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdi
         raise Interrupted("interrupted; the report may be incomplete") from None
 
 
-def _may_follow(link: Path) -> bool:
-    caller = caller_of_sudo()
-    return os.geteuid() != 0 or link.lstat().st_uid in (0, *(caller[:1] if caller is not None else ()))
-
-
 def check_target(report: Path, force: bool, recorder: Recorder) -> None:
     """Raise UsageError where the report must not or cannot be left there."""
     if report.is_symlink() and not report.exists():
         raise UsageError(f"{report} is a link to nothing: what it names would be made", "choose another name")
-    if report.is_symlink() and not _may_follow(report):
-        raise UsageError(f"{report} is a link of another user, and root follows none", "choose another name")
     if report.exists() and not force:
         raise UsageError(f"{report} is there already", "choose another name, or add --force")
     if recorder.check_target is not None:
@@ -223,12 +191,6 @@ def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> No
         return None
 
     serve(requests, answers, work)
-
-
-def plan(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
-    """`data` are ProfileOptions; the result is the plan."""
-    options = replace(from_plain_data(ProfileOptions, data), output=run / "out")
-    serve(requests, answers, lambda _: to_plain_data(make_plan(options)))
 
 
 def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,11 +26,15 @@ from profkit.core.status import read_status
 from profkit.core.types import (
     RUN,
     Disturbance,
+    Fact,
     Machine,
+    PassName,
     PassPlan,
     PassResult,
     Peaks,
+    Plan,
     Reading,
+    RunDocument,
     SampleSet,
     Source,
     Step,
@@ -61,22 +64,18 @@ def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tupl
     `whole`: the process is what counts, and not a region in it, of whose use of cores its process tells nothing.
     The resident set is the sum over the process tree, or the kernel's own maximum of one process, whichever is larger.
     """
-    if not outcomes:
-        return ()
-    peak = max(outcome.peak_rss for outcome in outcomes)
-    wall = sum(outcome.seconds for outcome in outcomes)
-    cpu = sum(outcome.cpu_seconds for outcome in outcomes)
-    busy = 100.0 * cpu / wall if wall > 0 else None
     readings = []
+    peak = max((outcome.peak_rss for outcome in outcomes), default=0)
+    wall = sum(outcome.seconds for outcome in outcomes)
     if peak > 0:  # a program of a few milliseconds is over before it is looked at
-        readings.append(
-            Reading("memory.rss_peak", float(peak), "B", "measured", RUN, Source("psutil", "rss"))
+        source = Source("psutil", "rss")
+        readings.append(Reading("memory.rss_peak", float(peak), "B", "measured", RUN, source))
+    if whole and wall > 0:
+        source = Source(
+            "getrusage", formula="100 * (user + system CPU seconds) / wall seconds, start-up included"
         )
-    if whole and busy is not None:
-        formula = "100 * (user + system CPU seconds) / wall seconds, start-up included"
-        readings.append(
-            Reading("cpu.utilization", busy, "%", "measured", RUN, Source("getrusage", formula=formula))
-        )
+        busy = 100.0 * sum(outcome.cpu_seconds for outcome in outcomes) / wall
+        readings.append(Reading("cpu.utilization", busy, "%", "measured", RUN, source))
     return tuple(readings)
 
 
@@ -143,10 +142,10 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         if (fault := _find_fault(outcome, settings.folder)) is not None
     }
     fault = problem or next(iter(faults.values()), None)
-    reason = fault.reason if fault else None
+    reason = Fact.message(fault.reason) if fault else None
     if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
         usable = len(recorded) - len(faults)
-        reason = f"{reason} (in {', '.join(faults)}; what {usable} of {len(plan.steps)} runs counted is kept)"
+        reason = Fact.of("some-runs", reason, names=", ".join(faults), usable=usable, runs=len(plan.steps))
     result = PassResult(
         plan.name,
         plan.tool,
@@ -210,14 +209,14 @@ def _run_side_by_side(
 def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
     """Why this step cannot be used; None when it can. What a full disk cut off cannot, however the step ended."""
     fault = _step_fault(recorded, folder)
-    if recorded.full is None or (fault is None and recorded.full != str(folder)):
+    if not recorded.full:
         return fault
     follows = f": {fault.reason}" if fault is not None else "; what it left may be cut off"
-    return Fault(f"{_full_disk_text(recorded)}{follows}", full_disk_fix(recorded.full))
+    return Fault(f"{_full_disk_text(recorded, folder)}{follows}", full_disk_fix(folder))
 
 
-def _full_disk_text(recorded: StepOutcome) -> str:
-    return f"the disk was full when {recorded.step.name} ended ({recorded.full})"
+def _full_disk_text(recorded: StepOutcome, folder: Path) -> str:
+    return f"the disk was full when {recorded.step.name} ended ({folder})"
 
 
 def _step_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
@@ -314,13 +313,12 @@ def run_timing(
     precision: float,
     budget: float,
     report: Callable[[tuple[Timing, ...]], None],
-    most: float = math.inf,
 ) -> TimingRecord:
     """Time the workload.
 
-    `budget` is the wall seconds for processes beyond the planned ones; beyond `most` none but the first is started
-    that times a whole program. `report` gets what is known after each process, so that a run which dies here keeps
-    it. Raises WorkloadError when the workload itself fails: there is nothing to profile then.
+    `budget` is the wall seconds for processes beyond the planned ones. `report` gets what is known after each process,
+    so that a run which dies here keeps it. Raises WorkloadError when the workload itself fails: there is nothing to
+    profile then.
     """
     begin = time.monotonic()
     outcomes: list[ProcessOutcome] = []
@@ -328,24 +326,15 @@ def run_timing(
     reference = ReferenceLoop()
     step = plan.steps[0]
 
-    def fits() -> bool:
-        return time.monotonic() - begin + outcomes[-1].seconds <= most
-
     for step in plan.steps:
         outcomes.append(_time_process(step, settings, reference, disturbances).outcome)
         timings = _read_timings(settings.folder, outcomes, precision, reference)
         report(timings)
-        if timings[0].kind != "process":
-            continue
-        if _is_known(timings[0], begin, precision, budget):
+        if timings[0].kind == "process" and _is_known(timings[0], begin, precision, budget):
             break  # a program of several minutes is not run three times to learn what one more run cannot say
-        if not fits():
-            break
     alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
     more = min(budget, MORE_SECONDS) if timings[0].kind == "process" else budget
-    while not alone and not _is_known(timings[0], begin, precision, more):
-        if len(outcomes) >= MOST_PROCESSES or (timings[0].kind == "process" and not fits()):
-            break
+    while not alone and not _is_known(timings[0], begin, precision, more) and len(outcomes) < MOST_PROCESSES:
         again = _repeated_step(step, len(outcomes) + 1)
         outcomes.append(_time_process(again, settings, reference, disturbances).outcome)
         timings = _read_timings(settings.folder, outcomes, precision, reference)
@@ -382,8 +371,8 @@ def _time_process(
     disturbances.append(watch.ended(outcome.seconds, outcome.cpu_seconds, waited))
     for _ in range(REFERENCE_TURNS):
         reference.run()
-    if recorded.full == str(settings.folder):
-        raise MachineError(_full_disk_text(recorded), full_disk_fix(recorded.full))
+    if recorded.full:
+        raise MachineError(_full_disk_text(recorded, settings.folder), full_disk_fix(settings.folder))
     if recorded.workload_ok:
         return recorded
     if recorded.outcome.timed_out:
@@ -439,3 +428,55 @@ def _repeated_step(step: Step, number: int) -> Step:
     if directive is not None:
         directive = replace(directive, record=str(Path(directive.record).with_name(name)))
     return replace(step, name=name, directive=directive)
+
+
+# ------------------------------------------------------------ what fits into the time of a run
+
+# What says most for its time comes first; of the same rank, what the plan has first: of a Python program its stacks,
+# of a device's its trace. The passes still run in the plan's order.
+PRIORITY: Mapping[PassName, int] = {
+    "timing": 0,
+    "trace": 1,
+    "stacks": 1,
+    "cprofile": 2,
+    "tracemalloc": 3,
+    "counters": 4,
+    "explain": 5,
+}
+
+
+def expected_seconds(planned: PassPlan, plain_seconds: float) -> float:
+    """Wall seconds that a pass is expected to take, where one plain run takes `plain_seconds`."""
+    if planned.skipped is not None:
+        return 0.0
+    return plain_seconds * (planned.cost if planned.cost is not None else 1.0)
+
+
+def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
+    """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
+
+    `left`: wall seconds that they may take together, of `budget` for the whole run.
+    """
+    passes = list(plan.passes)
+    for place in sorted(range(done, len(passes)), key=lambda place: PRIORITY[passes[place].name]):
+        planned = passes[place]
+        seconds = expected_seconds(planned, plain_seconds)
+        if seconds <= left:
+            left -= seconds
+        elif planned.skipped is None:
+            passes[place] = replace(
+                planned,
+                steps=(),
+                skipped=Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget),
+                fix=f"--budget {budget + seconds - left:.0f}",
+            )
+    return replace(plan, passes=tuple(passes))
+
+
+def needs_peaks(document: RunDocument) -> bool:
+    """Whether anything can be held against the machine's peaks: counted, or declared by the workload."""
+    counted = any(
+        reading.metric in ("flops", "dram.bytes", "dram.read") and reading.value is not None
+        for reading in document.readings
+    )
+    return counted or any(timing.flops or timing.bytes for timing in document.timings)

@@ -10,7 +10,6 @@ import re
 import shlex
 import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -69,7 +68,7 @@ class StepOutcome:
     log: Path
     limit: float | None = None
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
-    full: str | None = None  # a folder of the step whose disk was full when it ended
+    full: bool = False  # the disk of the run's folder was full when it ended
 
     @property
     def workload_ok(self) -> bool:
@@ -169,7 +168,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
                 cancel=cancel,
             )
     status = _workload_status(step, outcome)  # last: a conversion may be what brings it
-    return StepOutcome(step, outcome, status, log, timeout, settings.accepted, _full_folder(folder))
+    return StepOutcome(step, outcome, status, log, timeout, settings.accepted, _is_full(folder))
 
 
 def _waiting_text(step: Step) -> str:
@@ -199,23 +198,19 @@ def require_space(folder: Path) -> None:
         )
 
 
-def full_disk_fix(folder: str) -> str:
-    """The line to type where the disk of a run's folder, or of temporary files, is full."""
-    option = "TMPDIR=" if folder == tempfile.gettempdir() else "--output "
-    return OptionFix(
-        option.strip(), "FOLDER", f"df -h {shlex.quote(folder)}; then {option}FOLDER on a disk with space"
-    )
+def full_disk_fix(folder: Path) -> str:
+    """The line to type where the disk of a run's folder is full."""
+    line = f"df -h {shlex.quote(str(folder))}; then --output FOLDER on a disk with space"
+    return OptionFix("--output", "FOLDER", line)
 
 
-def _full_folder(folder: Path) -> str | None:
-    """The run's folder, or that of temporary files, where nothing more can be written."""
-    for path in (str(folder), tempfile.gettempdir()):
-        with contextlib.suppress(OSError):
-            disk = os.statvfs(path)
-            blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail  # some are kept for root
-            if disk.f_blocks and blocks * disk.f_frsize < FULL:
-                return path
-    return None
+def _is_full(folder: Path) -> bool:
+    """Whether nothing more can be written to the run's folder."""
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(folder)
+        blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail  # some are kept for root
+        return bool(disk.f_blocks) and blocks * disk.f_frsize < FULL
+    return False
 
 
 def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:

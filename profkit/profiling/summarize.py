@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from profkit.analysis.hot_spots import hot_spots
+from profkit.analysis.insights import find_insights
 from profkit.analysis.metrics import derive, formula_table, has_formulas
-from profkit.backends import backend_of_report
+from profkit.analysis.summaries import compose
+from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
+from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
+from profkit.analysis.targets import Target, evaluate_run, load_targets
+from profkit.backends import backend_named, backend_of_report
 from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.run_folder import FILE_NAME, read_run
-from profkit.core.types import Report, RunDocument, Workload
+from profkit.core.types import Fact, Report, RunDocument, Summary, Verdict, Workload
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import PROFILERS, explain_fault, recognise_format
-from profkit.profiling.evaluate_targets import judge_document, targets_for
 
 CONVERSION_SECONDS = 600.0
+_OWN = ("error: ", "fix: ")  # how lines of our own errors begin
 
 
 def summarize_report(path: Path, targets: Path | None = None) -> RunDocument:
@@ -137,7 +144,10 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
     except UsageError as error:
         raise MachineError(f"{only}: {error.message}", by_hand) from error
     if form.is_folder is not None and not outcome.ok:  # its exporter is our own, and says why in our words
-        raise _not_exported(only, by_hand, outcome.output_tail)
+        said = dict(line.split(": ", 1) for line in outcome.output_tail.splitlines() if line.startswith(_OWN))
+        why = said.get("error", "it printed nothing")
+        # elsewhere than on a Mac no line helps that is typed here
+        raise MachineError(f"{only}: {why}", by_hand if "macOS only" in why else said.get("fix", by_hand))
     if not outcome.ok or not _has_content(output):
         fault = explain_fault(form.tool, outcome.output_tail, outcome.returncode)
         if fault is not None:
@@ -150,17 +160,6 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
 
 def _has_content(output: Path) -> bool:
     return any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
-
-
-def _not_exported(only: str, by_hand: str, printed: str) -> MachineError:
-    lines = [line.strip() for line in printed.splitlines()]
-    why = next(
-        (line.removeprefix("error: ") for line in lines if line.startswith("error: ")), "it printed nothing"
-    )
-    fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
-    if "macOS only" in why:  # then no line helps that is typed here
-        fix = by_hand
-    return MachineError(f"{only}: {why}", fix or by_hand)
 
 
 def report_as_run(report: Report, path: Path) -> RunDocument:
@@ -211,3 +210,70 @@ def _split_command(command: str | None) -> tuple[str, ...]:
         return tuple(shlex.split(command)) if command else ()
     except ValueError:
         return (command,) if command else ()
+
+
+ONLY_WAITS = 0.9  # of the wall time: what is left is the start of the process
+
+
+def targets_for(
+    backend: str, override: Path | None = None, workload: str | None = None
+) -> tuple[Target, ...]:
+    """The default targets of a backend, changed by the user's file and its section for `workload`."""
+    return load_targets(backend_named(backend).targets, override, workload)
+
+
+def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocument:
+    """The document with derived readings, summaries and verdicts; judging it again changes nothing."""
+    enriched = _with_repetition(enrich_document(document))
+    kernels = document.trace is not None or any(r.scope.kind == "kernel" for r in document.readings)
+    if kernels and backend_named(document.backend).per_kernel:
+        enriched = _with_kernel_classes(enriched)
+    summarized = replace(enriched, summaries=summarize_document(enriched))
+    count = backend_named(document.backend).tool_lines.count
+    verdicts = evaluate_run(summarized, targets, count)
+    judged = replace(summarized, verdicts=_of_what_works(summarized, verdicts))
+    placed = replace(judged, hot_spots=hot_spots(judged))
+    return replace(placed, insights=find_insights(placed))
+
+
+def _with_repetition(document: RunDocument) -> RunDocument:
+    """The time split with what the trace tells: an unmarked program that repeats itself is mostly start-up."""
+    split, trace = document.time_split, document.trace
+    if split is None or trace is None or trace.marked or not trace.repeats or not trace.span:
+        return document
+    steady = min(trace.span, split.wall)
+    known = replace(split, startup=split.wall - steady, steady=steady, gpu=trace.busy, repeats=trace.repeats)
+    return replace(document, time_split=known)
+
+
+def _of_what_works(document: RunDocument, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Verdicts on the host's counters and use of cores do not apply to a program that only waits."""
+    split = document.time_split
+    if split is None or split.waiting is None or split.waiting < ONLY_WAITS * split.wall or document.gpus:
+        return tuple(verdicts)
+    reason = Fact.of("program-waits", share=split.waiting / split.wall)
+    return tuple(
+        verdict
+        if verdict.metric.startswith(("time.", "memory."))
+        else replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
+        for verdict in verdicts
+    )
+
+
+def enrich_document(document: RunDocument) -> RunDocument:
+    """The document with all readings that follow from those of its backend."""
+    return compose.enrich(document, backend_named(document.backend))
+
+
+def summarize_document(document: RunDocument) -> tuple[Summary, ...]:
+    """One summary for each concern of an enriched document."""
+    return compose.summarize(document, backend_named(document.backend))
+
+
+def _with_kernel_classes(document: RunDocument) -> RunDocument:
+    """The document with its kernels' doubtful readings marked, and with what limits each kernel."""
+    sound = check_consistency(document)
+    sound = replace(sound, readings=weigh_coalescing(sound))
+    classes = classify_bottlenecks(sound)
+    others = tuple(r for r in sound.readings if r.metric != "throughput.busiest")
+    return replace(sound, kernels=classes, readings=(*others, *busiest_readings(classes)))

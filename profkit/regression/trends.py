@@ -20,8 +20,8 @@ from profkit.core.progress import Progress, Silent
 from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
+    HistoryPoint,
     HistorySummary,
-    Point,
     Scope,
     Segment,
     Series,
@@ -96,7 +96,7 @@ def trend_of_file(path: Path) -> Trend:
     """
     name, values = read_series_file(path)
     points = tuple(
-        Point(label, label, "", value if value is not None else 0.0, valid=value is not None)
+        HistoryPoint(label, label, "", value if value is not None else 0.0, valid=value is not None)
         for label, value in values.items()
     )
     series = Series(SeriesKey(path.stem, "", name, Scope("run")), "", "none", points)
@@ -187,7 +187,7 @@ def summarize_trend(trend: Trend) -> SeriesSummary:
     return SeriesSummary(trend, rule.gates, level, before, counts)
 
 
-def _level(trend: Trend, alike: list[tuple[int, Point]]) -> float:
+def _level(trend: Trend, alike: list[tuple[int, HistoryPoint]]) -> float:
     """The median of the last values since the last change among them."""
     last = alike[-1][0]
     since = max((c.index for c in trend.change_points if c.index <= last), default=0)

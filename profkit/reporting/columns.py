@@ -16,7 +16,7 @@ _MOST = 4000  # rows of a page: more make it slow to open, and are in the JSON d
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column. `unit` is "text" for words, "n" for numbers as they are; None and no words are an empty cell.
+    """A column. `unit` is "text" for words, "kernel" for C++ names, "n" for numbers as they are; None is an empty cell.
 
     `text` is a cell as words, where that is not the value with its unit. `wide`: a screen of 80 columns has no room.
     """
@@ -32,7 +32,7 @@ class Column(Generic[Row]):
     @property
     def numeric(self) -> bool:
         """Whether its cells are numbers."""
-        return self.unit != "text"
+        return self.unit not in ("text", "kernel")
 
     def cell(self, row: Row) -> Text:
         """The cell as people read it; `-` for a number that is not known."""
@@ -59,7 +59,10 @@ def data_table(
         for c, own in cells
         if not c.hidden_when_empty or any(plain_text(text) not in ("", "-") for text in own)
     ]
-    heads = tuple(TableColumn(c.title, numeric=c.numeric, meaning=c.meaning) for c, _ in known)
+    heads = tuple(
+        TableColumn(c.title, numeric=c.numeric, kernel=c.unit == "kernel", meaning=c.meaning)
+        for c, _ in known
+    )
     return DataTable(heads, tuple(zip(*(own for _, own in known), strict=True)), title, note, brief, left)
 
 

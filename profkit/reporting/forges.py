@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from profkit.core.files.safe_folder import check_links, make_parents
+from profkit.core.files.safe_folder import make_parents
 from profkit.core.types import Verdict, VerdictWord
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Block, View, plain_text, walk
 
@@ -77,8 +78,12 @@ _VERDICTS: dict[VerdictWord, CaseState] = {
 
 def verdict_case(group: str, verdict: Verdict) -> Case:
     """A target as a test case."""
+    state = _VERDICTS[verdict.verdict]
     name = f"{verdict.target} {verdict.scope.name or ''}".rstrip()
-    return Case(group, name, _VERDICTS[verdict.verdict], verdict.reason, kind=verdict.verdict)
+    tries = verdict.advice if state in ("failure", "unknown") else ()
+    reason = fact_text(verdict.reason)
+    detail = "\n".join([reason, *(f"try: {line}" for line in tries)])
+    return Case(group, name, state, "" if state == "passed" else reason, detail, kind=verdict.verdict)
 
 
 MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")
@@ -138,7 +143,6 @@ def append_summary(path: Path, view: View) -> str | None:
 
     try:
         make_parents(path.parent)
-        check_links(path)
         size = path.stat().st_size if path.exists() else 0
         with path.open("a", encoding="utf-8") as file:
             file.write(markdown.render(view, max(4096, markdown.STEP_SUMMARY - size - _BETWEEN)) + "\n")

@@ -21,29 +21,23 @@ from profkit.core.types import (
 from profkit.profilers.redact import FileLeftOut, RemovedText
 
 
-def run(document: RunDocument) -> str:
-    """Schema "profkit.run/3", the same that stands in run.json."""
-    return run_to_text(document)
+def run(whole: RunDocument) -> str:
+    """Schema "profkit.run/4", the same that stands in run.json."""
+    return run_to_text(whole)
 
 
-def comparison(document: Comparison) -> str:
-    """Schema "profkit.comparison/1"."""
-    return _text("profkit.comparison/1", _fields(document)).rstrip("\n")
+_SCHEMAS: dict[type, str] = {
+    Comparison: "profkit.comparison/1",
+    ComparedSuite: "profkit.comparisons/1",
+    BisectDocument: "profkit.bisect/1",
+    Plan: "profkit.plan/1",
+    Entry: "profkit.entry/1",
+}
 
 
-def comparisons(suite: ComparedSuite) -> str:
-    """Schema "profkit.comparisons/1": the workloads of a suite, each with its comparison or why there is none."""
-    return _text("profkit.comparisons/1", _fields(suite)).rstrip("\n")
-
-
-def bisection(document: BisectDocument) -> str:
-    """Schema "profkit.bisect/1", the same that stands in bisect.json."""
-    return _text("profkit.bisect/1", _fields(document))
-
-
-def plan(planned: Plan) -> str:
-    """Schema "profkit.plan/1"."""
-    return _text("profkit.plan/1", _fields(planned))
+def document(whole: Comparison | ComparedSuite | BisectDocument | Plan | Entry) -> str:
+    """A document that holds the fields of its type, and its schema's name."""
+    return _text(_SCHEMAS[type(whole)], _fields(whole))
 
 
 def checks(done: Sequence[Check]) -> str:
@@ -60,11 +54,6 @@ def history(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: 
     return _text(
         "profkit.history/1", {"history": path, "total": total, "runs": runs, "accepted": tuple(accepted)}
     )
-
-
-def entry(stored: Entry) -> str:
-    """Schema "profkit.entry/1": one run with its values and raw samples."""
-    return _text("profkit.entry/1", _fields(stored))
 
 
 def added(rows: Sequence[Mapping[str, object]], errors: Sequence[Mapping[str, object]], path: str) -> str:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from profkit.analysis.metrics import all_metrics
 from profkit.core.formatting import format_percent, format_quantity, format_threshold
 from profkit.core.types import Reading, Source, Verdict
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import Footnote, Span, Style
 
 # Bidirectional marks (they reorder what is read) and line separators are format characters, not controls.
@@ -18,8 +19,6 @@ _DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # What GitHub's runner takes for a command to itself: `::` behind any blanks (actions/runner, ActionCommand.cs), and the
 # older `##[` anywhere in a line.
 _COMMAND = re.compile(r"(?m)^[^\S\n]*(?=::)|#(?=#\[)")
-# What stands for itself or in brackets at the end. Only xctrace's are longer than a line: paths into a document.
-_TYPED = re.compile(r"(?:\((?=x[^()]*\)$)|^|(?<=: ))((?:xcrun )?xctrace export [^;]*?)\)?$")
 _JOINER = "\N{WORD JOINER}"  # no width, and no blank to the runner
 
 
@@ -43,18 +42,6 @@ def disarm_commands(text: str) -> str:
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return text
     return _COMMAND.sub(lambda match: match[0] + _JOINER, text)
-
-
-def split_command(text: str) -> tuple[str, str | None]:
-    """What is said, and the line to type behind it; None where there is none, or one that may be broken.
-
-    >>> typed_apart("unavailable, the table was not exported (xctrace export --toc)")
-    ('unavailable, the table was not exported', 'xctrace export --toc')
-    """
-    match = _TYPED.search(text)
-    if match is None:
-        return text, None
-    return text[: match.start()].rstrip(), match[1]
 
 
 def _visible(character: str) -> str:
@@ -87,9 +74,9 @@ def footnote_of(reading: Reading) -> Footnote:
         counter=reading.source.counter,
         formula=reading.source.formula,
         artifact=reading.source.artifact,
-        reason=reading.reason,
+        reason=fact_text(reading.reason) or None,
         fix=reading.fix,
-        doubt=reading.doubt,
+        doubt=fact_text(reading.doubt) or None,
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from profkit.core.files.whole import write_whole
 from profkit.core.types import EvaluationDocument, GenerationDocument, RunDocument, SweepDocument
 from profkit.reporting import junit, markdown
-from profkit.reporting.extras import PAGE, read_extras
+from profkit.reporting.charts.of_run import PAGE, read_extras
 from profkit.reporting.html import page
 from profkit.reporting.view import View
 from profkit.reporting.views import run
@@ -49,7 +49,7 @@ def write_comparison(
 ) -> tuple[str, ...]:
     """Write all files of a comparison: for programs, for a reviewer, and for the forge that shows them."""
     makers = (
-        lambda: document + "\n",
+        lambda: document,
         lambda: markdown.render(comment, COMMENT_LIMIT),
         lambda: page.render(shown),
         lambda: junit.render([shown], strict=strict),

@@ -1,7 +1,6 @@
 """A history as static pages: what changed, each workload with its level, and a page for each workload.
 
-The folder is the site's own, known again by a marker. Its pages are replaced one by one, the first page last, and no
-link in it is followed.
+The folder is the site's own, known again by a marker. Its pages are replaced one by one, the first page last.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.files.regular import read_start
-from profkit.core.files.safe_folder import chown_to_sudo_user, make_folder, make_parents, opened, remember
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.files.whole import write_whole
-from profkit.core.formatting import format_percent, format_quantity, plural, shorten
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Entry, HistorySummary, SeriesSummary
 from profkit.core.types.history import SUMMARY_DAYS
 from profkit.reporting.html.page import render
@@ -43,7 +41,6 @@ MOST_CHANGES = 60
 MOST_ROWS = 4  # metrics of one workload on the first page: of a sweep each of a thousand cases gates
 MOST_DRAWN = 12  # series of one workload: a chart of a year is 50 kB
 MOST_RUNS = 100
-_UNIT_LENGTH = 24
 # What a folder that is published may hold beforehand: a checkout, and what its host reads.
 _HOSTS = frozenset({".git", ".nojekyll", ".gitignore", "CNAME"})
 _PAGE = re.compile(r"workload-[a-z0-9_-]+\.html|\..+\.tmp")
@@ -56,40 +53,25 @@ _ELSEWHERE = "--to a new folder, or an empty one"
 
 
 def prepare_folder(target: Path) -> Path:
-    """The folder for a site: made, or empty, or with a site in it. No link below it is followed from now on.
+    """The folder for a site: made, or empty, or with a site in it.
 
     Raises UsageError where it holds anything else, MachineError where it cannot be made.
     """
     try:
-        missing = [path for path in (target, *target.parents) if not os.path.lexists(path)]
-        make_parents(target.parent)
-        with opened(target.parent):  # it may be reached: then a link to it is one that the user means
-            folder = target.parent.resolve() / target.name
-        if missing:
-            make_folder(folder)
-            chown_to_sudo_user(*missing)
-        else:
-            with opened(target):
-                folder = target.resolve()
-            remember(folder)
-            _check_content(target, folder)
+        missing = [path for path in (target, *target.parents) if not path.exists()]
+        target.mkdir(parents=True, exist_ok=True)
+        folder = target.resolve()
+        there = set(os.listdir(folder)) - _HOSTS
+        if there and MARKER not in there:
+            some = ", ".join(sorted(there)[:3])
+            raise UsageError(f"{target} holds other files, and no site: {some}", _ELSEWHERE)
         write_whole(folder / MARKER, (MARK,))
+        chown_to_sudo_user(*missing)
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"{target} is not a folder", _ELSEWHERE) from error
     except OSError as error:
         raise _cannot_write(target, error) from error
     return folder
-
-
-def _check_content(target: Path, folder: Path) -> None:
-    with opened(folder) as inside:
-        there = set(os.listdir(inside)) - _HOSTS
-        marker = inside / MARKER
-        if there and (
-            MARKER not in there or marker.is_symlink() or read_start(marker, len(MARK)) != MARK.encode()
-        ):
-            some = ", ".join(sorted(there)[:3])
-            raise UsageError(f"{target} holds other files, and no site: {some}", _ELSEWHERE)
 
 
 def _cannot_write(target: Path, error: OSError) -> MachineError:
@@ -107,10 +89,9 @@ def write_site(folder: Path, files: Iterable[tuple[str, str]]) -> tuple[int, int
         for name, content in files:
             write_whole(folder / name, (content,))
             written[name] = len(content.encode())
-        with opened(folder) as place:
-            for name in os.listdir(place):
-                if name not in written and _PAGE.fullmatch(name):
-                    (place / name).unlink()
+        for name in os.listdir(folder):
+            if name not in written and _PAGE.fullmatch(name):
+                (folder / name).unlink()
     except OSError as error:
         raise _cannot_write(folder, error) from error
     finally:
@@ -203,7 +184,7 @@ def _changes(workloads: Sequence[_Workload]) -> Section:
     rows = []
     for started, one, series, change in found[:MOST_CHANGES]:
         unit, linked = series.trend.series.unit, Span(title_of(series.trend.series), link=one.page)
-        values = f"{_quantity(change.before, unit)} → {_quantity(change.after, unit)}"
+        values = f"{format_quantity(change.before, unit)} → {format_quantity(change.after, unit)}"
         commit = code(change.commit[:10]) if change.commit else ""
         by = _by(series, change.before, change.after)
         rows.append((started[:10], linked, values, by, commit))
@@ -224,7 +205,7 @@ def _rows(one: _Workload, shown: Sequence[SeriesSummary]) -> Iterator[tuple[Text
     for series in shown:
         name = Span(title_of(series.trend.series), link=one.page)
         by = _by(series, series.before, series.level, series.counts)
-        yield name, _quantity(series.level, series.trend.series.unit), by, night
+        yield name, format_quantity(series.level, series.trend.series.unit), by, night
     if not shown:
         yield Span(one.name, link=one.page), "no value", "", night
 
@@ -258,11 +239,6 @@ def _runs(entries: Sequence[Entry], folder: Path) -> Section:
 
 
 # ---------------------------------------------------------------- texts
-
-
-def _quantity(value: float | None, unit: str) -> str:
-    """A value with its unit, however long that is called."""
-    return format_quantity(value, shorten(unit, _UNIT_LENGTH))
 
 
 def _by(series: SeriesSummary, before: float | None, after: float | None, least: float | None = 0.0) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.screen import Part, Screen
 from profkit.reporting.view import (
     Block,
@@ -130,8 +130,6 @@ class _Terminal:
     def shows(self, block: Block) -> bool:
         """Whether anything of the block is on this screen."""
         match block:
-            case Section(fold=Fold.REFERENCE):
-                return False
             case Section():
                 has_headline = bool(block.headline and not block.repeats)
                 return has_headline or any(map(self.shows, block.blocks))
@@ -214,9 +212,7 @@ class _Terminal:
     def charts(self, charts: Charts) -> None:
         """Plots as wide as the screen; nothing of what other blocks tell."""
         width = min(self.screen.console.width - self.indent, _PLOT)
-        for block in charts.as_text(width) if not charts.repeats else ():
-            if isinstance(block, Paragraph) and not block.pre:
-                self.screen.blank()
+        for block in charts.as_text(width):
             self.block(block)
 
     def statuses(self, statuses: Statuses) -> None:

@@ -225,7 +225,6 @@ class Fold(Enum):
 
     OPEN = "open"  # everybody
     FOLDED = "folded"  # opens at a click; a short screen has its headline alone
-    REFERENCE = "reference"  # for whoever checks a number: opens at a click, and is on no screen
 
 
 @dataclass(frozen=True)

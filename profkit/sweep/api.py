@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from profkit.analysis.ranking.ranking import FILE, guide_records
@@ -29,8 +28,6 @@ from profkit.kernels.sweep.run import run_sweep
 from profkit.reporting.plain_text import disarm_commands
 from profkit.reporting.terminal import render
 from profkit.reporting.views.kernels.sweep import view
-
-LINE_SECONDS = 10.0  # between two lines of progress
 
 
 def run_comprehensive_benchmark(
@@ -114,24 +111,13 @@ def _write(request: SweepRequest, target: Path) -> None:
 
 
 class _Lines(Silent):
-    """A line on standard error now and then."""
-
-    def __init__(self) -> None:
-        self._printed = 0.0
+    """A line on standard error where a piece of work begins, and where it ends."""
 
     def begin(self, title: str, detail: str = "") -> None:
-        self._print(f"{title}: {detail}" if detail else title)
-
-    def move(self, detail: str) -> None:
-        if monotonic() - self._printed >= LINE_SECONDS:
-            self._print(f"  {detail}")
+        self.note(f"{title}: {detail}")
 
     def end(self, result: str) -> None:
-        self._print(f"  {result}")
+        self.note(f"  {result}")
 
     def note(self, text: str) -> None:
-        self._print(f"  {text}")
-
-    def _print(self, line: str) -> None:
-        self._printed = monotonic()
-        print(line, file=sys.stderr, flush=True)
+        print(text, file=sys.stderr, flush=True)

@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
 def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
     import torch
 
-    from profkit.kernels.operations.check import WrongResult, check_result, reference_result
+    from profkit.kernels.operations.check import Incorrect, check_result, reference_result
     from profkit.kernels.operations.registry import Unavailable, build_call
     from profkit.kernels.sweep.bench import make_problem
     from profkit.runtime.passes.benchmark import benchmark
@@ -99,7 +99,7 @@ def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 3
-    except WrongResult as wrong:
+    except Incorrect as wrong:
         print(f"error: {name}, {point.name}: {wrong}", file=sys.stderr)
         return 4
     print(f"{name}: {point.name}: right, error {share:.2g} of what rounding explains", flush=True)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,33 +66,28 @@ LOOP_THEORY = {
 }
 
 
-@dataclass(frozen=True)
-class Judged:
-    document: RunDocument
+def of_run(run: RunDocument, metric: str) -> Reading:
+    found = [r for r in run.readings if r.metric == metric and r.scope.kind != "function"]
+    return min(found, key=lambda r: r.value is None)
 
-    def of_run(self, metric: str) -> Reading:
-        readings = self.document.readings
-        found = [r for r in readings if r.metric == metric and r.scope.kind != "function"]
-        return min(found, key=lambda r: r.value is None)
 
-    def of_functions(self, metric: str) -> dict[str, float]:
-        readings = [r for r in self.document.readings if r.scope.kind == "function" and r.metric == metric]
-        return {str(r.scope.name): r.value for r in readings if r.value is not None}
+def of_functions(run: RunDocument, metric: str) -> dict[str, float]:
+    found = [r for r in run.readings if r.scope.kind == "function" and r.metric == metric]
+    return {str(r.scope.name): r.value for r in found if r.value is not None}
 
 
 @pytest.fixture
-def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Judged]:
+def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunDocument]:
     machine = replace(read_machine(), caches=CACHES, instruction_cache=CACHES[0])
     monkeypatch.setattr("profkit.profiling.profile.read_machine", lambda: machine)
     found = Peaks(10e9, 10e9, 50e9, 50e9, 1, "set by the test")
     monkeypatch.setattr("profkit.profiling.collect.measure_peaks", lambda *_: (found, None))
 
-    def run(*command: str) -> Judged:
-        # A budget of its own: on a busy machine the default one would cut the simulation.
+    def run(*command: str) -> RunDocument:
         request = ProfileOptions(
-            command, depth="gate", output=tmp_path / "runs", precision=0.5, sampling=0.1, budget=300.0
+            command, passes=("counters",), depth="gate", output=tmp_path / "runs", budget=300.0
         )
-        return Judged(profile_workload(request, Silent())[0])
+        return profile_workload(request, Silent(), page=False)[0]
 
     return run
 
@@ -100,13 +95,13 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Jud
 def test_simulated_numpy_kernels_are_within_two_per_cent_of_theory(judged):
     run = judged(sys.executable, "-c", KERNELS)
     for metric, theory in THEORY.items():
-        reading = run.of_run(metric)
+        reading = of_run(run, metric)
         assert reading.value == pytest.approx(theory, rel=0.02), metric
         assert reading.quality == "simulated"
-    rates = run.of_functions("cache.l1.miss_rate")
+    rates = of_functions(run, "cache.l1.miss_rate")
     assert rates  # the hottest functions have rates of their own
     assert all(0 <= rate <= 100 for rate in rates.values())
-    flops = run.of_functions("flops")
+    flops = of_functions(run, "flops")
     (added,) = (value for name, value in flops.items() if name.startswith("DOUBLE_add"))
     (multiplied,) = (value for name, value in flops.items() if name.startswith("DOUBLE_multiply"))
     assert (added, multiplied) == pytest.approx((2 * COUNT, COUNT), rel=0.02)
@@ -122,7 +117,7 @@ def test_an_unmarked_scalar_program_is_within_two_per_cent_of_theory_as_a_whole(
     subprocess.run(build, cwd=tmp_path, check=True)
     run = judged(os.fspath(program))
     for metric, theory in LOOP_THEORY.items():
-        assert run.of_run(metric).value == pytest.approx(theory, rel=0.02, abs=0.5), metric
-    assert run.of_functions("flops")["main"] == pytest.approx(21 * COUNT, rel=0.001)
-    verdicts = [v for v in run.document.verdicts if v.target == "simd-utilization"]
+        assert of_run(run, metric).value == pytest.approx(theory, rel=0.02, abs=0.5), metric
+    assert of_functions(run, "flops")["main"] == pytest.approx(21 * COUNT, rel=0.001)
+    verdicts = [v for v in run.verdicts if v.target == "simd-utilization"]
     assert verdicts[0].verdict == "fail"

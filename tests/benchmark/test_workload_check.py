@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from workload_cases import KINDS, ODD, case_id
 
-from benchmark.check import REFERENCE_FLOPS_PROFILED, checked_rows, compare, relative_tolerance
+from benchmark.check import REFERENCE_FLOPS_PROFILED, checked_rows, compare
 from benchmark.engines import NumpyEngine
 from benchmark.refusal import Refusal
 from benchmark.workload import DTYPES
@@ -64,12 +64,6 @@ def test_a_product_in_tf32_is_refused_as_float32():
         compare(workload, "float32", inputs, result)
 
 
-def test_the_tolerance_is_what_its_formula_gives():
-    # gated MLP of depth 64: 4 * (4 * 2^-11 + 8 * 2^-24)
-    workload = KINDS["gated_mlp"](batch=1, sequence=1, hidden=64, intermediate=2)
-    assert relative_tolerance(workload, "float16") == pytest.approx(4 * (4 / 2048 + 8 / 2**24), rel=1e-12)
-
-
 def test_a_large_workload_is_checked_on_some_rows_and_fewer_when_profiled():
     workload = KINDS["gated_mlp"](batch=8, sequence=512, hidden=1024, intermediate=2048)
     alone, profiled = checked_rows(workload, profiled=False), checked_rows(workload, profiled=True)
@@ -77,10 +71,6 @@ def test_a_large_workload_is_checked_on_some_rows_and_fewer_when_profiled():
     assert len(profiled) * workload.flops() / (8 * 512) <= 2 * REFERENCE_FLOPS_PROFILED
     assert len(set(alone)) == len(alone)
     assert alone.max() < 8 * 512
-
-
-def test_the_reference_of_many_short_rows_is_bounded_too():
-    assert len(checked_rows(KINDS["rms_norm"].sized({}, gpu=True), profiled=False)) == 2048
 
 
 def test_a_sampled_check_says_so_and_finds_a_wrong_row(monkeypatch):

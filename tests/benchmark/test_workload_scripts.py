@@ -35,11 +35,6 @@ def test_help_loads_nothing_heavy_and_has_an_example(path, tmp_path):
     assert "--iters" in done.stdout
 
 
-def test_help_survives_a_terminal_without_the_signs_of_the_formula():
-    done = script(ROOT / "benchmark/group_query_attention.py", "--help", PYTHONIOENCODING="ascii")
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_script_runs_from_another_folder(tmp_path):
     done = script(ROOT / "benchmark/rms_norm.py", "--impl", "numpy", *TINY, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

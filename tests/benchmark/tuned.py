@@ -1,4 +1,4 @@
-"""Tunes the kernels for Hopper where there is none: prints what was chosen for each, and whether it came from the disk.
+"""Tunes the kernels for Hopper where there is none: prints whether each one's tiles are those that were chosen.
 
 A process of its own, with a stand-in for the device. Triton's tuner is the real one; the times are made up (the second
 configuration is best), and nothing is launched.
@@ -6,16 +6,11 @@ configuration is best), and nothing is launched.
 
 from __future__ import annotations
 
-import os
-
-os.environ["TRITON_CACHE_AUTOTUNING"] = "1"
-
 import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
 from benchmark.kernels import triton_gated_mlp_tma, triton_lora_tma
-from profkit.runtime.region.triton_work import find_triton_work
 
 
 class Hopper:
@@ -38,5 +33,3 @@ if __name__ == "__main__":
         innermost.run = lambda x, *_, **chosen: print(x.block_shape == [chosen["BLOCK_M"], chosen["BLOCK_K"]])
     triton_gated_mlp_tma.gated_mlp(square, square, square)
     triton_lora_tma.lora(square, square, square, square, 1.0)
-    for tuning in find_triton_work("timing", 1).tunings:
-        print(tuning.module, tuning.best, tuning.cached)

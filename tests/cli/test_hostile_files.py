@@ -59,7 +59,7 @@ def test_a_runs_folder_with_such_a_file_is_reported_without_it(run: Path, kind: 
     [
         ("nightly", "FILE"),
         ("check", "run", "--targets", "FILE"),
-        ("evaluate", "FILE", "--plan"),
+        ("evaluate", "FILE"),
         ("evaluate", "--resume", "folder"),
         ("compare", "run", "FILE"),
         ("history", "list", "--history", "FILE"),

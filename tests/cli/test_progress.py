@@ -1,47 +1,10 @@
-"""What is told of work that may be long or short, and what is not."""
+"""What a log is told of work."""
 
 from __future__ import annotations
 
 import io
-import threading
 
-from profkit.cli.progress import progress_for, show_if_long
-
-
-class Listening:
-    """Keeps what it is told, and says when the first of it came."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-        self.heard = threading.Event()
-
-    def begin(self, title: str, detail: str = "") -> None:
-        self.told.append(f"{title}: {detail}")
-        self.heard.set()
-
-    def tick(self, seconds: float) -> None:
-        self.told.append("tick")
-
-    def end(self, result: str) -> None:
-        self.told.append(f"end {result}")
-
-    def note(self, text: str) -> None:
-        self.told.append(f"note {text}")
-
-
-def test_short_work_says_nothing() -> None:
-    ear = Listening()
-    with show_if_long("baseline", "a.ncu-rep", after=60, progress=ear):
-        pass
-    assert ear.told == []
-
-
-def test_long_work_is_told_while_it_goes_on_and_when_it_is_done() -> None:
-    ear = Listening()
-    with show_if_long("baseline", "a.ncu-rep", after=0.01, progress=ear):
-        assert ear.heard.wait(30)
-    assert ear.told[0] == "baseline: a.ncu-rep"
-    assert ear.told[-1].startswith("end done after")
+from profkit.cli.progress import progress_for
 
 
 def test_a_log_gets_lines_without_control_characters() -> None:

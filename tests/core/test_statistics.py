@@ -56,7 +56,7 @@ def test_wild_values_do_not_hide_the_correlation_of_the_rest() -> None:
 def test_no_interval_below_six_independent_samples() -> None:
     assert s.median_interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
     assert s.median_interval([]) is None
-    assert s.median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == s.Interval(1.0, 6.0, 6.0)
+    assert s.median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == s.MedianInterval(1.0, 6.0, 6.0)
 
 
 def test_the_interval_of_independent_samples_is_the_order_statistics() -> None:

@@ -65,7 +65,8 @@ paired: never
 CONFIGS = ("nightly.yaml", "CONFIG.yaml")
 # What starts nothing and has nothing for a shell to expand is called in the process of the tests.
 PLAIN = re.compile(
-    r"profkit (?:(?:summarize|check|report|compare|history|scrub) [\w ./:,%+\"-]*|nightly --example)"
+    r"profkit (?:(?:summarize|check|report|compare|history|scrub|profile --plan(?!.*(?:cuda|mps)))"
+    r" [\w ./:,%+\"-]*|nightly --example)"
 )
 # What shell lines on the pages call beside profkit. perf and valgrind are left out: their passes are tested elsewhere,
 # and each probe of them costs a second.

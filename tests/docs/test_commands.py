@@ -135,7 +135,7 @@ def test_every_schema_that_leaves_profkit_is_in_the_reference() -> None:
 
 
 def test_the_targets_file_that_is_shown_is_one(tmp_path: Path) -> None:
-    from profkit.profiling.evaluate_targets import targets_for
+    from profkit.profiling.summarize import targets_for
 
     shown = re.findall(
         r"^```yaml\n(.*?)^```", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE | re.DOTALL

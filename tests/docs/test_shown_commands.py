@@ -26,7 +26,7 @@ NOT_RUN = {
     r"^\./check\.sh": "runs these tests",
     r"^profkit sweep(?!.*(?:--plan|--budget))|one_case|sweep\.nsys-rep": "takes minutes; tests/sweep has small ones",
     r"^profkit evaluate |one_test": "needs torch, which is hidden here; tests/kernels/evaluation runs it",
-    r"^(?:\w+=\S.* )?profkit (?:doctor --llm|generate)|generated_kernels/first|--backend llm": "asks a language model, "
+    r"^(?:\w+=\S.* )?profkit generate|generated_kernels/first|--backend llm": "asks a language model, "
     "or shows what one wrote; tests/generation has a server",
     r"^profkit compare --a ": "runs two programs for a minute; tests/regression/paired does",
     r"^profkit bisect ": "builds and runs commits for minutes; tests/regression/bisect has a repository",
@@ -35,6 +35,7 @@ NOT_RUN = {
     r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
     r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is no command",
+    r"^profkit nightly CONFIG.yaml$": "a form; nightly.md has it with a file",
     r"^profkit history (?:prune|trend --from FILE|export --to FILE)$": "a form; history.md has it with its arguments",
     r"--backend mps\b|--tool xctrace|(?:check\.xc|run\.)trace|^xc(?:trace|run) ": "needs a Mac; tests/backends has one",
     r"^pip |^git clone |^mkdocs serve": "needs a network, or goes on until it is stopped",
@@ -52,8 +53,9 @@ ENDS: dict[str, int] = {
 VERB_ALONE = re.compile(
     r"profkit (?:profile|record|summarize|check|scrub|report|compare|nightly|history)(?: --depth gate)?"
 )
-# These need nothing that was typed before them, and take seconds: shown on two pages, they are run once, whatever the
-# workload is. The two variables change nothing here.
+# These need nothing that was typed before them: shown on two pages, they are run once, whatever the workload is.
+# Profiles take seconds, and are planned only: tests/cli and tests/profiling run some. The two variables change nothing
+# here.
 ALONE = re.compile(r"(?:env -u LD_PRELOAD |TMPDIR=\S+ )?(profkit (?:profile|doctor)\b.*?)(?: -- .*)?")
 ON_GPU = re.compile(r"\bcuda\b|ncu|nsys")
 
@@ -96,14 +98,12 @@ def test_what_is_shown_runs_as_it_stands(
 ) -> None:
     text = "\n".join(block.lines)
     libraries = request.getfixturevalue("nvidia") if ON_GPU.search(text) else None
-    peaks = (
-        libraries is None and re.search(r"profkit (?:profile|doctor)(?!.*--backend mps)", text) is not None
-    )
+    peaks = libraries is None and re.search(r"profkit doctor(?!.*--backend mps)", text) is not None
     sandbox = furnish(tmp_path, libraries, numpy=not peaks, history="profkit history" in text)
     for name in re.findall(r"--(?:report|output|out|to) (\S+)", text):
         sandbox.without(name)
     for line in block.lines:
-        done = sandbox.type(line)
+        done = sandbox.type(line.replace("profkit profile ", "profkit profile --plan "))
         said = f"{block.page} shows: {line}\nit ended with {done.returncode} and said:\n{done.stderr}{done.stdout}"
         assert done.returncode == ENDS.get(line, 0), said[-4000:]
         assert "Traceback" not in done.stderr, said[-4000:]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import subprocess
 import sys
@@ -32,10 +34,19 @@ FETCHED_BY_STYLE = re.compile(r"""@import|url\(\s*["']?(?:https?:)?//[^)]+""", r
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site. Whatever mkdocs warns of (a dead link or anchor, a page left out) is an error."""
+    """The built site, one for all workers. Whatever mkdocs warns of (a dead link, a page left out) is an error."""
     if find_spec("material") is None:
         pytest.skip("mkdocs-material is not installed (extra docs)")
-    folder = tmp_path_factory.mktemp("site")
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with (shared / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "site" / "index.html").is_file():
+            _build(shared / "site")
+    return shared / "site"
+
+
+def _build(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
@@ -44,7 +55,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 def test_every_page_stands_in_the_navigation_once() -> None:

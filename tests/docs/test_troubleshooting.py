@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.profilers.ncu.faults import RESTRICTED
+from profkit.profilers.ncu.probe import RESTRICTED
 from tests.conftest import ROOT
 
 PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split())

@@ -13,13 +13,10 @@ pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 
-def test_the_python_that_is_shown_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_python_that_is_shown_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from profkit.kernels.evaluation.sources.files import take_registrations
 
     monkeypatch.chdir(tmp_path)
     code = "\n".join(fenced(ROOT / "docs" / "evaluation.md", "python"))
     exec(compile(code, "evaluation.md", "exec"), {"__name__": "shown"})
     assert set(take_registrations()) == {"aten::add.Tensor", "relu", "aten::gelu"}
-    assert "relu.default: 1 call" in capsys.readouterr().out

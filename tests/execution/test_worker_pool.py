@@ -120,32 +120,15 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
         outcomes([], dead)
 
 
-def test_jobs_of_a_pool_that_is_closed_are_cancelled_at_once() -> None:
-    settled: list[JobOutcome] = []
-    pool = WorkerPool([WorkerClient(PLAIN)], settled.append, timeout=60.0)
-    pool.begin()
-    pool.open()
-    threading.Timer(0.3, pool.close).start()
-    begin = time.monotonic()
-    pool.run(
-        JobQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}, "b": {"do": "sleep", "seconds": 0.0}}))
-    )
-    assert [(outcome.job.key, outcome.status) for outcome in settled] == [
-        ("a", JobStatus.cancelled),
-        ("b", JobStatus.cancelled),
-    ]
-    assert time.monotonic() - begin < 10
-
-
-@pytest.mark.parametrize("milliseconds", [0.0, 0.2, 0.4, 0.6, 1.0, 3.0])
+@pytest.mark.parametrize("milliseconds", [0.0, 0.4, 1.0, 3.0, 300.0])
 def test_a_pool_may_be_closed_at_any_moment(milliseconds: float) -> None:
     settled: list[JobOutcome] = []
     pool = WorkerPool([WorkerClient(PLAIN)], settled.append, timeout=60.0)
     pool.begin()
     pool.open()
     threading.Timer(milliseconds / 1000, pool.close).start()
-    pool.run(JobQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}})))
-    assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
+    pool.run(JobQueue(singles({key: {"do": "sleep", "seconds": 1000.0} for key in "ab"})))
+    assert [outcome.status for outcome in settled] == [JobStatus.cancelled] * 2
 
 
 def test_what_settle_and_tick_raise_ends_the_run() -> None:

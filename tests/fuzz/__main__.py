@@ -27,7 +27,7 @@ from tests.fuzz.targets import SHOW, TARGETS, Target
 CORPUS = Path(__file__).parent / "corpus"
 SECONDS_PER_MB = 10.0
 LEAST_SECONDS = 5.0  # for small inputs: the machine may be slow
-KILL_AFTER = 10.0  # times what is allowed, for what waits: the machine may be busy
+WAITS = 10.0  # times what is allowed, for what waits: the machine may be busy
 MEMORY_TIMES = 4  # times the input
 LEAST_MEMORY = 96 << 20  # bytes; modules that are loaded meanwhile, and what shows a small file
 PACKAGE = f"{os.sep}profkit{os.sep}"
@@ -44,25 +44,25 @@ def seconds_for(size: int) -> float:
 
 @contextlib.contextmanager
 def bounded(data: bytes) -> Iterator[None]:
-    """Within it more processor time or memory than the input may take raises TooSlow or MemoryError.
-
-    What waits and does not compute is ended from outside, by `run_child`.
-    """
+    """Within it more processor time, waiting or memory than the input may take raises TooSlow or MemoryError."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooSlow(f"more than {seconds_for(len(data)):.0f} s for {len(data)} bytes")
 
-    before = signal.signal(signal.SIGPROF, stop)
+    timers = {signal.SIGPROF: signal.ITIMER_PROF, signal.SIGALRM: signal.ITIMER_REAL}
+    before = {number: signal.signal(number, stop) for number in timers}
     limits = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + LEAST_MEMORY + MEMORY_TIMES * len(data), limits[1]))
     signal.setitimer(signal.ITIMER_PROF, seconds_for(len(data)))
+    signal.setitimer(signal.ITIMER_REAL, WAITS * seconds_for(len(data)))
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_AS, limits)
-        signal.signal(signal.SIGPROF, before)
+        for number, timer in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
 
 
 def failure_of(
@@ -80,76 +80,26 @@ def failure_of(
         return False, f"{type(error).__name__} at {place}"
 
 
-def run_child(target: Target, seconds: float, seed: int) -> tuple[int, dict[str, bytes]]:
-    """Try inputs in a process of its own, again where one ends or holds it: how many, and by its place each failure."""
+def try_inputs(target: Target, seconds: float, seed: int) -> tuple[int, dict[str, bytes]]:
+    """Try made-up inputs: how many, and by its place each failure."""
     inputs, failures, end = 0, dict[str, bytes](), time.monotonic() + seconds
+    seeds, by = tuple(target.seeds()), random.Random(f"{target.name} {seed}")
+    pool = list(seeds)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        current = folder / "current"
-        for attempt in range(1000):
-            if time.monotonic() >= end:
-                break
-            child = os.fork()
-            if child == 0:
-                _be_child(target, end, f"{target.name} {seed} {attempt}", folder)
-            status = _wait(child, current)
-            inputs += len((folder / "tried").read_bytes()) if (folder / "tried").exists() else 0
-            (folder / "tried").unlink(missing_ok=True)
-            if status != 0 and current.exists():
-                failures.setdefault(f"the process ended with status {status}", current.read_bytes())
-        for failed in folder.glob("failure*.txt"):
-            failures[failed.read_text()] = failed.with_suffix("").read_bytes()
-    return inputs, failures
-
-
-def _be_child(target: Target, end: float, seed: str, folder: Path) -> None:
-    code = 1
-    try:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-        work = folder / "work"
-        work.mkdir(exist_ok=True)
-        os.environ["TMPDIR"] = str(work)
-        tempfile.tempdir = None
-        seeds = tuple(target.seeds())
+        work = Path(name)
         for data in seeds:  # loads what readers import, before memory is counted
             for depth in range(SHOW + 1):
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(Exception), bounded(data):
                     target.try_input(data, work, depth)
-        by, pool = random.Random(seed), list(seeds)
-        with (folder / "tried").open("wb", buffering=0) as tried:
-            while True:
-                data = mutate.several(
-                    target.mutate, by.choice(seeds if by.random() < 0.5 else pool), by, seeds
-                )
-                (folder / "current").write_bytes(data)
-                was_read, failure = failure_of(target, data, work)
-                tried.write(b".")
-                if failure is not None:
-                    path = folder / f"failure-{hashlib.sha256(failure.encode()).hexdigest()[:16]}"
-                    path.write_bytes(data)
-                    path.with_name(path.name + ".txt").write_text(failure)
-                elif was_read and len(data) <= 4 * max(map(len, seeds)) + 1000:  # or they grow without end
-                    pool = [*pool[-mutate.POOL :], data]
-                if time.monotonic() >= end:
-                    break
-        code = 0
-    finally:
-        os._exit(code)
-
-
-def _wait(child: int, current: Path) -> int:
-    """The status of the process; it is killed where one input holds it."""
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return status
-        time.sleep(0.05)
-        with contextlib.suppress(FileNotFoundError):
-            state = current.stat()
-            if time.time() - state.st_mtime > KILL_AFTER * seconds_for(state.st_size):
-                os.kill(child, signal.SIGKILL)
+        while not inputs or time.monotonic() < end:
+            data = mutate.several(target.mutate, by.choice(seeds if by.random() < 0.5 else pool), by, seeds)
+            was_read, failure = failure_of(target, data, work)
+            inputs += 1
+            if failure is not None:
+                failures.setdefault(failure, data)
+            elif was_read and len(data) <= 4 * max(map(len, seeds)) + 1000:  # or they grow without end
+                pool = [*pool[-mutate.POOL :], data]
+    return inputs, failures
 
 
 def main() -> int:
@@ -172,7 +122,7 @@ def main() -> int:
     failed, start = 0, time.monotonic()
     for number, name in enumerate(names):
         left = options.seconds - (time.monotonic() - start)
-        inputs, failures = run_child(TARGETS[name], left / (len(names) - number), seed)
+        inputs, failures = try_inputs(TARGETS[name], left / (len(names) - number), seed)
         failed += len(failures)
         print(f"{name:15} {inputs:8} inputs, {len(failures)} failed", flush=True)
         for failure, data in failures.items():

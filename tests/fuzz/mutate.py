@@ -168,16 +168,6 @@ mutate_packed = functools.partial(_mutate_inside, mutator=mutate_json)
 mutate_packed_text = functools.partial(_mutate_inside, mutator=mutate_text)
 
 
-_SCHEMA_CHANGES = (
-    'DROP TABLE "{table}"',
-    'ALTER TABLE "{table}" RENAME COLUMN "{column}" TO "other"',
-    'CREATE VIEW "seen" AS SELECT * FROM "{table}"',
-    'DELETE FROM "{table}"',
-    'INSERT INTO "{table}" SELECT * FROM "{table}" LIMIT 50',
-    'UPDATE "{table}" SET "{column}" = ?',
-)
-
-
 def mutate_sqlite(data: bytes, by: random.Random) -> bytes:
     """Change a cell, a column or a table of a SQLite file; now and then its bytes."""
     if by.random() < 0.3:
@@ -206,8 +196,8 @@ def _change_database(connection: sqlite3.Connection, by: random.Random) -> None:
     column = by.choice(columns)
     value = by.choice([v for v in VALUES if not isinstance(v, list | dict)] + [b"\xff\0"])
     if by.random() < 0.2:
-        statement = by.choice(_SCHEMA_CHANGES).format(table=table, column=column)
-        connection.execute(statement, (value,) if "?" in statement else ())
+        more = (f'DROP TABLE "{table}"', f'ALTER TABLE "{table}" RENAME COLUMN "{column}" TO "other"')
+        connection.execute(by.choice((*more, f'DELETE FROM "{table}"')))
         return
     rows = [row[0] for row in connection.execute(f'SELECT rowid FROM "{table}" LIMIT 1000')]
     if rows:
@@ -247,14 +237,8 @@ def mutate_folder(data: bytes, by: random.Random) -> bytes:
             other = by.choice(list(files))
             files[name], files[other] = files[other], files[name]
         case _:
-            mutator = (
-                mutate_json
-                if name.endswith((".json", ".jsonl"))
-                else mutate_bytes
-                if name.endswith(".so")
-                else mutate_text
-            )
-            files[name] = mutator(files[name], by)
+            mutators = {".json": mutate_json, ".jsonl": mutate_json, ".so": mutate_bytes}
+            files[name] = mutators.get(Path(name).suffix, mutate_text)(files[name], by)
     return pack(files)[:LARGEST]
 
 

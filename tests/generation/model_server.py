@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import pytest
 
-from profkit.generation.model import Message
+from profkit.generation.model import ChatMessage
 
 Dialect = Literal["openai", "anthropic"]
 Ending = Literal["end", "length", "refused"]
@@ -64,11 +64,11 @@ class Request:
     number: int  # from 0
 
     @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[ChatMessage, ...]:
         """The conversation; the system's text is a message in either dialect."""
         system = self.body.get("system")
-        first = [Message("system", system)] if system else []
-        return (*first, *(Message(entry["role"], entry["content"]) for entry in self.body["messages"]))
+        first = [ChatMessage("system", system)] if system else []
+        return (*first, *(ChatMessage(entry["role"], entry["content"]) for entry in self.body["messages"]))
 
     @property
     def prompt(self) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.generation.api_client import AnthropicModel, ApiModel, OpenAIModel
 from profkit.generation.keys import Key, learn_secret
-from profkit.generation.model import Answer, Cancelled, Ledger, Message, ModelFailed, ModelOptions
+from profkit.generation.model import Answer, Cancelled, ChatMessage, Ledger, ModelFailed, ModelOptions
 from tests.generation.model_server import (
     MODEL,
     ModelServer,
@@ -26,7 +26,7 @@ from tests.generation.model_server import (
 pytestmark = needs_packages
 
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
-TALK = (Message("system", "Write kernels."), Message("user", "Write a kernel for relu, in Triton."))
+TALK = (ChatMessage("system", "Write kernels."), ChatMessage("user", "Write a kernel for relu, in Triton."))
 MODELS: dict[str, Callable[[ModelOptions, Key, str | None, Ledger], ApiModel]] = {
     "openai": OpenAIModel,
     "anthropic": AnthropicModel,

@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import GenerationLimits
 from profkit.generation import api_client
-from profkit.generation.choose_model import QUESTION, make_model, provider_of, try_model
-from profkit.generation.model import BudgetSpent, Cancelled, Ledger, Message, ModelFailed, ModelOptions
-from tests.cli_runner import profkit
-from tests.generation.model_server import ModelServer, Reply, bad_key, needs_packages, rate_limited
+from profkit.generation.choose_model import make_model, provider_of
+from profkit.generation.model import BudgetSpent, Cancelled, ChatMessage, Ledger, ModelFailed, ModelOptions
+from tests.generation.model_server import ModelServer, Reply, needs_packages
 
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
-TALK = [Message("user", "x" * 300)]  # 100 tokens are set aside
+TALK = [ChatMessage("user", "x" * 300)]  # 100 tokens are set aside
 OPEN = threading.Event()
 
 
@@ -87,17 +85,6 @@ def test_what_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ModelFailed, match="what OPENAI_API_KEY holds is no key") as caught:
         make_model(ModelOptions(model="m"))
     assert "sk-" not in caught.value.message
-
-
-@needs_packages
-def test_an_address_of_the_environment_is_known_afterwards_and_checked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:word-0123@localhost:8000/v1")
-    assert make_model(ModelOptions(model="m")).address == "http://localhost:8000/v1"
-    monkeypatch.setenv("OPENAI_BASE_URL", "localhost:8000")
-    with pytest.raises(UsageError, match="OPENAI_BASE_URL is no address of a server"):
-        make_model(ModelOptions(model="m"))
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,49 +172,3 @@ def test_an_answer_that_never_came_counts_in_full() -> None:
         with pytest.raises(BudgetSpent):
             model.ask(TALK)
     assert len(server.requests) == 2
-
-
-# ---------------------------------------------------------------- doctor --llm
-
-
-@needs_packages
-@pytest.mark.parametrize(
-    ("replies", "state", "detail", "fix"),
-    [
-        ([rate_limited(), "ready"], "ok", "m answers in ", None),
-        ([bad_key()], "refused", "refuses the key of OPENAI_API_KEY", "export OPENAI_API_KEY=..."),
-        ([Reply("I cannot help with that.", ending="refused")], "limited", "m refuses to answer", None),
-    ],
-)
-def test_one_short_question_shows_whether_a_model_answers(
-    replies: list[Reply | str], state: str, detail: str, fix: str | None
-) -> None:
-    with ModelServer(replies) as server:
-        (check,) = try_model(served(server))
-    assert (check.name, check.state, check.fix) == ("model", state, fix)
-    assert detail in check.detail
-    assert server.url[7:] in check.detail
-    assert (server.requests[-1].prompt, server.requests[-1].body["max_tokens"]) == (QUESTION, 16)
-
-
-NOTHING = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["--llm", "--command", "cp {prompt} {output}"], 0, '"ok"'),
-        (["--llm", "--command", "false {prompt}"], 3, '"refused"'),
-        (["--llm"], 3, '"refused"'),
-        (["--model", "m"], 2, "--model is of a language model"),
-        (["--llm", "--on", "ssh:nowhere"], 2, "a language model is asked from this machine"),
-        (["--llm", "--command", "agent"], 2, "--command needs {prompt}"),
-    ],
-)
-def test_the_verb_says_by_its_exit_code_whether_a_model_answers(
-    arguments: list[str], code: int, said: str, tmp_path: Path
-) -> None:
-    done = profkit("doctor", *arguments, "--format", "json", cwd=tmp_path, env=NOTHING)
-    assert done.code == code
-    assert said in done.out + done.err
-    assert "Traceback" not in done.err

@@ -17,9 +17,9 @@ from profkit.core.progress import Silent
 from profkit.core.types import GenerationLimits
 from profkit.execution.journal import open_journal
 from profkit.generation import run as runs
-from profkit.generation.judging import Judge
+from profkit.generation.judging import AttemptJudge
 from profkit.generation.loop import ANSWER, LoopTools, OperationLoop
-from profkit.generation.model import Answer, BudgetSpent, Message, Model, ModelOptions
+from profkit.generation.model import Answer, BudgetSpent, ChatMessage, Model, ModelOptions
 from profkit.generation.prompt import KernelTask
 from profkit.generation.request import (
     FILE,
@@ -48,7 +48,7 @@ class Listener(Model):
     def __init__(self) -> None:
         self.heard = ""
 
-    def ask(self, messages: Sequence[Message], report: Callable[[str], None] = lambda _: None) -> Answer:
+    def ask(self, messages: Sequence[ChatMessage], report: Callable[[str], None] = lambda _: None) -> Answer:
         self.heard = "\n".join(message.text for message in messages)
         raise BudgetSpent
 
@@ -87,7 +87,7 @@ def heard(folder: Path) -> str:
     journal = open_journal(folder, FORMAT, {})
     campaign = Campaign(FORMAT, journal, Silent(), "")
     tools = LoopTools(
-        request, model, cast("Judge", None), campaign, threading.Event(), lambda *_: None, print
+        request, model, cast("AttemptJudge", None), campaign, threading.Event(), lambda *_: None, print
     )
     try:
         OperationLoop(TASK, "relu", tools).run()

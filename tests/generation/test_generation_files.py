@@ -14,7 +14,6 @@ from profkit.kernels.evaluation.sources.names import choose_file
 from profkit.kernels.generation_document import (
     FILE,
     generation_from_json,
-    generation_json,
     is_generation,
     read_generation,
 )
@@ -47,15 +46,6 @@ def test_a_generation_is_read_back_as_it_was(tmp_path: Path) -> None:
         assert generation_from_json(json.loads((tmp_path / FILE).read_text())) == document
     assert is_generation(tmp_path)
     assert is_generation(tmp_path / FILE)
-
-
-def test_the_document_has_the_scores_beside_the_attempts() -> None:
-    data = generation_json(every_way(), Path("generated_kernels/spring"))
-    assert data["schema"] == "profkit.generation/1"
-    assert data["folder"] == "generated_kernels/spring"
-    assert (data["solved"], data["attempts"], data["geomean_n"]) == (2, 14, 2)
-    assert data["within"][2]["fast_p"][2] == {"p": 1.2, "share": 0.25}  # type: ignore[index, call-overload]
-    assert data["statuses"]["repeated"] == 1  # type: ignore[index, call-overload]
 
 
 @pytest.mark.parametrize(
@@ -133,20 +123,6 @@ def test_an_evaluation_takes_the_kept_kernel_and_not_the_one_that_chance_made_fa
     choice = choose_file(folder / "_softmax")
     assert choice.file.name == "_softmax_attempt_5.py"
     assert choice.reason.startswith("the highest number of ")
-
-
-@pytest.mark.torch
-def test_the_other_files_of_a_generation_do_not_disturb_an_evaluation(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    from profkit.kernels.evaluation.sources.files import open_source
-    from profkit.kernels.evaluation.sources.source import make_source_request
-
-    folder = with_kernels(tmp_path / "run", every_way())
-    source = open_source(make_source_request("directory", folder))
-    assert set(source.operations()) >= {"relu.default", "add.Tensor", "mul.Tensor"}
-    assert source.load("relu.default")(0) == 3
-    assert source.load("add.Tensor")(0, 0) == 2
-    assert not [line for line in source.remarks() if "named like no operation" in line]
 
 
 @pytest.mark.torch

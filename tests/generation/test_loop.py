@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.cli_runner import Said, profkit
 from tests.generation.model_server import ModelServer, Reply, Request, failed, needs_packages, rate_limited
@@ -18,14 +15,6 @@ KEY = "sk-made-up-9c1e7f2b5a"
 NO_CODE = "I would clamp it at zero."
 UNFINISHED = "```python\nimport torch\n\ndef relu_kernel_impl(x):\n    return torch.where(x > 0,"
 NO_PYTHON = "```python\nimport torch\n\ndef relu_kernel_impl(x:\n    return x\n```"
-RAISES = """```python
-import torch
-
-
-def relu_kernel_impl(x):
-    y = torch.empty_like(x)
-    return y.fill_diagonal_(missing)
-```"""
 WRONG = "```python\nimport torch\n\ndef relu_kernel_impl(x):\n    return x * (x > 0.5)\n```"
 # Right as long as it is looked at: the second of two equal shapes gets the first one's result.
 CHEATS = """```python
@@ -36,7 +25,7 @@ _kept = {}
 
 def relu_kernel_impl(x):
     key = (tuple(x.shape), tuple(x.stride()))
-    if x.numel() > 100_000:
+    if x.numel() > 10_000:
         if key not in _kept:
             _kept[key] = torch.clamp(x, min=0)
         return _kept[key].clone()
@@ -68,7 +57,6 @@ SCRIPT: tuple[Reply | str, ...] = (
     Reply("half of an ans", broken=True),
     Reply(UNFINISHED, ending="length"),
     NO_PYTHON,
-    RAISES,
     WRONG,
     WRONG,
     CHEATS,
@@ -80,7 +68,6 @@ STATUSES = [
     "no-code",
     "no-code",
     "load-error",
-    "incorrect",
     "incorrect",
     "repeated",
     "incorrect",
@@ -95,19 +82,20 @@ def generate(*words: str, cwd: Path, key: str = KEY, process: bool = False) -> S
     return profkit("generate", *words, cwd=cwd, env=keys, process=process)
 
 
-def options(server: ModelServer) -> list[str]:
+def calls(folder: Path) -> list[str]:
+    """A suite of few and small calls, in a file of the folder."""
+    one, two = "((T([160, 160], f32),), {})", "((T([64], f32), T([64], f32)), {})"
+    lines = ("Operator: aten.relu.default", f"cnt: 2, {one}", f"cnt: 1, {one.replace('160, 160', '64')}")
+    lines += ("Operator: aten.add.Tensor", f"cnt: 1, {two}", "Operator: aten.mul.Tensor", f"cnt: 1, {two}")
+    (folder / "calls.txt").write_text("\n".join(lines) + "\n")
+    return ["--suite", "traced", "--traces", str(folder / "calls.txt"), "--device", "cpu"]
+
+
+def options(server: ModelServer, folder: Path, operations: str = "relu") -> list[str]:
     return [
-        *("--provider", "openai", "--base-url", server.openai_url, "--model", "made-up-1", "--device", "cpu"),
-        *(
-            "--ops",
-            "relu",
-            "--budget",
-            "0.2",
-            "--profile-depth",
-            "none",
-            "--run-id",
-            "first",
-        ),
+        *calls(folder),
+        *("--provider", "openai", "--base-url", server.openai_url, "--model", "made-up-1", "--threads", "1"),
+        *("--ops", operations, "--budget", "0.2", "--profile-depth", "none", "--run-id", "first"),
     ]
 
 
@@ -128,114 +116,83 @@ class Generated:
         return (self.folder / f"relu/relu_attempt_{number}_feedback.txt").read_text()
 
 
-@pytest.fixture(scope="module")
-def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generated]:
-    folder = tmp_path_factory.mktemp("generated")
+FEEDBACK = (
+    (1, "The answer has no code block."),
+    (2, "cut off"),
+    (3, "->    3  def relu_kernel_impl(x:"),
+    (4, "times what rounding explains"),
+    (4, "speed counts only when all tests pass"),
+    (5, "same file as attempt 4"),
+    (6, "right in a first call, and wrong in a second one with other values"),
+    (7, '->   15      raise RuntimeError(f"secrets: {secrets}")'),
+    (7, "RuntimeError: secrets: []"),
+    (8, "declined"),
+    (9, "**Correct: all 2 tests passed.**"),
+)
+
+
+def test_each_kind_of_answer_has_its_status_and_its_feedback_and_the_loop_goes_on(tmp_path: Path) -> None:
+    """One whole script: it takes long, so that all that it shows is asked here."""
     with ModelServer(SCRIPT) as server:
         # In a process of its own: a key in its environment is what a kernel looks for.
         said = generate(
-            *(*options(server), "--max-attempts", "10", "--format", "json"),
-            cwd=folder,
+            *(*options(server, tmp_path), "--max-attempts", "9", "--format", "json"),
+            cwd=tmp_path,
             process=True,
         )
-        yield Generated(said, folder / "generated_kernels" / "first", server.requests)
+    done = Generated(said, tmp_path / "generated_kernels" / "first", server.requests)
+    assert [attempt["status"] for attempt in done.attempts] == STATUSES
+    assert said.code == 0
+    (operation,) = said.json()["operations"]
+    assert (operation["best"], operation["stopped"]) == (9, "attempts")
+    for number, words in FEEDBACK:
+        assert words in done.feedback(number)
+    check_requests(done)
+    check_secrets(done)
+    check_folder(done)
 
 
-def test_each_kind_of_answer_has_its_status_and_the_loop_goes_on(generated: Generated) -> None:
-    assert [attempt["status"] for attempt in generated.attempts] == STATUSES
-    assert generated.said.code == 0
-    (operation,) = generated.said.json()["operations"]
-    assert (operation["best"], operation["stopped"]) == (10, "attempts")
-
-
-def test_the_model_is_sent_what_the_feedback_file_holds(generated: Generated) -> None:
-    answered = [request for request in generated.requests if request.number not in (0, 2, 3)]
+def check_requests(done: Generated) -> None:
+    """The model is sent what the feedback files hold; faults of the service cost a retry and no attempt."""
+    answered = [request for request in done.requests if request.number not in (0, 2, 3)]
     for number, request in enumerate(answered[1:], 1):
-        assert request.prompt == generated.feedback(number)
-
-
-@pytest.mark.parametrize(
-    ("number", "said"),
-    [
-        (1, "The answer has no code block."),
-        (2, "cut off"),
-        (3, "->    3  def relu_kernel_impl(x:"),
-        (4, "->    6      return y.fill_diagonal_(missing)"),
-        (4, "name 'missing' is not defined"),
-        (5, "times what rounding explains"),
-        (5, "speed counts only when all tests pass"),
-        (6, "same file as attempt 5"),
-        (9, "declined"),
-        (10, "**Correct: all 9 tests passed.**"),
-    ],
-)
-def test_the_feedback_names_what_is_wrong_and_where(generated: Generated, number: int, said: str) -> None:
-    assert said in generated.feedback(number)
-
-
-def test_a_result_that_is_kept_from_another_call_is_found_and_the_model_learns_why(
-    generated: Generated,
-) -> None:
-    assert "relu_attempt_7" in generated.attempts[6]["file"]
-    assert "right in a first call, and wrong in a second one with other values" in generated.feedback(7)
-
-
-def test_faults_of_the_service_cost_a_retry_and_no_attempt(generated: Generated) -> None:
-    assert [attempt["call"]["retries"] for attempt in generated.attempts][:3] == [1, 2, 0]
-    assert len(generated.requests) == len(SCRIPT)
-
-
-def test_the_key_is_in_no_file_and_no_kernel_can_read_it(generated: Generated) -> None:
-    assert generated.requests[0].headers["authorization"] == f"Bearer {KEY}"  # it was there to be found
-    assert "secrets: []" in generated.feedback(8)
-    files = [path for path in generated.folder.rglob("*") if path.is_file()]
-    assert len(files) > 30
-    assert not [path for path in files if KEY.encode() in path.read_bytes()]
-    assert KEY not in generated.said.out + generated.said.err
-
-
-def test_tokens_are_those_that_the_server_counted(generated: Generated) -> None:
-    document = generated.said.json()
-    calls = [attempt["call"] for attempt in generated.attempts]
-    assert document["input_tokens"] == sum(call["input_tokens"] for call in calls) > 1000
-
-
-def test_the_prompt_has_the_schema_the_calls_the_device_and_the_name_of_the_function(
-    generated: Generated,
-) -> None:
-    prompt = generated.requests[0].prompt
+        assert request.prompt == done.feedback(number)
+    assert [attempt["call"]["retries"] for attempt in done.attempts][:3] == [1, 2, 0]
+    assert len(done.requests) == len(SCRIPT)
+    calls = [attempt["call"] for attempt in done.attempts]
+    assert done.said.json()["input_tokens"] == sum(call["input_tokens"] for call in calls) > 1000
     for words in (
         "aten::relu(Tensor self) -> Tensor",
         "`relu_kernel_impl`",
-        "`((T([1024, 1024], f32),), {})` (timed)",
+        "`((T([160, 160], f32),), {})`",
         "measured peaks",
         "torch.where(torch.le(a, 0), 0, a)",
     ):
-        assert words in prompt
+        assert words in done.requests[0].prompt
 
 
-def test_the_folder_is_one_of_kernels_whose_best_attempt_is_evaluated(generated: Generated) -> None:
-    said = profkit(
-        *("evaluate", "--backend", "directory", "--kernels", generated.folder, "--ops", "relu"),
-        *("--correctness-only", "--format", "json", "--quiet"),
-        cwd=generated.folder.parent.parent,
-    )
+def check_secrets(done: Generated) -> None:
+    """The key is in no file, and no kernel can read it."""
+    assert done.requests[0].headers["authorization"] == f"Bearer {KEY}"  # it was there to be found
+    files = [path for path in done.folder.rglob("*") if path.is_file()]
+    assert len(files) > 25
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    assert KEY not in done.said.out + done.said.err
+
+
+def check_folder(done: Generated) -> None:
+    """It is a folder of kernels, whose best attempt is evaluated; resumed with one more attempt it asks once more."""
+    words = ("--backend", "directory", "--kernels", done.folder, "--ops", "relu", "--correctness-only")
+    where = done.folder.parent.parent
+    said = profkit("evaluate", *words, *calls(where), "--format", "json", "--quiet", cwd=where)
     assert said.code == 0
     assert {test["status"] for test in said.json()["tests"]} == {"passed"}
-
-
-def test_a_finished_generation_resumed_with_one_more_attempt_asks_once_more(generated: Generated) -> None:
-    before = len(generated.requests)
     with ModelServer([RIGHT.replace("It clamps.", "Again.")]) as server:
-        said = generate(
-            *("--resume", str(generated.folder), "--max-attempts", "11", "--base-url", server.openai_url),
-            *("--format", "json"),
-            cwd=generated.folder.parent,
-        )
+        options = ("--max-attempts", "10", "--base-url", server.openai_url, "--format", "json")
+        said = generate("--resume", str(done.folder), *options, cwd=where)
     (operation,) = said.json()["operations"]
     assert [attempt["status"] for attempt in operation["attempts"]] == [*STATUSES, "repeated"]
     assert len(server.requests) == 1
-    assert len(generated.requests) == before
 
 
 def test_several_operations_are_asked_at_once_and_a_budget_of_tokens_holds(tmp_path: Path) -> None:
@@ -247,8 +204,7 @@ def test_several_operations_are_asked_at_once_and_a_budget_of_tokens_holds(tmp_p
         return code if name[1] == "add" else NO_CODE
 
     with ModelServer(script) as server:
-        words = options(server)
-        words[words.index("relu")] = "relu,add,mul"
+        words = options(server, tmp_path, "relu,add,mul")
         said = generate(
             *words, "--max-tokens", "9000", "--answer-tokens", "2000", "--format", "json", cwd=tmp_path
         )
@@ -268,7 +224,7 @@ def test_until_correct_ends_at_the_first_correct_kernel_of_an_agent_without_a_pr
         f"open(sys.argv[2], 'w').write({RIGHT!r})\n"
     )
     said = generate(
-        *("--command", f"python '{agent}' {{prompt}} {{output}}", "--ops", "relu", "--device", "cpu"),
+        *("--command", f"python '{agent}' {{prompt}} {{output}}", "--ops", "relu", *calls(tmp_path)),
         *("--budget", "0.2", "--max-attempts", "3", "--until", "correct", "--format", "json"),
         cwd=tmp_path,
     )
@@ -283,7 +239,7 @@ def test_until_correct_ends_at_the_first_correct_kernel_of_an_agent_without_a_pr
 def test_a_server_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
     with ModelServer([]) as server:
         pass
-    said = generate(*options(server), cwd=tmp_path)
+    said = generate(*options(server, tmp_path), cwd=tmp_path)
     assert said.code == 3
     assert "--base-url" in said.err
     assert not (tmp_path / "generated_kernels" / "first").exists()

@@ -13,13 +13,13 @@ import psutil
 import pytest
 
 from profkit.generation.choose_model import make_model
-from profkit.generation.model import Cancelled, Message, ModelFailed, ModelOptions, ProgramModel
+from profkit.generation.model import Cancelled, ChatMessage, ModelFailed, ModelOptions, ProgramModel
 
 TALK = [
-    Message("system", "Be brief."),
-    Message("user", "Write $HOME."),
-    Message("assistant", "No."),
-    Message("user", "Do."),
+    ChatMessage("system", "Be brief."),
+    ChatMessage("user", "Write $HOME."),
+    ChatMessage("assistant", "No."),
+    ChatMessage("user", "Do."),
 ]
 
 

@@ -7,55 +7,38 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Cache
-from profkit.hardware.machine import available_memory, cache_warnings, read_limits, read_machine, usable_cores
-from profkit.hardware.processor import (
-    data_caches,
-    find_typical_caches,
-    instruction_cache,
-)
+from profkit.hardware.machine import available_memory, read_machine, usable_cores
+from profkit.hardware.processor import data_caches, find_typical_caches, instruction_cache
 
 Tree = Callable[..., Path]
 GIB = 1 << 30
 
 
-@pytest.mark.parametrize(
-    ("name", "cpu", "vendor", "family", "model", "cores", "virtual", "governor", "mhz", "architecture"),
-    [
-        ("vm", "AMD EPYC", "AuthenticAMD", 26, 2, 2, "kvm", None, None, "x86_64"),
-        (
-            *("intel_hybrid", "13th Gen Intel(R) Core(TM) i5-13600K", "GenuineIntel", 6, 183),
-            *(20, None, "powersave", 5100.0, "x86_64"),
-        ),
-        (
-            *("amd_zen4", "AMD EPYC 9354 32-Core Processor", "AuthenticAMD", 25, 17),
-            *(16, None, "performance", 3799.072, "x86_64"),
-        ),
-        ("arm_neoverse", "Neoverse-N1", "ARM", 8, 0xD0C, 4, "kvm", None, None, "aarch64"),
-        ("no_caches", "Cortex-A72", "ARM", 8, 0xD08, 4, None, None, None, "aarch64"),
-        (
-            *("container", "Intel(R) Xeon(R) Platinum 8488C", "GenuineIntel", 6, 143),
-            *(2, "kubernetes in kvm", None, None, "x86_64"),
-        ),
-    ],
-)
-def test_a_recorded_machine_is_read_as_what_it_is(
-    tree: Tree,
-    name: str,
-    cpu: str,
-    vendor: str,
-    family: int,
-    model: int,
-    cores: int,
-    virtual: str | None,
-    governor: str | None,
-    mhz: float | None,
-    architecture: str,
-) -> None:
-    machine = read_machine(tree(name))
-    assert (machine.cpu, machine.vendor, machine.family, machine.model) == (cpu, vendor, family, model)
-    assert (machine.cores, machine.virtual) == (cores, virtual)
-    assert (machine.governor, machine.max_mhz, machine.architecture) == (governor, mhz, architecture)
-    assert machine.system == "Linux"
+MACHINES = {
+    "vm": ("AMD EPYC", "AuthenticAMD", 26, 2, 2, "kvm", None, None, "x86_64"),
+    "intel_hybrid": (
+        *("13th Gen Intel(R) Core(TM) i5-13600K", "GenuineIntel", 6, 183, 20, None),
+        *("powersave", 5100.0, "x86_64"),
+    ),
+    "amd_zen4": (
+        *("AMD EPYC 9354 32-Core Processor", "AuthenticAMD", 25, 17, 16, None),
+        *("performance", 3799.072, "x86_64"),
+    ),
+    "arm_neoverse": ("Neoverse-N1", "ARM", 8, 0xD0C, 4, "kvm", None, None, "aarch64"),
+    "no_caches": ("Cortex-A72", "ARM", 8, 0xD08, 4, None, None, None, "aarch64"),
+    "container": (
+        *("Intel(R) Xeon(R) Platinum 8488C", "GenuineIntel", 6, 143, 2, "kubernetes in kvm"),
+        *(None, None, "x86_64"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_recorded_machine_is_read_as_what_it_is(tree: Tree, name: str) -> None:
+    one = read_machine(tree(name))
+    told = (one.cpu, one.vendor, one.family, one.model, one.cores, one.virtual, one.governor, one.max_mhz)
+    assert (*told, one.architecture) == MACHINES[name]
+    assert one.system == "Linux"
 
 
 def test_memory_is_what_the_container_may_take(tree: Tree) -> None:
@@ -68,20 +51,6 @@ def test_memory_is_what_the_container_may_take(tree: Tree) -> None:
 )
 def test_cores_are_the_whole_cores_of_the_quota(tree: Tree, quota: str, cores: int) -> None:
     assert read_machine(tree("container", {"sys/fs/cgroup/cpu.max": quota})).cores == cores
-
-
-def test_version_1_groups_limit_too_and_its_largest_number_is_no_limit(tree: Tree) -> None:
-    unlimited = read_limits(tree("lying_guest"))
-    assert (unlimited.cpus, unlimited.memory) == (None, None)
-    limited = tree(
-        "lying_guest",
-        {
-            "sys/fs/cgroup/cpu,cpuacct/docker/f00/cpu.cfs_quota_us": "50000",
-            "sys/fs/cgroup/cpu,cpuacct/docker/f00/cpu.cfs_period_us": "100000",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": "1073741824",
-        },
-    )
-    assert (read_limits(limited).cpus, read_limits(limited).memory) == (0.5, GIB)
 
 
 @pytest.mark.parametrize(
@@ -114,14 +83,9 @@ def test_hypervisors_and_containers_are_told_apart(
 
 
 def test_an_empty_tree_is_a_machine_of_which_nothing_is_known(tmp_path: Path) -> None:
-    machine = read_machine(tmp_path)
-    assert (machine.cpu, machine.vendor, machine.governor, machine.max_mhz) == (
-        "unknown",
-        "unknown",
-        None,
-        None,
-    )
-    assert all(cache.source == "assumed" for cache in machine.caches)
+    one = read_machine(tmp_path)
+    assert (one.cpu, one.vendor, one.governor, one.max_mhz) == ("unknown", "unknown", None, None)
+    assert all(cache.source == "assumed" for cache in one.caches)
 
 
 def test_this_machine_can_be_read() -> None:
@@ -157,7 +121,6 @@ def test_the_geometry_of_a_core_is_that_of_sysfs(
     assert (first.size, first.ways, first.shared) == instruction
     assert [(cache.size, cache.ways, cache.shared) for cache in data_caches(machine)] == data
     assert {cache.source for cache in (first, *machine.caches)} == {"sysfs"}
-    assert cache_warnings(tree(name)) == ()
 
 
 @pytest.mark.parametrize(
@@ -166,13 +129,10 @@ def test_the_geometry_of_a_core_is_that_of_sysfs(
         (0, "size", "48"),
         (0, "size", "huge"),
         (0, "coherency_line_size", "63"),
-        (2, "ways_of_associativity", "1"),
         (2, "size", "16K"),  # smaller than L1
         (2, "size", "1000K"),  # 1000 sets: an address has no such field
         (3, "size", "33554500"),  # no whole number of sets
         (3, "size", "512K"),  # smaller than L2
-        (3, "size", "327680K"),  # the sum over a socket
-        (3, "ways_of_associativity", "8192"),
         (3, "ways_of_associativity", "0"),
     ],
 )
@@ -183,7 +143,6 @@ def test_an_impossible_level_is_replaced_and_the_others_are_kept(
     level = max(1, index)
     for cache in read_machine(root).caches:
         assert cache.source == ("assumed" if cache.level == level else "sysfs")
-    assert len(cache_warnings(root)) == 2
 
 
 def test_a_machine_without_cache_files_gets_the_typical_geometry_of_its_part(tree: Tree) -> None:
@@ -215,18 +174,12 @@ def test_an_emulators_stand_in_geometry_is_not_believed_in_a_guest_only(tree: Tr
 @pytest.mark.parametrize(
     ("vendor", "family", "model", "name"),
     [
-        ("AuthenticAMD", 25, 0x11, "AMD Zen 4"),
         ("AuthenticAMD", 25, 0x61, "AMD Zen 4"),
         ("AuthenticAMD", 25, 0x01, "AMD Zen 3"),
-        ("AuthenticAMD", 25, 0x50, "AMD Zen 3"),
-        ("AuthenticAMD", 23, 0x31, "AMD Zen 2"),
-        ("AuthenticAMD", 23, 0x01, "AMD Zen"),
         ("AuthenticAMD", 26, 2, "AMD Zen 5"),
         ("GenuineIntel", 6, 143, "Intel Sapphire or Emerald Rapids"),
         ("GenuineIntel", 6, None, "an Intel server"),
         ("ARM", 8, 0xD4F, "Arm Neoverse V2"),
-        ("Apple", 8, 0x23, "Apple silicon"),
-        ("HygonGenuine", 24, 1, "a common server"),
         ("unknown", None, None, "a common server"),
     ],
 )

@@ -50,10 +50,9 @@ def test_a_run_that_lost_time_to_others_says_nothing_of_the_machine(machine: Mac
     assert (spread.trials, spread.largest) == (1, pytest.approx(log(1.1)))
 
 
-def test_another_kind_of_machine_another_program_and_another_clock_are_not_the_same(machine: Machine) -> None:
+def test_another_kind_of_machine_and_another_program_are_not_the_same(machine: Machine) -> None:
     keep_time(machine, "one", 1.0)
     keep_time(machine, "other", 2.0)
-    keep_time(machine, "one", 3.0, clock="cuda-events")
     keep_time(replace(machine, cores=1), "one", 4.0)
     keep_time(replace(machine, virtual="kvm"), "one", 4.0)
     assert kept_spread(machine) is None
@@ -75,14 +74,11 @@ def test_neither_the_command_nor_the_machine_stands_in_the_file(machine: Machine
     [
         "",
         "[]",
-        "{}",
         "[" * 100_000,
         '{"times": 3, "trials": []}',
         '{"times": {"a": [1]}, "trials": []}',
-        '{"times": {}, "trials": [[1, NaN, "wall"]]}',
-        '{"times": {}, "trials": [[1, 1e999, "wall"]]}',
-        '{"times": {}, "trials": [[1, true, "wall"]]}',
-        '{"times": {}, "trials": [[1, "x", "wall"]]}',
+        '{"times": {}, "trials": [[1, 1e999]]}',
+        '{"times": {}, "trials": [[1, "x"]]}',
     ],
 )
 def test_a_damaged_file_is_as_none_and_is_written_anew(machine: Machine, tmp_path: Path, text: str) -> None:

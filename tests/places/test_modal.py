@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,11 +17,11 @@ import pytest
 from profkit.core.errors import UsageError
 from profkit.core.progress import Silent
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
-from profkit.execution.places.files import ReceivedFiles, Sending
+from profkit.execution.places.files import Sending
 from profkit.execution.places.kinds import parse_places
 from profkit.kernels.places import PlaceSlots, SlotWork
-from tests.cli_runner import MARKED, profkit
 from tests.conftest import ROOT
+from tests.places.test_connection import assert_gone
 
 HERE = Path(__file__).parent
 
@@ -75,7 +74,9 @@ def open_there(
 
 
 def test_a_shell_there_does_the_work_and_the_container_ends_with_it(here: Modal, tmp_path: Path) -> None:
-    connection, events = open_there(tmp_path, "modal:--timeout 900 T4", data={"do": "look"})
+    connection, events = open_there(
+        tmp_path, "modal:--timeout 900 --cpu 8 --image me/mine:1 H100:2", data={"do": "look"}
+    )
     *_, result = events
     connection.close()
     environ = result["value"]["environ"]
@@ -84,36 +85,11 @@ def test_a_shell_there_does_the_work_and_the_container_ends_with_it(here: Modal,
     assert here.notes("ended") == "137"
     assert (here.folder / "left").exists()
     asked = json.loads(here.notes("asked"))
-    assert asked["gpu"] == "T4"
-    assert (asked["cpu"], asked["memory"]) == ([4, 4], [32768, 32768])
+    assert asked["gpu"] == "H100!:2"  # exactly the one that was named
+    assert (asked["cpu"], asked["memory"]) == ([8, 8], [32768, 32768])
     assert (asked["timeout"], asked["idle_timeout"]) == (900, 120)
     assert asked["command"][:2] == ["bash", "-c"]
     assert not asked.keys() & {"env", "secrets"}
-
-
-def test_a_large_file_comes_back_whole(here: Modal, tmp_path: Path) -> None:
-    connection, events = open_there(tmp_path, data={"do": "send"})
-    files = ReceivedFiles(tmp_path, ("empty", "folder"))
-    for event in events:
-        if event["event"] == "data":
-            files.take(event)
-    files.finish()
-    files.close()
-    connection.close()
-    assert (tmp_path / "folder" / "large").stat().st_size == 3 << 20
-
-
-def test_a_profile_goes_through_it(modal: Modal, tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "bench.py").write_text(MARKED)
-    subprocess.run("git init -q && git add bench.py", shell=True, cwd=project, check=True)
-    on = ("--on", "modal:T4", "--on-python", sys.executable)
-    quick = ("--backend", "cpu", "--passes", "timing", "--budget", "0.2", "--precision", "0.5")
-    command = ("--", "python", "bench.py")
-    said = profkit("profile", *on, *quick, "--format", "json", *command, cwd=project, env=modal.env)
-    assert said.code == 0, said.err
-    assert (said.json()["place"], said.json()["state"]) == ("modal:T4", "complete")
 
 
 def test_a_container_that_dies_is_lost(here: Modal, tmp_path: Path) -> None:
@@ -127,27 +103,13 @@ def test_a_container_that_dies_is_lost(here: Modal, tmp_path: Path) -> None:
     connection.close()
 
 
-def test_where_its_time_is_over_that_is_said_with_the_option(here: Modal, tmp_path: Path) -> None:
-    (place,) = parse_places(["modal:T4"])
-    request = {**json.loads(place.start[3]), "timeout": 2}
-    place = replace(place, start=(*place.start[:3], json.dumps(request), "sh"))
-    connection = Connection(place, tmp_path / "log", sys.executable)
-    connection.open()
-    with pytest.raises(PlaceLost, match=r"the 2 s of the container are over .*modal:--timeout 8 GPU"):
-        connection.answer()
-    connection.close()
-
-
 def test_where_this_side_is_killed_the_container_ends(here: Modal, tmp_path: Path) -> None:
     (here.folder / "silence").write_text("8")
     connection, events = open_there(tmp_path)
     next(events)
     os.kill(connection._child.pid, signal.SIGKILL)  # it can end nothing any more
     pids = [int(word) for word in here.notes("pids").split()]
-    deadline = time.monotonic() + 15
-    while any(map(is_alive, pids)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert_gone(pids)
     connection.close()
 
 
@@ -167,30 +129,7 @@ def test_no_token_no_gpu_and_no_package_are_told_with_what_to_do(
         open_there(tmp_path)
 
 
-def test_exactly_the_gpu_that_was_named_is_asked_for(here: Modal, tmp_path: Path) -> None:
-    place = "modal:--cpu 8 --memory 64 --image me/mine:1 H100:2"
-    connection, events = open_there(tmp_path, place, data={"do": "print"})
-    list(events)
-    connection.close()
-    asked = json.loads(here.notes("asked"))
-    assert (asked["gpu"], asked["cpu"], asked["memory"]) == ("H100!:2", [8, 8], [65536, 65536])
-    assert connection.place.title == place
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "h100",
-        "H100!",
-        "H100:0",
-        "H100:9",
-        "H100:x",
-        "--timeout H100",
-        "--timeout x T4",
-        "--region eu T4",
-        "T4 T4",
-    ],
-)
+@pytest.mark.parametrize("text", ["h100", "H100!", "H100:0", "H100:9", "--timeout x T4", "T4 T4"])
 def test_what_modal_cannot_be_asked_for_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_places([f"modal:{text}"])
@@ -202,11 +141,3 @@ def test_a_worker_for_each_gpu_would_rent_them_all_each_time_and_is_refused() ->
         slots.connect(
             SlotWork("a:b", (), ({"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"})), Silent()
         )
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

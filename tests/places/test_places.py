@@ -12,15 +12,6 @@ def started(text: str) -> list[list[str]]:
     return [list(place.start) for place in parse_places([text])]
 
 
-def test_every_place_starts_one_bare_shell() -> None:
-    texts = ("ssh:gpu1", "docker:cuda:12", "kubectl:pod-0", "srun:--gres=gpu:1", "ray:auto", "prefix:env -i")
-    assert {start[-1] for text in texts for start in started(text)} == {"sh"}
-
-
-def test_local_starts_nothing() -> None:
-    assert parse_places(["local"])[0].is_local
-
-
 def test_commas_part_places_and_not_the_arguments_of_one() -> None:
     text = "ssh:gpu1, srun:--gres=gpu:h200:1 --nodelist=a,b,localhost,local"
     assert [place.title for place in parse_places([text, "docker:image"])] == [

@@ -62,8 +62,6 @@ def test_the_first_line_says_how_many_are_right_and_how_much_faster() -> None:
     assert headline(document) == (
         "2 of 3 operations correct; 1.34 x (1.32-1.36, FASTER) as fast as PyTorch over 2 timed tests"
     )
-    combined = "0.894: 66.7 % of the operations x 1.34 x (1.32-1.36, FASTER)."
-    assert re.search(rf"\nCombined +{re.escape(combined)}\n", terminal(document))
     assert headline(evaluation(passed(a_test("relu.default")))) == "1 of 1 operation correct; none was timed"
     assert headline(evaluation()) == "No test was decided"
 
@@ -78,12 +76,6 @@ def test_what_failed_stands_before_the_operations_with_the_line_that_does_it_aga
     assert f"with {cheat.test.arguments}\n" in told
 
 
-def test_the_title_names_the_file_or_folder_of_the_kernels() -> None:
-    document = evaluation(passed(a_test("relu.default")))
-    assert "Evaluation of my_kernels.py on" in terminal(replace(document, kernels="my_kernels.py"))
-    assert "Evaluation of PyTorch's own kernels on" in terminal(replace(document, backend="aten"))
-
-
 def test_an_operation_has_a_row_with_interval_word_error_and_bound() -> None:
     told = terminal(every_status())
     assert re.search(r"relu.default +passed +3 of 3 +1.47 x +1.45-1.49 +FASTER +25.0 % +28.8 %", told)
@@ -96,12 +88,6 @@ def test_statuses_add_up_and_what_is_skipped_is_named_with_its_number() -> None:
     assert counts is not None
     assert sum(map(int, re.findall(r"\d+", counts[1]))) == 21
     assert "2 tests skipped: its result is random (dropout.default and rand.default)" in told
-
-
-def test_fast_p_is_in_every_form() -> None:
-    document = every_status()
-    for text in (terminal(document), render_markdown(view(document, FOLDER), None)):
-        assert re.search(r"share +\|? *36.4 %", text)
 
 
 def test_results_without_a_command_and_intervals_have_no_replay_and_no_claim_of_certainty() -> None:

@@ -14,7 +14,7 @@ from profkit.reporting import junit
 from profkit.reporting.forges import annotation_lines, append_summary
 from profkit.reporting.markdown import STEP_SUMMARY
 from profkit.reporting.report_files import COMPARISON, write_comparison
-from profkit.reporting.views.comparison import comment, suite_view, view
+from profkit.reporting.views.comparison.view import comment, suite_view, view
 from tests import schemas
 from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.test_junit import check_shape
@@ -57,11 +57,11 @@ def test_junit_has_a_suite_for_each_workload_which_fails_as_its_outcome_says() -
 def test_the_folder_has_all_files_and_its_documents_are_of_their_schemas(tmp_path: Path) -> None:
     one, whole = compared(blamed=(LINE,)), suite(workload("a", 0.12), workload("b"))
     for name, schema, document, shown, short in (
-        ("one", schemas.comparison(), json_report.comparison(one), view(one), comment(one)),
+        ("one", schemas.comparison(), json_report.document(one), view(one), comment(one)),
         (
             "all",
             schemas.comparisons(),
-            json_report.comparisons(whole),
+            json_report.document(whole),
             suite_view(whole),
             suite_view(whole, short=True),
         ),

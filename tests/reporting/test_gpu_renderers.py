@@ -7,18 +7,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Threshold, Verdict
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.core.types import KernelTime, RunDocument, Scope, Threshold, Verdict
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
 from profkit.reporting.views.summaries import summary_texts
 from tests import gpu_documents as gpu
-from tests import schemas
 from tests.reporting.shown import cells_of, run_markdown, run_text, text_of
+from tests.spoken import message
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cuda")
 HOSTILE = (
@@ -66,11 +65,10 @@ def test_no_line_is_wider_than_the_screen(document: RunDocument, width: int, det
     assert max(len(line) for line in lines if not line.lstrip().startswith("profkit profile ")) <= width
 
 
-@pytest.mark.parametrize("details", [True, False])
-def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_then_what_is_not_known(
-    details: bool,
-) -> None:
-    text = run_text(DOCUMENTS["run"], FOLDER, color=False, details=details)
+def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_then_what_is_not_known() -> (
+    None
+):
+    text = run_text(DOCUMENTS["run"], FOLDER, color=False)
     assert text.startswith(
         "? 1 target not known  no-leak; 7 met, 1 not applicable\ngated_mlp on cuda\n$ python x.py\n"
     )
@@ -97,7 +95,7 @@ def test_the_first_columns_of_80_say_which_kernel_how_long_and_what_limits_it() 
     head = next(line for line in text.split("\n") if line.startswith("  kernel  "))
     assert head.split() == ["kernel", "launches", "GPU", "time", "median", "limited", "by"]
     row = next(line for line in text.split("\n") if line.startswith("  nvjet"))
-    assert re.fullmatch(r"  nvjet_\S+…\S*NNT +40 +84\.3 % ███▍ +175 µs +tensor cores 95 %", row)
+    assert re.fullmatch(r"  nvjet_\S+…\S*NNT +40 +84\.3 % +175 µs +tensor cores 95 %", row)
 
 
 def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
@@ -112,25 +110,6 @@ def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
     wide = run_text(DOCUMENTS["run"], color=False, width=240)
     assert gpu.GEMM.name + "  " in wide
     assert sum(line.startswith("  kernel  ") for line in wide[: wide.index("\nGPU\n")].split("\n")) == 1
-
-
-def test_names_that_a_narrow_screen_shortens_stay_different() -> None:
-    times = tuple(
-        KernelTime(
-            replace(
-                gpu.GEMM, name=f"sm80_xmma_gemm_f16f16_{n:02d}_tilesize128x128_stage4_tensor16x8x16_kernel"
-            ),
-            1,
-            1.0,
-        )
-        for n in range(9)
-    )
-    document = judged(gpu.report(trace=replace(gpu.trace(), kernels=times)))
-    for width in (40, 60, 80):
-        text = run_text(document, color=False, width=width)
-        section = text[text.index("Kernels by GPU time") : text.index("\nGPU\n")]
-        names = re.findall(r"^  (sm80\S*)", section, re.M)
-        assert len(set(names)) >= min(9, len(names))
 
 
 def test_a_range_is_called_as_whoever_marked_it_called_it() -> None:
@@ -156,7 +135,18 @@ def failed(
     reason = f"because {target}"
     told = (advice or target,)
     return Verdict(
-        target, "ipc", "fail", reason, Threshold(">", 2, ""), 1.0, "", scope, "measured", told, weight, gain
+        target,
+        "ipc",
+        "fail",
+        message(reason),
+        Threshold(">", 2, ""),
+        1.0,
+        "",
+        scope,
+        "measured",
+        told,
+        weight,
+        gain,
     )
 
 
@@ -172,68 +162,11 @@ def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_
     assert len(views_run_text.scope_prefix(gpu.ADD.scope)) < len(name) + 24
 
 
-def test_what_another_target_explains_stands_behind_that_one() -> None:
-    memory = failed("memory-bandwidth", 0.38, scope=RUN, advice="See it: see bank-conflicts first.")
-    conflicts = failed("bank-conflicts", 0.38, scope=RUN, advice="Pad the rows.")
-    more = failed("gpu-busy", 0.5, scope=RUN)
-    for verdicts in ((memory, conflicts, more), (conflicts, more, memory)):
-        found = views_run_text.actions(gpu.report(verdicts=verdicts))
-        assert [action.about for action in found] == [more, conflicts, memory]
-
-
-@pytest.mark.parametrize(
-    ("verdict", "shown"),
-    [
-        (failed("x", 0.0005), False),  # at most 0.05 % of the run's time could be won
-        (failed("x", None, weight=0.01), False),
-        (failed("x", 0.05), True),
-        (failed("x", 0.0005, scope=RUN), True),  # a run that fails is always worth it
-        (replace(failed("x", scope=RUN), verdict="unknown", reason="not known: NaN"), False),
-    ],
-)  # fmt: skip
-def test_what_is_hardly_worth_it_or_not_known_is_nothing_to_do_first(verdict: Verdict, shown: bool) -> None:
-    assert bool(views_run_text.actions(gpu.report(verdicts=(verdict,)))) == shown
-
-
-@pytest.mark.parametrize("name", ["run", "counters", "trace"])
-def test_the_first_screen_of_24_lines_says_what_to_do(name: str) -> None:
-    text = run_text(DOCUMENTS[name], FOLDER, color=False, details=False)
-    at = next(n for n, line in enumerate(text.split("\n")) if line.startswith("What to do"))
-    assert at <= 12
-    kernels = text.split("\n").index("Kernels")
-    assert at < kernels
-
-
-@pytest.mark.parametrize("concluded", [True, False])
-def test_without_details_no_failure_is_told_twice(concluded: bool) -> None:
-    document = DOCUMENTS["run"]
-    assert document.insights
-    slow = (*document.verdicts, replace(failed("gpu-busy", 0.1, scope=RUN), metric="gpu.utilization"))
-    document = replace(document, verdicts=slow, insights=document.insights if concluded else ())
-    text = " ".join(run_text(document, color=False, details=False).split())
-    rows = views_run_text.actions(document)
-    assert [row.what for row in rows] == ([] if concluded else ["gpu-busy"])
-    assert text.count("because gpu-busy") == 1
-    assert "try: " not in text
-    assert ("see above" in text) is not concluded
-
-
-def test_a_trace_says_in_its_last_line_that_its_kernels_could_be_counted() -> None:
-    text = run_text(DOCUMENTS["trace"], color=False, details=False)
-    last = " ".join(text.split("To know more")[1].split())
-    assert last.startswith("(memory-bandwidth): ")
-    assert last.endswith("profkit profile --backend cuda -- COMMAND, or ncu --set full on the same command")
-    assert "Count its kernels" not in text.split("To know more")[0]
-
-
-def test_without_details_what_is_as_it_should_be_takes_a_line_and_every_verdict_is_there() -> None:
-    document = DOCUMENTS["run"]
-    text = run_text(document, FOLDER, color=False, details=False)
-    assert len(text.split("\n")) <= 140
-    assert [v.target for v in document.verdicts if v.scope.kind != "kernel" and v.target not in text] == []
-    assert sum(line.startswith("  ✓ PASS") for line in text.split("\n")) == 1
+def test_without_details_a_run_is_what_to_do_where_the_time_goes_and_memory() -> None:
+    text = run_text(DOCUMENTS["run"], FOLDER, color=False, details=False)
+    sections = re.findall(r"^([A-Z][\w ]+)$", text[text.index("What to do") :], re.M)
+    assert sections == ["What to do first", "Kernels", "All numbers", "Files", "Next"]
     assert "Marked ranges" not in text
-    assert "The host's calls" not in text
 
 
 def test_a_fact_that_both_passes_tell_stands_once() -> None:
@@ -252,20 +185,6 @@ def test_a_fact_that_both_passes_tell_stands_once() -> None:
     }
 
 
-def test_two_devices_of_a_kind_are_one_line() -> None:
-    document = gpu.report(gpus=(gpu.H200, replace(gpu.H200, index=1)))
-    assert views_run_text.gpu_lines(document) == [
-        "2 x NVIDIA H200 (GH100, compute capability 9.0), 132 SMs, 150 GB, 4.81 TB/s peak, driver 580.159"
-    ]
-
-
-def test_unknown_verdicts_of_one_cause_are_one_line() -> None:
-    text = run_text(DOCUMENTS["without counters"], color=False)
-    unknown = [line for line in text.split("\n") if line.startswith("  ? UNKNOWN")]
-    assert len(unknown) <= 3
-    assert "NVreg_RestrictProfilingToAdminUsers=0" in text
-
-
 def test_a_hostile_name_is_shown_and_not_obeyed() -> None:
     for color in (True, False):
         text = re.sub(r"\x1b\[[0-9;]*m", "", run_text(DOCUMENTS["hostile"], color=color))
@@ -280,18 +199,6 @@ def test_a_hostile_name_is_shown_and_not_obeyed() -> None:
 
 
 # ---------------------------------------------------------------- markdown and json
-
-
-@every_document
-def test_every_row_of_a_table_has_as_many_cells_as_its_head(document: RunDocument) -> None:
-    columns = 0
-    for line in run_markdown(document).split("\n"):
-        if not line.startswith("|"):
-            columns = 0
-            continue
-        cells = len(re.findall(r"(?<!\\)\|", line)) - 1
-        columns = columns or cells
-        assert cells == columns, line
 
 
 def test_markdown_has_the_same_order_with_all_columns_and_conditions() -> None:
@@ -315,32 +222,16 @@ def test_markdown_has_the_same_order_with_all_columns_and_conditions() -> None:
     assert "cache control: all" in text
 
 
-def test_json_is_the_published_document() -> None:
-    schema = jsonschema.Draft202012Validator(schemas.run())
-    for document in DOCUMENTS.values():
-        schema.validate(json.loads(json_report.run(document)))
-
-
 # ---------------------------------------------------------------- plan
 
 
 def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
     text = text_of(plan_view.view(gpu.plan()))
-    assert "about 1.5 times the time of a plain run (6.50 s)" in " ".join(text.split())
+    assert "about 1.5 times the time of a plain run" in " ".join(text.split())
     assert "2 launch configurations, 98.0 % of the GPU time:" in text
     row = next(line for line in text.split("\n") if "nvjet" in line)
-    assert re.search(r"84\.0 % +3 +3 +10\.0 ms$", row)
+    assert re.search(r"84\.0 % +3 +3$", row)
     assert "metric_7 and" in " ".join(text.split())
     assert "32 more (--format json has them all)" in " ".join(text.split())
     assert max(len(line) for line in text.split("\n")) <= 80
-    assert len(json.loads(json_report.plan(gpu.plan()))["passes"][2]["kernels"]) == 2
-
-
-def test_a_plan_that_knows_no_replays_yet_leaves_their_column_out() -> None:
-    counters = gpu.plan().passes[2]
-    bare = replace(
-        counters, kernels=tuple(replace(k, replays=None, seconds=None, launch=None) for k in counters.kernels)
-    )
-    text = text_of(plan_view.view(Plan("cuda", "standard", (bare,))))
-    assert "replay passes" not in text
-    assert "84.0 %" in text
+    assert len(json.loads(json_report.document(gpu.plan()))["passes"][2]["kernels"]) == 2

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from profkit.core.errors import MachineError, UsageError
-from profkit.core.files import safe_folder
+from profkit.core.errors import UsageError
 from profkit.core.types import HistorySummary
 from profkit.regression.history import open_history
 from profkit.regression.trends import summarize_history
@@ -173,7 +172,6 @@ def test_what_stops_the_writing_leaves_pages_that_can_be_used(
 
 def test_a_folder_with_other_files_is_refused_and_nothing_in_it_changes(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    (tmp_path / MARKER).write_text("something else")
     before = files_of(tmp_path)
     with pytest.raises(UsageError, match=r"holds other files, and no site: .*thesis\.tex") as refused:
         prepare_folder(tmp_path)
@@ -181,60 +179,17 @@ def test_a_folder_with_other_files_is_refused_and_nothing_in_it_changes(tmp_path
     assert files_of(tmp_path) == before
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for target in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UsageError, match="is not a folder"):
-            prepare_folder(target)
-
-
 def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(
     summary: HistorySummary, tmp_path: Path
 ) -> None:
     folder, other = write(tmp_path / "site", summary), tmp_path / "secret"
     other.write_text("not yours")
-    mark = (folder / MARKER).read_bytes()
     for name in ("index.html", page_name("gated_mlp"), MARKER):
         (folder / name).unlink()
         (folder / name).symlink_to(other)
-    with pytest.raises(UsageError):  # a marker that is a link marks nothing
-        write(folder, summary)
-    (folder / MARKER).unlink()
-    (folder / MARKER).write_bytes(mark)
     write(folder, summary)
     assert other.read_text() == "not yours"
     assert not (folder / "index.html").is_symlink()
-
-
-def test_under_sudo_the_pages_are_the_callers(
-    summary: HistorySummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    handed: list[Path] = []
-    monkeypatch.setattr("profkit.reporting.site.chown_to_sudo_user", lambda *paths: handed.extend(paths))
-    site = write(tmp_path / "a" / "b" / "site", summary)
-    assert handed == [site, site.parent, site.parent.parent, site]
-
-
-def test_a_folder_that_is_exchanged_for_a_link_is_not_written_into(
-    summary: HistorySummary, tmp_path: Path
-) -> None:
-    folder, other = write(tmp_path / "site", summary), tmp_path / "other"
-    other.mkdir()
-    made = prepare_folder(folder)
-    folder.rename(tmp_path / "moved")
-    folder.symlink_to(other)
-    with pytest.raises(MachineError, match="a link has taken its place"):
-        write_site(made, site_files(summary, made))
-    assert files_of(other) == {}
-    safe_folder._made.pop(str(made))
-
-
-def test_a_link_that_the_user_names_is_where_the_site_is(summary: HistorySummary, tmp_path: Path) -> None:
-    (tmp_path / "published").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "published")
-    write(tmp_path / "link", summary)
-    assert is_usable(tmp_path / "published")
-    assert (tmp_path / "link").is_symlink()
 
 
 def test_each_workload_has_a_page_of_its_own_whatever_it_is_called() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import RUN, Directive, PassPlan, Scope, Series, SeriesKey, Step
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.regression.history import entry_of
 from profkit.reporting.views.history import entry_view, title_of
 from tests import metal_documents

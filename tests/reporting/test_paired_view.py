@@ -13,9 +13,8 @@ from profkit.reporting import markdown
 from profkit.reporting.html import page
 from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
 from profkit.reporting.view import plain_text
-from profkit.reporting.views.comparison import comment, suite_view, view
 from profkit.reporting.views.comparison.changes import ERROR
-from profkit.reporting.views.comparison.view import why_lines
+from profkit.reporting.views.comparison.view import comment, suite_view, view, why_lines
 from profkit.reporting.views.comparison.words import leading_change, size_text, verdict_text
 from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.shown import comparison_text as as_text
@@ -84,19 +83,6 @@ def test_a_blamed_line_has_its_place_commit_subject_and_what_changed_before_the_
     assert text.index(line) < text.index("It executes")
 
 
-@pytest.mark.parametrize("width", [80, 50])
-def test_no_line_is_wider_than_the_screen(width: int) -> None:
-    whole = suite(workload("parse", 0.12), workload("a" * 70), ComparedWorkload("b", "failed", None, HOSTILE))
-    for shown in (
-        view(compared(blamed=(LINE,))),
-        comment(compared()),
-        suite_view(whole),
-        suite_view(whole, short=True),
-    ):
-        text = text_of(shown, details=False, width=width)
-        assert max(map(len, text.split("\n"))) <= width, text
-
-
 def test_the_comment_is_a_verdict_a_short_table_the_cause_and_all_else_folded() -> None:
     found = compared(blamed=(LINE,), causes=(Cause("work", said("It executes 37 % more instructions.")),))
     text = markdown.render(comment(found))
@@ -156,14 +142,6 @@ def test_the_leading_change_is_a_time_that_decides_and_stands_for_the_outcome() 
     assert leading_change(replace(found, changes=())) is None
 
 
-def test_of_times_that_are_the_same_the_one_that_is_known_least_well_leads() -> None:
-    found = compared(0.0, 0.001)
-    (change,) = found.changes
-    vague = replace(change, scope=Scope("region", "vague"), detectable=0.04)
-    for order in ((change, vague), (vague, change)):
-        assert leading_change(replace(found, changes=order)) is vague
-
-
 def test_sizes_are_percents_points_factors_or_exact() -> None:
     (change,) = compared(0.12).changes
     assert size_text(replace(change, ratio=1.123, low=1.098, high=1.149)) == "+12.3 % [+9.8, +14.9]"
@@ -194,12 +172,6 @@ def test_a_suite_has_a_row_for_each_workload_and_the_worst_first() -> None:
     assert markdown_text.startswith("## ✗ WORSE: parse: time.median +1")
     assert markdown_text.count("| **✗ WORSE**") == 1
     assert "<summary>All that was compared</summary>" in markdown_text
-
-
-def test_an_interrupted_suite_says_so_above_all() -> None:
-    whole = suite(workload("parse"), ComparedWorkload("b", "interrupted"), interrupted=True)
-    assert text_of(suite_view(whole)).startswith("Interrupted: what was finished is shown.")
-    assert "NOT REACHED" in text_of(suite_view(whole))
 
 
 def test_a_cause_that_a_changed_line_says_already_is_not_said_again() -> None:

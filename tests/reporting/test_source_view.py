@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from profkit.core.types import KernelInstruction, Scope
 from profkit.reporting.view import Detail, plain_text
-from profkit.reporting.views.run_kernels import instructions_section
+from profkit.reporting.views.run_about import instructions_section
 from tests import documents
 
 KERNEL = Scope("kernel", "rms_norm(float *)", "8192x1x1 of 256x1x1")

@@ -8,20 +8,29 @@ import pytest
 
 from profkit.core.types import RUN, Scope, Threshold, Verdict, VerdictWord
 from profkit.reporting import markdown
-from profkit.reporting.markdown import STEP_SUMMARY, escape_markdown, folded_block, grid_of, limit_length
+from profkit.reporting.markdown import STEP_SUMMARY, escape_markdown
 from profkit.reporting.view import Fold, Section, table
 from profkit.reporting.views import run
 from tests import documents
-from tests.reporting.shown import run_markdown
 from tests.reporting.shown import run_markdown as render
 from tests.reporting.test_renderers import judged
+from tests.spoken import message
 
 UNKNOWN = ["## ? 2 targets not known: gated\\_mlp on cpu", "", "`a`, `b`"]
 
 
 def of(word: VerdictWord, target: str, scope: Scope = RUN, advice: tuple[str, ...] = ()) -> Verdict:
     return Verdict(
-        target, "ipc", word, f"because of {target}", Threshold(">", 2, ""), 1.0, "", scope, "measured", advice
+        target,
+        "ipc",
+        word,
+        message(f"because of {target}"),
+        Threshold(">", 2, ""),
+        1.0,
+        "",
+        scope,
+        "measured",
+        advice,
     )
 
 
@@ -84,24 +93,3 @@ def test_a_summary_is_cut_to_what_github_shows_and_says_so(rows: int, cell: int)
     assert text.count("<details>") == text.count("</details>")
     assert "### What to do first" in text
     assert "### Verdicts" in text
-
-
-def test_nothing_is_cut_where_all_of_it_fits() -> None:
-    whole = render(judged())
-    assert render(judged(), STEP_SUMMARY) == whole
-    assert "further lines" not in whole
-    assert limit_length(["ä" * 10], 21) == "ä" * 10 + "\n"
-
-
-def test_a_cut_keeps_the_first_rows_of_a_table() -> None:
-    table = folded_block("t", grid_of(("a",), [(str(n) * 50,) for n in range(100)]))
-    text = limit_length(["head", table], 2000)
-    assert "head" in text
-    assert "| 0000" in text
-    assert "9" * 100 not in text
-    assert len(text.encode()) <= 2000
-
-
-def test_report_md_in_the_runs_folder_is_never_cut() -> None:
-    notes = tuple("n" * 1000 for _ in range(2000))
-    assert len(run_markdown(replace(judged(), notes=notes))) > STEP_SUMMARY

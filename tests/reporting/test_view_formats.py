@@ -9,13 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.core.types import Check, Point, Series, SeriesKey, Trend
-from profkit.reporting import chart_blocks as charts
+from profkit.core.types import Check, HistoryPoint, Series, SeriesKey, Trend
 from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
+from profkit.reporting.charts import marks
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
-from profkit.reporting.views import comparison, history, night, plan, run
+from profkit.reporting.views import history, night, plan, run
+from profkit.reporting.views.comparison import view as comparison
 from profkit.reporting.views.kernels import generation, sweep
 from tests import gpu_documents
 from tests import sweep_documents as sweeps
@@ -32,7 +34,9 @@ SERIES = Series(
     SeriesKey("mlp", "cpu", "time.median"),
     "s",
     "lower",
-    tuple(Point(f"r{n}", f"2026-01-{n + 1:02d}T02:00:00+00:00", "m", 4e-3 + 1e-5 * n) for n in range(20)),
+    tuple(
+        HistoryPoint(f"r{n}", f"2026-01-{n + 1:02d}T02:00:00+00:00", "m", 4e-3 + 1e-5 * n) for n in range(20)
+    ),
 )
 SWEEP = sweeps.without(sweeps.sweep("GELU", "MSE"), "crashed", "CUDA", "killed by SIGSEGV", among=(3,))
 ENTRY = entry(1, value(number=1e-3))
@@ -109,8 +113,7 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
         "checks": ("✗ MISSING", "apt install linux-perf"),
         "sweep": (
             "CUDA, 2.50 x as fast as PyTorch, alone",
-            "16 x 256; C 1.25; C 1.25; C 1.25",  # the map
-            "10 TFLOP/s ┤",  # all cases below the ceilings
+            "16 x 256; C 1.25; C 1.25; C 1.25",
             "✗ crashed; GELU forward float32 16x256x8; CUDA; killed by SIGSEGV",
             "the device's own clock",
         ),
@@ -124,7 +127,7 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
         "judged sweep": (
             "1 FAIL",
             "killed by SIGSEGV",
-            "time-precision; 95 PASS",
+            "time-precision; <= 1 %; 95 PASS",
             "profkit check RUN --details",
         ),
         "trends": ("4.19 ms", "20 values, 2026-01-01 to 2026-01-20"),
@@ -161,11 +164,12 @@ class Weather(Block):
 
 def made_up() -> View:
     row = blocks.StatusRow(Status.FAIL, "WET", ("roof",), "it rains in", limit="dry", below=("mend it",))
-    drawn = charts.StackedBar("rain", "Rain", "much", (charts.Piece("3 mm", 0.5, "May: 3 mm"),))
+    days = marks.Points(tuple(marks.Point(float(day), float(day)) for day in (1, 2, 3)))
+    drawn = marks.Chart("rain", "Rain", "much", marks.Axis("day"), marks.Axis("Rain", "mm"), (days,))
     return View(
         "A made-up kind",
         (
-            Section("Now", (Weather(21.5), charts.Charts((drawn,)))),
+            Section("Now", (Weather(21.5), Charts((drawn,)))),
             Section("Rooms", (blocks.Statuses((row,)), blocks.Items(("mend",), ordered=True))),
             Section("Later", (blocks.Commands(("profkit weather --tomorrow",)),)),
         ),
@@ -180,7 +184,7 @@ def test_a_made_up_kind_is_in_every_format() -> None:
     assert text.startswith("✗ RAIN  It rains.\n")
     for shown in (text, markdown.render(view), page.render(view)):
         assert [
-            word for word in ("21.5", "3 mm", "it rains in", "mend", "--tomorrow") if word not in shown
+            word for word in ("21.5", "3.00 mm", "it rains in", "mend", "--tomorrow") if word not in shown
         ] == []
     assert "degrees <b>" not in markdown.render(view) + page.render(view)
     assert problems(page.render(view)) == []

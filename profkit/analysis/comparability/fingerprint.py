@@ -163,11 +163,6 @@ def _machine(machine: Machine) -> dict[str, str | None]:
             f"L{cache.level} {cache.size >> 10} KiB {cache.ways}-way" for cache in machine.caches
         ),
         "machine.governor": machine.governor,
-        "machine.translated": None
-        if machine.system != "Darwin"
-        else "yes"
-        if "rosetta" in machine.features
-        else "no",
         "machine.kernel": machine.release,
     }
 
@@ -286,7 +281,6 @@ def _machine_state(document: RunDocument) -> dict[str, str | None]:
     clocks = [d.clock for m in moments for d in m.devices if d.clock is not None]
     clocks = clocks or [m.clock for m in moments if m.clock is not None]
     reasons = [reason for m in moments for d in m.devices for reason in d.throttle]
-    reasons += [reason for m in moments for reason in m.slowed]
     reasons += [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
     return {
         "state.load": f"{max(loads):.2f}" if loads else None,

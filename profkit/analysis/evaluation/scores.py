@@ -10,11 +10,10 @@ Which tests of an evaluation deserve a closer look: timed and correct ones, of o
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, prod
+from math import exp
 
 from profkit.analysis.evaluation.speedups import (
     MeanSpeedup,
@@ -172,19 +171,6 @@ def gap_closed(results: Sequence[TestResult]) -> float | None:
     ]
     gap = sum(reference - bound for reference, _, bound in known)
     return sum(reference - max(own, bound) for reference, own, bound in known) / gap if gap > 0 else None
-
-
-# ---------------------------------------------------------------- arguments
-
-_TENSOR = re.compile(r"T\(\[([0-9, ]*)\]")
-
-
-def elements_of(arguments: str) -> int | None:
-    """How many elements the largest tensor has, in the notation of operator traces; None without a tensor."""
-    sizes = [
-        prod(int(size) for size in found.split(",") if size.strip()) for found in _TENSOR.findall(arguments)
-    ]
-    return max(sizes, default=None)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ def bottleneck_of(document: RunDocument) -> str | None:
     """
     if document.kernels:
         kernel = document.kernels[0]
-        return kernel.reason or kernel.bound
+        near = f", {format_percent(kernel.nearest)} % of its peak" if kernel.nearest is not None else ""
+        return f"{kernel.bound}{near}"
     memory, arithmetic = (_largest(document, name) for name in ("bandwidth.dram.share", "flops.share"))
     by_memory = memory / MEMORY_LIMITS if memory is not None else 0.0
     by_arithmetic = arithmetic / ARITHMETIC_LIMITS if arithmetic is not None else 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, percent_text
+from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES
 from profkit.core.types import Gain, Insight, ToolRule
 
 LEAST_ESTIMATE = 0.1  # of the kernel's time
@@ -50,6 +51,6 @@ def contradiction(kernel: KernelEvidence, rule: ToolRule) -> str | None:
     left = 1 - bottleneck.nearest / 100
     if rule.speedup <= left + TOLERANCE:
         return None
-    return (
-        f"profkit: at most {percent_text(100 * left)} of the kernel, since {bottleneck.reason.split(';')[0]}"
-    )
+    unit = BOTTLENECK_TITLES[bottleneck.busiest or bottleneck.bound]
+    at_most = f"profkit: at most {percent_text(100 * left)} of the kernel"
+    return f"{at_most}, since {unit} is at {percent_text(bottleneck.nearest)} of its peak"

@@ -10,21 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.metrics.catalogue import MetricInfo, metric
-from profkit.analysis.metrics.formula import Formula
+from profkit.analysis.metrics.formula import Formula, Sum
 from profkit.analysis.metrics.formulas import FormulaTable
 from profkit.core.formatting import joined
-from profkit.core.types import RUN, Counter, CounterState, Quality, Reading, ReasonCode, Scope, Source
+from profkit.core.types import RUN, Counter, Fact, Quality, Reading, Scope, Source, together
 
 # A group that ran 99 % of the time is as good as one that ran all of it: perf truncates 99.99 % to 99.00.
 ALWAYS_ON = 0.99
 # Anchors that differ by 2 % between runs say that the runs were not the same work.
 DRIFT_LIMIT = 0.02
-
-_STATE_WORDS: Mapping[CounterState, str] = {
-    "not-supported": "not supported",
-    "not-counted": "not counted",
-    "hard-zero": "a hard zero",
-}
 
 # What tools print a count in -> the base unit that formulas are written in (s, B, J, Hz).
 _BASE_UNITS: Mapping[str, float] = {
@@ -118,9 +112,8 @@ def _one_scope(members: Sequence[Counter], scope: Scope, facts: _Facts) -> Itera
         if without.value is not None or (chosen := per_pmu[main].get(name)) is None:
             result.append(without)
             continue
-        word = f"of {main}, which did {share:.0%} of the cycles; other PMUs apart" if share else f"of {main}"
-        reason = f"{word}: {chosen.reason}" if chosen.reason else word
-        result.append(replace(chosen, scope=scope, reason=reason))
+        of = Fact.of("of-pmu", pmu=main, share=share or 0.0)
+        result.append(replace(chosen, scope=scope, reason=together(of, chosen.reason)))
     for pmu in pmus:
         result += [r for r in per_pmu[pmu].values() if r.value is not None]
     return result
@@ -167,8 +160,8 @@ def _all_metrics(index: Mapping[str, Counter], scope: Scope, facts: _Facts) -> l
         for name, ways in table.formulas.items()
         if name not in table.optional or _collected(ways, index, table)
     ]
-    for name, reason in table.absent.items():
-        readings.append(_unavailable(metric(name), reason, scope=scope, facts=facts))
+    for name, code in table.absent.items():
+        readings.append(_unavailable(metric(name), Fact(code), scope=scope, facts=facts))
     return readings
 
 
@@ -177,29 +170,26 @@ def _reading(
 ) -> Reading:
     usable = [way for way in ways if all(_value(index, name, facts.table) is not None for name in way.names)]
     if not usable:
-        why, nearest, code = _why_not(ways, index, facts.table)
+        why, nearest = _why_not(ways, index, facts.table)
         if info.name in facts.table.missing and not _present(ways, index, facts.table):
-            why = facts.table.missing[info.name]
-            code = "deeper" if info.name in facts.table.deeper else code
-        return _unavailable(info, why, nearest, scope=scope, facts=facts, code=code)
+            why = Fact(facts.table.missing[info.name])
+        return _unavailable(info, why, nearest, scope=scope, facts=facts)
     # Stable: of equally good formulas the one that stands first. One that was on all the time beats a better
     # one that was multiplexed, since a multiplexed ratio can be far off.
     best = max(usable, key=lambda way: min(1.0, _share(way, index, facts.table) / ALWAYS_ON))
     counts = {name: _value(index, name, facts.table) or 0.0 for name in best.names}
     if best.unless_zero is not None and best.unless_zero.value(counts) == 0:
-        why = best.zero or f"{best.unless_zero.text} is 0"
-        return _unavailable(info, why, best, scope=scope, facts=facts, code=_zero_code(best))
+        return _unavailable(info, _zero(best, best.unless_zero), best, scope=scope, facts=facts)
     over = best.above(counts) * best.scale
     if best.under is None:
         value = over
     else:
         under = best.under.value(counts)
         if under == 0:
-            why = best.zero or f"nothing to divide by: {best.under.text} is 0"
-            return _unavailable(info, why, best, scope=scope, facts=facts, code=_zero_code(best))
+            return _unavailable(info, _zero(best, best.under), best, scope=scope, facts=facts)
         value = over / under
     if (fault := _impossible(info, value)) is not None:
-        return _unavailable(info, f"impossible: {fault}", best, scope=scope, facts=facts)
+        return _unavailable(info, fault, best, scope=scope, facts=facts)
     share = _share(best, index, facts.table)
     quality, remark = _quality(best, share, facts)
     return Reading(
@@ -209,38 +199,31 @@ def _reading(
         quality=quality,
         scope=scope,
         source=Source(facts.tool, ", ".join(best.names), facts.artifact, best.text),
-        reason="; ".join(part for part in (best.note, remark) if part) or None,
+        reason=together(Fact(best.note) if best.note else None, remark),
         share=share if any(index[facts.table.resolve(n)].share is not None for n in best.names) else None,
     )
 
 
-def _quality(way: Formula, share: float, facts: _Facts) -> tuple[Quality, str | None]:
+def _quality(way: Formula, share: float, facts: _Facts) -> tuple[Quality, Fact | None]:
     names = {facts.table.resolve(name) for name in way.names}
-    together = not facts.groups or any(names <= group for group in facts.groups)
+    in_one_group = not facts.groups or any(names <= group for group in facts.groups)
     if share < ALWAYS_ON:
-        return "multiplexed", f"multiplexed: the rarest of its counters ran {share:.0%} of the time"
-    unstable = facts.drift is not None and facts.drift >= DRIFT_LIMIT
-    if together and unstable and sum(names <= group for group in facts.groups) > 1:
-        return "estimated", f"unstable: the middle of several runs, which differ by {facts.drift:.1%}"
-    if together:
-        return way.quality or facts.table.quality, None
-    if unstable:
-        return (
-            "estimated",
-            f"unstable: its counters come from different runs, which differ by {facts.drift:.1%}",
-        )
-    return way.quality or facts.table.quality, "its counters come from different runs"
+        return "multiplexed", Fact.of("multiplexed", share=share)
+    drift = facts.drift or 0.0
+    if drift >= DRIFT_LIMIT and (not in_one_group or sum(names <= group for group in facts.groups) > 1):
+        return "estimated", Fact.of("unstable-runs", drift=drift)
+    return way.quality or facts.table.quality, None if in_one_group else Fact("different-runs")
 
 
-def _impossible(info: MetricInfo, value: float) -> str | None:
+def _impossible(info: MetricInfo, value: float) -> Fact | None:
     if value != value or value in (float("inf"), float("-inf")):
-        return "not a number"
+        return Fact("not-a-number")
     # A ratio of two counters that stop a moment apart may pass its bound by a hair.
     slack = 0.001 * abs(info.most) if info.most else 0.0
     if info.most is not None and value > info.most + slack:
-        return f"{value:.4g} {info.unit} is more than {info.most:g} {info.unit}"
+        return Fact.of("more-than", value=value, limit=info.most, unit=info.unit)
     if info.least is not None and value < info.least - slack:
-        return f"{value:.4g} {info.unit} is less than {info.least:g} {info.unit}"
+        return Fact.of("less-than", value=value, limit=info.least, unit=info.unit)
     return None
 
 
@@ -268,10 +251,10 @@ def _share(way: Formula, index: Mapping[str, Counter], table: FormulaTable) -> f
 
 def _why_not(
     ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable
-) -> tuple[str, Formula | None, ReasonCode | None]:
+) -> tuple[Fact, Formula | None]:
     """What stood in the way of the formula that came closest, counter by counter."""
     if not ways:
-        return "this chip has no known event for it", None, None
+        return Fact("no-event"), None
 
     def present(way: Formula) -> float:
         return sum(table.resolve(name) in index for name in way.names) / len(way.names)
@@ -279,34 +262,24 @@ def _why_not(
     nearest = max(ways, key=present)
     if present(nearest) == 0:
         if table.chip is None and len(ways) > 1:  # anybody's report: no use in listing one vendor's events
-            return "none of its events was collected", None, "not-collected"
-        return f"not collected: it needs {joined(nearest.names)}", nearest, "not-collected"
-    faults: list[str] = []
-    code: ReasonCode | None = None  # of the last one
+            return Fact("not-collected"), None
+        return Fact.of("not-collected", counters=joined(nearest.names)), nearest
+    missing = [name for name in nearest.names if table.resolve(name) not in index]
+    faults = [Fact.of("not-collected", counters=joined(missing))] if missing else []
     for name in nearest.names:
         counter = index.get(table.resolve(name))
-        if counter is None:
-            faults.append(f"{name} was not collected")
-            code = "not-collected"
-        elif counter.value is None:
-            fault = f"{counter.name} is {_STATE_WORDS.get(counter.state, counter.state)}"
-            faults.append(f"{fault} ({counter.reason})" if counter.reason else fault)
-            code = None
-    return "; ".join(faults), nearest, code
+        if counter is not None and counter.value is None:
+            faults.append(Fact.of(counter.state, counter=counter.name, said=counter.reason or ""))
+    return together(*faults) or Fact("not-collected"), nearest
 
 
-def _zero_code(way: Formula) -> ReasonCode | None:
-    return "nothing-to-measure" if way.nothing else None
+def _zero(way: Formula, counts: Sum) -> Fact:
+    """What it says that these counts are 0."""
+    return Fact(way.zero) if way.zero else Fact.of("is-zero", counts=counts.text)
 
 
 def _unavailable(
-    info: MetricInfo,
-    reason: str,
-    way: Formula | None = None,
-    *,
-    scope: Scope,
-    facts: _Facts,
-    code: ReasonCode | None = None,
+    info: MetricInfo, reason: Fact, way: Formula | None = None, *, scope: Scope, facts: _Facts
 ) -> Reading:
     return Reading(
         metric=info.name,
@@ -321,5 +294,4 @@ def _unavailable(
             way.text if way else None,
         ),
         reason=reason,
-        code=code,
     )

@@ -58,8 +58,8 @@ class Formula:
     """One way to a metric: `scale * over / under`, or `scale * over` where `under` is None.
 
     With `most_of`, of which `over` is the first, the largest of those sums stands in its place. Where `unless_zero`
-    (or `under`) is 0 it says nothing, for the reason `zero`. `quality` is what its readings are at best, where that is
-    less than the tool's.
+    (or `under`) is 0 it says nothing, for the reason `zero`; that and `note` are codes of facts. `quality` is what its
+    readings are at best, where that is less than the tool's.
     """
 
     over: Sum
@@ -69,7 +69,6 @@ class Formula:
     most_of: tuple[Sum, ...] = ()
     unless_zero: Sum | None = None
     zero: str | None = None
-    nothing: bool = False  # then there is nothing to measure, and not only nothing to divide by
     quality: Literal["estimated"] | None = None
 
     @property

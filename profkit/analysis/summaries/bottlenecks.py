@@ -15,8 +15,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
-from profkit.core.formatting import format_quantity
-from profkit.core.types import Bound, KernelBottleneck, KernelTime, Reading, RunDocument, Scope, Source
+from profkit.core.types import (
+    TOGETHER,
+    Bound,
+    Fact,
+    KernelBottleneck,
+    KernelTime,
+    Reading,
+    RunDocument,
+    Scope,
+    Source,
+    together,
+)
 
 # NVIDIA's own rule (SpeedOfLight.py of Nsight Compute: no_bound_threshold, latency_bound_threshold,
 # balanced_threshold, waves_threshold).
@@ -30,36 +40,26 @@ ISSUES_PER_CYCLE = 4  # of a multiprocessor: four schedulers on every chip since
 
 @dataclass(frozen=True)
 class KernelUnit:
-    """One unit and how busy it was, in % of its peak. `bound` is None where the report does not say which it is."""
+    """One unit and how busy it was, in % of its peak. `bound` is None where the report does not say which it is.
+
+    `name` is one of the units of `reporting/facts.yaml`.
+    """
 
     bound: Bound | None
-    title: str
+    name: str
     busy: float
     rank: float | None = None  # by which it is ordered, where that is not how busy it is
 
-    @property
-    def words(self) -> str:
-        """`DRAM at 91 % of its peak`."""
-        return f"{self.title} at {utilization_text(self.busy)} of its peak"
-
-
-def utilization_text(value: float) -> str:
-    """A utilization for a sentence: `91 %`, `0.4 %`."""
-    return f"{value:.0f} %" if value >= 9.95 else f"{value:.1f} %" if value >= 0.05 else "less than 0.1 %"
-
 
 # In the order in which equally busy ones are named: what stands further from the processor first.
-_MEMORY: tuple[tuple[Bound, str, str], ...] = (
-    ("dram", "bandwidth.dram.share", "DRAM"),
-    ("l2", "bandwidth.l2.share", "L2"),
-)
-_PIPES: tuple[tuple[Bound, str, str], ...] = (
-    ("tensor", "tensor.utilization", "tensor pipe"),
-    ("fp64", "pipe.fp64.utilization", "FP64 pipe"),
-    ("fp32", "pipe.fp32.utilization", "FP32 pipe"),
-    ("fp16", "pipe.fp16.utilization", "FP16 pipe"),
-    ("integer", "pipe.alu.utilization", "ALU pipe (integer, logic, comparisons)"),
-    ("xu", "pipe.xu.utilization", "XU pipe (special functions, conversions)"),
+_MEMORY: tuple[tuple[Bound, str], ...] = (("dram", "bandwidth.dram.share"), ("l2", "bandwidth.l2.share"))
+_PIPES: tuple[tuple[Bound, str], ...] = (
+    ("tensor", "tensor.utilization"),
+    ("fp64", "pipe.fp64.utilization"),
+    ("fp32", "pipe.fp32.utilization"),
+    ("fp16", "pipe.fp16.utilization"),
+    ("integer", "pipe.alu.utilization"),
+    ("xu", "pipe.xu.utilization"),
 )
 
 
@@ -81,35 +81,27 @@ class Units:
 def units_of(values: Mapping[str, float]) -> Units:
     """The units by the readings of one kernel (metric -> value; what is not known is not in it)."""
     memory_roof, compute_roof = values.get("memory.throughput"), values.get("sm.throughput")
-    memory = [KernelUnit(bound, title, values[name]) for bound, name, title in _MEMORY if name in values]
+    memory = [KernelUnit(bound, bound, values[name]) for bound, name in _MEMORY if name in values]
     # The multiprocessors' figures are over those that worked: one block that loads in a loop keeps "its" L1 82 % busy,
     # and the device's at 0.6 %. So they count for the part of the device that has a block.
     part = filled_share(values)
-    memory += [KernelUnit(u.bound, u.title, u.busy * part) for u in _l1_units(values)]
-    compute = [
-        KernelUnit(bound, title, values[name] * part) for bound, name, title in _PIPES if name in values
-    ]
+    memory += [KernelUnit(u.bound, u.name, u.busy * part) for u in _l1_units(values)]
+    compute = [KernelUnit(bound, bound, values[name] * part) for bound, name in _PIPES if name in values]
     compute = [_named_by_type(unit, values) for unit in compute]
     if memory_roof is not None:
         # L2's own figure has parts that are no limit: 88 % where the copy is at 77 % of DRAM and nothing is higher.
-        memory = [KernelUnit(u.bound, u.title, min(u.busy, memory_roof)) for u in memory]
+        memory = [KernelUnit(u.bound, u.name, min(u.busy, memory_roof)) for u in memory]
         memory += _unnamed_memory(memory, memory_roof)
     issue = _issue_unit(values, part)
     if compute_roof is not None:
         known = max((u.busy for u in (*compute, *([issue] if issue else ()))), default=0.0)
         if compute_roof > known + BALANCED or (not compute and issue is None):
-            compute.append(
-                KernelUnit(
-                    "compute",
-                    "the multiprocessors' busiest unit (the report does not say which)",
-                    compute_roof,
-                )
-            )
+            compute.append(KernelUnit("compute", "compute", compute_roof))
     pipe = max((u.busy for u in compute), default=0.0)
     if issue is not None and (issue.busy >= pipe + BALANCED or pipe < BUSY <= issue.busy):
         compute.insert(0, issue)  # else the pipe is what the instructions are for
     elif issue is not None:
-        compute.append(KernelUnit(issue.bound, issue.title, issue.busy, min(issue.busy, pipe)))
+        compute.append(KernelUnit(issue.bound, issue.name, issue.busy, min(issue.busy, pipe)))
     parts = {"dram", "l2"} <= _bounds(memory) and len(_bounds(memory)) > 2
     full = {"tensor.utilization", "pipe.fp64.utilization", "pipe.fp32.utilization"} <= values.keys()
     return Units(
@@ -130,14 +122,14 @@ def _l1_units(values: Mapping[str, float]) -> list[KernelUnit]:
     """L1 and shared memory are one unit; a tenth of its shared passes spent on conflicts is NVIDIA's own alarm."""
     conflicts = values.get("shared.bank_conflicts.share", 0.0) >= 10
     bound: Bound = "shared" if conflicts else "l1"
-    title = "L1 and shared memory" if conflicts else "L1"
+    name = "l1-and-shared" if conflicts else "l1"
     units = []
     if "bandwidth.l1.share" in values:
-        units.append(KernelUnit(bound, title, values["bandwidth.l1.share"]))
+        units.append(KernelUnit(bound, name, values["bandwidth.l1.share"]))
     if "bandwidth.shared.share" in values:
-        units.append(KernelUnit("shared", "shared memory", values["bandwidth.shared.share"]))
+        units.append(KernelUnit("shared", "shared", values["bandwidth.shared.share"]))
     if "pipe.lsu.utilization" in values:
-        units.append(KernelUnit(bound, "LSU pipe (loads and stores)", values["pipe.lsu.utilization"]))
+        units.append(KernelUnit(bound, "lsu", values["pipe.lsu.utilization"]))
     return units
 
 
@@ -147,16 +139,16 @@ def _unnamed_memory(memory: list[KernelUnit], roof: float) -> list[KernelUnit]:
         return []
     nearer = [unit for unit in memory if unit.bound != "dram"]
     if not nearer:
-        return [KernelUnit(None, "the memory's busiest unit (the report does not say which)", roof)]
+        return [KernelUnit(None, "memory", roof)]
     busiest = max(nearer, key=lambda unit: unit.busy)
-    return [KernelUnit(busiest.bound, f"the memory's busiest unit (most likely of {busiest.title})", roof)]
+    return [KernelUnit(busiest.bound, f"memory-{busiest.bound}", roof)]
 
 
 def _named_by_type(unit: KernelUnit, values: Mapping[str, float]) -> KernelUnit:
     """Half precision runs on the FP32 pipe of some chips (GA100, GH100): then its operations say what it did."""
     half, single = values.get("flops.f16", 0.0), values.get("flops.f32", 0.0)
     if unit.bound == "fp32" and half > single:
-        return KernelUnit("fp16", "FP32 pipe, with FP16 arithmetic,", unit.busy)
+        return KernelUnit("fp16", "fp16-on-fp32", unit.busy)
     return unit
 
 
@@ -170,7 +162,7 @@ def _issue_unit(values: Mapping[str, float], part: float) -> KernelUnit | None:
     busy = values.get("issue.active")
     if busy is None and "ipc" in values:
         busy = min(100.0, 100 * values["ipc"] / ISSUES_PER_CYCLE)
-    return KernelUnit("issue", "instruction issue", busy * part) if busy is not None else None
+    return KernelUnit("issue", "issue", busy * part) if busy is not None else None
 
 
 # A launch takes about 2 µs of the device and 3 to 4 µs of the host (NVIDIA's blog on CUDA graphs measured 3.8 µs per
@@ -202,8 +194,7 @@ def classify_bottlenecks(document: RunDocument) -> tuple[KernelBottleneck, ...]:
                 values.setdefault("launch.multiprocessors", float(multiprocessors))
             bottleneck = _classify_kernel(values, row.time, call)
             if _COLLECTIVE.search(row.scope.name or ""):
-                why = "it moves data between GPUs: its time is that of the links, and of the slowest GPU"
-                bottleneck = replace(bottleneck, bound="unknown", reason=why)
+                bottleneck = replace(bottleneck, bound="unknown", reason=Fact("collective"))
             bottlenecks.append(replace(bottleneck, scope=_readings_scope(row), share=row.share))
             uncounted += not counted
         share += row.share or 0.0
@@ -259,76 +250,72 @@ def _classify_kernel(
     if small is not None:
         return _bottleneck("launch", small, units)
     if top is None:
-        return _bottleneck("unknown", "none of its counters was collected", units)
+        return _bottleneck("unknown", Fact("not-collected"), units)
     if units.memory_known and units.compute_known:
-        return _bottleneck(
-            "latency", f"no unit is above {BUSY:.0f} % of its peak: {_evidence_text(units)}", units
-        )
+        return _bottleneck("latency", Fact.of("no-busy-unit", _evidence(units), limit=BUSY), units)
     if units.compute_known and top.busy < QUIET and any(u.bound == "dram" for u in units.ranked):
-        return _bottleneck(
-            "latency", f"none of the units that were counted is busy: {_evidence_text(units)}", units
-        )
-    return _bottleneck("unknown", f"{_evidence_text(units)}; {_uncollected_text(units)}", units)
+        return _bottleneck("latency", Fact.of("no-counted-unit-busy", _evidence(units)), units)
+    return _bottleneck("unknown", _uncertain(units), units)
 
 
 def _busy_unit_bottleneck(units: Units) -> KernelBottleneck:
     top = units.ranked[0]
     if top.bound is None:
-        return _bottleneck("unknown", _evidence_text(units), units)
+        return _bottleneck("unknown", _evidence(units), units)
     # Nothing can hide behind a saturated unit. Behind one that is only busy it can: half-rate pipes are full at half of
     # the issue slots, those for FP64 and special functions long before.
     sure = units.compute_seen if top.bound in ("dram", "l2", "l1", "shared") else units.compute_known
     if top.busy < SATURATED and not sure:
-        return _bottleneck("unknown", f"{_evidence_text(units)}; {_uncollected_text(units)}", units)
-    return _bottleneck(top.bound, _evidence_text(units), units)
+        return _bottleneck("unknown", _uncertain(units), units)
+    return _bottleneck(top.bound, _evidence(units), units)
 
 
 def _why_too_small(
     values: Mapping[str, float], time: KernelTime | None, call: float | None, units: Units
-) -> str | None:
+) -> Fact | None:
     """Why the kernel is too small for the device; None where it is not, or where a unit may be busy all the same."""
     blocks, multiprocessors = values.get("launch.blocks"), values.get("launch.multiprocessors")
     # No unit of the multiprocessors can then be 60 % busy for the device, whatever the blocks do.
     if blocks is not None and multiprocessors is not None and 100 * filled_share(values) < BUSY:
-        count = "1 block" if blocks == 1 else f"{blocks:.0f} blocks"
-        return f"{count} for {multiprocessors:.0f} multiprocessors" + _busiest_text(units)
+        return _with_busiest(Fact.of("few-blocks", blocks=blocks, multiprocessors=multiprocessors), units)
     seconds = values.get("time.kernel")
     if seconds is not None and not (time is not None and time.graph):
         limit = min(
             max(call or 0.0, LAUNCH_SECONDS), 2 * LAUNCH_SECONDS
         )  # a tracer makes launches look slower
         if seconds < limit:
-            return f"{format_quantity(seconds, 's')} is less than it takes to launch it" + _busiest_text(
-                units
-            )
+            return _with_busiest(Fact.of("shorter-than-launch", seconds=seconds), units)
     waves = values.get("launch.waves")
     if waves is not None and waves < 1 and units.memory_known and units.compute_known:
-        return f"its blocks fill {100 * waves:.0f} % of the device once" + _busiest_text(units)
+        return _with_busiest(Fact.of("part-of-a-wave", share=waves), units)
     return None
 
 
-def _busiest_text(units: Units) -> str:
-    return f"; {units.ranked[0].words}" if units.ranked else ""
+def _with_busiest(fact: Fact, units: Units) -> Fact:
+    return together(fact, _unit_fact(units.ranked[0]) if units.ranked else None) or fact
 
 
-def _evidence_text(units: Units) -> str:
-    """The busiest unit, and the next one that is another: the evidence in words."""
+def _unit_fact(unit: KernelUnit) -> Fact:
+    return Fact.of("unit", unit=unit.name, busy=unit.busy)
+
+
+def _evidence(units: Units) -> Fact:
+    """The busiest unit, and the next one that is another."""
     top = units.ranked[0]
     following = next((u for u in units.ranked[1:] if u.bound != top.bound), None)
     if following is None:
-        return top.words
+        return _unit_fact(top)
     # A pipe is named before the issue slots that feed it, also where these are a little busier.
-    order = "the next" if following.busy <= top.busy else "what feeds it"
-    return f"{top.words}; {order}, {following.title}, at {utilization_text(following.busy)}"
+    code = "next-unit" if following.busy <= top.busy else "feeding-unit"
+    return Fact(TOGETHER, parts=(_unit_fact(top), Fact.of(code, unit=following.name, busy=following.busy)))
 
 
-def _uncollected_text(units: Units) -> str:
-    if not units.compute_known:
-        return "what its pipes did was not collected"
-    return "what L1 and L2 did was not collected"
+def _uncertain(units: Units) -> Fact:
+    missing = Fact("caches-not-collected" if units.compute_known else "pipes-not-collected")
+    return Fact(TOGETHER, parts=(_evidence(units), missing))
 
 
-def _bottleneck(bound: Bound, reason: str, units: Units) -> KernelBottleneck:
+def _bottleneck(bound: Bound, reason: Fact, units: Units) -> KernelBottleneck:
     top = units.top
     nearest, busiest = (top.busy, top.bound) if top is not None else (None, None)
     return KernelBottleneck(Scope("kernel"), None, bound, reason, nearest, busiest)

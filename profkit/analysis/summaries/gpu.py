@@ -12,8 +12,8 @@ from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.readings import absent_reading, add_readings
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.analysis.timeline.products import mfu_readings
-from profkit.core.formatting import format_figures, plural
-from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
+from profkit.core.formatting import plural
+from profkit.core.types import RUN, Fact, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
@@ -21,7 +21,7 @@ def check_consistency(document: RunDocument) -> RunDocument:
 
     Checked is within one kernel and one artifact: comparing reports is another matter. Doing it twice changes nothing.
     """
-    doubt_by_kernel: dict[tuple[Scope, str | None], dict[str, str]] = {}
+    doubt_by_kernel: dict[tuple[Scope, str | None], dict[str, Fact]] = {}
     contradictions: dict[str, list[str]] = {}
     counts = _kernel_counts(document)
     for (scope, artifact, tool), readings in _readings_by_kernel(document.readings).items():
@@ -31,8 +31,8 @@ def check_consistency(document: RunDocument) -> RunDocument:
             sides = check.sides(values)
             if sides is None:
                 continue
-            left, right = _side_text(sides[0]), _side_text(sides[1])
-            why = f"{check.says} do not agree ({left} {_relation_text(check.relation)} {right})"
+            code = "contradicted" if check.relation == "==" else "contradicted-order"
+            why = Fact.of(code, what=check.says, left=sides[0], right=sides[1])
             doubted = doubt_by_kernel.setdefault((scope, artifact), {})
             for name in check.doubts:
                 doubted.setdefault(name, why)
@@ -69,14 +69,6 @@ def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]
         if one_artifact and counter.scope.kind == "kernel" and counter.value is not None:
             counts.setdefault(counter.scope, {})[counter.name] = counter.value
     return counts
-
-
-def _side_text(value: float) -> str:
-    return format_figures(value) if abs(value) < 1e6 else f"{value:.3g}"
-
-
-def _relation_text(relation: str) -> str:
-    return "against" if relation == "==" else "is more than"
 
 
 def _contradiction_notes(contradictions: Mapping[str, Sequence[str]]) -> list[str]:
@@ -133,18 +125,14 @@ def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
                 reading.source.artifact,
                 "100 * 16 / sectors per request",
             ),
-            reason=f"at most: {format_figures(loads)} sectors per request of loads, and no request can need "
-            f"more than 16",
+            reason=Fact.of("at-most-sectors", sectors=loads),
         )
     if reading.value is None or reading.value >= LOW or "memory.sectors.excess" in values:
         return reading
     each = max(loads or 0.0, stores or 0.0)
     if not 0 < each <= PLAIN:
         return reading
-    few = (
-        f"{format_figures(each)} sectors per request are few, and lanes that share addresses look like waste"
-    )
-    return replace(reading, doubt=f"{few}; source counters show it exactly (--depth full)")
+    return replace(reading, doubt=Fact.of("few-sectors", sectors=each))
 
 
 def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import unavailable_reading
-from profkit.core.types import RUN, GpuToolLines, GpuTrace, Reading, Source
+from profkit.core.types import RUN, Fact, GpuToolLines, GpuTrace, Reading, Source
 
 NAMED = 400  # kernels that are parts of the time by their short names: ten times what a chart names
 # The parts of the time in which no kernel ran: the host had launched nothing, work was queued, nobody knows.
@@ -24,8 +24,7 @@ TRACE_METRICS = (
     "transfer.bytes",
     "transfer.seconds",
 )
-NO_TIMELINE = "the report has single kernels and no timeline"
-NO_KERNEL = "no kernel is in the report"
+NO_TIMELINE, NO_KERNEL, NOT_IN_TRACE = Fact("no-timeline"), Fact("no-kernel"), Fact("not-in-trace")
 
 
 def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
@@ -36,14 +35,16 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     """
     span, busy = trace.span, trace.busy
 
-    def reading(name: str, value: float | None, formula: str, reason: str, fix: str | None = None) -> Reading:
+    def reading(
+        name: str, value: float | None, formula: str, reason: Fact = NOT_IN_TRACE, fix: str | None = None
+    ) -> Reading:
         source = Source(trace.tool, formula=formula)
         if value is None:
             return unavailable_reading(name, RUN, reason, fix, source)
         return Reading(name, value, metric(name).unit, "measured", RUN, source)
 
     timeless = span is None and busy is None
-    no_span, fix = (NO_TIMELINE, f"trace it: {lines.trace}") if timeless else ("it is not in the trace", None)
+    no_span, fix = (NO_TIMELINE, f"trace it: {lines.trace}") if timeless else (NOT_IN_TRACE, None)
     if not trace.kernels and timeless:
         no_span, fix = NO_KERNEL, None
     idle = max(0.0, span - busy) if span is not None and busy is not None else None
@@ -53,7 +54,7 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
     readings = [
         reading("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
-        reading("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times", ""),
+        reading("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times"),
         reading("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
         reading("gpu.starved", _as_percent(trace.starved), waited, no_span, fix),
         *_copying_readings(trace, reading),
@@ -68,13 +69,12 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     moved = float(sizes) if sizes or not copies else None
     return (
         *readings,
-        reading("launch.count", float(trace.launches), "kernels launched", ""),
-        reading("transfer.bytes", moved, "bytes of all copies", "how much was copied is not in the trace"),
+        reading("launch.count", float(trace.launches), "kernels launched"),
+        reading("transfer.bytes", moved, "bytes of all copies"),
         reading(
             "transfer.seconds",
             sum(copy.seconds for copy in copies),
             "time of all copies, overlaps and all",
-            "",
         ),
     )
 
@@ -84,7 +84,7 @@ def _copying_readings(trace: GpuTrace, reading: Callable[..., Reading]) -> list[
     if trace.copying is None or not trace.span or not trace.kernels:
         return []
     share = 100 * min(1.0, trace.copying / trace.span)
-    return [reading("gpu.copying", share, "100 * (busy - union of kernels) / span", "")]
+    return [reading("gpu.copying", share, "100 * (busy - union of kernels) / span")]
 
 
 def has_only_copies(trace: GpuTrace) -> bool:

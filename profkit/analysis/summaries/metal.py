@@ -8,7 +8,7 @@ from dataclasses import replace
 from profkit.analysis.summaries.metal_counters import counter_readings
 from profkit.analysis.summaries.metal_readings import INTERVALS, metal_trace_readings
 from profkit.analysis.summaries.readings import absent_reading, best_reading
-from profkit.core.types import RUN, MetalAbsent, MetalTrace, PassName, Reading, RunDocument, Summary
+from profkit.core.types import RUN, Fact, MetalAbsent, MetalTrace, PassName, Reading, RunDocument, Summary
 
 # What a recording that was not made for times may still add where that one lacks it.
 _ADDED = (
@@ -66,7 +66,7 @@ _WITHOUT: tuple[tuple[str, PassName, tuple[str, ...]], ...] = (
     ("bandwidth", "counters", ("bandwidth.gpu", "bandwidth.gpu.share")),
     ("state", "trace", _STATE),
 )
-UNUSED = "nothing of the program was seen on the GPU"
+UNUSED = Fact("unused-gpu")
 USE = 'Does it use the GPU? In torch: .to("mps") for model and data; a short one needs longer work'
 
 
@@ -83,7 +83,7 @@ def enrich_metal(document: RunDocument) -> RunDocument:
 def _metal_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
     metal = replace(metal, absent=tuple(_absent_in_run(document, absent) for absent in metal.absent))
     return (
-        *metal_trace_readings(metal, document.trace, document.moments),
+        *metal_trace_readings(metal, document.trace),
         *counter_readings(document, metal),
     )
 
@@ -92,13 +92,13 @@ def _absent_in_run(document: RunDocument, absent: MetalAbsent) -> MetalAbsent:
     """The reason as it is for a run, which launched the program itself and knows what it was asked to count."""
     if document.plan is None:
         return absent
-    if absent.what == INTERVALS and absent.code == "no-rows":
+    if absent.what == INTERVALS and absent.reason.code == "no-rows":
         return MetalAbsent(INTERVALS, UNUSED, USE)
-    if absent.code == "no-counter-set" and "counters" not in {
+    if absent.reason.code == "no-counter-set" and "counters" not in {
         planned.name for planned in document.plan.passes
     }:
         left_out = absent_reading(document, "gpu.occupancy", "counters", RUN)
-        return replace(absent, reason=left_out.reason or "", fix=left_out.fix, code="not-asked")
+        return replace(absent, reason=left_out.reason or absent.reason, fix=left_out.fix)
     return absent
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from profkit.analysis.metrics import metal_counter_names, metric
+from profkit.analysis.metrics import metal_counter_names
 from profkit.analysis.summaries.metal_readings import (
     COUNTERS,
     INTERVALS,
@@ -29,8 +29,8 @@ from profkit.analysis.summaries.metal_readings import (
 )
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.errors import Fault
-from profkit.core.formatting import format_figures, format_percent, format_quantity
-from profkit.core.types import Gpu, MetalCounter, MetalTrace, Quality, Reading, RunDocument
+from profkit.core.formatting import format_quantity
+from profkit.core.types import TOGETHER, Fact, Gpu, MetalCounter, MetalTrace, Quality, Reading, RunDocument
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ChipSpecification:
     flops: float | None
     bandwidth_checked: bool = True
     flops_checked: bool = True
-    reason: str | None = None
+    reason: Fact | None = None
     fix: str | None = None
 
 
@@ -58,15 +58,14 @@ def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecific
     chip = find_chip(name, gpu.cores if gpu is not None else None)
     bandwidth, flops = (gpu.bandwidth, gpu.flops) if gpu is not None else (None, None)
     if isinstance(chip, Fault):
-        return ChipSpecification(name, bandwidth, flops, reason=chip.reason, fix=chip.fix)
+        return ChipSpecification(name, bandwidth, flops, reason=Fact.message(chip.reason), fix=chip.fix)
     return ChipSpecification(
         name,
         bandwidth or chip.bandwidth,
         flops or chip.flops,
         chip.bandwidth_checked,
         chip.flops_checked,
-        chip.reason,
-        chip.fix,
+        Fact.message(chip.reason) if chip.reason is not None else None,
     )
 
 
@@ -77,18 +76,16 @@ def _gpu_named(gpus: tuple[Gpu, ...], device: str | None) -> Gpu | None:
 
 
 COUNTER_TABLES = (COUNTERS, SAMPLES)
-NOT_RECORDED = "the recording has no GPU counters"
+NOT_RECORDED = Fact("no-gpu-counters")
 BEYOND = 105.0  # % of a specification; what is well above it was moved by a cache
-FROM_CACHE = "more than the memory can move: the system level cache served a part, and counts as well"
+FROM_CACHE = Fact("served-by-cache")
 MARK = "mark what counts: with profkit.region(NAME): ..., or profkit.benchmark"
-UNSPECIFIED = "the memory bandwidth of this chip is not known"
-NARROW = "numbers narrower than float32, or matrix units of a later chip, pass its float32 figure"
-DECLARED_REMARK = "declared by the workload, not counted"
-UNCHECKED = "the figure of the chip is one report's"
+UNSPECIFIED, UNCHECKED = Fact("unknown-bandwidth"), Fact("unchecked-chip")
+NARROW, DECLARED = Fact("beyond-float32"), Fact("declared")
 
 
 def _share_of_peak(
-    metal: MetalTrace, rate: float, chip: ChipSpecification, quality: Quality, remark: str | None
+    metal: MetalTrace, rate: float, chip: ChipSpecification, quality: Quality, remark: Fact | None
 ) -> Reading:
     """bandwidth.gpu.share: the rate as a share of what the chip is specified with."""
     if not chip.bandwidth:
@@ -104,23 +101,23 @@ def _share_of_peak(
 
 
 def _declared_bandwidth(
-    document: RunDocument, metal: MetalTrace, chip: ChipSpecification, uncounted: str | None
+    document: RunDocument, metal: MetalTrace, chip: ChipSpecification, uncounted: Fact | None
 ) -> list[Reading]:
     """From the bytes that the workload declares over the union of its time on the GPU; else why there is none.
 
     `uncounted`: what is wrong with the counters that were recorded.
     """
     rate = _declared_rate(document, metal, "bytes")
-    if isinstance(rate, str):
-        reason, fix, _ = explain_absence(metal, COUNTER_TABLES, NOT_RECORDED)
+    if isinstance(rate, Fact):
+        reason, fix = explain_absence(metal, COUNTER_TABLES, NOT_RECORDED)
         if metal.counters and uncounted is not None:
             reason, fix = uncounted, None
         names = ("bandwidth.gpu", "bandwidth.gpu.share")
-        return [missing_reading(metal, name, f"{reason}, and {rate}", fix) for name in names]
+        return [missing_reading(metal, name, Fact(TOGETHER, parts=(reason, rate)), fix) for name in names]
     formula = "declared bytes * iterations / union of the process on the GPU"
     return [
         _declared_reading(metal, "bandwidth.gpu", rate, formula),
-        _share_of_peak(metal, rate, chip, "estimated", DECLARED_REMARK),
+        _share_of_peak(metal, rate, chip, "estimated", DECLARED),
     ]
 
 
@@ -130,12 +127,12 @@ def _arithmetic_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpe
     if timing is None or not timing.flops:
         return []
     rate = _declared_rate(document, metal, "flops")
-    if isinstance(rate, str):
+    if isinstance(rate, Fact):
         return [missing_reading(metal, name, rate, MARK) for name in ("flops.gpu.rate", "flops.gpu.share")]
-    remark, formula = DECLARED_REMARK, "declared FLOP * iterations / union of the process on the GPU"
+    remark, formula = DECLARED, "declared FLOP * iterations / union of the process on the GPU"
     readings = [_declared_reading(metal, "flops.gpu.rate", rate, formula)]
     if not chip.flops:
-        why = chip.reason or "the float32 rate of this chip is not known"
+        why = chip.reason or Fact("unknown-flops")
         readings.append(missing_reading(metal, "flops.gpu.share", why, chip.fix))
     else:
         of = f"{format_quantity(chip.flops, 'FLOP/s')} (specification of {chip.name}, float32)"
@@ -155,24 +152,22 @@ def _declared_reading(
     name: str,
     value: float,
     formula: str,
-    remark: str = DECLARED_REMARK,
+    remark: Fact = DECLARED,
     tables: tuple[str, ...] = (INTERVALS,),
 ) -> Reading:
-    return metal_reading(
-        metal, name, value, tables, formula, quality="estimated", remark=remark, code="declared"
-    )
+    return metal_reading(metal, name, value, tables, formula, quality="estimated", remark=remark)
 
 
-def _declared_rate(document: RunDocument, metal: MetalTrace, what: Literal["flops", "bytes"]) -> float | str:
+def _declared_rate(document: RunDocument, metal: MetalTrace, what: Literal["flops", "bytes"]) -> float | Fact:
     """FLOP or bytes per second of the process's time on the GPU by what the workload declares; else why not."""
     timing = document.timings[0] if document.timings else None
     amount = None if timing is None else timing.flops if what == "flops" else timing.bytes
     if not amount:
-        return f"the workload declares no {'FLOP' if what == 'flops' else 'bytes'}"
+        return Fact(f"no-declared-{what}")
     if not metal.process_busy:
-        return "the time of the process on the GPU is not known"
+        return Fact("no-process-time")
     if not metal.marked:
-        return "without a marked region nobody knows how many iterations were traced"
+        return Fact("unknown-iterations")
     # As the plan told a benchmark, else the entries of the region.
     return amount * max(traced_iterations(document), metal.entries, 1) / metal.process_busy
 
@@ -196,7 +191,7 @@ class _Value:
     quality: Quality
     name: str
     formula: str
-    doubt: str | None = None
+    doubt: Fact | None = None
 
 
 def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
@@ -218,10 +213,10 @@ def known_counters(metal: MetalTrace) -> Sequence[MetalCounter]:
 
 def _share_reading(metal: MetalTrace, name: str) -> Reading:
     value = _counter_value(metal, name)
-    if isinstance(value, str):
+    if isinstance(value, Fact):
         return _missing_counter(metal, name, value)
     if value.unit != "%":
-        why = f"{value.name} is counted in {value.unit or 'no unit'} here, and not in per cent"
+        why = Fact.of("other-unit", counter=value.name, unit=value.unit or "no unit")
         return missing_reading(metal, name, why, None)
     # Two counters that stop a moment apart pass 100 by a hair.
     return _counted_reading(metal, name, min(100.0, value.value), value)
@@ -229,18 +224,20 @@ def _share_reading(metal: MetalTrace, name: str) -> Reading:
 
 def _counted_reading(metal: MetalTrace, name: str, amount: float, value: _Value) -> Reading:
     source = COUNTER_TABLES, value.formula
-    reading = metal_reading(metal, name, amount, *source, quality=value.quality, remark=value.name)
+    reading = metal_reading(
+        metal, name, amount, *source, quality=value.quality, remark=Fact.of("of-counter", counter=value.name)
+    )
     return replace(reading, doubt=value.doubt)
 
 
-def _missing_counter(metal: MetalTrace, name: str, why: str) -> Reading:
+def _missing_counter(metal: MetalTrace, name: str, why: Fact) -> Reading:
     """Where counters were recorded what is wrong with this one, else why the trace has none at all."""
     if metal.counters:
         return missing_reading(metal, name, why, None)
     return metal_reading(metal, name, None, COUNTER_TABLES, "", otherwise=why)
 
 
-def _counter_value(metal: MetalTrace, name: str) -> _Value | str:
+def _counter_value(metal: MetalTrace, name: str) -> _Value | Fact:
     """The counter behind a metric while the process worked, or why there is none."""
     if not metal.counters:
         return NOT_RECORDED
@@ -251,7 +248,7 @@ def _counter_value(metal: MetalTrace, name: str) -> _Value | str:
     )
     if chosen is not None:
         return _while_working(metal, chosen)
-    none = f"none of the recorded counters tells it ({metric(name).title})"
+    none = Fact.of("no-such-counter", metric=name)
     if name != "gpu.limiter":
         return none
     values = [_while_working(metal, known[counter_name]) for counter_name in table.limiters(known)]
@@ -259,18 +256,16 @@ def _counter_value(metal: MetalTrace, name: str) -> _Value | str:
     return max(usable, key=lambda value: value.value, default=none)
 
 
-def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | str:
+def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | Fact:
     if counter.most <= 0:
-        return f"{counter.name} is a hard zero: 0 in all of {counter.samples} samples"
+        return Fact.of("zero-in-samples", counter=counter.name, samples=counter.samples)
     if counter.active is not None:
         return _Value(
             counter.active, counter.unit, "measured", counter.name, AT_WORK, _dilution_warning(counter)
         )
     active = percent_of(metal.device_busy, metal.span)
     if not active:
-        mean, most = _format_number(counter.mean, counter.unit), _format_number(counter.most, counter.unit)
-        values = f"{mean} in the mean and {most} at most"
-        return f"{counter.name} is {values}, over a time of which nobody knows how long the GPU worked"
+        return Fact.of("unknown-work", counter=counter.name)
     # Fewer samples than work: then they may be of the work alone. More than was ever counted is no mean of anything.
     stretched = max(1.0, (1.0 if counter.covered is None else counter.covered) / (active / 100))
     value = min(counter.most, counter.mean * stretched)
@@ -278,32 +273,21 @@ def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | str:
     return _Value(value, counter.unit, "estimated", counter.name, DILUTED_FORMULA, doubt)
 
 
-def _dilution_warning(counter: MetalCounter) -> str | None:
+def _dilution_warning(counter: MetalCounter) -> Fact | None:
     """A sample is of all the time that it took: of work that is shorter it tells little."""
     if counter.filled is None or counter.filled * APART >= 1:
         return None
-    part = format_percent(100 * counter.filled)
-    return f"the process had work in {part} % of the time of the samples that saw it, and the rest is in them, too"
+    return Fact.of("diluted-samples", share=counter.filled)
 
 
-def _estimate_warning(counter: MetalCounter, value: float, undiluted: float) -> str | None:
+def _estimate_warning(counter: MetalCounter, value: float, undiluted: float) -> Fact | None:
     """What speaks against an estimate. `undiluted`: what it is if idle time is in the samples, however few they are."""
     if value > APART * counter.most:
-        return (
-            "the GPU of the counters worked for longer than that of the trace: the share in which it was active"
-            " is of another recording, or of another part of it"
-        )
+        return Fact("other-recording")
     most = min(counter.most, undiluted)
     if most > APART * value:
-        could = _format_number(most, counter.unit)
-        return (
-            f"it may be up to {could}: whether {counter.name} was sampled while the GPU rested is not known"
-        )
+        return Fact.of("may-be-more", most=most, unit=counter.unit, counter=counter.name)
     return None
-
-
-def _format_number(value: float, unit: str) -> str:
-    return format_quantity(value, unit) if unit else format_figures(value)
 
 
 def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:
@@ -321,7 +305,7 @@ def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpec
         measured = all(reading.quality == "measured" for reading in readings)
         both = _Value(sum(rates), "B/s", "measured" if measured else "estimated", names, formula, doubt)
         rate = _counted_reading(metal, "bandwidth.gpu", both.value, both)
-        part = _share_of_peak(metal, both.value, chip, both.quality, names)
+        part = _share_of_peak(metal, both.value, chip, both.quality, Fact.of("of-counter", counter=names))
         return [*readings, rate, part if part.value is None else replace(part, doubt=doubt)]
     why, share = chip.reason or UNSPECIFIED, "bandwidth.gpu.share"
     part = missing_reading(metal, share, why, chip.fix)
@@ -331,14 +315,14 @@ def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpec
     return [*readings, missing_reading(metal, "bandwidth.gpu", why, chip.fix), part]
 
 
-def _rate_reading(metal: MetalTrace, name: str, value: _Value | str, chip: ChipSpecification) -> Reading:
+def _rate_reading(metal: MetalTrace, name: str, value: _Value | Fact, chip: ChipSpecification) -> Reading:
     """Bytes per second as counted; of a percentage what it is of the chip's bandwidth, an estimate."""
-    if isinstance(value, str):
+    if isinstance(value, Fact):
         return _missing_counter(metal, name, value)
     if value.unit == "B/s":
         return _counted_reading(metal, name, value.value, value)
     if value.unit != "%":
-        why = f"{value.name} is counted in {value.unit or 'no unit'} here, and not in bytes per second"
+        why = Fact.of("other-unit", counter=value.name, unit=value.unit or "no unit")
         return missing_reading(metal, name, why, None)
     if not chip.bandwidth:
         return missing_reading(metal, name, chip.reason or UNSPECIFIED, chip.fix)

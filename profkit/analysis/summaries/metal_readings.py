@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import unavailable_reading
-from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import (
     RUN,
+    Fact,
     GpuTrace,
     MetalTrace,
-    Moment,
     Quality,
     Reading,
-    ReasonCode,
     Source,
     Spread,
+    together,
 )
 
 TOOL = "xctrace"
@@ -28,7 +26,7 @@ ENCODERS, SHADERS = "metal-application-encoders-list", "metal-shader-profiler-in
 COMPLETED = "metal-command-buffer-completed"
 COUNTERS, SAMPLES = "metal-gpu-counter-intervals", "gpu-counter-value"
 PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
-NOT_IN_TRACE = "the trace does not say it"
+NOT_IN_TRACE = Fact("not-in-trace")
 
 
 def metal_reading(
@@ -39,9 +37,8 @@ def metal_reading(
     formula: str,
     *,
     quality: Quality = "measured",
-    remark: str | None = None,
-    otherwise: str = NOT_IN_TRACE,
-    code: ReasonCode | None = None,
+    remark: Fact | None = None,
+    otherwise: Fact = NOT_IN_TRACE,
 ) -> Reading:
     """The reading of `name` out of `tables`; unavailable, with the reason of the first missing table, for None.
 
@@ -49,20 +46,19 @@ def metal_reading(
     """
     source = Source(TOOL, counter=", ".join(tables), formula=formula)
     if value is None:
-        reason, fix, code = explain_absence(metal, tables, otherwise)
-        return unavailable_reading(name, RUN, reason, fix, source, code)
-    return Reading(name, value, metric(name).unit, quality, RUN, source, remark, code=code)
+        return unavailable_reading(name, RUN, *explain_absence(metal, tables, otherwise), source)
+    return Reading(name, value, metric(name).unit, quality, RUN, source, remark)
 
 
 def explain_absence(
-    metal: MetalTrace, tables: tuple[str, ...], otherwise: str = NOT_IN_TRACE
-) -> tuple[str, str | None, ReasonCode | None]:
+    metal: MetalTrace, tables: tuple[str, ...], otherwise: Fact = NOT_IN_TRACE
+) -> tuple[Fact, str | None]:
     """Why the trace has none of what these tables tell, and the way to get it."""
     for table in tables:
         for absent in metal.absent:
             if absent.what == table:  # by its name: of two that are missing each has a fix of its own
-                return absent.reason.replace("the table", table, 1), absent.fix, absent.code
-    return otherwise, None, None
+                return absent.reason, absent.fix
+    return otherwise, None
 
 
 def percent_of(part: float | None, whole: float | None) -> float | None:
@@ -107,63 +103,52 @@ def idle_causes(metal: MetalTrace) -> list[tuple[IdleCause, float]]:
     return sorted((part for part in parts if part[1] > 0), key=lambda part: -part[1])
 
 
-def missing_reading(metal: MetalTrace, name: str, why: str, fix: str | None) -> Reading:
+def missing_reading(metal: MetalTrace, name: str, why: Fact, fix: str | None) -> Reading:
     """A reading that is not there for a reason of its own."""
     return replace(metal_reading(metal, name, None, (), "", otherwise=why), fix=fix)
 
 
 LOWEST = "minimum"  # the name of the lowest performance state, lower case
 DECIDES = 10.0  # %, as of the target: what one of two tables tells is enough to say that it was slowed down
-NOTHING = "nothing slowed it down"
-NO_STATES = "the trace has no performance and thermal states"
-COOL = "the trace has no performance states, and a GPU that is cool may have been in its lowest one"
 
 
-def slowed_reading(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading:
+def slowed_reading(metal: MetalTrace) -> Reading:
     """gpu.slowed: the larger one of the shares of its lowest performance state and of thermal states but Nominal.
 
     A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
-    trace tells it. A recording that asked for that state, low power mode, and heat or a saving mode that the system
-    tells at one of `moments`, slow it down all the time. Without performance states nobody knows that nothing slowed it
-    down: a cool GPU may have been in its lowest one.
+    trace tells it. A recording that asked for that state and low power mode slow it down all the time. Without
+    performance states nobody knows that nothing slowed it down: a cool GPU may have been in its lowest one.
     """
-    held = {reason: moment.when for moment in moments for reason in moment.slowed}
-    causes = [(100.0, f"the system reported {reason} {when}") for reason, when in held.items()]
-    if metal.low_power:
-        causes.append((100.0, "low power mode was on"))
+    causes = [(100.0, Fact("low-power"))] if metal.low_power else []
     induced = (metal.induced or "").strip().lower() == LOWEST
     if induced:
-        causes.append((100.0, f"the recording asked for the performance state {metal.induced}"))
+        causes.append((100.0, Fact.of("induced-state", state=metal.induced or "")))
     at_work = all(state.busy is not None for state in metal.performance)
     clocks = [(s.name.strip().lower(), (s.busy or 0.0) if at_work else s.seconds) for s in metal.performance]
     whole = sum(seconds for _, seconds in clocks)
     low = percent_of(sum(seconds for name, seconds in clocks if name == LOWEST), whole)
     if low:
-        of = "its work" if at_work else "the time"
-        causes.append(
-            (low, f"the GPU was in the performance state Minimum for {format_percent(low)} % of {of}")
-        )
+        causes.append((low, Fact.of("lowest-at-work" if at_work else "lowest-state", value=low)))
     from profkit.analysis.comparability.fingerprint import holds_down
 
     hot = [state for state in metal.thermal if holds_down(state.name) and state.seconds > 0]
     part = percent_of(sum(s.seconds for s in hot), sum(s.seconds for s in metal.thermal))
     if hot and part is not None:
         names = " and ".join(state.name for state in hot[:2])
-        causes.append((part, f"the thermal state was {names} for {format_percent(part)} % of the time"))
-    causes.sort(reverse=True)
+        causes.append((part, Fact.of("thermal-states", states=names, value=part)))
+    causes.sort(key=lambda cause: -cause[0])
     most = causes[0][0] if causes else 0.0
-    untold = COOL if metal.thermal else NO_STATES
+    untold = Fact("no-performance-states" if metal.thermal else "no-states")
     if metal.performance:
-        untold = "the trace tells no performance state of the time in which the process worked"
-    blind = ", as far as its performance states tell: it has no thermal ones"
-    nothing = NOTHING if metal.thermal else f"{NOTHING}{blind}"
+        untold = Fact("no-state-at-work")
+    nothing = Fact("not-slowed" if metal.thermal else "not-slowed-by-clock")
     return metal_reading(
         metal,
         "gpu.slowed",
         most if induced or whole > 0 or most > DECIDES else None,
         (PERFORMANCE,) if metal.thermal else (PERFORMANCE, THERMAL),
         "the larger share: lowest performance state, thermal state other than Nominal",
-        remark="; ".join(text for _, text in causes) or nothing,
+        remark=together(*(fact for _, fact in causes)) or nothing,
         otherwise=untold,
     )
 
@@ -171,22 +156,19 @@ def slowed_reading(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading
 # the two tables are told by different parts of the system; in 37 recordings of an M1 none came near
 SLACK = 0.05
 CLOCKS = 1e-4  # seconds; ends of intervals
-NOTHING_RAN = "the process had nothing on the GPU"
+NOTHING_RAN = Fact("nothing-on-gpu")
 
 
-def metal_trace_readings(
-    metal: MetalTrace, trace: GpuTrace | None = None, moments: Sequence[Moment] = ()
-) -> tuple[Reading, ...]:
+def metal_trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tuple[Reading, ...]:
     """All readings of the time line, for the run; times in s, shares in %.
 
     gpu.utilization is the union of the intervals of the process over its window, gpu.utilization.device the union
-    of the device's Active intervals over the whole part that counts, whoever caused them. `moments` are looks at the
-    machine around the timing pass.
+    of the device's Active intervals over the whole part that counts, whoever caused them.
     """
     return (
         *_add_warnings(metal, [*_busy_readings(metal, trace), longest_work_reading(metal)]),
         *_queue_readings(metal),
-        slowed_reading(metal, moments),
+        slowed_reading(metal),
     )
 
 
@@ -216,8 +198,8 @@ def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
     if metal.marked:
         rows.append(("gpu.entries", float(metal.entries), own, "entries of the marked region"))
     otherwise = {
-        "gpu.utilization": NOTHING_RAN if busy == 0 else "the process's own intervals are not in the trace",
-        "gpu.starved": "the GPU did not idle" if idle == 0 else "the submissions are not in the trace",
+        "gpu.utilization": NOTHING_RAN if busy == 0 else Fact("no-own-intervals"),
+        "gpu.starved": Fact("not-idle" if idle == 0 else "no-submissions"),
     }
     return [metal_reading(metal, *row, otherwise=otherwise.get(row[0], NOT_IN_TRACE)) for row in rows]
 
@@ -235,9 +217,9 @@ def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
     Where it is a guess whose work counts, nothing that is said of it is said of the program that was profiled; nor of
     the region, where that was marked and not found.
     """
-    doubt = metal.lost
+    doubt = Fact.message(metal.lost) if metal.lost is not None else None
     if metal.guessed is not None:
-        doubt = f"{metal.guessed}; the table of contents (toc.xml) tells which one was profiled"
+        doubt = Fact.of("guessed-process", said=metal.guessed)
     if doubt is not None:
         of_device = ("gpu.utilization.device", "gpu.window")
         return [
@@ -247,10 +229,7 @@ def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
     device, busy = metal.device_busy if metal.marked else metal.window_busy, metal.process_busy
     if device is None or busy is None or busy <= device * (1 + SLACK) + CLOCKS:
         return readings
-    doubt = (
-        f"the process had work on the GPU for {format_quantity(busy, 's')}, and the device was active for"
-        f" {format_quantity(device, 's')} of that time: one of {INTERVALS} and {STATES} is not whole"
-    )
+    doubt = Fact.of("busier-than-device", busy=busy, device=device, tables=f"{INTERVALS} and {STATES}")
     names = ("gpu.utilization", "gpu.utilization.device", "gpu.utilization.alone", "time.gpu.idle")
     return [replace(r, doubt=doubt) if r.metric in names and r.value is not None else r for r in readings]
 
@@ -272,7 +251,7 @@ def _queue_readings(metal: MetalTrace) -> list[Reading]:
         ("buffer.completion", _spread_median(metal.completion), submitted,
          "median of completion - submission"),
     ]  # fmt: skip
-    remark = "until the end on the GPU: completions are not in the trace"
+    remark = Fact("until-end-on-gpu")
     return [
         metal_reading(metal, *row, quality="estimated", remark=remark)
         if not whole and row[0] in ("queue.depth", "queue.most")
@@ -296,6 +275,6 @@ def longest_work_reading(metal: MetalTrace) -> Reading:
         100 * (top.seconds / total) if top is not None else None,
         (SHADERS if metal.shaders else ENCODERS, INTERVALS),
         "100 * its time / the time of all of them",
-        remark=f"{top.kind} {top.name}" if top is not None else None,
+        remark=Fact.of("work", kind=top.kind, name=top.name) if top is not None else None,
         otherwise=NOTHING_RAN,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.analysis.summaries.readings import unavailable_reading
-from profkit.core.types import RUN, Allocations, Profile, ProfileKind, Quality, Reading, Source
+from profkit.core.types import RUN, Allocations, Fact, Profile, ProfileKind, Quality, Reading, Source
 
 # What the cProfile reader tells; times in seconds.
 CPROFILE_KINDS: tuple[ProfileKind, ...] = ("own-time", "cumulative-time", "calls", "imports")
@@ -65,6 +65,8 @@ def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:
     formula = f"largest traced size {where}"
     of_peak = _reading("memory.python_peak", float(peak), "B", formula, "tracemalloc")
     if growth.low is None:
-        return of_peak, unavailable_reading(name, RUN, growth.reason, source=Source("tracemalloc"))
+        return of_peak, unavailable_reading(
+            name, RUN, Fact.message(growth.reason), source=Source("tracemalloc")
+        )
     formula = "lower end of the 95 % interval of bytes held per iteration, at least 0"
     return of_peak, _reading(name, max(0.0, growth.low), "B/iteration", formula, "tracemalloc")

@@ -9,11 +9,11 @@ from profkit.analysis.metrics import metric
 from profkit.core.types import (
     QUALITY_ORDER,
     RUN,
+    Fact,
     MetalTrace,
     PassName,
     Quality,
     Reading,
-    ReasonCode,
     RunDocument,
     Scope,
     Source,
@@ -86,7 +86,7 @@ def derive_reading(
     scope: Scope,
     *,
     quality: Quality | None = None,
-    reason: str | None = None,
+    reason: Fact | None = None,
 ) -> Reading:
     """`compute(values of the inputs)` as a reading of metric `name`; unavailable where an input is.
 
@@ -96,15 +96,15 @@ def derive_reading(
     values: list[float] = []
     for reading in inputs:
         if reading.value is None:
-            why = reading.reason or ""
-            needs = why if reading.code == "input" else f"it needs {reading.metric}: {why}"
-            missing = unavailable_reading(name, scope, needs, reading.fix, source, "input")
-            return replace(missing, cause=reading.cause or reading.reason)
+            needs = reading.reason
+            if needs is None or needs.code != "needs":
+                needs = Fact.of("needs", *([needs] if needs else []), metric=reading.metric)
+            return unavailable_reading(name, scope, needs, reading.fix, source)
         values.append(reading.value)
     try:
         value = compute(*values)
     except ZeroDivisionError:
-        return unavailable_reading(name, scope, "nothing to divide by", source=source)
+        return unavailable_reading(name, scope, Fact("nothing-to-divide-by"), source=source)
     shares = [reading.share for reading in inputs if reading.share is not None]
     level = mixed_quality([*(reading.quality for reading in inputs), *([quality] if quality else [])])
     return Reading(
@@ -115,10 +115,9 @@ def derive_reading(
 def unavailable_reading(
     name: str,
     scope: Scope,
-    reason: str,
+    reason: Fact,
     fix: str | None = None,
     source: Source | None = None,
-    code: ReasonCode | None = None,
 ) -> Reading:
     """A reading that is not there, and why."""
     return Reading(
@@ -130,7 +129,6 @@ def unavailable_reading(
         source or Source(TOOL),
         reason,
         fix=fix,
-        code=code,
     )
 
 
@@ -148,23 +146,20 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
     """Why nobody spoke of `name`: how the pass that could have told ended."""
     for result in document.passes:
         if result.name == source_pass:
+            why = (result.reason,) if result.reason is not None else ()
             if result.state == "finished":
-                return unavailable_reading(name, scope, f"the {source_pass} pass did not measure it")
+                return unavailable_reading(name, scope, Fact.of("pass-finished", name=source_pass))
             if result.state == "skipped" and source_pass in OF_PYTHON and document.workload.python is None:
-                return unavailable_reading(
-                    name, scope, result.reason or "not a Python program", code="not-python"
-                )
-            ended = {"skipped": "was skipped", "failed": "failed"}.get(result.state, "was interrupted")
-            reason = f"the {source_pass} pass {ended}" + (f": {result.reason}" if result.reason else "")
-            return replace(unavailable_reading(name, scope, reason, result.fix), cause=result.reason)
+                return unavailable_reading(name, scope, Fact("not-python", parts=why))
+            reason = Fact.of(f"pass-{result.state}", *why, name=source_pass)
+            return unavailable_reading(name, scope, reason, result.fix)
     if document.plan is None:
-        return unavailable_reading(name, scope, "it is not in the report")
+        return unavailable_reading(name, scope, Fact("not-in-report"))
     if source_pass in {planned.name for planned in document.plan.passes}:
-        return unavailable_reading(name, scope, f"the run ended before its {source_pass} pass")
+        return unavailable_reading(name, scope, Fact.of("ended-before", name=source_pass))
     asked = dict.fromkeys((*(planned.name for planned in document.plan.passes), source_pass))
     names = ",".join(asked)
-    reason = f"the {source_pass} pass was not asked for"
-    return unavailable_reading(name, scope, reason, f"--passes {names}", code="not-asked")
+    return unavailable_reading(name, scope, Fact.of("not-asked", name=source_pass), f"--passes {names}")
 
 
 _FOLLOWED = 0.9  # of the GPU time: kernels that fill it must be launched equally often in every iteration

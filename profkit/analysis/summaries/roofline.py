@@ -21,7 +21,7 @@ from profkit.analysis.summaries.readings import (
     unavailable_reading,
 )
 from profkit.analysis.summaries.time import scope_of
-from profkit.core.types import RUN, Peaks, Reading, RunDocument, Scope, Source
+from profkit.core.types import RUN, Fact, Peaks, Reading, RunDocument, Scope, Source
 
 CeilingKind = Literal["memory", "compute"]
 
@@ -31,24 +31,18 @@ ONE_THREAD = 110.0
 
 # Peaks are the best of some runs and known to a few per cent; a share beyond this says that an input is wrong.
 BEYOND = 105.0
-BEYOND_WHOLE = "a share above 100 % is not possible"
-BUSY_PEAK = "the peak was measured while the machine was busy: measure again when it is quiet"
-STREAMING = (
-    "simulated traffic is too high where stores stream past the caches (memcpy and np.copyto of large arrays),"
-    " since each simulated write reads its line first"
-)
-NARROW = "the arithmetic is narrower than the float32 of the peak (float16, bfloat16, int8)"
+BUSY_PEAK, STREAMING, NARROW = Fact("busy-peak"), Fact("simulated-streaming"), Fact("narrower-than-peak")
+DECLARED = Fact("declared")
 
 
-def flag_implausible(share: Reading, *causes: str) -> Reading:
+def flag_implausible(share: Reading, *causes: Fact) -> Reading:
     """A share of a peak; well above 100 % it is no fact but an estimate, and what may be the cause stands with it."""
     if share.value is None or share.value <= BEYOND:
         return share
-    reason = f"{BEYOND_WHOLE}: {', or '.join(causes)}"
-    return replace(share, quality="estimated", reason=reason)
+    return replace(share, quality="estimated", reason=Fact.of("beyond-whole", *causes))
 
 
-def traffic_warnings(dram: Reading) -> tuple[str, ...]:
+def traffic_warnings(dram: Reading) -> tuple[Fact, ...]:
     """Why a rate to memory may come out above the peak: by how the traffic was come by."""
     return (STREAMING, BUSY_PEAK) if dram.quality != "measured" else (BUSY_PEAK,)
 
@@ -91,7 +85,7 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
 
     def ceiling(name: str, value: float | None) -> Reading:
         if peaks is None or value is None:
-            return unavailable_reading(name, scope, "the peaks of this machine were not measured")
+            return unavailable_reading(name, scope, Fact("no-peaks"))
         source = Source(TOOL, formula=peaks.method)
         return Reading(name, value, metric(name).unit, "measured", scope, source)
 
@@ -139,7 +133,7 @@ def _count_of_one_region(document: RunDocument, count: Reading) -> Reading:
     names = dict.fromkeys(timing.name for timing in document.timings if timing.kind != "process")
     if count.value is None or count.scope != RUN or len(names) < 2:
         return count
-    reason = f"it was counted over several regions together ({', '.join(names)}), and the time is of one"
+    reason = Fact.of("several-regions", names=", ".join(names))
     return unavailable_reading(
         count.metric, count.scope, reason, "mark the one region that counts", count.source
     )
@@ -172,9 +166,8 @@ def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
     """
     scope, flops = work.scope, work.flops
     if flops.value is None and work.declared_flops is not None:
-        declared = "as the workload declares them"
-        source = Source(TOOL, "flops", formula=declared)
-        flops = Reading("flops", work.declared_flops, "FLOP", "estimated", scope, source, declared)
+        source = Source(TOOL, "flops", formula="as the workload declares them")
+        flops = Reading("flops", work.declared_flops, "FLOP", "estimated", scope, source, DECLARED)
     derive = partial(derive_reading, scope=scope)
     inputs = (flops, work.dram)
     intensity = derive("arithmetic_intensity", inputs, truediv, "flops / dram.bytes", reason=flops.reason)

@@ -14,7 +14,7 @@ from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import best_reading, derive_reading, main_scopes
 from profkit.analysis.summaries.roofline import work_of
 from profkit.core.formatting import format_percent, format_quantity
-from profkit.core.types import RUN, Reading, RunDocument, Source
+from profkit.core.types import RUN, Fact, Reading, RunDocument, Source
 
 # A kernel whose tensor cores work more than this is about them. Below it a stray instruction (a sum by a matrix unit)
 # changes nothing.
@@ -24,9 +24,7 @@ TENSOR = 1.0  # %
 TENSOR_UNCOUNTED = 10.0  # %
 # Compilers also load constants by half-precision instructions: so little of the peak is no arithmetic.
 CONSTANTS = 0.01
-TENSOR_PEAK = (
-    "the peak of the tensor cores is estimated: their rate over the share of cycles in which they worked"
-)
+TENSOR_PEAK = Fact("tensor-peak")
 PRECISIONS = {"f32": "FP32", "f64": "FP64", "f16": "FP16"}
 
 

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from profkit.analysis.summaries.kernels import STALL_MEANINGS
 from profkit.analysis.targets.target import Condition, Gain, RooflineSide
-from profkit.core.formatting import format_figures, format_percent, format_quantity, joined
-from profkit.core.types import QUALITY_ORDER, RUN, KernelBottleneck, Reading, Scope
+from profkit.core.types import QUALITY_ORDER, RUN, Fact, KernelBottleneck, Reading, Scope
 
 LIMITERS = ("registers", "shared", "warps", "blocks", "barriers")
-_NAMES = {
-    "registers": "registers",
-    "shared": "shared memory",
-    "warps": "the warps of its blocks",
-    "blocks": "the number of blocks",
-    "barriers": "barriers",
-}
 # NVIDIA's rule for achieved occupancy: more than that below the theoretical one is worth a word of its own.
 BELOW_THEORY = 10.0  # points
 # And for the theoretical one: above it, resources are not what keeps warps away (TheoreticalOccupancy.py).
@@ -45,59 +37,43 @@ def top_stall(values: Mapping[str, float]) -> tuple[str, float] | None:
     return name, stalls[name] / sum(stalls.values())
 
 
-def explain_miss(metric: str, values: Mapping[str, float]) -> str:
-    """A clause on what limits the kernel in this respect; empty where nothing is known of it."""
+def explain_miss(metric: str, values: Mapping[str, float]) -> list[Fact]:
+    """What limits the kernel in this respect; empty where nothing is known of it."""
     if metric == "occupancy.achieved":
         return _explain_occupancy(values)
     if metric == "shared.bank_conflicts" and "shared.bank_conflicts.share" in values:
-        return f"{format_percent(values['shared.bank_conflicts.share'])} % of the passes over shared memory"
+        return [Fact.of("share-of-passes", value=values["shared.bank_conflicts.share"])]
     if metric == "memory.coalescing":
         return _explain_sectors(values)
-    if metric in ("bandwidth.dram.share", "throughput.busiest"):
-        return _explain_waiting(values)
-    return ""
+    stall = top_stall(values) if metric in ("bandwidth.dram.share", "throughput.busiest") else None
+    return [Fact.of("warps-wait", stall=stall[0], share=stall[1])] if stall is not None else []
 
 
-def _explain_occupancy(values: Mapping[str, float]) -> str:
+def _explain_occupancy(values: Mapping[str, float]) -> list[Fact]:
     theory, achieved = values.get("occupancy.theoretical"), values.get("occupancy.achieved")
     if theory is None:
-        return ""
-    parts = []
+        return []
+    facts = []
     if theory < 99.5 and (names := limiters(values)):
         blocks = values[f"occupancy.limit.{names[0]}"]
-        each = f"{blocks:.0f} {'block' if blocks == 1 else 'blocks'} per multiprocessor"
-        parts.append(
-            f"{format_percent(theory)} % at most, limited by {joined([_NAMES[n] for n in names])} ({each})"
-        )
+        facts.append(Fact.of("occupancy-limited", value=theory, blocks=blocks, limiters=" ".join(names)))
     elif theory < 99.5:
-        parts.append(f"{format_percent(theory)} % at most")
+        facts.append(Fact.of("occupancy-at-most", value=theory))
     if achieved is not None and theory - achieved > BELOW_THEORY:
-        why, waves = "blocks of uneven length, or too few of them", values.get("launch.waves")
-        if waves is not None and waves > FEW_WAVES:
-            why = "blocks of uneven length, or so short that starting them takes a good part of it"
-        elif waves is not None:
-            why += f" ({format_figures(waves)} waves)"
-        parts.append(f"{format_percent(theory - achieved)} points below what its resources allow: {why}")
-    return "; ".join(parts)
+        waves = values.get("launch.waves")
+        code = "below-theory-short" if waves is not None and waves > FEW_WAVES else "below-theory"
+        facts.append(Fact.of(code, points=theory - achieved, waves=waves or 0.0))
+    return facts
 
 
-def _explain_sectors(values: Mapping[str, float]) -> str:
-    parts = []
+def _explain_sectors(values: Mapping[str, float]) -> list[Fact]:
+    facts = []
     if (excess := values.get("memory.sectors.excess")) is not None:
-        parts.append(f"{format_quantity(excess, 'count')} sectors too many")
+        facts.append(Fact.of("excess-sectors", sectors=excess))
     for way in ("load", "store"):
         if (sectors := values.get(f"memory.sectors_per_request.{way}")) is not None:
-            parts.append(f"{format_figures(sectors)} sectors per request of {way}s")
-    return ", ".join(parts)
-
-
-def _explain_waiting(values: Mapping[str, float]) -> str:
-    stall = top_stall(values)
-    if stall is None:
-        return ""
-    name, share = stall
-    meaning = STALL_MEANINGS.get(name, name.replace("_", " "))
-    return f"its warps wait for {meaning} ({100 * share:.0f} % of their waiting)"
+            facts.append(Fact.of(f"sectors-per-{way}", sectors=sectors))
+    return facts
 
 
 SECTOR = 32  # bytes
@@ -186,6 +162,9 @@ def _smallest_bound(*bounds: float | None) -> float | None:
     return min(known) if known and bounds[0] is not None else None
 
 
+LookedAt: TypeAlias = "tuple[float, str]"  # a value and its unit
+
+
 @dataclass(frozen=True)
 class TargetContext:
     """What the judge knows besides the readings.
@@ -224,22 +203,22 @@ def applicable_conditions(
 
 def evaluate_condition(
     condition: Condition, scope: Scope, readings: Sequence[Reading], context: TargetContext
-) -> tuple[bool | None, str]:
-    """Whether the condition holds (None: cannot be told), and the value that was looked at, in words."""
+) -> tuple[bool | None, LookedAt | None]:
+    """Whether the condition holds (None: cannot be told), and what was looked at."""
     if (
         condition.unless is not None
         and evaluate_condition(condition.unless, scope, readings, context)[0] is True
     ):
-        return True, ""
+        return True, None
     if condition.roof is not None:
-        return (None if context.roof is None else context.roof == condition.roof), ""
+        return (None if context.roof is None else context.roof == condition.roof), None
     if condition.limiter is not None or condition.stall is not None:
-        return _limiter_or_stall_holds(condition, scope, readings), ""
+        return _limiter_or_stall_holds(condition, scope, readings), None
     if condition.where:
         decided = _bottleneck_holds(condition, context.kernel)
         unknown = context.kernel is None or context.kernel.bound == "unknown"
         if decided is not None or condition.metric is None or unknown:
-            return decided, ""
+            return decided, None
     around = scopes_around(RUN if condition.of_run else scope, readings)
     values: list[Reading] = []
     for name in (condition.metric, condition.times, condition.over):
@@ -247,20 +226,20 @@ def evaluate_condition(
             known = [r for r in readings if r.value is not None and r.doubt is None]
             reading = surest_reading(known, name, around)
             if reading is None:
-                return None, "-"
+                return None, None
             values.append(reading)
     first, second = values[0].value or 0.0, (values[1].value or 0.0) if len(values) > 1 else 0.0
     if condition.times is not None:
-        value, words = first * second / 100, f"{format_percent(first * second / 100)} %"
+        value, unit = first * second / 100, "%"
     elif condition.over is not None:
         if second == 0:
-            return None, "-"
-        value, words = first / second, format_figures(first / second)
+            return None, None
+        value, unit = first / second, ""
     else:
-        value, words = first, format_quantity(first, values[0].unit)
+        value, unit = first, values[0].unit
     low = condition.at_least is None or value >= condition.at_least
     high = condition.at_most is None or value <= condition.at_most
-    return low and high, words
+    return low and high, (value, unit)
 
 
 def scopes_around(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import nan
 
-from profkit.analysis.metrics import metric
 from profkit.analysis.metrics.derive import ALWAYS_ON
 from profkit.analysis.summaries.cpu import HOTTEST, WORTH
 from profkit.analysis.targets.conditions import (
+    LookedAt,
     TargetContext,
     applicable_conditions,
     evaluate_condition,
@@ -18,10 +20,10 @@ from profkit.analysis.targets.conditions import (
     surest_reading,
 )
 from profkit.analysis.targets.target import Condition, RooflineSide, Target, is_met
-from profkit.core.formatting import format_percent, format_quantity, format_threshold
-from profkit.core.types import Reading, ReasonCode, RunDocument, Scope, Threshold, Verdict, VerdictWord
+from profkit.core.types import TOGETHER, Fact, Reading, RunDocument, Scope, Threshold, Verdict, VerdictWord
 
 _NOTHING = TargetContext()
+_CODE = re.compile(r"[a-z0-9-]+")  # of profkit's own words for a target
 
 
 def context_of(document: RunDocument) -> TargetContext:
@@ -86,11 +88,7 @@ def verdict_on(
     limit = Threshold(target.operator, threshold, target.unit) if threshold is not None else None
 
     def verdict(
-        word: VerdictWord,
-        reason: str,
-        advice: tuple[str, ...] = (),
-        gain: float | None = None,
-        code: ReasonCode | None = None,
+        word: VerdictWord, reason: Fact, advice: tuple[str, ...] = (), gain: float | None = None
     ) -> Verdict:
         return Verdict(
             target.name,
@@ -104,15 +102,14 @@ def verdict_on(
             reading.quality,
             advice,
             gain=gain,
-            code=code,
         )
 
-    def first(conditions: Sequence[Condition], *answers: bool | None) -> tuple[Condition, str, str] | None:
-        """Of those to be asked the first that is answered so, why, and the value that it looked at."""
+    def first(conditions: Sequence[Condition], *answers: bool | None) -> tuple[Condition, Fact] | None:
+        """Of those to be asked the first that is answered so, and why."""
         for condition in applicable_conditions(conditions, reading.scope, readings):
             holds, looked_at = evaluate_condition(condition, reading.scope, readings, context)
             if holds in answers:
-                return condition, _condition_text(condition, looked_at, context), looked_at
+                return condition, _condition_fact(condition, looked_at, context)
         return None
 
     applies = [
@@ -121,92 +118,90 @@ def verdict_on(
     ]
     for condition, holds, looked_at in applies:
         if holds is False:
-            return verdict("not-applicable", _condition_text(condition, looked_at, context))
+            return verdict("not-applicable", _condition_fact(condition, looked_at, context))
     if reading.value is None:
         if (moot := first(target.moot, True)) is not None:
-            return verdict("not-applicable", _condition_text(moot[0], "", context))
-        if reading.code == "not-python":
-            return verdict("not-applicable", reading.reason or "not a Python program")
+            return verdict("not-applicable", moot[1])
+        known = [reading.reason] if reading.reason is not None else []
+        if known and known[0].code == "not-python":
+            return verdict("not-applicable", known[0])
         fix = tuple(line for line in (reading.fix or target.unknown,) if line)
-        reason = f"{metric(target.metric).title} not known: {reading.reason}"
-        unknown = verdict("unknown", reason, fix, code=reading.code)
-        return replace(unknown, cause=reading.cause or reading.reason)
-    value = _value_text(target, reading)
+        return verdict("unknown", Fact.of("not-known", *known, metric=target.metric), fix)
+    value = _value_fact(target, reading)
     if reading.doubt is not None:
-        doubtful = verdict("unknown", f"{value}, which is uncertain: {reading.doubt}")
-        return replace(doubtful, cause=reading.doubt)
+        return verdict("unknown", Fact("uncertain", parts=(value, reading.doubt)))
     if threshold is None or limit is None:
-        return verdict("unknown", "the run does not say what was asked for")
+        return verdict("unknown", Fact("nothing-asked"))
     if any(holds is None for condition, holds, _ in applies if condition.roof is not None):
-        return verdict("unknown", f"{value}, but whether memory or compute limits it is not known")
+        return verdict("unknown", Fact("but", parts=(value, Fact("roof-unknown"))))
     if target.credible is not None and reading.value > target.credible:
-        why = reading.reason or f"more than {target.credible:g} {target.unit} is not possible"
-        return verdict("unknown", f"{value}; {why}")
+        why = reading.reason or Fact.of("not-possible", limit=target.credible, unit=target.unit)
+        return verdict("unknown", Fact(TOGETHER, parts=(value, why)))
     if (guard := first(target.guard, False)) is not None:
-        condition, why, looked_at = guard
-        why = why.replace("{why}", _remark_on(condition, readings) or looked_at)
-        return verdict("unknown", f"{value}, but {why}", (condition.fix,) * bool(condition.fix))
+        condition, why = guard
+        remark = _remark_on(condition, readings)
+        why = replace(why, parts=(remark,)) if remark is not None else why
+        return verdict("unknown", Fact("but", parts=(value, why)), (condition.fix,) * bool(condition.fix))
     warning = _multiplexing_warning(reading, threshold)
     if warning is None and target.timed:
         warning = _noise_warning(reading, threshold, readings)
     if warning is not None:
-        return verdict("unknown", f"{value}; {warning}")
-    reason = f"{value}; target {format_threshold(target.operator, threshold, target.unit)}"
+        return verdict("unknown", Fact(TOGETHER, parts=(value, warning)))
+    against: dict[str, float | str] = {"operator": target.operator, "limit": threshold, "unit": target.unit}
     if is_met(reading.value, target.operator, threshold):
-        return verdict("pass", reason)
+        return verdict("pass", Fact.of("against", value, **against))
     if (tolerated := first(target.tolerated, True)) is not None:
-        return verdict("pass", f"{value}, but {tolerated[1]}")
+        return verdict("pass", Fact("but", parts=(value, tolerated[1])))
     if (excused := first(target.excused, False)) is not None:
-        return verdict("not-applicable", f"{value}, but {excused[1]}")
+        return verdict("not-applicable", Fact("but", parts=(value, excused[1])))
     limits = tuple(condition for condition in target.excused if condition.where)
     if first(limits, None) or any(holds is None and condition.where for condition, holds, _ in applies):
-        why = context.kernel.reason if context.kernel is not None else "it was not counted"
-        return replace(verdict("unknown", f"{value}, but what limits it is not known: {why}"), cause=why)
+        why = context.kernel.reason if context.kernel is not None else Fact("not-collected")
+        return verdict("unknown", Fact("limit-unknown", parts=(value, why)))
     if (doubted := first(target.doubted, False, None)) is not None:
-        condition, why, _ = doubted
-        return verdict("unknown", f"{value}, but {why}", (condition.fix,) * bool(condition.fix))
+        condition, why = doubted
+        return verdict("unknown", Fact("but", parts=(value, why)), (condition.fix,) * bool(condition.fix))
     name = reading.scope.name  # compared first: a sweep has thousands of scopes
     values = {
         r.metric: r.value
         for r in readings
         if r.value is not None and r.scope.name == name and r.scope == reading.scope
     }
-    if why := explain_miss(target.metric, values):
-        reason += f"; {why}"
+    reason = Fact.of("against", value, *explain_miss(target.metric, values), **against)
     gain = largest_gain(target.gain, values, context.kernel)
     return verdict(target.missed, reason, _advice(target, reading, readings, context), gain)
 
 
-def _condition_text(condition: Condition, value: str, context: TargetContext) -> str:
-    """Why a condition does not hold, with what was looked at."""
-    evidence = context.kernel.reason if context.kernel is not None else ""
-    return condition.otherwise.replace("{value}", value).replace("{class}", evidence)
+def _condition_fact(condition: Condition, looked_at: LookedAt | None, context: TargetContext) -> Fact:
+    """Why a condition does not hold, with what was looked at and what limits the kernel."""
+    value, unit = looked_at if looked_at is not None else (nan, "")
+    evidence = [context.kernel.reason] if context.kernel is not None else []
+    return _worded("", condition.otherwise, *evidence, value=value, unit=unit)
 
 
-def _remark_on(condition: Condition, readings: Sequence[Reading]) -> str | None:
+def _worded(prefix: str, words: str, *parts: Fact, **values: float | str) -> Fact:
+    """The fact of a code of profkit's own targets; of others the user's words."""
+    if _CODE.fullmatch(words):
+        return Fact.of(prefix + words, *parts, **values)
+    return Fact.of("own", *parts, text=words, **values)
+
+
+def _remark_on(condition: Condition, readings: Sequence[Reading]) -> Fact | None:
     """The remark of what a condition looks at: why it is so."""
     return next((r.reason for r in readings if r.metric == condition.metric and r.value is not None), None)
 
 
-def _value_text(target: Target, reading: Reading) -> str:
-    says = (target.says or "{value}").replace("{value}", _format_value(reading.value, reading.unit))
-    says = says.replace("{what}", reading.reason or "no cause is given")
-    return says if reading.quality == "measured" else f"{says} ({_quality_text(reading)})"
-
-
-def _quality_text(reading: Reading) -> str:
+def _value_fact(target: Target, reading: Reading) -> Fact:
+    why = [reading.reason] if reading.reason is not None else []
+    values: dict[str, float | str] = {"value": reading.value or 0.0, "unit": reading.unit}
+    if reading.quality != "measured":
+        values["quality"] = reading.quality
     if reading.quality == "multiplexed" and reading.share is not None:
-        return f"multiplexed, counted {format_percent(100 * reading.share)} % of the time"
-    return reading.quality
+        values["counted"] = reading.share
+    return _worded("value ", target.says or "plain", *why, **values)
 
 
-def _format_value(value: float | None, unit: str) -> str:
-    return (
-        f"{value:.2f}" if unit == "instructions/cycle" and value is not None else format_quantity(value, unit)
-    )
-
-
-def _multiplexing_warning(reading: Reading, threshold: float) -> str | None:
+def _multiplexing_warning(reading: Reading, threshold: float) -> Fact | None:
     """Why a multiplexed value decides nothing: what happened while it was not counted could turn the verdict.
 
     Within (1 - share) of the threshold, relative: a ratio was seen 2.7 times off at a third of the time.
@@ -215,10 +210,10 @@ def _multiplexing_warning(reading: Reading, threshold: float) -> str | None:
         return None
     if abs(reading.value - threshold) > (1 - reading.share) * abs(threshold):
         return None
-    return f"too near {threshold:g} {reading.unit} for a counter that ran part of the time".replace("  ", " ")
+    return Fact.of("too-near", limit=threshold, unit=reading.unit)
 
 
-def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Reading]) -> str | None:
+def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Reading]) -> Fact | None:
     """Why a value over the median time decides nothing: the time's interval holds both sides of the threshold."""
     interval = surest_reading(
         [r for r in readings if r.value is not None], "time.interval", scopes_around(reading.scope, readings)
@@ -229,10 +224,7 @@ def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Readin
     high = reading.value / (1 - half) if half < 1 else float("inf")
     if not reading.value / (1 + half) <= threshold <= high:
         return None
-    return (
-        f"the time is known to ±{format_percent(interval.value)} % only, too little to hold it against "
-        f"{threshold:g} {reading.unit}".rstrip()
-    )
+    return Fact.of("time-too-uncertain", interval=interval.value, limit=threshold, unit=reading.unit)
 
 
 def _advice(

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
-from profkit.analysis.metrics import metric
+from profkit.analysis.summaries.gpu_time import NO_KERNEL
 from profkit.analysis.summaries.readings import absent_reading
 from profkit.analysis.targets.conditions import TargetContext, surest_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
 from profkit.analysis.targets.target import Target, threshold_of
-from profkit.core.formatting import format_percent, format_quantity, format_threshold
 from profkit.core.types import (
     RUN,
+    Fact,
     KernelBottleneck,
     Reading,
     RunDocument,
@@ -31,8 +30,7 @@ from profkit.core.types import (
 DECIDING_SHARE = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
 NAMED = 3  # in a sentence
-_SET_UP = "it fills tensors with random numbers: the set-up of a program, and not its work"
-_NAME = 40  # characters of a kernel's name in a sentence
+_SET_UP = Fact("set-up")
 
 
 @dataclass(frozen=True)
@@ -79,15 +77,12 @@ def evaluate_kernel_targets(
                 rest += 0.0 if own else share  # counted and without such a value: that is no open question
                 continue
             if reading is None:
-                missing = "it is not in the report"
                 reading = replace(uncounted, scope=kernel.scope)
-                reading = (
-                    replace(reading, reason=missing, fix=None, code=None, cause=None) if own else reading
-                )
+                reading = replace(reading, reason=Fact("not-in-report"), fix=None) if own else reading
             verdict = verdict_on(target, reading, [*own, *around], TargetContext(kernel=kernel))
             owner = kernel_owner(kernel.scope.name or "")
             if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
-                reason = f"a kernel of {owner_title(owner)}: only the call of it can be changed"
+                reason = Fact.of("of-library", owner=owner_title(owner))
                 verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
             if set_up:
                 verdict = replace(verdict, verdict="not-applicable", reason=_SET_UP, advice=(), gain=None)
@@ -109,7 +104,7 @@ def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tu
             target.name,
             target.metric,
             "unknown",
-            f"{format_quantity(reading.value, reading.unit)}, counted over several kernels together",
+            Fact.of("counted-together", value=reading.value, unit=reading.unit),
             threshold_of(target),
             reading.value,
             reading.unit,
@@ -135,13 +130,12 @@ def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) 
             target.name,
             target.metric,
             "unknown",
-            f"{metric(target.metric).title} not known: no kernel is in the report",
+            Fact.of("not-known", NO_KERNEL, metric=target.metric),
             threshold_of(target),
             None,
             target.unit,
             RUN,
             "unavailable",
-            cause="no kernel is in the report",
         )
         for target in targets
         if target.always
@@ -173,17 +167,25 @@ def _verdict_on_run(
     lost, dark = _total_share(missed), _total_share(unknown) + rest
     without_counters = dark - _total_share(unsure)
     threshold = threshold_of(target)
-    words = format_threshold(threshold.operator, threshold.value, threshold.unit)
+    against: dict[str, float | str] = {
+        "operator": threshold.operator,
+        "limit": threshold.value,
+        "unit": threshold.unit,
+    }
     first = judged[0].verdict
-    blank = Verdict(target.name, target.metric, "pass", "", threshold, None, target.unit, RUN, first.quality)
+    blank = replace(
+        first, verdict="pass", value=None, unit=target.unit, scope=RUN, advice=(), gain=None, weight=None
+    )
     if lost >= DECIDING_SHARE:
-        reason = f"{_share_text(lost)} of the GPU time is in kernels that miss it: {_kernel_list(missed)}"
-        gains = [kernel.verdict.gain for kernel in missed if kernel.verdict.gain is not None]
         lead = missed[0].verdict
+        reason = Fact.of("kernels-miss", _kernel_list(missed), share=lost, **against)
+        if len(missed) == 1:
+            reason = Fact.of("kernel-misses", lead.reason, kernel=_name(lead), share=lost)
+        gains = [kernel.verdict.gain for kernel in missed if kernel.verdict.gain is not None]
         return replace(
             blank,
             verdict="fail",
-            reason=f"{reason}; target {words}" if len(missed) > 1 else _single_kernel_text(missed[0]),
+            reason=reason,
             value=_deciding_value(target, missed),
             quality=lead.quality,
             advice=lead.advice,
@@ -192,12 +194,12 @@ def _verdict_on_run(
         )
     if lost + _total_share(unsure) >= DECIDING_SHARE or without_counters > DECIDING_SHARE + 1e-9:
         cause = max(unsure or unknown, key=lambda kernel: kernel.share).verdict if unknown else None
-        reason, code = f"{metric(target.metric).title} not known: {uncounted.reason}", uncounted.code
-        shared = uncounted.cause or uncounted.reason
+        why = [uncounted.reason] if uncounted.reason is not None else []
+        reason = Fact.of("not-known", *why, metric=target.metric)
         if cause is not None and unsure:
-            reason, code, shared = cause.reason, cause.code, cause.cause
+            reason = cause.reason
             if len(judged) > 1:
-                reason = f"not known for {_share_text(dark)} of the GPU time: {_short_kernel_name(cause)}: {reason}"
+                reason = Fact.of("unknown-kernels", reason, share=dark, kernel=_name(cause))
         return replace(
             blank,
             verdict="unknown",
@@ -205,38 +207,28 @@ def _verdict_on_run(
             weight=dark,
             quality=cause.quality if cause is not None else "unavailable",
             advice=cause.advice if cause is not None else (),
-            code=code,
-            cause=shared,
         )
     if met and (_total_share(met) >= DECIDING_SHARE or not silent):
-        part = _share_text(_total_share(met))
-        reason = f"{part} of the GPU time is in kernels that meet it: {_kernel_list(met)}; target {words}"
-        if len(judged) == 1:
-            reason = met[0].verdict.reason
-        elif missed:
-            reason += f"; too small to decide: {_kernel_list(missed)}"
+        beside = [Fact("too-small-to-decide", parts=(_kernel_list(missed),))] if missed else []
         if silent and silent[0].share >= DECIDING_SHARE:
-            reason += (
-                f"; does not apply to {_short_kernel_name(silent[0].verdict)}: {silent[0].verdict.reason}"
-            )
+            other = silent[0].verdict
+            beside.append(Fact.of("not-for-kernel", other.reason, kernel=_name(other)))
+        reason = Fact.of("kernels-meet", _kernel_list(met), *beside, share=_total_share(met), **against)
         return replace(
             blank,
-            reason=reason,
+            reason=met[0].verdict.reason if len(judged) == 1 else reason,
             value=_deciding_value(target, met),
             quality=met[0].verdict.quality,
             weight=_total_share(met),
         )
     if missed:
-        part, least = _share_text(lost), f"{100 * DECIDING_SHARE:.0f} %"
-        few = f"its kernels take {part} of the GPU time, less than {least}"
-        return replace(blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(missed)}", weight=lost)
+        reason = Fact.of("few-kernels-miss", _kernel_list(missed), share=lost, limit=DECIDING_SHARE)
+        return replace(blank, verdict="not-applicable", reason=reason, weight=lost)
     if met:
-        few = f"its kernels take only {_share_text(_total_share(met))} of the GPU time, and they meet it"
-        return replace(
-            blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(met)}", weight=_total_share(met)
-        )
+        reason = Fact.of("few-kernels-meet", _kernel_list(met), share=_total_share(met))
+        return replace(blank, verdict="not-applicable", reason=reason, weight=_total_share(met))
     lead = silent[0].verdict if silent else first
-    reason = lead.reason if len(judged) == 1 else f"{_short_kernel_name(lead)}: {lead.reason}"
+    reason = lead.reason if len(judged) == 1 else Fact.of("of-kernel", lead.reason, kernel=_name(lead))
     return replace(blank, verdict="not-applicable", reason=reason, weight=_total_share(silent), value=None)
 
 
@@ -256,31 +248,24 @@ def _deciding_value(target: Target, judged: Sequence[_KernelVerdict]) -> float |
     return sum(value * share for value, share in values) / weight
 
 
-def _single_kernel_text(kernel: _KernelVerdict) -> str:
-    name, share = _short_kernel_name(kernel.verdict), _share_text(kernel.share)
-    return f"{name} ({share} of the GPU time): {kernel.verdict.reason}"
-
-
-def _kernel_list(judged: Sequence[_KernelVerdict]) -> str:
+def _kernel_list(judged: Sequence[_KernelVerdict]) -> Fact:
+    """The largest ones with their values, and how many more there are."""
     ranked = sorted(judged, key=lambda kernel: -kernel.share)
     parts = [
-        f"{_short_kernel_name(kernel.verdict)} ({format_quantity(kernel.verdict.value, kernel.verdict.unit)})"
-        for kernel in ranked[:NAMED]
+        Fact.of(
+            "kernel-value", kernel=_name(one.verdict), value=one.verdict.value or 0.0, unit=one.verdict.unit
+        )
+        for one in ranked[:NAMED]
     ]
-    more = f" and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
-    return ", ".join(parts) + more
+    return Fact.of("kernels", *parts, more=max(0, len(ranked) - NAMED))
 
 
-def _short_kernel_name(verdict: Verdict) -> str:
-    return short_name(verdict.scope.name or "?", _NAME)
+def _name(verdict: Verdict) -> str:
+    return verdict.scope.name or "?"
 
 
 def _total_share(judged: Sequence[_KernelVerdict]) -> float:
     return sum(kernel.share for kernel in judged)
-
-
-def _share_text(share: float) -> str:
-    return f"{format_percent(100 * min(1.0, share))} %"
 
 
 def _busy_share(document: RunDocument) -> float:
@@ -296,7 +281,7 @@ def _uncounted(document: RunDocument, target: Target, scope: Scope, count: str) 
     if document.plan is not None or document.passes:
         return missing
     fix = f"Count its kernels: {count}." if count else None
-    return replace(missing, reason="the report has no counters of kernels", fix=fix)
+    return replace(missing, reason=Fact("no-kernel-counters"), fix=fix)
 
 
 def evaluate_run(document: RunDocument, targets: Sequence[Target], count: str = "") -> tuple[Verdict, ...]:

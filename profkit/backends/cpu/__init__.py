@@ -25,7 +25,7 @@ class CpuBackend(Backend):
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:  # noqa: ARG002
         """The tools of this system on one run."""
         if context.machine.system == "Darwin":
-            from profkit.backends.cpu.macos import MacRun
+            from profkit.backends.instruments import MacRun
 
             return MacRun(context)
         from profkit.backends.cpu.linux import LinuxRun
@@ -33,11 +33,9 @@ class CpuBackend(Backend):
         return LinuxRun(context)
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
-        """The peaks, and the tools of this system."""
-        from profkit.backends.checks import peaks_checks
-
+        """The tools of this system."""
         tools = ("xctrace",) if platform.system() == "Darwin" else ("perf", "valgrind")
-        return (CheckGroup("peaks", peaks_checks), *map(profiler_group, tools))
+        return tuple(map(profiler_group, tools))
 
     def enrich(self, document: RunDocument) -> RunDocument:
         """What follows from the counters of a processor."""

@@ -1,12 +1,11 @@
 """Counters of the PMU, or without one of the kernel alone: perf stat, one process for each group of events.
 
-The groups are planned from the event table of this CPU, then tried on a tiny program. What several groups say together
-is read in the same way for perf and for Instruments.
+The groups are planned from the event table of this CPU, then tried on a tiny program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +19,7 @@ from profkit.core.status import status_wrapper
 from profkit.core.types import (
     RUN,
     Counter,
+    Fact,
     Machine,
     PassPlan,
     PassResult,
@@ -63,53 +63,6 @@ class CountedGroup:
         return replace(self.report, counters=divide_counters(self.report.counters, self.work.iterations))
 
 
-@dataclass(frozen=True)
-class CountedGroups:
-    """The groups that could be read. `whole`: a region was marked, and a count is of the whole process."""
-
-    groups: tuple[CountedGroup, ...]
-    lost: tuple[Step, ...]
-    whole: bool
-
-    @property
-    def shared(self) -> bool:
-        """Whether several processes marked at once, so that the window is not known to be theirs."""
-        return any(group.work.shared for group in self.groups)
-
-    @property
-    def notes(self) -> list[str]:
-        """What the workload's processes remarked."""
-        works = [group.work for group in self.groups]
-        return [note for work in works for note in (*work.notes, *([work.odd] if work.odd else []))]
-
-
-def read_groups(
-    context: RunContext,
-    plan: PassPlan,
-    read: Callable[[Step], Report],
-    covers_region: Callable[[Step, Report], bool],
-) -> CountedGroups:
-    """What the steps of `plan` counted; a group that was lost costs its own events only.
-
-    `covers_region`: whether counts are of the marked region alone. Raises UnreadableReport where no group can be read.
-    """
-    groups: list[CountedGroup] = []
-    lost: dict[str, UnreadableReport] = {}
-    whole = False
-    for step in plan.steps:
-        try:
-            report, work = read(step), read_region_work(context.folder, step.name)
-        except UnreadableReport as error:
-            lost[step.name] = error
-            continue
-        if work.marked and not covers_region(step, report):
-            work, whole = RegionWork(), True
-        groups.append(CountedGroup(step, report, work))
-    if not groups:
-        raise next(iter(lost.values()), UnreadableReport("no group of counters was planned"))
-    return CountedGroups(tuple(groups), tuple(step for step in plan.steps if step.name in lost), whole)
-
-
 def with_artifact(reading: Reading, groups: Sequence[CountedGroup], table: FormulaTable) -> Reading:
     """The reading with the artifact of the first group that holds most of its counters."""
     needed = {table.resolve(name) for name in (reading.source.counter or "").split(", ")}
@@ -120,12 +73,9 @@ def with_artifact(reading: Reading, groups: Sequence[CountedGroup], table: Formu
     return replace(reading, source=replace(reading.source, artifact=groups[place].step.artifacts[-1]))
 
 
-def as_estimate(reading: Reading, reason: str | None = None) -> Reading:
-    """The reading as an estimate, with one more reason."""
-    if reading.value is None:
-        return reading
-    reasons = "; ".join(part for part in (reading.reason, reason) if part) or None
-    return replace(reading, quality="estimated", reason=reasons)
+def as_estimate(reading: Reading) -> Reading:
+    """The reading as an estimate, where it has a value."""
+    return reading if reading.value is None else replace(reading, quality="estimated")
 
 
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
@@ -174,11 +124,6 @@ def choose_groups(machine: Machine, perf: PerfAbility) -> EventChoice:
     return EventChoice(tuple(group for group in accepted if group), tuple(refused.values()))
 
 
-# What is held against the time of one iteration: of no use where it was counted over something else.
-_AGAINST_TIME = ("dram.bytes", "flops")
-_NO_SWITCH = "of the whole process: this perf cannot be switched by a region (perf 5.10 and later can)"
-
-
 class Switched:
     """A step of perf `name`, whose counting a marked region switches by two fifos."""
 
@@ -224,6 +169,8 @@ class Counting(Pass):
         if not perf.software_ok:
             fault = perf.fault or Fault("perf does not work here")
             return self.skip(fault.reason, fault.fix)
+        if state.marked and not perf.control_fifo_ok:
+            return self.skip(Fact("no-switch"), "a newer perf")
         groups, refused = self._choice.groups, self._choice.refused
         steps = []
         for number, events in enumerate(groups, start=1):
@@ -248,49 +195,54 @@ class Counting(Pass):
             notes.append("only user space is counted")
         if refused:
             notes.append(f"not known here: {', '.join(counter.name for counter in refused)}")
-        if state.marked and not perf.control_fifo_ok:
-            notes.append(f"counts are {_NO_SWITCH}")
         return self.planned(
             steps,
             counters=tuple(dict.fromkeys(event for group in groups for event in group)),
             cost=float(len(groups)),
-            cost_note="one plain run for each group of events; counting itself is almost free",
             notes=tuple(notes),
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Counters and readings per iteration; a group that was lost costs its own events only."""
-        counted = read_groups(
-            self.context,
-            plan,
-            lambda step: read_stat_csv(self.context.folder / step.artifacts[0]),
-            lambda step, _: _switched(step),
-        )
-        merged = merge_groups([group.per_iteration for group in counted.groups])
+        groups, lost = self._read_groups(plan)
+        merged = merge_groups([group.per_iteration for group in groups])
         there = {(counter.name, counter.pmu) for counter in merged.counters}
-        missed = [c for step in counted.lost for c in _lost_counters(step) if (c.name, c.pmu) not in there]
+        missed = [c for step in lost for c in _lost_counters(step) if (c.name, c.pmu) not in there]
         counters = (*merged.counters, *dict.fromkeys(missed), *self._choice.refused)
         table = formula_table("perf", table_for(self.context.machine).chip)
         derived = derive(counters, table, "perf", groups=merged.groups, drift=merged.drift.spread)
-        readings = [with_artifact(reading, counted.groups, table) for reading in derived]
+        readings = [with_artifact(reading, groups, table) for reading in derived]
         if plan.counters == SOFTWARE:  # the simulation, or nothing, speaks of what needs a PMU
             readings = [r for r in readings if r.value is not None]
-        notes = [*merged.warnings, *counted.notes]
-        if counted.whole:
-            readings = [_of_the_whole(reading) for reading in readings]
-            notes.append(f"counts are {_NO_SWITCH}")
-        if counted.shared:
+        works = [group.work for group in groups]
+        if any(work.shared for work in works):  # several marked at once: the window is not known to be theirs
             readings = [as_estimate(reading) for reading in readings]
-        busy = next((reading for group in counted.groups if (reading := _utilization(group))), None)
+        notes = [note for work in works for note in (*work.notes, *([work.odd] if work.odd else []))]
+        busy = next((reading for group in groups if (reading := _utilization(group))), None)
         return PassFindings(
             counters=counters,
             readings=(*readings, busy) if busy is not None else tuple(readings),
-            notes=tuple(dict.fromkeys(notes)),
+            notes=tuple(dict.fromkeys((*merged.warnings, *notes))),
         )
 
-
-def _switched(step: Step) -> bool:
-    return step.directive is not None and step.directive.switch is not None
+    def _read_groups(self, plan: PassPlan) -> tuple[list[CountedGroup], list[Step]]:
+        """What each step counted, and the steps that were lost. Raises UnreadableReport where all were."""
+        groups: list[CountedGroup] = []
+        lost: list[Step] = []
+        fault = UnreadableReport("no group of counters was planned")
+        for step in plan.steps:
+            try:
+                report = read_stat_csv(self.context.folder / step.artifacts[0])
+                work = read_region_work(self.context.folder, step.name)
+                switched = step.directive is not None and step.directive.switch is not None
+                # what no region switched is of the whole process
+                groups.append(CountedGroup(step, report, work if switched else RegionWork()))
+            except UnreadableReport as error:
+                fault = fault if lost else error
+                lost.append(step)
+        if not groups:
+            raise fault
+        return groups, lost
 
 
 def _lost_counters(step: Step) -> list[Counter]:
@@ -298,15 +250,6 @@ def _lost_counters(step: Step) -> list[Counter]:
     names = [split_name(event) for event in events_of(step.argv)]
     reason = f"its run, {step.name}, left no counts"
     return [Counter(name.name, None, "not-counted", pmu=name.pmu, reason=reason) for name in names]
-
-
-def _of_the_whole(reading: Reading) -> Reading:
-    """A reading over the whole process where a region was asked for: rates are a hint, totals say nothing."""
-    if reading.value is None:
-        return reading
-    if reading.metric in _AGAINST_TIME:
-        return replace(reading, value=None, quality="unavailable", share=None, reason=f"counted {_NO_SWITCH}")
-    return as_estimate(reading, _NO_SWITCH)
 
 
 def _utilization(group: CountedGroup) -> Reading | None:

@@ -41,9 +41,6 @@ SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is kno
 _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
 
-READING_SECONDS = 2.0  # that perf takes for its text of MOST_SAMPLES
-
-
 class SampledTrace(Pass):
     """perf record over the region, as tables and flame graphs."""
 
@@ -76,14 +73,8 @@ class SampledTrace(Pass):
         if frames.inject:
             after.insert(0, inject_argv(data, jit, perf=str(perf.path)))
         step = switched.step(argv, _TEXT, frames.env, seconds=SECONDS)
-        note = "sampling itself costs a few per cent; reading the stacks comes after it"
-        return self.planned(
-            (replace(step, after=tuple(after)),),
-            cost=1.5,
-            seconds=self._expected_seconds(state),
-            cost_note=note,
-            notes=(frames.note,) if frames.note else (),
-        )
+        notes = (frames.note,) if frames.note else ()
+        return self.planned((replace(step, after=tuple(after)),), cost=1.5, notes=notes)
 
     def _frequency(self, state: PlanState) -> int:
         """Samples a second of each processor: fewer in a long program, whose stacks would take as long to read."""
@@ -91,11 +82,6 @@ class SampledTrace(Pass):
             return FREQUENCY
         busy = state.plain_seconds * max(1, self.context.machine.cores)
         return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
-
-    def _expected_seconds(self, state: PlanState) -> float | None:
-        if state.marked or state.plain_seconds is None or self.context.depth == "full":
-            return None
-        return state.plain_seconds + READING_SECONDS * min(1.0, state.plain_seconds)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the text.

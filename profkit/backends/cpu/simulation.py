@@ -11,11 +11,21 @@ from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import Pass, divide_counters, divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Cache, Counter, PassPlan, PassResult, Reading, Report, Step, Switch
+from profkit.core.types import (
+    Cache,
+    Counter,
+    Fact,
+    PassPlan,
+    PassResult,
+    Reading,
+    Report,
+    Step,
+    Switch,
+    together,
+)
 from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
-    COST_NOTE,
     callgrind_argv,
     callgrind_outputs,
     changed_geometries,
@@ -61,34 +71,25 @@ class Simulation(Pass):
             return self.skip(valgrind.reason, valgrind.fix, simulated=True)
         first, second, third = (data_cache(machine, level) for level in (1, 2, 3))
         if first is None or second is None:
-            reason = "this machine does not report its caches; a simulation with guessed ones would not describe it"
-            return self.skip(reason, simulated=True)
+            return self.skip(Fact("unknown-caches"), simulated=True)
         inner = instruction_cache(machine)
         levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
         limit, delay = self._simulated_time(state)
         if delay is not None and delay > LATEST:
-            reason = (
-                f"loading modules takes {state.import_seconds:.1f} s and about {IMPORT_FACTOR:.0f} times as long under "
-                "valgrind: a simulation of the first seconds would say nothing of the program's own work"
-            )
+            reason = Fact.of("mostly-imports", seconds=state.import_seconds or 0.0, factor=IMPORT_FACTOR)
             fix = "mark what counts with profkit.region, or --depth full"
             return self.skip(reason, fix, simulated=True)
         steps = tuple(self._step(state, name, inner, first, last, delay) for name, last in levels)
-        expected = None
-        if state.plain_seconds is not None:
-            whole = COST * state.plain_seconds
-            if state.marked and state.start_seconds:
-                whole = START_FACTOR * state.start_seconds
-            expected = whole if limit is None else min(whole, limit)
+        cost = COST / 6 if state.marked else COST
+        if state.plain_seconds is not None and limit is not None:
+            cost = min(cost, limit / state.plain_seconds)
         shapes = [
             f"L{c.level}: {c.size // 1024} KiB, {c.ways}-way, {c.source}" for c in (first, second, third) if c
         ]
         return self.planned(
             steps,
             counters=COUNTERS,
-            cost=COST / 6 if state.marked else COST,
-            seconds=expected,
-            cost_note=COST_NOTE,
+            cost=cost,
             limit=limit,
             parallel=True,
             simulated=True,
@@ -192,7 +193,10 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     if (part := _simulated_part(plan, seconds)) is not None:
         arithmetic = _arithmetic_share(readings)
         readings = tuple(_of_a_part(reading, part, arithmetic) for reading in readings)
-        notes = [part, *(mix.notes if mix is not None else ())]  # two parts are never of the same work
+        notes = [
+            f"simulated is only a {_PARTS[part.code]}",
+            *(mix.notes if mix is not None else ()),
+        ]  # two parts are never of the same work
     # The run that is not slowed by instruction addresses has source lines: it is the one to look at by function.
     by_function = reports.get("simulate-l3", reports["simulate-l2"])
     return PassFindings(
@@ -205,15 +209,21 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     )
 
 
-def _simulated_part(plan: PassPlan, seconds: float) -> str | None:
-    """Which part of the program was simulated, in words; None where all of it was."""
+_PARTS = {
+    "simulated-beginning": "beginning of the program",
+    "simulated-part": "part of the program, past its start",
+}
+
+
+def _simulated_part(plan: PassPlan, seconds: float) -> Fact | None:
+    """Which part of the program was simulated; None where all of it was."""
     step = plan.steps[0]
     delay = step.directive.delay if step.directive is not None else None
     if not step.cut or ((plan.limit is None or seconds < plan.limit) and delay is None):
         return None
     if delay is None:
-        return f"simulated is the program's beginning, for {plan.limit:.0f} s"
-    return f"simulated is a part of the program, from {delay:.0f} s after its start (under valgrind) on"
+        return Fact.of("simulated-beginning", seconds=plan.limit or 0.0)
+    return Fact.of("simulated-part", seconds=delay)
 
 
 LEAST_ARITHMETIC = 0.05  # floating-point operations per instruction: as of the target for SIMD
@@ -225,16 +235,16 @@ def _arithmetic_share(readings: Sequence[Reading]) -> float | None:
     return flops / instructions if flops is not None and instructions else None
 
 
-def _of_a_part(reading: Reading, part: str, arithmetic: float | None) -> Reading:
+def _of_a_part(reading: Reading, part: Fact, arithmetic: float | None) -> Reading:
     """A reading of a part of the program: a rate is an estimate of the whole, a total says nothing of it."""
     if reading.value is None:
         return reading
     if reading.metric == "simd.utilization" and arithmetic is not None and arithmetic < LEAST_ARITHMETIC:
-        reason = f"hardly any arithmetic to vectorize ({arithmetic:.2g} FLOP per instruction); {part}"
+        reason = Fact.of("hardly-any-arithmetic-vectorize-flop", value=arithmetic, unit="")
         return replace(reading, value=None, quality="unavailable", share=None, reason=reason)
     if reading.unit != "%":
         return replace(reading, value=None, quality="unavailable", share=None, reason=part)
-    return replace(reading, quality="estimated", reason="; ".join(filter(None, (reading.reason, part))))
+    return replace(reading, quality="estimated", reason=together(reading.reason, part))
 
 
 def _read_report(name: str, paths: tuple[Path, ...]) -> Report:

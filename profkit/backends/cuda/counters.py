@@ -18,26 +18,12 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     read_counters,
 )
-from profkit.backends.cuda.trace import (
-    NCU_SECONDS,
-    SOURCE,
-    WARMUP,
-    group_seconds,
-    kernel_seconds,
-    region_seconds,
-    traced_iterations,
-)
-from profkit.backends.passes import (
-    Pass,
-    RegionWork,
-    known_seconds,
-    plain_runs,
-    read_region_work,
-    start_seconds,
-)
+from profkit.backends.cuda.trace import NCU_SECONDS, WARMUP, group_seconds, region_seconds, traced_iterations
+from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
-from profkit.core.formatting import format_percent, plural
+from profkit.core.formatting import format_percent
 from profkit.core.types import (
+    Fact,
     GpuTrace,
     Kernel,
     KernelPlan,
@@ -47,6 +33,7 @@ from profkit.core.types import (
     Step,
     Switch,
     Verdict,
+    message_of,
 )
 from profkit.profilers.ncu.command import name_filter, ncu_argv
 from profkit.profilers.ncu.probe import NcuAbility
@@ -130,21 +117,15 @@ class NcuPass(Pass):
         kernels = _kernel_plans(task.chosen, counted.kernels, counted, wanted.replays)
         # A window is counted over the names of all that were chosen.
         named = kernels if window is None else _kernel_plans(task.chosen, task.chosen.kernels, counted, None)
-        counting = group_seconds(counted, wanted.replays)
         once = start_seconds(state) + region_seconds(state, task.iterations) + NCU_SECONDS
-        seconds = once + counting
+        seconds = once + group_seconds(counted, wanted.replays)
         return self.planned(
             (self.step(state, step, wanted, task, named, marked=trace.marked),),
             counters=wanted.metrics,
             cost=plain_runs(seconds, state),
-            seconds=known_seconds(seconds, state),
-            cost_note=(
-                f"{once:.1f} s for a run of the workload under ncu and {counting:.2f} s for launches, "
-                f"{SOURCE}; {_set_note(wanted)}"
-            ),
             limit=max(LEAST_LIMIT, PATIENCE * seconds),
             kernels=kernels,
-            notes=(*task.notes, *self._ncu.notes),
+            notes=(_set_note(wanted), *task.notes, *self._ncu.notes),
         )
 
     def step(
@@ -183,15 +164,8 @@ class NcuPass(Pass):
 
     def undecided(self, state: PlanState, wanted: CounterSet, note: str) -> list[PassPlan]:
         """A plan of which only the passes before it can say what it looks at."""
-        seconds = start_seconds(state) + NCU_SECONDS
-        return self.planned(
-            (),
-            counters=wanted.metrics,
-            cost=plain_runs(seconds, state),
-            seconds=known_seconds(seconds, state),
-            cost_note=f"one run under ncu, {SOURCE}, and the replays of the kernels; {_set_note(wanted)}",
-            notes=(note,),
-        )
+        cost = plain_runs(start_seconds(state) + NCU_SECONDS, state)
+        return self.planned((), counters=wanted.metrics, cost=cost, notes=(note, _set_note(wanted)))
 
     @property
     def is_traced(self) -> bool:
@@ -233,7 +207,7 @@ class KernelCountersPass(NcuPass):
             return self.skip(*_explain_no_kernels(state, trace))
         task = self.choose(state, trace, wanted)
         if not task.counted.kernels:
-            return self.skip("; ".join(task.notes) or "no kernel is worth counting")
+            return self.skip(Fact("nothing-worth-counting"), notes=task.notes)
         return self.count(state, wanted, task, trace, step)
 
     def _without_trace(self, state: PlanState, wanted: CounterSet) -> list[PassPlan]:
@@ -245,9 +219,8 @@ class KernelCountersPass(NcuPass):
         return self.planned(
             (self.step(state, "counters", wanted, task, marked=state.marked),),
             counters=wanted.metrics,
-            cost_note=_set_note(wanted),
             limit=LEAST_LIMIT,
-            notes=(note, *self._ncu.notes),
+            notes=(note, _set_note(wanted), *self._ncu.notes),
         )
 
 
@@ -266,22 +239,22 @@ class ExplanationPass(NcuPass):
         if state.verdicts is None or (not counted and self.is_traced):
             return self.undecided(state, wanted, whom)
         if not any(result.state == "finished" for result in counted):
-            return self.skip("nothing was counted that could be explained")
+            return self.skip(Fact("nothing-to-explain"))
         trace = _trace_of_nsys(state)
         if trace is None:
-            return self.skip("there is no trace that tells its kernels")
+            return self.skip(Fact("no-trace-of-kernels"))
         failed = {verdict.scope for verdict in state.verdicts if _is_open(verdict)}
         kernels = (k.kernel for k in choose_kernels(trace).kernels)
         only = frozenset(kernel for kernel in kernels if everything or kernel.scope in failed)
         if not only:
-            return self.skip("no kernel missed a target", "--depth full")
+            return self.skip(Fact("no-kernel-missed"), "--depth full")
         return self.count(state, wanted, self.choose(state, trace, wanted, only), trace, "explain")
 
 
 def smaller_may_do(result: PassResult) -> bool:
     """Whether a failed counters pass may do with the smallest set: one replay, which saves and patches nothing."""
     failed = result.name == "counters" and result.state == "failed"
-    return failed and _OF_THE_SET.search(result.reason or "") is not None
+    return failed and _OF_THE_SET.search(message_of(result.reason)) is not None
 
 
 def _in_program(
@@ -299,21 +272,14 @@ def _in_program(
     return count_in_program(trace, kernels, matches, replays=replays, most_seconds=most_seconds)
 
 
-def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[str, str]:
+def _explain_no_kernels(state: PlanState, trace: GpuTrace) -> tuple[Fact, str]:
     """Why a trace is empty. The last buffers of a process that does not end by its exit are lost."""
     launched = sum(call.calls for call in trace.api if "Launch" in call.name)
     if launched:
-        lost = f"the host launched {plural(launched, 'kernel')}, but the trace lost them: it ended without its exit"
-        return f"{lost} (os._exit, exec, a signal), or nsys cannot trace this device", "end it with sys.exit"
+        return Fact.of("lost-kernels", count=launched), "end it with sys.exit"
     if trace.marked or state.marked:
-        return "the marked region launched no kernel on the GPU", "--backend cpu"
-    if not trace.api:
-        return "the workload launched no kernel on the GPU", "--backend cpu"
-    return (
-        "the trace holds no kernel, though the workload used CUDA: it launched none, or it ended without its exit "
-        "(os._exit, exec, a signal), which loses what was traced last",
-        "end it with sys.exit, or mark what counts with profkit.region; --backend cpu where it launches none",
-    )
+        return Fact("no-kernel-in-region"), "--backend cpu"
+    return Fact("no-kernel-traced"), "--backend cpu"
 
 
 def _is_open(verdict: Verdict) -> bool:
@@ -326,9 +292,7 @@ def _kernel_plans(
 ) -> tuple[KernelPlan, ...]:
     launch = counted.launch if counted.window is None else None
     return tuple(
-        KernelPlan(
-            k.kernel, chosen.share(k), replays=replays, launch=launch, seconds=kernel_seconds(k, replays)
-        )
+        KernelPlan(k.kernel, chosen.share(k), replays=replays, launch=launch)
         for k in sorted(kernels, key=lambda k: -chosen.share(k))
     )
 

@@ -142,12 +142,10 @@ def count_in_program(
     """In a program that runs as it ran under the trace: the first stretch of warm launches that has each of `kernels`.
 
     Where none has, or it takes longer than `most_seconds`, that with most GPU time. `matches`: whether ncu's name
-    filter takes a kernel. Where the trace tells no order, the launch number that most of their time is warm at.
+    filter takes a kernel. One that the trace's order does not hold is launched too late to be waited for.
     """
-    wanted = {number for number, k in enumerate(trace.kernels) if k in kernels}
     order = [number for number in trace.order if matches(trace.kernels[number].kernel)]
-    if not wanted <= set(order):
-        return _count_by_number(trace, kernels, matches)
+    wanted = {number for number, k in enumerate(trace.kernels) if k in kernels} & set(order)
     # ncu counts from the begin of the marked part, else of the program
     set_up = () if trace.marked else (*trace.kernels, *trace.setup)
     before = sum(k.setup_launches for k in set_up if matches(k.kernel))
@@ -194,24 +192,6 @@ def _warm_places(order: Sequence[int], wanted: set[int]) -> list[tuple[int, int]
             else:
                 places.append((at, number))
     return places
-
-
-def _count_by_number(
-    trace: GpuTrace, kernels: Sequence[KernelTime], matches: Callable[[Kernel], bool]
-) -> CountedLaunches:
-    best: tuple[KernelTime, ...] = ()
-    launch = 0
-    for kernel in kernels:
-        number = _launches_before(trace, kernel) + min(SEEN, kernel.launches - 1)
-        there = tuple(k for k in kernels if 0 <= number - _launches_before(trace, k) < k.launches)
-        if sum(k.total for k in there) > sum(k.total for k in best):
-            best, launch = there, number
-    passed = sum(k.launches + k.setup_launches for k in trace.kernels if matches(k.kernel))
-    return CountedLaunches(best, launch, passed=passed)
-
-
-def _launches_before(trace: GpuTrace, kernel: KernelTime) -> int:
-    return 0 if trace.marked else kernel.setup_launches
 
 
 # ------------------------------------------------------------ what ncu left, under the names of the trace

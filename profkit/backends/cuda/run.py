@@ -77,7 +77,7 @@ class CudaRun(BackendRun):
 
     def make_pass(self, name: PassName) -> Pass | None:
         """The trace, the counters of the kernels in it, and what explains those that missed a target."""
-        chip = self.gpus[0].chip if self.gpus else None
+        chip = self.gpus[0].chip or self.gpus[0].capability if self.gpus else None
         if name == "trace":
             return DeviceTracePass(self.context, self._nsys, ranges=self._has("nvtx"))
         if name == "counters":

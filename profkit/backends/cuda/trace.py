@@ -13,10 +13,20 @@ from pathlib import Path
 
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.kernels import MATCHED_SECONDS, CountedLaunches
-from profkit.backends.passes import Pass, known_seconds, plain_runs, read_region_work, start_seconds
+from profkit.backends.passes import Pass, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
-from profkit.core.types import Directive, KernelTime, PassPlan, PassResult, Report, Step, Switch
+from profkit.core.types import (
+    Directive,
+    Fact,
+    PassPlan,
+    PassResult,
+    Report,
+    Step,
+    Switch,
+    message_of,
+    together,
+)
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
@@ -27,7 +37,6 @@ EXPORT_SECONDS = 0.4
 TORCH_SECONDS = 2.5
 NCU_SECONDS = 2.0  # start, first launch, end
 REPLAY_SECONDS = 0.05  # one replay pass of a kernel, beside the kernel itself: 26 to 54 ms
-SOURCE = "as measured on an H200"
 
 
 def region_seconds(state: PlanState, iterations: int | None) -> float:
@@ -37,21 +46,11 @@ def region_seconds(state: PlanState, iterations: int | None) -> float:
     return iterations * state.iteration_seconds
 
 
-def kernel_seconds(kernel: KernelTime, replays: int | None) -> float | None:
-    """Counting one launch in `replays` passes; None where they are not known."""
-    if replays is None:
-        return None
-    once = kernel.median if kernel.median is not None else kernel.total / max(1, kernel.launches)
-    return replays * (REPLAY_SECONDS + once)
-
-
 def group_seconds(group: CountedLaunches, replays: int | None) -> float:
     """The launches of one run that are counted, and those that ncu passes over."""
-    passes = replays or 1
-    counted = sum(kernel_seconds(kernel, passes) or 0.0 for kernel in group.kernels)
-    if group.window is not None:
-        counted += (group.window[1] - len(group.kernels)) * passes * REPLAY_SECONDS
-    return counted + group.passed * MATCHED_SECONDS
+    counted = len(group.kernels) if group.window is None else group.window[1]
+    own = sum(kernel.total / max(1, kernel.launches) for kernel in group.kernels)
+    return (replays or 1) * (counted * REPLAY_SECONDS + own) + group.passed * MATCHED_SECONDS
 
 
 SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
@@ -92,7 +91,9 @@ class DeviceTracePass(Pass):
         traces = [result for result in state.passes if result.name == "trace"]
         failed = next((done for done in traces if done.tool == "nsys" and done.state == "failed"), None)
         if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
-            plans += self._by_torch(state, f"nsys failed: {failed.reason}", failed.fix, "trace-torch")
+            plans += self._by_torch(
+                state, f"nsys failed: {message_of(failed.reason)}", failed.fix, "trace-torch"
+            )
         return plans
 
     def _by_nsys(self, state: PlanState) -> list[PassPlan]:
@@ -118,7 +119,7 @@ class DeviceTracePass(Pass):
         if not state.marked:
             argv, reason = host_command(self.context.workload.command, "torch", Path(prefix))
         if argv is None:
-            return self.skip(f"{why}; and torch's profiler: {reason}", fix)
+            return self.skip(together(Fact.message(why), self.no_python(reason)), fix)
         told = self._told(state, name, Switch("torch-profiler", output=prefix))
         planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
         return [replace(planned, fix=fix, notes=(f"by torch's own profiler, since {why}", *planned.notes))]
@@ -129,15 +130,7 @@ class DeviceTracePass(Pass):
 
     def _traced(self, tool: str, step: Step, state: PlanState, more: float) -> PassPlan:
         seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
-        return PassPlan(
-            self.name,
-            tool,
-            (step,),
-            cost=plain_runs(seconds, state),
-            seconds=known_seconds(seconds, state),
-            cost_note=f"start and report add {more:.1f} s to a run, {SOURCE}",
-            notes=(_CHOICE,),
-        )
+        return PassPlan(self.name, tool, (step,), cost=plain_runs(seconds, state), notes=(_CHOICE,))
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
         """Kernels, copies and gaps."""
@@ -151,16 +144,14 @@ class DeviceTracePass(Pass):
                     f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
                     plan.fix,
                 )
-            report, others = _busiest_report(paths)
+            report = _busiest_report(paths)
             artifacts = tuple(f"artifacts/{path.name}" for path in paths)
         else:
-            report, others = _read_export(self.folder), 0
+            report = _read_export(self.folder)
         if report.fault is not None:
             raise UnreadableReport(report.fault.reason, report.fault.fix, report.fault.code)
         trace = report.trace
         notes = [*report.warnings, *read_region_work(self.context.folder, plan.steps[0].name).notes]
-        if others:
-            notes.append(f"{others + 1} processes left a trace; the one with most GPU time counts")
         if trace is not None and any(kernel.graph for kernel in trace.kernels):
             notes.append("CUDA graphs: each of their kernels is traced and counted by itself")
         return PassFindings(
@@ -190,17 +181,13 @@ def _read_report(path: Path) -> Report:
     return recognise_format(path).read(path)
 
 
-def _busiest_report(paths: Sequence[Path]) -> tuple[Report, int]:
-    """Of several processes the one whose kernels took longest, and how many others there are."""
+def _busiest_report(paths: Sequence[Path]) -> Report:
+    """Of several processes the one whose kernels took longest. Raises UnreadableReport where none can be read."""
     reports: list[Report] = []
-    fault: UnreadableReport | None = None
     for path in paths:
         try:
             reports.append(_read_report(path))
-        except UnreadableReport as error:
-            fault = error
-    if not reports:
-        raise fault or UnreadableReport("torch's profiler left nothing")
-    busy = [sum(k.total for k in r.trace.kernels) if r.trace is not None else 0.0 for r in reports]
-    best = reports[busy.index(max(busy))]
-    return best, sum(1 for seconds in busy if seconds > 0) - (1 if max(busy) > 0 else 0)
+        except UnreadableReport:
+            if path is paths[-1] and not reports:
+                raise
+    return max(reports, key=lambda r: sum(k.total for k in r.trace.kernels) if r.trace is not None else 0.0)

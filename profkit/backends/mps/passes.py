@@ -17,23 +17,15 @@ from profkit.backends.instruments import InstrumentsPass, log_of
 from profkit.backends.passes import (
     ALL_PASSES,
     DEVICE_PASSES,
+    AbsentPass,
     BackendRun,
     Pass,
     PassTable,
-    known_seconds,
     leave_stacks,
     plain_runs,
     start_seconds,
 )
-from profkit.core.types import (
-    MetalAbsent,
-    MetalTrace,
-    PassName,
-    PassPlan,
-    PassResult,
-    Report,
-    Switch,
-)
+from profkit.core.types import Fact, MetalAbsent, MetalTrace, PassName, PassPlan, PassResult, Report, Switch
 from profkit.profilers.xctrace.command import (
     COUNTERS_FIX,
     FINISH_COUNTERS,
@@ -47,14 +39,13 @@ from profkit.profilers.xctrace.metal_tables import COUNTERS
 from profkit.profilers.xctrace.report import wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT
 
-_NO_EXPLAIN = "Metal has no counters of single launches that can be recorded from a command line"
+_NO_EXPLAIN = Fact("no-counters-of-launches")
 _EXPLAIN_FIX = "capture it in Xcode: MTL_CAPTURE_ENABLED=1, then torch.mps.profiler.metal_capture"
 SAVE_SECONDS = 25.0  # start, saving, and a dozen exports
 COUNTERS_SECONDS = 120.0
 LONGEST_RECORDING = 60.0  # seconds that are recorded at most, beside the start of the program: 50 MB take 8 s
 LEAST, MOST = 5, 500  # iterations
 LIST_FIX = "xcrun xctrace list templates"
-NOTE = "start, saving and export take 10 to 70 s, by notes of others; the recording itself costs 1 to 3 %"
 
 
 def recording_limit(state: PlanState) -> float:
@@ -90,17 +81,10 @@ class MetalPass(InstrumentsPass):
             took += iterations * once
         switch = Switch("signpost") if state.marked else None
         directive = self.directive(self.name, switch, iterations=iterations, warmup=WARMUP)
-        notes, cost_note = more.pop("notes", ()), more.pop("cost_note")
+        notes = more.pop("notes", ())
         step = self.recorded(self.name, directive, schemas, limit=limit, **more)
         seconds = min(took, recording_limit(state)) + self.saving
-        return self.planned(
-            (step,),
-            cost=plain_runs(seconds, state),
-            seconds=known_seconds(seconds, state),
-            cost_note=cost_note,
-            limit=limit,
-            notes=notes,
-        )
+        return self.planned((step,), cost=plain_runs(seconds, state), limit=limit, notes=notes)
 
     def cut_notes(self, report: Report) -> tuple[str, ...]:
         """What to remark where the time limit ended the recording before the workload had ended."""
@@ -121,7 +105,7 @@ class MetalTracePass(MetalPass):
         if lacking is not None:
             return self.skip(lacking, self._xctrace.fix or LIST_FIX)
         schemas = [schema for schema in wanted_schemas() if COUNTED not in schema]
-        return self.recording(state, schemas, recording_limit(state), template=METAL, cost_note=NOTE)
+        return self.recording(state, schemas, recording_limit(state), template=METAL)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
         """Work on the GPU, states and hot spots of the host."""
@@ -159,7 +143,6 @@ class MetalCountersPass(MetalPass):
             limit,
             instruments=[GPU_COUNTERS, *points],
             finish=FINISH_COUNTERS,
-            cost_note="saving 4 s of GPU counters took 115 s on an M1, by notes of others",
             notes=("which counters there are depends on the chip and the Xcode: some give none",),
         )
 
@@ -179,22 +162,10 @@ class MetalCountersPass(MetalPass):
     def _explain_absence(self, metal: MetalTrace) -> list[MetalAbsent]:
         """What is absent, the counters with xctrace's own reason where it told one."""
         fault = explain_fault(log_of(self.context.folder, "counters.log"), 0)
-        of_trace = [absent for absent in metal.absent if COUNTED not in absent.what]
+        told = [absent for absent in metal.absent if COUNTED not in absent.what]
         if fault is not None and fault.code == "unsupported-counters":
-            return [*of_trace, MetalAbsent(COUNTERS, fault.reason, fault.fix)]
-        of_counters = [absent for absent in metal.absent if COUNTED in absent.what]
-        nothing = MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX)
-        return of_trace + (of_counters or [nothing])
-
-
-class NoExplanation(Pass):
-    """Metal has no counters of single launches that can be recorded from a command line."""
-
-    name = "explain"
-
-    def plan(self, state: PlanState) -> list[PassPlan]:  # noqa: ARG002
-        """None, whatever is known."""
-        return self.skip(_NO_EXPLAIN, _EXPLAIN_FIX)
+            return [*told, MetalAbsent(COUNTERS, Fact.message(fault.reason), fault.fix)]
+        return [*told, MetalAbsent(COUNTERS, Fact("no-gpu-counters"), COUNTERS_FIX)]
 
 
 class MpsRun(BackendRun):
@@ -219,7 +190,9 @@ class MpsRun(BackendRun):
             return MetalTracePass(self.context, self._xctrace)
         if name == "counters":
             return MetalCountersPass(self.context, self._xctrace)
-        return NoExplanation(self.context) if name == "explain" else super().make_pass(name)
+        if name == "explain":
+            return AbsentPass(self.context, name, _NO_EXPLAIN, _EXPLAIN_FIX)
+        return super().make_pass(name)
 
     @cached_property
     def _xctrace(self) -> XctraceAbility:

@@ -60,9 +60,8 @@ def read_bounded_text(
 def read_start(path: Path | str, most: int) -> bytes:
     """The first `most` bytes, or all there are."""
     pieces: list[bytes] = []
-    with open_regular(
-        path
-    ) as file:  # in pieces: a single read asks for the memory of `most`, however small the file
+    # In pieces: a single read asks for the memory of `most`, however small the file
+    with open_regular(path) as file:
         while most > 0 and (piece := file.read(min(most, _PIECE))):
             pieces.append(piece)
             most -= len(piece)

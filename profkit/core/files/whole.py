@@ -1,21 +1,17 @@
-"""Files that are written whole or not at all, and folders that go away with their process."""
+"""Files that are written whole or not at all, and folders for a while."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
-import re
 import secrets
 import stat
 import tempfile
-import time
-import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from profkit.core.files.safe_folder import check_links, is_shared, opened, remove
+from profkit.core.files.safe_folder import opened
 
 
 @contextlib.contextmanager
@@ -72,60 +68,15 @@ def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False) -> Non
 
 def _open_stream(path: str, _: int) -> int:
     """Nothing is made and nothing cut off: where it is a file by now, that is somebody's."""
-    check_links(Path(path))
-    flags = os.O_NOFOLLOW if is_shared(Path(path).parent) else 0
-    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | flags)
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
     if stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.ESTALE, "it was no file, and is one now", path)
     return handle
 
 
-_YOUNG = 60.0  # seconds: another process may have made the folder and not locked it yet
-_NAME = re.compile(r"profkit-[a-z]*~\w{8}")  # as nobody calls a folder of his own
-
-
 class TemporaryFolder(tempfile.TemporaryDirectory[str]):
-    """As tempfile's: `with` gives its name. It is locked meanwhile, so that others know whether it is used.
-
-    `purpose`: small letters of its name. Those of this user that nobody uses any more are taken away first.
-    """
+    """As tempfile's: `with` gives its name, of which `purpose` is a part. What cannot be removed in the end stays."""
 
     def __init__(self, purpose: str = "") -> None:
-        remove_abandoned()
-        super().__init__(prefix=f"profkit-{purpose}~", ignore_cleanup_errors=True)
-        handle = _lock(Path(self.name))
-        self._unlock = weakref.finalize(self, os.close, handle) if handle is not None else lambda: None
-
-    def cleanup(self) -> None:
-        """Remove it."""
-        super().cleanup()
-        self._unlock()
-
-
-def remove_abandoned() -> None:
-    """Take away what processes of this user left that were killed."""
-    here = Path(tempfile.gettempdir())
-    with contextlib.suppress(OSError):
-        for name in filter(_NAME.fullmatch, os.listdir(here)):
-            with contextlib.suppress(OSError):
-                found = (here / name).lstat()
-                mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-                if (
-                    mine
-                    and time.time() - found.st_mtime >= _YOUNG
-                    and (handle := _lock(here / name)) is not None
-                ):
-                    remove(here / name)
-                    os.close(handle)
-
-
-def _lock(folder: Path) -> int | None:
-    """A handle that holds the folder while it is open, in this process alone; None where another one has it."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
+        super().__init__(prefix=f"profkit-{purpose}-", ignore_cleanup_errors=True)

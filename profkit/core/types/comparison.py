@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.readings import RUN, Direction, Scope
+from profkit.core.types.readings import RUN, Direction, Fact, Scope
 
 # How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
 # new segment; `should`: it is shown beside the verdict; `observed`: it says whether the samples can be believed.
@@ -15,25 +15,6 @@ Tier = Literal["must", "should", "observed"]
 ChangeWord = Literal["different", "same", "ambiguous"]
 Course = Literal["better", "worse", "neither"]
 ComparisonOutcome = Literal["regressed", "improved", "changed", "same", "ambiguous", "refused"]
-
-
-@dataclass(frozen=True)
-class Fact:
-    """Something that is said, as a code with its numbers (SI units, shares 0..1) and names.
-
-    `reporting/views/comparison/words.yaml` has a sentence for each code. Under the code `text` the name `text` is the
-    message of another program, or a line to type.
-    """
-
-    code: str
-    numbers: Mapping[str, float] = field(default_factory=dict, hash=False)
-    names: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-    @classmethod
-    def of(cls, code: str, **values: float | str) -> Fact:
-        """The fact of these values: what is text is a name."""
-        names = {name: value for name, value in values.items() if isinstance(value, str)}
-        return cls(code, {n: float(v) for n, v in values.items() if not isinstance(v, str)}, names)
 
 
 @dataclass(frozen=True)
@@ -325,9 +306,8 @@ class BisectSearch:
     skipped: tuple[SkippedCommit, ...] = ()
     state: BisectState = "running"
     parts: tuple[BisectPart, ...] = ()
-    probabilities: Mapping[str, float] = field(
-        default_factory=dict
-    )  # by hash, where the change is in one commit
+    # By hash, where the change is in one commit
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

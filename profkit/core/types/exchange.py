@@ -71,7 +71,6 @@ class SampleSet:
     # only launches it. `seconds` is about the larger of the two; None where that could not be told.
     device_seconds: float | None = None
     host_seconds: float | None = None
-    single_seconds: float | None = None  # one call that is launched to an idle device and waited for
     clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.types.readings import Bound, ReasonCode, Scope
+from profkit.core.types.readings import Bound, Fact, Scope
 
 
 @dataclass(frozen=True)
@@ -275,12 +275,12 @@ class ToolRule:
 
 @dataclass(frozen=True)
 class KernelBottleneck:
-    """What limits one launch configuration, with the reason in words. `share` is of the region's GPU time, 0..1."""
+    """What limits one launch configuration, with the reason. `share` is of the region's GPU time, 0..1."""
 
     scope: Scope
     share: float | None
     bound: Bound
-    reason: str
+    reason: Fact
     nearest: float | None = None  # how near its busiest unit is to its peak, in %, and
     busiest: Bound | None = None  # which unit that is; `bound` itself where that is a unit
 
@@ -361,9 +361,8 @@ class MetalAbsent:
     """What the trace does not give: `what` is the schema of the table, with the reason and the way to get it."""
 
     what: str
-    reason: str
+    reason: Fact
     fix: str | None = None
-    code: ReasonCode | None = None
 
 
 @dataclass(frozen=True)
@@ -409,4 +408,3 @@ class MetalTrace:
     lost: str | None = None  # why all of the trace counts, although a region was marked
     # Of command buffers, from their end on the GPU until the host was told of it
     notice: Spread | None = None
-    alone: bool = False  # one file of its exports was read, without the others

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.comparison import Change, Comparison, Fact, Feature, Pairing
-from profkit.core.types.readings import RUN, Direction, Quality, Scope, Verdict
+from profkit.core.types.comparison import Change, Comparison, Feature, Pairing
+from profkit.core.types.readings import RUN, Direction, Fact, Quality, Scope, Verdict
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Point:
+class HistoryPoint:
     """One value of a series with what is known of its run. `entry` is the run's id."""
 
     entry: str
@@ -79,7 +79,6 @@ class Point:
     reason: str | None = None  # why it is not valid
     night: str | None = None
     outcome: str | None = None  # what was decided of its run
-    lost: float = 0.0  # the share of its time that others had the processor, or the machine was taken away
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Series:
     key: SeriesKey
     unit: str
     better: Direction
-    points: tuple[Point, ...]
+    points: tuple[HistoryPoint, ...]
 
 
 SegmentCause = Literal["begin", "machine", "accepted"]
@@ -194,7 +193,7 @@ FIRST = "first-night"  # of a new one, where nothing was good before
 SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
 NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
 # On what the outcome rests, in the order of the steps.
-DecisionStep = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
+DecisionStep = Literal["band", "same-night", "nights", "change-point", "target", "none"]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from profkit.core.types.readings import Json
 from profkit.core.types.run import Insight
@@ -124,18 +124,7 @@ TestStatus = Literal[
     "cheat",  # it was right where it knew that it was looked at, and wrong where it did not
     "lost",  # no process was left that could have done it
 ]
-STATUSES: tuple[TestStatus, ...] = (
-    "passed",
-    "incorrect",
-    "load-error",
-    "crashed",
-    "timeout",
-    "out-of-memory",
-    "skipped",
-    "not-run",
-    "cheat",
-    "lost",
-)
+STATUSES: tuple[TestStatus, ...] = get_args(TestStatus)
 UNDECIDED: tuple[TestStatus, ...] = ("skipped", "not-run")  # neither right nor wrong: in no denominator
 # What of a result is wrong.
 Fault = Literal[

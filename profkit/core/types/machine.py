@@ -75,8 +75,6 @@ class Moment:
     governor: str | None = None
     temperature: float | None = None  # degrees Celsius, of the hottest zone
     throttled: int | None = None  # times a core slowed itself for heat since it was started
-    slowed: tuple[str, ...] = ()  # why all clocks are held down, where the system says so: "low power mode"
-    power: str | None = None  # "mains", "battery"
     devices: tuple[DeviceMoment, ...] = ()
 
 

@@ -47,18 +47,6 @@ Bound = Literal[
     "launch",
     "unknown",
 ]
-# Why a reading is as it is, where code asks: its `reason` is the same in words, for people.
-ReasonCode = Literal[
-    "not-collected",  # nobody asked for the counters behind it
-    "deeper",  # nobody did, and the standard depth would
-    "nothing-to-measure",  # there is none of it: no branches, no shared memory
-    "input",  # a reading that it follows from is unavailable
-    "not-python",  # the program is in another language
-    "not-asked",  # the pass behind it was not asked for
-    "no-rows",  # Instruments made the table, and wrote nothing into it
-    "no-counter-set",  # Instruments recorded without GPU counters
-    "declared",  # an estimate from what the workload declares
-]
 # What the functions of a profile are and what they were measured by.
 ProfileKind = Literal[
     "functions",
@@ -81,6 +69,50 @@ ProfileKind = Literal[
     "sampled-threads",
 ]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that is said, as a code with its numbers (SI units, shares 0..1) and names.
+
+    `reporting/facts.yaml` has a sentence for each code. `parts` are the facts that stand in it: what it follows from is
+    the last one. Under the code `text` the name `text` is the message of another program, or a line to type.
+    """
+
+    code: str
+    numbers: Mapping[str, float] = field(default_factory=dict, hash=False)
+    names: Mapping[str, str] = field(default_factory=dict, hash=False)
+    parts: tuple[Fact, ...] = ()
+
+    @classmethod
+    def of(cls, code: str, *parts: Fact, **values: float | str) -> Fact:
+        """The fact of these values: what is text is a name."""
+        names = {name: value for name, value in values.items() if isinstance(value, str)}
+        return cls(code, {n: float(v) for n, v in values.items() if not isinstance(v, str)}, names, parts)
+
+    @classmethod
+    def message(cls, text: str) -> Fact:
+        """What another program said."""
+        return cls("text", names={"text": text})
+
+    @property
+    def root(self) -> Fact:
+        """What is at the bottom of it, where it follows from another fact: of several that hold together all."""
+        return self.parts[-1].root if self.parts and self.code != TOGETHER else self
+
+
+def message_of(fact: Fact | None) -> str:
+    """What another program said, at the bottom of a fact; else nothing."""
+    return fact.root.names.get("text", "") if fact is not None else ""
+
+
+TOGETHER = "together"  # facts that hold at once
+
+
+def together(*facts: Fact | None) -> Fact | None:
+    """One fact of those that there are; None of none."""
+    known = tuple(fact for fact in facts if fact is not None)
+    return known[0] if len(known) == 1 else Fact(TOGETHER, parts=known) if known else None
 
 
 @dataclass(frozen=True)
@@ -120,12 +152,10 @@ class Reading:
     quality: Quality
     scope: Scope
     source: Source
-    reason: str | None = None
+    reason: Fact | None = None
     share: float | None = None
     fix: str | None = None
-    doubt: str | None = None
-    code: ReasonCode | None = None
-    cause: str | None = None  # the reason at the bottom, where this one follows from another reading or pass
+    doubt: Fact | None = None
 
     def __post_init__(self) -> None:
         if (self.value is None) != (self.quality == "unavailable"):
@@ -245,7 +275,7 @@ class Verdict:
     target: str
     metric: str
     verdict: VerdictWord
-    reason: str
+    reason: Fact
     threshold: Threshold | None  # None: the one that the run asked for, and did not say
     value: float | None
     unit: str
@@ -256,7 +286,9 @@ class Verdict:
     weight: float | None = None
     # The most that keeping the target could win over the whole run, as a share of its time (Amdahl), 0..1.
     gain: float | None = None
-    code: ReasonCode | None = None  # of the reading that there is none of
-    cause: str | None = (
-        None  # of an unknown one: why there is no such reading, which several targets may share
-    )
+
+    @property
+    def cause(self) -> Fact | None:
+        """Of an unknown one: why there is no such value, which several targets may share."""
+        reason = self.reason.parts[-1] if self.reason.code == "unknown-kernels" else self.reason
+        return reason.root if reason.code in ("not-known", "uncertain", "limit-unknown") else None

@@ -23,6 +23,7 @@ from profkit.core.types.readings import (
     BackendName,
     Counter,
     Depth,
+    Fact,
     PassName,
     PassState,
     Profile,
@@ -70,7 +71,6 @@ class KernelPlan:
     share: float  # of the region's GPU time, 0..1
     replays: int | None = None  # expected replay passes; None if unknown
     launch: int | None = None  # which of its launches, 0 the first
-    seconds: float | None = None  # what counting it is expected to take; None if unknown
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,10 @@ class PassPlan:
     steps: tuple[Step, ...] = ()
     counters: tuple[str, ...] = ()
     cost: float | None = None  # expected wall time as a multiple of one plain run; None if unknown
-    seconds: float | None = None  # expected wall seconds, where more is known than a multiple
-    cost_note: str = ""  # where the figure comes from
     limit: float | None = None  # wall seconds one step may take; None: as long as it needs
     parallel: bool = False  # its steps do not disturb each other (simulation)
     simulated: bool = False
-    skipped: str | None = None  # why it will not run, and
+    skipped: Fact | None = None  # why it will not run, and
     fix: str | None = None  # the line that would let it
     kernels: tuple[KernelPlan, ...] = ()  # GPU: what is counted; empty until the trace has shown it
     notes: tuple[str, ...] = ()
@@ -110,7 +108,7 @@ class PassResult:
     name: PassName
     tool: str | None
     state: PassState
-    reason: str | None = None
+    reason: Fact | None = None
     fix: str | None = None
     seconds: float = 0.0
     cost: float | None = None  # as a multiple of one plain run, measured
@@ -305,11 +303,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class RunProcess:
-    """The process that carries a run out, while it does; `host` and `boot` say of which machine and of which start."""
+    """The process that carries a run out, while it does; `host` says of which machine."""
 
     pid: int
-    start: float  # seconds
-    boot: str
+    start: float  # seconds since the epoch
     host: str  # a digest
 
 

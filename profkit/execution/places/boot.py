@@ -125,11 +125,10 @@ def unpack(stream: IO[bytes], size: int, folder: Path) -> None:
 
 def open_store() -> Path:
     """The first folder that can be written, of one's own alone. Raises OSError."""
-    home, cache = os.path.expanduser("~"), os.environ.get("XDG_CACHE_HOME", "")
-    choices = [os.environ.get("PROFKIT_CACHE", "")]
-    choices += [os.path.join(cache, "profkit", "elsewhere")] if os.path.isabs(cache) else []
-    choices += [os.path.join(home, ".cache", "profkit", "elsewhere")] if os.path.isabs(home) else []
-    choices += [os.path.join(tempfile.gettempdir(), f"profkit-{os.getuid()}")]
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    usual = os.path.join(cache, "profkit", "elsewhere")
+    other = os.path.join(tempfile.gettempdir(), f"profkit-{os.getuid()}")
+    choices = [os.environ.get("PROFKIT_CACHE", ""), usual if os.path.isabs(usual) else "", other]
     last = OSError(errno.EACCES, "no folder there can be written")
     for choice in filter(None, choices):
         try:

@@ -65,6 +65,7 @@ class PlaceLost(MachineError):
 class Hello:
     """What the Python at a place says of itself. `code`: every profkit that is there."""
 
+    nonce: str = ""
     python: str = ""
     version: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
@@ -86,14 +87,12 @@ class Connection:
         hidden = [
             name for name, value in os.environ.items() if place.inherits and is_secret_variable(name, value)
         ]
-        self._look: Callable[[], None] = _nothing
         self._child = ChildProcess(
             place.start,
             {},
             log,
             without=hidden,
             look_seconds=LOOK_SECONDS,
-            look=lambda: self._look(),
             asks=place.queues,
             reason_mark=place.reason_mark,
         )
@@ -102,14 +101,14 @@ class Connection:
         """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
         self._child.look_seconds = 1.0
         if progress is not None:
-            self._look = _show_wait(progress, self._child)
+            self._child.look = _show_wait(progress, self._child)
         try:
             self._open()
         except BaseException:
             self.close()
             raise
         finally:
-            self._look, self._child.look_seconds = _nothing, LOOK_SECONDS
+            self._child.look, self._child.look_seconds = bool, LOOK_SECONDS
 
     def _open(self) -> None:
         nonce = secrets.token_hex(8)
@@ -126,14 +125,12 @@ class Connection:
             raise self._unreachable(ended) from ended
         except PlaceLost as lost:
             raise PlaceUnreachable(lost.message, lost.fix) from lost
-        if hello["event"] != "hello" or hello.get("nonce") != nonce:
-            raise PlaceUnreachable(f"{self.place.title} does not answer as profkit does")
         try:
             self.hello = from_plain_data(Hello, hello)
         except UnreadableReport as error:
-            raise PlaceUnreachable(
-                f"{self.place.title} does not answer as profkit does: {error.message}"
-            ) from error
+            raise self._stranger(f": {error.message}") from error
+        if hello["event"] != "hello" or self.hello.nonce != nonce:
+            raise self._stranger()
         if missing := self.hello.missing:
             packages = " ".join(DISTRIBUTIONS.get(name, name) for name in missing)
             fix = f"{shlex.quote(self.hello.python)} -m pip install {packages}   (there)"
@@ -174,21 +171,19 @@ class Connection:
 
         A Ctrl-C is handed on, so that what was finished comes back; a second one is raised here. Raises PlaceLost.
         """
-        deadline, asked = float("inf"), float("-inf")
         with self._as_lost(), defer_interrupts() as hurry:
-            patience = STAGE_SECONDS
+            patience, asked = STAGE_SECONDS, 0.0
             while True:
                 event = self._read(patience)
-                patience = SILENCE_SECONDS
-                now = time.monotonic()
+                patience, now = SILENCE_SECONDS, time.monotonic()
                 if hurry.is_set():
                     hurry.clear()
-                    if asked == float("-inf"):
+                    if not asked:
                         self._send({"ask": "cancel"})
-                        asked, deadline = now, now + PATIENCE_SECONDS
+                        asked = now
                     elif now - asked > BURST_SECONDS:
                         raise KeyboardInterrupt
-                if now > deadline:
+                if asked and now > asked + PATIENCE_SECONDS:
                     raise KeyboardInterrupt
                 if event["event"] == "beat":
                     self._child.cut_log()
@@ -196,12 +191,6 @@ class Connection:
                 yield event
                 if event["event"] == "result":
                     return
-
-    @property
-    def ended_because(self) -> str:
-        """Why the place ends the work: a queue asks for that at a time limit, and what was finished comes back."""
-        words, reason_mark = self._child.last_words(), self.place.reason_mark
-        return f"{self.place.title} printed {words!r}" if reason_mark and reason_mark in words else ""
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Ask what was started. Raises PlaceLost."""
@@ -261,6 +250,9 @@ class Connection:
             raise _fault_of(message, self.place)
         return message
 
+    def _stranger(self, why: str = "") -> PlaceUnreachable:
+        return PlaceUnreachable(f"{self.place.title} does not answer as profkit does{why}")
+
     def _find_marker(self, nonce: str) -> list[str]:
         """What stands behind the nonce, past all that a login shell prints."""
         deadline, noise = time.monotonic() + self.place.patience, 0
@@ -299,9 +291,6 @@ class Connection:
         except WorkerEnded as ended:
             message = f"{self.place.title} was lost: {self._reason_of(ended)}"
             raise PlaceLost(message, self.place.try_it) from ended
-
-
-def _nothing() -> None: ...
 
 
 def _show_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
@@ -394,15 +383,12 @@ class PlaceWorker:
 
     def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
         """As WorkerClient does. Raises also PlaceLost."""
-        jobs = [[job.key, job.data] for job in batch.jobs]
-        self._connection.ask({"ask": "run", "shared": batch.shared, "jobs": jobs, "timeout": timeout})
+        self._connection.ask({"ask": "run", **batch.as_request(), "timeout": timeout})
         while (answer := self._answer("said", "done"))["event"] != "done":
-            message = answer.get("message")
-            if not isinstance(message, dict) or not isinstance(message.get("event"), str):
-                raise PlaceLost(f"{self.title} said what is no answer")
-            if not isinstance(message.get("key", ""), (str, NoneType)) or not isinstance(
-                message.get("reason", ""), str
-            ):
+            message: Any = answer.get("message")
+            said = {"key": None, "reason": "", **message} if isinstance(message, dict) else {}
+            is_answer = isinstance(said.get("event"), str) and isinstance(said["key"], (str, NoneType))
+            if not is_answer or not isinstance(said["reason"], str):
                 raise PlaceLost(f"{self.title} said what is no answer of a job")
             yield message
 
@@ -424,11 +410,8 @@ class PlaceWorker:
 
     def _answer(self, *expected: str) -> dict[str, Any]:
         while (answer := self._connection.answer())["event"] == "progress":
-            if isinstance(words := answer.get("words"), list) and answer.get("call") in (
-                "begin",
-                "end",
-                "note",
-            ):
+            words = answer.get("words")
+            if isinstance(words, list) and answer.get("call") in ("begin", "end", "note"):
                 self._note(f"{self.title}: {': '.join(map(str, words))[:LONGEST_NOTE]}")
         if answer["event"] == "ended":
             self.running = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
-import gzip
 import hashlib
 import os
 import re
@@ -30,11 +29,7 @@ LEVEL = 3  # of gzip: more takes longer than most lines do
 PIECE = 1 << 20  # bytes of what comes back in one message
 MOST_BYTES_BACK = 8 << 30  # a trace has some GB
 MOST_FILES_BACK = 20_000
-FREE_BYTES, MOST_TIMES = (
-    256 << 20,
-    100,
-)  # beyond the first, this often what came packed: no trace packs that well
-LONGEST_NAME = 1024  # bytes
+LONGEST_NAME = 512  # characters
 DEEPEST = 16  # folders
 # No control character, and nothing that another system takes for a separator or a drive.
 _PART = re.compile(r'[^\x00-\x1f\x7f/\\:*?"<>|\ud800-\udfff]{1,255}')
@@ -51,10 +46,7 @@ class Tree:
     def pack(self, file: IO[bytes]) -> int:
         """Write all of it behind what stands in `file`; how many bytes that is."""
         begin = file.tell()
-        with (
-            gzip.GzipFile("", "wb", LEVEL, file) as packed,
-            tarfile.open(fileobj=packed, mode="w|") as tar,
-        ):
+        with tarfile.open(fileobj=file, mode="w:gz", compresslevel=LEVEL) as tar:
             for name, path in self.files.items():
                 tar.add(path, name, recursive=False, filter=_anonymous)
         return file.tell() - begin
@@ -136,7 +128,7 @@ def _git(folder: Path, *words: str) -> bytes:
         done = subprocess.run(
             git_command(folder, *words),
             capture_output=True,
-            env=git_environment(folder),
+            env=git_environment(),
             stdin=subprocess.DEVNULL,
             check=False,
             timeout=60,
@@ -192,37 +184,18 @@ def _leads_inside(path: Path, base: Path) -> bool:
 
 def send_folder(folder: Path, parts: Collection[str], send: Callable[[bytes], None]) -> None:
     """The regular files of a result below a folder, by their names in it; links and hidden files stay here."""
-    pieces = _Pieces(send)
-    with gzip.GzipFile("", "wb", LEVEL, pieces) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
-        tar.dereference = True  # a file with two names comes twice, and not as a link
-        for at, folders, names in os.walk(folder):
-            folders.sort()
-            for name in sorted(names):
-                path = Path(at, name)
+    with tempfile.TemporaryFile(dir=folder) as packed:  # it may be large, and a memory's file system small
+        with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=LEVEL) as tar:
+            tar.dereference = True  # a file with two names comes twice, and not as a link
+            for path in sorted(folder.rglob("*")):
                 inside = path.relative_to(folder)
                 if path.is_file() and not path.is_symlink() and _is_wanted(inside.parts, parts):
                     with open_regular(path) as file:
                         member = tar.gettarinfo(arcname=inside.as_posix(), fileobj=file)
                         tar.addfile(_anonymous(member), file)
-    pieces.flush()
-
-
-class _Pieces:
-    """A file whose content is sent, a piece at a time."""
-
-    def __init__(self, send: Callable[[bytes], None]) -> None:
-        self._send, self._held = send, bytearray()
-
-    def write(self, data: bytes) -> int:
-        self._held += data
-        if len(self._held) >= PIECE:
-            self.flush()
-        return len(data)
-
-    def flush(self) -> None:
-        if self._held:
-            self._send(bytes(self._held))
-            self._held.clear()
+        packed.seek(0)
+        while piece := packed.read(PIECE):
+            send(piece)
 
 
 class ReceivedFiles:
@@ -254,12 +227,11 @@ class ReceivedFiles:
         if not self._size:
             return
         self._packed.seek(0)
-        most = FREE_BYTES + MOST_TIMES * self._size
         with refused_with(self._title):
             try:
-                with tarfile.open(fileobj=_Bounded(self._packed, most), mode="r|") as tar:  # type: ignore[call-overload]
+                with tarfile.open(fileobj=self._packed, mode="r|gz") as tar:
                     self._lay_out(tar)
-            except (tarfile.TarError, EOFError, ValueError, zlib.error, gzip.BadGzipFile) as error:
+            except (tarfile.TarError, EOFError, ValueError, zlib.error) as error:
                 raise UnreadableReport(f"it cannot be unpacked: {error}") from error
 
     def close(self) -> None:
@@ -274,7 +246,7 @@ class ReceivedFiles:
                 raise UnreadableReport(
                     f"more than {MOST_FILES_BACK} files or {MOST_BYTES_BACK >> 20} MiB come back"
                 )
-            parts = _checked_parts(member.name)
+            parts = _read_parts(member.name)
             plain = member.isreg() and not member.issparse()
             content = tar.extractfile(member) if plain else None
             if content is None or not _is_wanted(parts, self._parts):
@@ -289,33 +261,18 @@ class ReceivedFiles:
                 raise UnreadableReport(f"{member.name} comes twice") from None
 
 
-class _Bounded:
-    """What a packed file holds, up to so many bytes."""
-
-    def __init__(self, packed: IO[bytes], most: int) -> None:
-        self._file, self._left = gzip.GzipFile("", "rb", fileobj=packed), most
-
-    def read(self, size: int) -> bytes:
-        data = self._file.read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            raise UnreadableReport(f"it unpacks to more than {MOST_TIMES} times its size")
-        return data
-
-
 def _is_wanted(parts: Sequence[str], top: Collection[str]) -> bool:
     """Whether a file is one that a result may be made of: nothing that git, pytest or a shell reads by itself."""
     hidden = any(part.startswith(".") or part.lower() == "conftest.py" for part in parts)
     return parts[0] in top and not hidden
 
 
-def _checked_parts(name: str) -> list[str]:
+def _read_parts(name: str) -> list[str]:
     """The parts of a relative path that leads down only. Raises UnreadableReport for any other."""
     parts = name.split("/")
-    if len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME or len(parts) > DEEPEST:
-        raise UnreadableReport("a file comes back with a name that is too long")
-    if any(part in (".", "..") or not _PART.fullmatch(part) for part in parts):
-        raise UnreadableReport(f"a file comes back with the name {name!r}")
+    leads_down = all(part not in (".", "..") and _PART.fullmatch(part) for part in parts)
+    if not leads_down or len(parts) > DEEPEST or len(name) > LONGEST_NAME:
+        raise UnreadableReport(f"a file comes back with the name {name[:LONGEST_NAME]!r}")
     return parts
 
 

@@ -128,24 +128,14 @@ def _shell_behind(words: Sequence[str]) -> ExecutionPlace:
 # ---------------------------------------------------------------- Slurm
 
 QUEUE_SECONDS = 7 * 86400.0  # a queue is as long as it is; Ctrl-C ends the wait
-# srun takes its job out of the queue where it is asked to end, and leaves it there where it is killed. It reads nothing
-# while it waits, so that it would outlive a profkit that was killed: the kernel asks it then (PR_SET_PDEATHSIG).
-_ASKED_AT_THE_END = (
-    "import ctypes, os, sys\n"
-    "if sys.platform == 'linux': ctypes.CDLL(None).prctl(1, 15, 0, 0, 0)\n"
-    "if os.getppid() != int(sys.argv[1]): sys.exit('profkit has ended')\n"
-    "try: os.execvp(sys.argv[2], sys.argv[2:])\n"
-    "except OSError as error: sys.exit(f'{sys.argv[2]} cannot be started: {error.strerror}')\n"
-)
 
 
 def _shell_in_task(words: Sequence[str]) -> ExecutionPlace:
     """A shell in one task of Slurm, which waits in the queue. Slurm hands the environment on, so it inherits."""
-    ended_with_us = (sys.executable, "-ISc", _ASKED_AT_THE_END, str(os.getpid()))
     return ExecutionPlace(
         "srun",
         f"srun:{' '.join(words)}",
-        (*ended_with_us, "srun", "--job-name=profkit", "--ntasks=1", "--unbuffered", *words, "sh"),
+        ("srun", "--job-name=profkit", "--ntasks=1", "--unbuffered", *words, "sh"),
         QUEUE_SECONDS,
         inherits=True,
         try_it=f"srun {shlex.join(words)} python3 -V",
@@ -161,8 +151,7 @@ MODAL_SHELL = "profkit.execution.places.modal_shell"
 MODAL_SECONDS = 2400.0  # the image is built once, and Modal itself waits 21 minutes for a GPU
 RAY_SHELL = Path(__file__).with_name("ray_shell.py")
 RAY_PYTHON = "PROFKIT_RAY_PYTHON"  # one that has Ray, where this one has not
-RAY_SECONDS = 120.0  # to connect, and for a worker process to start
-RAY_WAIT_SECONDS = 60.0  # for what others use
+RAY_SECONDS = 180.0  # to connect, for what others use, and for a worker process to start
 
 
 class _Options(argparse.ArgumentParser):
@@ -203,8 +192,6 @@ def _shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
     parser.add_argument("--gpus", type=_count)
     parser.add_argument("--accelerator")
     parser.add_argument("--cpus", type=_count, default=0)
-    parser.add_argument("--resource", type=_resource, action="append", default=[])
-    parser.add_argument("--wait", type=_count, default=RAY_WAIT_SECONDS)
     parser.add_argument("address")
     request = vars(parser.parse_args(list(words)))
     address = request["address"]
@@ -212,13 +199,12 @@ def _shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
         parser.error(f"{address!r} is no address of a cluster: auto, HOST:PORT or ray://HOST:PORT")
     if request["gpus"] is None:
         request["gpus"] = 1 if request["accelerator"] else 0
-    request["resources"] = dict(request.pop("resource"))
     python = os.environ.get(RAY_PYTHON) or sys.executable
     return ExecutionPlace(
         "ray",
         f"ray:{' '.join(words)}",
         (python, str(RAY_SHELL), json.dumps(request), "sh"),
-        RAY_SECONDS + request["wait"],
+        RAY_SECONDS,
         gives_devices=True,
         try_it=f"{shlex.quote(python)} -c \"import ray; ray.init('{address}')\"",
     )
@@ -230,11 +216,6 @@ def _count(text: str) -> float:
     if not 0 <= number < 1e9:
         raise ValueError
     return int(number) if number.is_integer() else number
-
-
-def _resource(text: str) -> tuple[str, float]:
-    name, _, count = text.partition("=")
-    return name, _count(count or "1")
 
 
 # ---------------------------------------------------------------- what was typed

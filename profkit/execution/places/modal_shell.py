@@ -18,7 +18,7 @@ import contextlib
 import importlib
 import json
 import os
-import queue
+import select
 import signal
 import sys
 import threading
@@ -28,6 +28,7 @@ from typing import Any
 
 BEAT_SECONDS, SILENCE_SECONDS = 15.0, 60
 WATCH = f"while IFS= read -r -t {SILENCE_SECONDS} _; do :; done"  # the container's own command
+MOST_AT_ONCE = 4 << 20  # bytes
 GRACE_SECONDS = 5.0  # for the shell there to end by itself
 # The counters' tool of this CUDA is 2025.2.1: others have found that later ones return NaN for many of them at Modal.
 BASE, PYTHON = "nvidia/cuda:12.9.1-devel-ubuntu24.04", "3.12"
@@ -43,22 +44,6 @@ class _Fault(Exception):
     """Why there is no shell, and what to do about it."""
 
 
-class _Input:
-    """Reads standard input from the start, so that its end is noticed at any time: then all ends."""
-
-    def __init__(self) -> None:
-        self.pieces: queue.Queue[bytes] = queue.Queue(64)
-        self.open, self.over = threading.Event(), threading.Event()  # there is a shell; it has ended
-        threading.Thread(target=self._listen, name="input", daemon=True).start()
-
-    def _listen(self) -> None:
-        while piece := os.read(0, 1 << 16):
-            self.pieces.put(piece)
-        self.pieces.put(b"")
-        if not (self.open.is_set() and self.over.wait(GRACE_SECONDS)):
-            os.kill(os.getpid(), signal.SIGINT)
-
-
 def main(words: Sequence[str]) -> int:
     """Rent the container that the first word asks for, and run the others in it. The exit code of the shell."""
     request, command = json.loads(words[0]), words[1:]
@@ -67,10 +52,9 @@ def main(words: Sequence[str]) -> int:
     here = os.getcwd()
     sys.path[:] = [*(path for path in sys.path if path not in ("", here)), here]  # a modal.py may lie here
     try:
-        pipe = _Input()
         modal = _load_client()
         try:
-            return _rent(modal, request, command, pipe)
+            return _rent(modal, request, command)
         except KeyboardInterrupt:
             raise
         except Exception as error:
@@ -91,10 +75,11 @@ def _load_client() -> Any:
         raise _Fault(f"{reason} ({sys.executable} -m pip install 'modal>=1.6,<2')") from error
 
 
-def _rent(modal: Any, request: dict[str, Any], command: Sequence[str], pipe: _Input) -> int:
+def _rent(modal: Any, request: dict[str, Any], command: Sequence[str]) -> int:
     app, code = modal.App("profkit"), INTERRUPTED  # Modal's block keeps a KeyboardInterrupt to itself
     gpu, _, count = request["gpu"].partition(":")
     memory = request["memory"] << 10  # MiB
+    over = threading.Event()
     with app.run():  # Modal ends what is in it when its client falls silent
         container = modal.Sandbox.create(
             "bash",
@@ -109,16 +94,16 @@ def _rent(modal: Any, request: dict[str, Any], command: Sequence[str], pipe: _In
             idle_timeout=2 * SILENCE_SECONDS,
         )
         try:
-            threading.Thread(target=_beat, args=(container, pipe.over), name="beat", daemon=True).start()
-            code = _relay(container, command, pipe)
+            threading.Thread(target=_beat, args=(container, over), name="beat", daemon=True).start()
+            code = _relay(container, command, over)
         except KeyboardInterrupt:
             raise
         except Exception as error:
             if isinstance(error, _Fault) or (ended := _code_of(container)) is None:
                 raise
-            raise _ended(ended, request) from error
+            raise _Fault(f"the container ended with {ended}, and not by profkit") from error
         finally:
-            pipe.over.set()
+            over.set()
             with contextlib.suppress(Exception):
                 container.terminate()
     return code
@@ -132,10 +117,9 @@ def _image(modal: Any, name: str | None) -> Any:
     return base.apt_install(*PROGRAMS).pip_install(*LIBRARIES).env(DRIVER)
 
 
-def _relay(container: Any, command: Sequence[str], pipe: _Input) -> int:
+def _relay(container: Any, command: Sequence[str], over: threading.Event) -> int:
     shell = container.exec(*command, text=False)
-    pipe.open.set()
-    for work, words in ((_write, (shell.stdin, pipe)), (_copy, (shell.stderr, 2))):
+    for work, words in ((_send, (shell.stdin, over)), (_copy, (shell.stderr, 2))):
         threading.Thread(target=work, args=words, name=work.__name__, daemon=True).start()
     _copy(shell.stdout, 1)
     code: int = shell.wait()
@@ -152,25 +136,25 @@ def _code_of(container: Any) -> int | None:
     return None if code is None else int(code)
 
 
-def _write(stdin: Any, pipe: _Input) -> None:
-    """What comes in goes to the shell, all that waits in one call, since each is a round trip.
+def _send(stdin: Any, over: threading.Event) -> None:
+    """What comes in goes to the shell, all that waits in one call, since each is a round trip; at its end all ends.
 
     Where that cannot be, the shell's output ends, and tells why; the input is still read to its end.
     """
-    reads, last = True, False
-    while not last:
-        pieces = [pipe.pieces.get()]
-        while not pipe.pieces.empty():
-            pieces.append(pipe.pieces.get())
-        last = not pieces[-1]
-        try:
-            if reads:
-                stdin.write(b"".join(pieces))
-                if last:
-                    stdin.write_eof()
-                stdin.drain()
-        except Exception:
-            reads = False
+    piece = b"more"
+    while piece:
+        data = b""
+        while piece := os.read(0, 1 << 16):
+            data += piece
+            if len(data) > MOST_AT_ONCE or not select.select([0], [], [], 0)[0]:
+                break
+        with contextlib.suppress(Exception):
+            stdin.write(data)
+            if not piece:
+                stdin.write_eof()
+            stdin.drain()
+    if not over.wait(GRACE_SECONDS):
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _copy(stream: Any, target: int) -> None:
@@ -187,13 +171,6 @@ def _beat(container: Any, over: threading.Event) -> None:
             container.stdin.drain()
         if over.wait(BEAT_SECONDS):
             return
-
-
-def _ended(code: int, request: dict[str, Any]) -> _Fault:
-    if code == 124:
-        seconds = request["timeout"]
-        return _Fault(f"the {seconds} s of the container are over (--on 'modal:--timeout {4 * seconds} GPU')")
-    return _Fault(f"the container ended with {code}, and not by profkit")
 
 
 def _explain(error: Exception) -> _Fault:

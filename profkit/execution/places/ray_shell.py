@@ -2,10 +2,10 @@
 
 It runs under whatever Python has `ray`, so it imports the standard library and that. As the program that is called
 it is `__main__`, and Ray ships the actor by value: nodes need no profkit. Bytes go through calls of the actor, a piece
-at a time: who does not read is not written to. REQUEST is JSON: address, gpus, cpus, accelerator, resources, wait.
+at a time: who does not read is not written to.
+REQUEST is JSON: address, gpus, cpus, accelerator.
 
-The shell is the child of a guard, which is no child of the actor: Ray kills those, and what they started would go on.
-Where the shell or the actor ends, the guard ends all that is left.
+Where the actor ends, so does the shell's input, and with that all that profkit does there.
 """
 
 from __future__ import annotations
@@ -27,80 +27,32 @@ POLL_SECONDS = 5.0  # the longest answer of `read`
 ANSWER_SECONDS = 45.0  # until an actor that does not answer is lost
 SILENCE_SECONDS = 60.0  # until an actor that nobody asks ends
 CONNECT_SECONDS = 60.0
+WAIT_SECONDS = 60.0  # for what others use
 END_SECONDS = 30.0  # for a shell to end when its input has
-
-GUARD = """
-import contextlib, ctypes, os, signal, socket, subprocess, sys, threading, time
-if os.fork():
-    os._exit(0)
-os.setsid()
-actor = socket.socket(fileno=int(sys.argv[1]))
-with contextlib.suppress(OSError, AttributeError):
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # adopt orphans
-with contextlib.suppress(OSError):
-    os.setpriority(os.PRIO_PROCESS, 0, 0)  # Ray's workers yield to all others
-shell = subprocess.Popen(["sh"], start_new_session=True)
-null = os.open(os.devnull, os.O_RDWR)
-for number in range(3):
-    os.dup2(null, number)
-
-def children():
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError, ValueError), open("/proc/" + name + "/stat") as stat:
-            if int(stat.read().rpartition(")")[2].split()[1]) == os.getpid():
-                yield int(name)
-
-def end():
-    with contextlib.suppress(OSError):
-        os.killpg(shell.pid, signal.SIGKILL)
-    with contextlib.suppress(OSError):
-        while pids := list(children()):
-            for pid in pids:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-                with contextlib.suppress(OSError):
-                    os.waitpid(pid, 0)
-
-def watch():
-    with contextlib.suppress(OSError):
-        actor.recv(1)
-    time.sleep(25)  # its input has ended: it may end by itself
-    end()
-    os._exit(1)
-
-threading.Thread(target=watch, daemon=True).start()
-status = shell.wait()
-end()
-with contextlib.suppress(OSError):
-    actor.sendall(str(status).encode())
-os._exit(0)
-"""
 
 
 class Shell:
-    """The actor. `own_threads`: whether the number of threads that Ray sets is what was asked for."""
+    """The actor."""
 
-    def __init__(self, guard: str, own_threads: str) -> None:
-        with open("/proc/self/environ", "rb") as file:  # as the process began; Ray has changed it since
-            named = {pair.partition(b"=")[0].decode("utf-8", "replace") for pair in file.read().split(b"\0")}
-        added = {"PYTHONBREAKPOINT", *(() if own_threads else ("OMP_NUM_THREADS",))} - named
-        env = {n: v for n, v in os.environ.items() if n not in added and not n.startswith("RAY_")}
+    def __init__(self) -> None:
+        # Ray sets the number of threads to that of the processors that it gives, and lets its workers yield to others.
+        env = {n: v for n, v in os.environ.items() if n != "OMP_NUM_THREADS" and not n.startswith("RAY_")}
         env["PATH"] = os.path.dirname(sys.executable) + os.pathsep + env.get("PATH", os.defpath)
-        (inside, self.input), (out, out_inside), (err, err_inside) = os.pipe(), os.pipe(), os.pipe()
-        self.guard, guarded = socket.socketpair()
-        subprocess.run(
-            [sys.executable, "-I", "-S", "-c", guard, str(guarded.fileno())],
-            stdin=inside,
-            stdout=out_inside,
-            stderr=err_inside,
-            pass_fds=[guarded.fileno()],
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, 0)
+        pipe = subprocess.PIPE
+        self.shell = subprocess.Popen(
+            ["sh"],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
             env=env,
             cwd=os.path.expanduser("~"),
-            check=True,
+            start_new_session=True,
         )
-        for number in (inside, out_inside, err_inside):
-            os.close(number)
-        guarded.close()
+        self.input, out, err = (
+            each.fileno() for each in (self.shell.stdin, self.shell.stdout, self.shell.stderr) if each
+        )
         self.outputs, self.asked = {out: b"o", err: b"e"}, time.monotonic()
         threading.Thread(target=self.watch, daemon=True).start()
 
@@ -117,8 +69,8 @@ class Shell:
     def write(self, data: bytes) -> None:
         """Bytes for the shell's input; none: it ends. It takes as long as the shell does to read them."""
         with contextlib.suppress(BrokenPipeError):
-            if not data:
-                os.close(self.input)
+            if not data and self.shell.stdin is not None:
+                self.shell.stdin.close()
             while data:
                 data = data[os.write(self.input, data) :]
 
@@ -131,7 +83,7 @@ class Shell:
                     return self.outputs[number] + data
                 del self.outputs[number]
             return b""
-        return b"x" + (self.guard.recv(16) or b"-9")
+        return b"x%d" % self.shell.wait()
 
 
 def main() -> NoReturn:
@@ -199,20 +151,17 @@ def _start_actor(ray: Any, request: dict[str, Any]) -> Any:
             num_gpus=request["gpus"],
             num_cpus=request["cpus"],
             accelerator_type=request["accelerator"],
-            resources=request["resources"],
             max_restarts=0,
             max_task_retries=0,
             max_concurrency=3,
         )
-        .remote(GUARD, "yes" if request["cpus"] else "")
+        .remote()
     )
     try:
-        ray.get(actor.begin.remote(), timeout=request["wait"])
+        ray.get(actor.begin.remote(), timeout=WAIT_SECONDS)
     except ray.exceptions.GetTimeoutError:
-        wanted = {"GPU": request["gpus"], "CPU": request["cpus"], **request["resources"]}
-        names = [f"{count:g} {name}" for name, count in wanted.items() if count]
-        shown = " ".join([*names, *filter(None, [request["accelerator"]])]) or "an actor"
-        _give_up(f"no node had {shown} to give for {request['wait']:g} s (`ray status`; --wait SECONDS)")
+        wanted = (f"{request['gpus']:g} GPU", f"{request['cpus']:g} CPU", request["accelerator"] or "")
+        _give_up(f"no node had {' '.join(wanted).rstrip()} to give for {WAIT_SECONDS:g} s (`ray status`)")
     except Exception as error:
         _give_up(_reason(error))
     return actor

@@ -23,6 +23,7 @@ from typing import IO, Any
 
 from profkit.core.errors import MachineError, ProfkitError
 from profkit.core.process import adopt_orphans
+from profkit.core.progress import Progress
 from profkit.core.types import Json
 from profkit.execution.child import WorkerEnded
 from profkit.execution.client import WorkerClient, WorkerCommand
@@ -36,7 +37,7 @@ INTERNAL = 70
 OUT = "{out}"  # in an argument of a worker: the run's folder for what is left
 
 
-class Home:
+class Home(Progress):
     """What the work here may say. It is a Progress, and sends files."""
 
     def __init__(self, answers: IO[bytes]) -> None:

@@ -5,5 +5,4 @@
 - `candidate/`: the process that runs a kernel, its memory, and the judge's side of it.
 - `judging/`: the judge, which owns arguments, float64 truth and clock, and decides on each test.
 - `request`, `run`, `document`, `outputs`: an evaluation from its options to its document, and its files.
-- `enabling`: a whole program on kernels.
 """

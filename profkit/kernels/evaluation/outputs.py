@@ -7,7 +7,6 @@ milliseconds where a key ends in `_ms`, null where there is no number, a row for
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -38,6 +37,7 @@ from profkit.core.types import (
     RUN,
     BackendName,
     EvaluationDocument,
+    Fact,
     Gpu,
     Machine,
     Reading,
@@ -49,6 +49,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.hardware.machine import read_machine
+from profkit.kernels.campaign import working_directory
 from profkit.kernels.evaluation.document import FILE, evaluation_text
 
 
@@ -91,18 +92,17 @@ def _backend(document: EvaluationDocument) -> BackendName:
 def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) -> Iterator[Reading]:
     failed = [one for one in operations if one.status in FAILED]
     number = scores.counted_tests - scores.passed_tests
-    text = "none"
+    fact = None
     if failed:
         first = min(failed, key=lambda one: FAILED.index(one.status))
-        text = f"{first.operation}: {first.status}"
-        if first.first_failure is not None and first.first_failure.reason:
-            text += f", {first.first_failure.reason}"
+        said = first.first_failure.reason if first.first_failure is not None else ""
+        fact = Fact.of("first-fault", name=first.operation, state=first.status, said=said or "")
     formula = "tests that count and did not pass"
     if scores.counted_tests or not scores.tests:
-        yield _reading("tests.failed", float(number), "count", formula, reason=text)
+        yield _reading("tests.failed", float(number), "count", formula, reason=fact)
     else:
         source = Source("profkit", formula=formula)
-        yield Reading("tests.failed", None, "count", "unavailable", RUN, source, "no test was decided")
+        yield Reading("tests.failed", None, "count", "unavailable", RUN, source, Fact("no-test-decided"))
     counted = plural(scores.counted_operations, "operation")
     yield from _share("operations.correct", scores.correctness_score, f"of {counted}, all tests passed")
     yield from _share("tests.passed", scores.mean_pass_rate, f"mean over {counted} of their tests' share")
@@ -110,10 +110,14 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
     fallback = scores.geomean_with_fallback
     if fallback is not None:
         formula = f"geometric mean of {plural(fallback.n, 'timed test')}, 1 for each that failed"
-        yield _reading("speedup.fallback", fallback.value, "x", formula, reason=fallback.word)
+        yield _reading(
+            "speedup.fallback", fallback.value, "x", formula, reason=Fact.of("speed", word=fallback.word)
+        )
     if scores.model is not None:
         formula = f"of {scores.model.all_calls} recorded calls {100 * scores.model.covered:.3g} % have a time"
-        yield _reading("speedup.model", scores.model.value, "x", formula, reason=scores.model.word)
+        yield _reading(
+            "speedup.model", scores.model.value, "x", formula, reason=Fact.of("speed", word=scores.model.word)
+        )
     yield from _share("operations.faster", fast_p(operations, 1.0), f"of {counted}: fast_1")
 
 
@@ -129,7 +133,7 @@ def _speedup(metric: str, mean: MeanSpeedup | None, scope: Scope) -> Iterator[Re
     if mean is None:
         return
     formula = f"geometric mean of {plural(mean.n, 'correct timed test')}"
-    yield _reading(metric, mean.value, "x", formula, scope, mean.word)
+    yield _reading(metric, mean.value, "x", formula, scope, Fact.of("speed", word=mean.word))
     if mean.low is not None:
         yield _reading("speedup.least", mean.low, "x", f"{formula}, begin of its 95 % interval", scope)
 
@@ -140,7 +144,7 @@ def _share(metric: str, share: float | None, formula: str) -> Iterator[Reading]:
 
 
 def _reading(
-    metric: str, value: float, unit: str, formula: str, scope: Scope = RUN, reason: str | None = None
+    metric: str, value: float, unit: str, formula: str, scope: Scope = RUN, reason: Fact | None = None
 ) -> Reading:
     return Reading(metric, value, unit, "measured", scope, Source("profkit", formula=formula), reason=reason)
 
@@ -156,16 +160,10 @@ def write_results(folder: Path, document: EvaluationDocument) -> tuple[str, ...]
         except OSError as error:
             again = f"make room, then: profkit evaluate --resume {shlex.quote(str(folder))}"
             raise MachineError(f"{folder / name} cannot be written: {error.strerror}", again) from error
-    write_run(folder, evaluation_as_run(document, _working_directory(), read_machine()))
+    write_run(folder, evaluation_as_run(document, working_directory(), read_machine()))
     from profkit.reporting.report_files import write_evaluation_reports
 
     return write_evaluation_reports(folder, document)
-
-
-def _working_directory() -> str:
-    with contextlib.suppress(OSError):  # a directory that is gone costs no results
-        return str(Path.cwd())
-    return ""
 
 
 # ---------------------------------------------------------------- BackendBench's files
@@ -346,8 +344,6 @@ def _summary(
         f"| Combined Score (correctness x performance) | {_combined(scores)} |",
         f"| Perf@{_P} Score | {_number(share, 4)} |",
         "",
-        *_meanings(scores),
-        "",
         "### Operator Speedups vs Eager in Descending Order",
         "",
         "| Operator | Correctness Ratio | Speedup vs Eager | 95 % interval, word |",
@@ -360,20 +356,6 @@ def _summary(
         worth = _interval_and_word(speedups[row["operator"]])
         lines.append(f"| {row['operator']} | {_number(row['correctness_rate'], 4)} | {shown} | {worth} |")
     return "\n".join(lines) + "\n"
-
-
-def _meanings(scores: EvaluationScores) -> list[str]:
-    """What the three scores are, and what they leave out."""
-    timed, whole = scores.geomean.n if scores.geomean else 0, scores.geomean_with_fallback
-    lines = [
-        f"- **Correctness Score**: share of the {scores.counted_operations} operators whose tests all pass.",
-        f"- **Performance Score**: geometric mean over {timed} correct timed tests."
-        + (f" With 1.0 for each that failed: {_shown(whole)} over {whole.n}." if whole else ""),
-        f"- **Perf@{_P} Score**: share of the operators that are correct and FASTER: by the whole 95 % interval.",
-    ]
-    if left := scores.tests - scores.counted_tests:
-        lines.append(f"- {left} of {scores.tests} tests are in none of these: skipped, or not run.")
-    return lines
 
 
 def _shown(mean: MeanSpeedup | None) -> str:

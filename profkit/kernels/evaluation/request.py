@@ -19,7 +19,7 @@ from profkit.core.run_folder import create_run_folder
 from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult
 from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
-from profkit.kernels.devices import choose_device, choose_device_elsewhere
+from profkit.kernels.devices import LONGEST, choose_device, choose_device_elsewhere, split_list
 from profkit.kernels.evaluation.sources.source import SourceRequest
 
 if TYPE_CHECKING:  # a judge has no use for it
@@ -29,7 +29,6 @@ CODE_FILE = "FILE.py"  # an argument, and no option
 WAIT_POLICY = "OMP_WAIT_POLICY"  # how OpenMP's threads wait for each other: busily, or asleep
 SEED_BITS = 63
 ARGUMENT_SEED_BITS = 31
-LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 
@@ -92,7 +91,7 @@ class EvaluationRequest:
 
 def make_request(
     settings: JudgeSettings,
-    output: Path | None,
+    output: Path,
     *,
     gpus: str = "",
     name: str = "evaluation",
@@ -101,7 +100,7 @@ def make_request(
 ) -> EvaluationRequest:
     """A new evaluation by settings whose `device` is as typed, with a seed of its own, in a new folder below `output`.
 
-    None: it gets no folder. `gpus` stand between commas; `elsewhere`: on the devices of other places.
+    `gpus` stand between commas; `elsewhere`: on the devices of other places.
     Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
     """
     _check(settings)
@@ -112,9 +111,7 @@ def make_request(
         kind, chosen = choose_device(settings.device, numbers, "this evaluation")
     device = "cuda:0" if kind == "cuda" else kind  # a judge sees one device alone
     settings = replace(settings, device=device, seed=secrets.randbits(SEED_BITS))
-    folder = Path("EVALUATION")
-    if output is not None:
-        folder = create_run_folder(output, name, kind, datetime.now())
+    folder = create_run_folder(output, name, kind, datetime.now())
     backend = settings.source.kind
     return EvaluationRequest(settings, folder, backend, name, command, gpus=chosen)
 
@@ -130,11 +127,6 @@ def was_asked(logs: Path, judge: int, test: str) -> bool:
     with suppress(OSError, ValueError):
         return read_bounded_text(logs / f"asked-{judge}") == test
     return False
-
-
-def split_list(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _check(options: JudgeSettings) -> None:

@@ -1,30 +1,25 @@
 """Runs an evaluation: tests in, every one with exactly one status, stored as it comes.
 
-Also what one would test, before any of it is done; and the judge's process: how it is started, and what its answers
-mean.
+Also the judge's process: how it is started, and what its answers mean.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
-from profkit.analysis.evaluation.scores import elements_of
 from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import (
-    UNDECIDED,
     EvaluationDocument,
     EvaluationTest,
     Json,
@@ -62,13 +57,6 @@ from profkit.kernels.evaluation.request import (
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 
 WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
-PLAN_SCHEMA = "profkit.evaluation-plan/1"
-START_SECONDS = 10.0  # torch is loaded three times, and the device measured
-TEST_SECONDS = 0.02  # of a test of some elements: truth in float64, and two calls
-# of each element of a test's arguments: truth in float64, and as many pairs as are needed
-ELEMENT_SECONDS = 2.5e-7
-COMPILE_SECONDS = 6.0  # of torch.compile's first call of one shape
-TIMED_SHARE = 1.3  # of the budget: arguments are written and outputs verified beside it
 JUDGE = "profkit.kernels.evaluation.judging.judge:Judge"
 COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
 PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
@@ -87,31 +75,26 @@ def run_evaluation(
     Raises MachineError where nothing can be measured or written, UsageError where no test is left by the options, and
     Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
     """
-    documents: list[EvaluationDocument] = []
-
-    def write_all(journal: Journal[TestResult]) -> None:
-        documents.append(_write(request, journal, write, progress))
-
     line = resume_line("profkit evaluate", request.folder, request.settings.code(), elsewhere)
+    write_all = partial(_write, request, write, progress)
     with open_campaign(FORMAT, request.folder, header_of(request), progress, line, write_all) as campaign:
         tests = tests_of(campaign.about)
         if not tests or _left(request, campaign.journal, tests):
             _test(request, campaign, elsewhere)
             gone = format_duration(campaign.journal.session_seconds)
             progress.end(f"{plural(campaign.settled, 'test')} in {gone}")
-    return documents[-1]
+    document: EvaluationDocument = campaign.result
+    return document
 
 
 def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere: PlaceSlots | None) -> None:
     """Do what is left. Raises MachineError where that cannot be done."""
     logs, settings = request.folder / "logs", request.settings
-    counts = _Counts(0)
 
     def settle(outcome: JobOutcome) -> None:
         asked = was_asked(logs, outcome.slot, outcome.job.key)
         if (result := test_result(outcome, asked=asked)) is not None:
             campaign.settle(result.test.id, result)
-            counts.add(result)
 
     # What kernels leave in this folder goes, too, where the judge is killed.
     scratch = TemporaryFolder()
@@ -128,8 +111,7 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
     )
     tests = _open(request, campaign, pool)
     left = _left(request, campaign.journal, tests)
-    counts = _Counts(len(left))
-    campaign.begin("evaluate", _describe(request, left, tests), len(left), lambda: counts.describe())
+    campaign.begin("evaluate", _describe(request, left, tests), len(left))
     shared = {"ceilings": campaign.about.get("ceilings")}
     batches = [
         Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
@@ -145,13 +127,8 @@ def update_result(
 
     Raises UnreadableReport, UsageError and MachineError where the evaluation in `folder` cannot be read and written.
     """
-    documents: list[EvaluationDocument] = []
-
-    def write_all(journal: Journal[TestResult]) -> None:
-        documents.append(_write(read_request(folder), journal, write, progress))
-
-    update_outcome(FORMAT, folder, result.test.id, result, write_all)
-    return documents[-1]
+    write_all = partial(_write, read_request(folder), write, progress)
+    return update_outcome(FORMAT, folder, result.test.id, result, write_all)
 
 
 def replay_test(
@@ -175,64 +152,6 @@ def replay_test(
     settings = replace(request.settings, operations=(known[0].operation,), only=(known[0].id,))
     with TemporaryFolder("replay") as own:
         return run_evaluation(replace(request, settings=settings, folder=Path(own)), progress)
-
-
-def plan_evaluation(request: EvaluationRequest, progress: Progress) -> dict[str, Any]:
-    """What would be tested, as plain data; `seconds` is an estimate. No kernel is run: the judge alone lists the tests.
-
-    Raises MachineError where no judge can be started, UsageError where no test is left by the options.
-    """
-    start = monotonic()
-    settings = replace(request.settings, correctness_only=True)  # so the device is not measured
-    with ExitStack() as cleanup:
-        logs = Path(cleanup.enter_context(TemporaryFolder()))
-        judges = _judges(replace(request, gpus=request.gpus[:1]), logs, {})
-        pool = WorkerPool(
-            judges, lambda _: None, timeout=seconds_of_a_test(settings), settings=plain_settings(settings)
-        )
-        cleanup.callback(pool.close)
-        progress.begin("judge", f"the tests of {settings.suite} listed")
-        pool.begin()
-        about = pool.open(lambda: progress.tick(monotonic() - start))
-        tests = check_tests(request.settings, about)
-        progress.end(plural(len(tests), "test"))
-    settings = request.settings
-    timed = 0 if settings.correctness_only else sum(test.timed for test in tests)
-    elements = sum(elements_of(test.arguments) or 0 for test in tests)
-    seconds = START_SECONDS + len(tests) * TEST_SECONDS + elements * ELEMENT_SECONDS
-    seconds += timed * settings.timing.budget * TIMED_SHARE
-    if settings.compiled:
-        seconds += timed * (COMPILE_SECONDS + settings.timing.budget * TIMED_SHARE)
-    return {
-        "schema": PLAN_SCHEMA,
-        "suite": settings.suite,
-        "backend": request.backend,
-        "kernels": settings.source.names,
-        "device": about["device"],
-        "operations": dict(Counter(test.operation for test in tests)),
-        "without_kernel": about.get("without_kernel", []),
-        "tests": len(tests),
-        "timed": timed,
-        "budget": settings.timing.budget,
-        "compiled": settings.compiled,
-        "seconds": round(seconds, 1),
-    }
-
-
-def plan_text(plan: dict[str, Any]) -> str:
-    """The plan for people."""
-    against = ", and as long against torch.compile" if plan["compiled"] else ""
-    lines = [
-        f"{plural(plan['tests'], 'test')} of {plural(len(plan['operations']), 'operation')} of the suite "
-        f"{plan['suite']}, kernels of {plan['kernels'] or plan['backend']}, on {plan['device']}",
-        f"{plan['timed']} of them are timed, {plan['budget']:g} s each at most{against}",
-        f"at most {format_duration(plan['seconds'])}, where nothing else runs; less where times are steady",
-    ]
-    if missing := plan["without_kernel"]:
-        shown = ", ".join(missing[:10]) + (", ..." if len(missing) > 10 else "")
-        lines.append(f"{plural(len(missing), 'operation')} of the suite have no kernel there: {shown}")
-    names = [f"  {name}  {count}" for name, count in plan["operations"].items()]
-    return "\n".join([*lines, "", "tests by operation:", *names])
 
 
 def _judges(request: EvaluationRequest, logs: Path, env: Mapping[str, str]) -> list[WorkerClient]:
@@ -300,7 +219,7 @@ def _left(
 
 
 def _write(
-    request: EvaluationRequest, journal: Journal[TestResult], write: WriteResults, progress: Progress
+    request: EvaluationRequest, write: WriteResults, progress: Progress, journal: Journal[TestResult]
 ) -> EvaluationDocument:
     document = make_document(request, journal.contents, journal.seconds)
     for why in write(request.folder, document):
@@ -317,28 +236,6 @@ def _describe(
     if not request.settings.correctness_only:
         text += f", {timed} of them timed"
     return text + (f"; {known} known already" if known else "")
-
-
-class _Counts:
-    """How far the tests are that were `left`, and how long the rest may take."""
-
-    def __init__(self, left: int) -> None:
-        self._left, self._done, self._failed = left, 0, 0
-        self._begin = monotonic()
-
-    def add(self, result: TestResult) -> None:
-        """Another test has its result."""
-        self._done += 1
-        self._failed += result.status not in ("passed", *UNDECIDED)
-
-    def describe(self) -> str:
-        """`120 of 5,096 tests, 3 not correct, about 40 s left`."""
-        failed = f", {self._failed} not correct" if self._failed else ""
-        text = f"{self._done:,} of {plural(self._left, 'test')}{failed}"
-        if not self._done:
-            return text
-        rest = (monotonic() - self._begin) / self._done * (self._left - self._done)
-        return f"{text}, about {format_duration(rest)} left"
 
 
 # ---------------------------------------------------------------- the judge's process

@@ -11,43 +11,177 @@ by probability (Higham and Mary, "A new approach to probabilistic rounding error
 keeps an intermediate result in the dtype from the forward call, else 0, and m the dtype's least number. Each operation
 says n, s and k. For comparison: 4 u is 0.0156 in bfloat16 and 0.002 in float16; FlagGems allows 0.016 and 0.001.
 
-Rounding leans to no side, mistakes do. So of a whole array, with |r| the sum of |reference| over all of its numbers,
+Rounding leans to no side, mistakes do. So of a whole array in half precision, with |r| the sum of |reference|,
 
-    |sum((y - round(reference)) * sign(reference))| / |r| <= u / 8 + SAFETY * (u / sqrt(3 N) + sqrt(n) * v * |s| / |r|)
+    |sum((y - reference) * sign(reference))| / |r| <= u / 8 + SAFETY * (u / sqrt(3 N) + e + sqrt(n) * v * |s| / |r|)
 
 with N = |r|^2 / sum(reference^2), as many numbers as count: the error of a rounded one is uniform, at most u, with a
-deviation of u / sqrt(3), and so is that of what was kept, k u |s| / |r| more. It shows a factor that no single number
-shows: Bessel's correction of 512 numbers is a thousandth, a quarter of what bfloat16 can tell of one. A result that is
-cut off and not rounded leans, too, and is taken for right: Triton's interpreter cuts off bfloat16. It is held against
-the reference cut off then.
+deviation of u / sqrt(3), and so is that of what was kept, k u |s| / |r| more; e is how far what is right, rounded,
+leans itself. It shows a factor that no single number shows: Bessel's correction of 512 numbers is a thousandth, a
+quarter of what bfloat16 can tell of one.
 
 A second look, after the timing: does the call still compute, and from what its inputs are now?
 
 A result that was computed beforehand, or is remembered by its input's address, is right in the first check, and so is
 what adds to a buffer that nobody clears. So the call is made once more with other numbers in the same memory, and its
-result compared with float64, on a part of the batch, which costs next to nothing beside the first check.
+result compared with float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from math import sqrt
+from dataclasses import dataclass, replace
+from math import inf, sqrt
 from typing import Any, NamedTuple
 
+import torch
+
+from profkit.core.types import Fault
 from profkit.kernels.operations.definitions import DTYPES, Call, Problem, Tensor
+from profkit.kernels.operations.in_float64 import WIDER
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
 LEAN = 1 / 8  # of the unit roundoff: a result that is cut off and not rounded leans by 2 / 3 of it
 EXACT = 1e-13  # below it float64 itself is noise, where a result is 0 by cancelling
-SMALL = 1 << 20  # elements: of fewer a GPU is done before it was told what to do
+RELATIVE_EPS = 1e-10  # of a relative error, as the field has it: |y - t| / (|t| + eps)
 CHUNK = 1 << 24  # elements of x that are taken at once: 128 MiB in float64
 
 
-class WrongResult(Exception):
-    """The result is not what float64 says; the sentence says where and by how much."""
+@dataclass(frozen=True)
+class Errors:
+    """Largest errors against float64: absolute, relative, and as a share of what is allowed (at most 1 is correct)."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    share: float = 0.0
+
+    def with_other(self, other: Errors) -> Errors:
+        """The larger ones of both."""
+        return Errors(
+            max(self.absolute, other.absolute),
+            max(self.relative, other.relative),
+            max(self.share, other.share),
+        )
+
+
+class Incorrect(Exception):
+    """What the kernel gave is wrong; the text says where, and `errors` by how much where that is a number."""
+
+    def __init__(self, fault: Fault, reason: str, errors: Errors | None = None) -> None:
+        super().__init__(reason)
+        self.fault = fault
+        self.errors = errors
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One tensor of the result: PyTorch's own, the truth in float64, and the error that is allowed for each number.
+
+    `truth` and `allowed` are None where the numbers must be equal to PyTorch's own: integers and truth values. What the
+    condition of the operation allows is counted in `allowed` by `with_condition` alone: measuring it takes as long as
+    all the rest.
+    """
+
+    name: str  # "output 0", "argument out"
+    native: Tensor
+    truth: Tensor | None = None
+    allowed: Tensor | None = None
+    undefined: Tensor | None = None  # places that PyTorch itself leaves unwritten: anything may stand there
+    condition: Callable[[], Tensor | None] | None = None  # what it allows beyond `allowed`
+    leans: float = 0.0  # by what share of its size it may lean beyond how far `native` does
+
+    def with_condition(self) -> Expected:
+        """The same, with what the condition allows; itself where that is counted, or nothing."""
+        if self.condition is None or self.allowed is None:
+            return self
+        more = self.condition()
+        allowed = self.allowed if more is None else self.allowed + more
+        return replace(self, allowed=allowed, condition=None)
+
+
+def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> Errors:
+    """The errors of a tensor. Raises Incorrect where one is larger than allowed."""
+    if expected.condition is None:
+        return _compare(output, expected, ties)
+    try:
+        return _compare(output, expected, ties)
+    except Incorrect:
+        return _compare(output, expected.with_condition(), ties)
+
+
+def _compare(output: Tensor, expected: Expected, ties: Tensor | None) -> Errors:
+    native = expected.native
+    if expected.undefined is not None:
+        output = torch.where(expected.undefined, native, output)
+    if expected.truth is None or expected.allowed is None:
+        wrong = output != native
+        if native.is_floating_point() or native.is_complex():
+            wrong &= ~(output.isnan() & native.isnan())
+        if ties is not None:
+            wrong &= ~ties.reshape(wrong.shape)
+        count = int(wrong.sum())
+        if count:
+            raise Incorrect("values", _where(expected.name, wrong, output, native, count))
+        return Errors()
+    wide = WIDER.get(output.dtype, output.dtype)
+    value, truth = output.to(wide), expected.truth
+    finite = value.isfinite() & truth.isfinite()
+    same = (output == native) | (output.isnan() & native.isnan())
+    rounded = truth.to(native.dtype)  # beyond the largest number: infinity
+    same |= (output == rounded) | (output.isnan() & truth.isnan())
+    strange = ~finite & ~same
+    if bool(strange.any()):
+        raise Incorrect("not-finite", _where(expected.name, strange, output, native, int(strange.sum())))
+    difference = torch.where(finite, (value - truth).abs(), 0.0)
+    wrong = (difference > expected.allowed) & ~(output == native)
+    if not difference.numel():
+        return Errors()
+    share = torch.where((output == native) | (difference == 0), 0.0, difference / expected.allowed)
+    size = truth.abs().nan_to_num(0.0, 0.0, 0.0)
+    relative = difference / (size + RELATIVE_EPS)
+    errors = Errors(float(difference.max()), float(relative.max()), float(share.max()))
+    if bool(wrong.any()):
+        where = _where(expected.name, wrong, output, truth, int(wrong.sum()))
+        raise Incorrect("values", where, errors)
+    _check_lean(value, expected, finite)
+    return errors
+
+
+def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
+    """Rounding leans to no side; a result that is cut off does, and one that is off by a factor."""
+    truth, native = expected.truth, expected.native
+    if truth is None or expected.leans == inf or native.dtype not in (torch.float16, torch.bfloat16):
+        return
+    size = torch.where(finite, truth.abs(), 0.0)
+    total = float(size.sum())
+    if total == 0:
+        return
+    roundoff = torch.finfo(native.dtype).eps / 2
+    scaled = size / size.max()  # squares of the largest numbers are no numbers
+    effective = float(scaled.sum()) ** 2 / float((scaled**2).sum())
+    sign = torch.where(finite, truth.sign(), 0.0)
+    own = native.to(value.dtype).nan_to_num(0.0, 0.0, 0.0)
+    plain = truth.nan_to_num(0.0, 0.0, 0.0)
+    lean = abs(float(((value.nan_to_num(0.0, 0.0, 0.0) - plain) * sign).sum())) / total
+    explained = expected.leans + abs(float(((own - plain) * sign).sum())) / total
+    allowed = LEAN * roundoff + SAFETY * (roundoff / sqrt(3 * effective) + explained)
+    if lean > allowed:
+        raise Incorrect(
+            "values",
+            f"{expected.name} leans to one side by {lean:.3g} of its size, {allowed:.3g} is explained: "
+            "it is cut off instead of rounded, or off by a factor",
+        )
+
+
+def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int) -> str:
+    """`output 0 at [3, 5] is 1.5 instead of 1.25; 12 of 1,024 are wrong`."""
+    place = [int(each) for each in wrong.nonzero()[0]]
+    got, right = output[tuple(place)].item(), wanted[tuple(place)].item()
+    at = f" at {place}" if place else ""
+    many = f"{count:,} of {wrong.numel():,} numbers {'is' if count == 1 else 'are'} wrong"
+    return f"{name}{at} is {got:.6g} instead of {right:.6g}; {many}"
 
 
 class _Part(NamedTuple):
@@ -56,26 +190,6 @@ class _Part(NamedTuple):
     cut: Any  # a slice; ... of what belongs to all of them
     inputs: list[Tensor]
     above: Tensor | None
-
-
-class _Limits(NamedTuple):
-    """What is allowed of each number of a part, the signs of what it ought to be, and four sums over the part.
-
-    They are of the rounding of the reference outwards, of its absolute values and its squares, and of s.
-    """
-
-    cut: Any
-    allowed: Tensor
-    sign: Tensor
-    sums: Tensor
-
-
-class Reference(tuple[Tensor, ...]):
-    """The results in float64. Of small ones what is allowed is known, too: every implementation is held against it."""
-
-    def __init__(self, results: Sequence[Tensor]) -> None:
-        del results
-        self.limits: list[tuple[_Limits, ...]] = []
 
 
 def _batch_parts(problem: Problem, double: bool) -> Iterator[_Part]:
@@ -102,10 +216,8 @@ def _widen(tensor: Tensor, double: bool) -> Tensor:
     return tensor.detach().double() if double else tensor.detach().float()
 
 
-def reference_result(problem: Problem) -> Reference:
+def reference_result(problem: Problem) -> tuple[Tensor, ...]:
     """The value, or the gradients of the first inputs, in float64. The batch is taken in parts that fit the memory."""
-    import torch
-
     operation, point = problem.operation, problem.point
     parts: list[tuple[Tensor, ...]] = []
     for cut, own, above in _batch_parts(problem, double=True):
@@ -117,18 +229,12 @@ def reference_result(problem: Problem) -> Reference:
         leaves = [t.requires_grad_() for t in own[: operation.gradients]]
         value = operation.apply(*leaves, *own[operation.gradients :])
         parts.append(torch.autograd.grad(value, leaves, above))
-    result = Reference(
-        [_join_parts(problem, place, [part[place] for part in parts]) for place in range(len(parts[0]))]
-    )
-    if problem.inputs[0].numel() <= SMALL:
-        result.limits = [tuple(_error_limits(problem, place, wanted)) for place, wanted in enumerate(result)]
-    return result
+    places = range(len(parts[0]))
+    return tuple(_join_parts(problem, place, [part[place] for part in parts]) for place in places)
 
 
 def _join_parts(problem: Problem, place: int, parts: Sequence[Tensor]) -> Tensor:
     """Parts of the batch one after the other; what belongs to all of it is added up."""
-    import torch
-
     return torch.cat(list(parts)) if _has_batches(problem, place) else torch.stack(list(parts)).sum(0)
 
 
@@ -140,205 +246,94 @@ def _has_batches(problem: Problem, place: int) -> bool:
 def check_result(problem: Problem, answer: Any, expected: Sequence[Tensor]) -> float:
     """The largest error as a share of the tolerance, at most 1.
 
-    Raises WrongResult where it is larger, or where a number is none.
+    Raises Incorrect where it is larger, or where a number is none.
     """
     results = answer if isinstance(answer, (tuple, list)) else (answer,)
     if len(results) != len(expected):
-        raise WrongResult(f"it gave {len(results)} results, not {len(expected)}")
-    limits = expected.limits if isinstance(expected, Reference) else ()
+        raise Incorrect("count", f"it gave {len(results)} results, not {len(expected)}")
+    pairs = enumerate(zip(results, expected, strict=True))
+    return max(_largest_share(problem, place, *pair) for place, pair in pairs)
+
+
+def _largest_share(problem: Problem, place: int, result: Tensor, wanted: Tensor) -> float:
+    what = f"the gradient of input {place}" if problem.backward else "the value"
+    dtype, device = str(result.dtype).removeprefix("torch."), problem.inputs[0].device
+    if tuple(result.shape) != tuple(wanted.shape):
+        raise Incorrect("shape", f"{what} has the shape {tuple(result.shape)}, not {tuple(wanted.shape)}")
+    if dtype != problem.point.dtype:
+        raise Incorrect("dtype", f"{what} is {dtype}, not {problem.point.dtype}")
+    if result.device != device:
+        raise Incorrect("device", f"{what} is on {result.device}, not on {device}")
+    whole = (_Part(..., [], problem.above),)
+    parts = _batch_parts(problem, double=False) if _has_batches(problem, place) else whole
     return max(
-        _largest_error(problem, place, result, wanted, limits[place] if limits else ())
-        for place, (result, wanted) in enumerate(zip(results, expected, strict=True))
+        compare(result.detach()[part.cut], _expect(problem, place, what, wanted[part.cut], part)).share
+        for part in parts
     )
 
 
-def _largest_error(
-    problem: Problem, place: int, result: Tensor, wanted: Tensor, known: Sequence[_Limits]
-) -> float:
-    import torch
-
-    point, what = problem.point, _result_name(problem, place)
-    if tuple(result.shape) != tuple(wanted.shape):
-        raise WrongResult(f"{what} has the shape {tuple(result.shape)}, not {tuple(wanted.shape)}")
-    if str(result.dtype).removeprefix("torch.") != point.dtype:
-        raise WrongResult(f"{what} is {str(result.dtype).removeprefix('torch.')}, not {point.dtype}")
-    if result.device != (ought := problem.inputs[0].device):
-        raise WrongResult(f"{what} is on {result.device}, not on {ought}")
-    result = result.detach()
-    worst, before, outwards = 0.0, 0, 0.0
-    sums = torch.zeros(4, dtype=torch.float64, device=wanted.device)
-    for limits in known or _error_limits(problem, place, wanted):
-        got, true = result[limits.cut], wanted[limits.cut]
-        away = got.double() - true
-        share = away.abs() / limits.allowed
-        largest, outward = torch.stack([share.max(), (away * limits.sign).sum()]).tolist()
-        if not largest <= 1.0:  # a NaN is not
-            at = int(share.reshape(-1).nan_to_num(nan=float("inf")).argmax())
-            raise WrongResult(
-                f"{what}: element {before + at} is {float(got.reshape(-1)[at]):.6g}, float64 says "
-                f"{float(true.reshape(-1)[at]):.6g}, and rounding explains "
-                f"{float(limits.allowed.reshape(-1)[at]):.2g}"
-            )
-        worst, before, outwards = max(worst, largest), before + got.numel(), outwards + outward
-        sums += limits.sums
-    if _has_batches(problem, place):
-        rounded, *errors = sums.tolist()
-        share_outwards = (outwards - rounded) / errors[0] if errors[0] > 0 else 0.0
-        most = _bias_limit(problem, place, *errors)
-        if abs(share_outwards) > most and abs(_outward_cut_off(result, wanted)) > most * errors[0]:
-            raise WrongResult(
-                f"{what} is on the whole {100 * abs(share_outwards):.2g} % too "
-                f"{'large' if share_outwards > 0 else 'small'}, and rounding explains {100 * most:.2g} %"
-            )
-    return worst
-
-
-def _error_limits(problem: Problem, place: int, wanted: Tensor) -> Iterator[_Limits]:
-    """Part by part what is allowed of each number."""
-    import torch
-
-    operation, dtype = problem.operation, DTYPES[problem.point.dtype]
-    inside = operation.kept_results(problem.point) * dtype.roundoff + _inner_rounding(problem, place)
-    whole = _Part(..., [], problem.above)
-    for cut, inputs, above in (
-        _batch_parts(problem, double=False) if _has_batches(problem, place) else (whole,)
-    ):
-        true = wanted[cut]
-        size, near, sign = operation.size(place, true, inputs, above), true.abs(), true.sign()
-        allowed = near * (SAFETY * dtype.roundoff) + size * (SAFETY * inside) + max(dtype.least, EXACT)
-        rounded = ((true.to(getattr(torch, problem.point.dtype)) - true) * sign).sum()
-        yield _Limits(
-            cut,
-            allowed,
-            sign,
-            torch.stack([rounded, near.sum(), true.square().sum(), size.double().sum()]),
-        )
-
-
-def _inner_rounding(problem: Problem, place: int) -> float:
-    """sqrt(n) * v."""
-    return sqrt(problem.operation.chain(problem.point, place)) * ACCUMULATOR
-
-
-def _bias_limit(problem: Problem, place: int, whole: float, square: float, sizes: float) -> float:
-    """By how much an array may lean, as a share of the sum of its absolute values."""
-    if whole <= 0:
-        return 0.0
-    point, operation, roundoff = problem.point, problem.operation, DTYPES[problem.point.dtype].roundoff
-    kept_count = operation.kept_results(point)
-    # Of rows whose statistics were kept in the dtype all numbers have an error in common.
-    count = max(1.0, whole * whole / square / (point.dimension if kept_count and not operation.scalar else 1))
-    error = roundoff * (1 + kept_count * sizes / whole)
-    return lean_limit(roundoff, error, count, _inner_rounding(problem, place) * sizes / whole)
-
-
-def lean_limit(roundoff: float, error: float, count: float, explained: float) -> float:
-    """By how much `count` numbers with an error of at most `error` each may lean, as a share of their size."""
-    return LEAN * roundoff + SAFETY * (error / sqrt(3 * count) + explained)
-
-
-def _outward_cut_off(result: Tensor, wanted: Tensor) -> float:
-    """sum((result - reference) * sign), the reference cut off to the result's dtype and not rounded."""
-    import torch
-
-    total, flat, true = 0.0, result.reshape(-1), wanted.reshape(-1)
-    bits = torch.int32 if flat.element_size() == 4 else torch.int16
-    for start in range(0, flat.numel(), CHUNK):
-        ought = true[start : start + CHUNK]
-        near = ought.to(flat.dtype)
-        beyond = (near.double().abs() > ought.abs()).to(bits)
-        near = (near.view(bits) - beyond).view(flat.dtype)  # one step nearer to 0, whatever the sign
-        total += float(((flat[start : start + CHUNK].double() - near.double()) * ought.sign()).sum())
-    return total
-
-
-def _result_name(problem: Problem, place: int) -> str:
-    return f"the gradient of input {place}" if problem.backward else "the value"
-
-
-PART, PART_OF_MEAN = 64, 16  # of a mean so much that other numbers show in it, in bfloat16 too
-LEAST = 1 << 16  # elements
-FACTOR = -4.0  # exact in every format and both ways
+def _expect(problem: Problem, place: int, what: str, true: Tensor, part: _Part) -> Expected:
+    """What is allowed of each number of a part, and by how much they may lean together."""
+    operation, point, dtype = problem.operation, problem.point, DTYPES[problem.point.dtype]
+    kept = operation.kept_results(point) * dtype.roundoff
+    inner = sqrt(operation.chain(point, place)) * ACCUMULATOR
+    size, near = operation.size(place, true, part.inputs, part.above), true.abs()
+    allowed = near * (SAFETY * dtype.roundoff) + size * (SAFETY * (kept + inner)) + max(dtype.least, EXACT)
+    leans, whole = inf, float(near.sum())
+    if _has_batches(problem, place) and whole > 0:
+        # Of rows whose statistics were kept in the dtype all numbers have an error in common.
+        rows = point.dimension if kept and not operation.scalar else 1
+        count = max(1.0, whole * whole / float(true.square().sum()) / rows)
+        sizes = float(size.double().sum()) / whole
+        leans = inner * sizes + kept * sizes / sqrt(3 * count)
+    return Expected(what, true.to(getattr(torch, point.dtype)), true, allowed, leans=leans)
 
 
 class RepeatedCheck:
-    """What is right with other numbers in x, or backward in the gradient from above: of a part of the batch, or of all.
+    """What is right with other numbers in x, or backward in the gradient from above.
 
     Known before any implementation runs: one may replace what computes it. The numbers are put back each time.
     """
 
     def __init__(self, problem: Problem, expected: Sequence[Tensor]) -> None:
-        point, self._expected = problem.point, expected
-        least = -(-LEAST // (point.sequence * point.dimension))
-        share = PART_OF_MEAN if problem.operation.scalar else PART
-        self._rows = min(point.batch, max(-(-point.batch // share), least))
-        self._value: Tensor = None
-        if problem.backward:
-            return
-        part = _first_rows(problem, self._rows)
-        before = reference_result(part)[0] if problem.operation.scalar else None
-        with self._with_other_numbers(problem):
-            self._value = reference_result(part)[0]
-        if before is not None:  # the mean over all of the batch
-            self._value = expected[0] + (self._value - before) * (self._rows / point.batch)
+        self._expected: Sequence[Tensor] = [-tensor for tensor in expected]
+        if not problem.backward:
+            with _other_numbers(problem):
+                self._expected = reference_result(problem)
 
     def ask(self, problem: Problem, call: Call, wait: Callable[[], None]) -> None:
-        """Call it once more. Raises WrongResult where the result does not follow the numbers."""
-        with self._with_other_numbers(problem):
+        """Call it once more. Raises Incorrect where the result does not follow the numbers."""
+        with _other_numbers(problem):
             results = call()
             wait()
             try:
-                self._compare(problem, result_tensors(results))
-            except WrongResult as wrong:
+                check_result(problem, result_tensors(results), self._expected)
+            except Incorrect as wrong:
                 changed = "the gradient from above" if problem.backward else "x"
-                raise WrongResult(f"once it was timed, with other numbers in {changed}: {wrong}") from None
-
-    def _compare(self, problem: Problem, results: Sequence[Tensor]) -> None:
-        rows, scalar, above = self._rows, problem.operation.scalar, problem.above
-        shape = problem.inputs[0].shape
-        if above is None and scalar:
-            check_result(problem, results, (self._value,))
-        elif above is None:
-            check_result(_first_rows(problem, rows), [tensor[:rows] for tensor in results], (self._value,))
-        elif all(tensor.shape == shape for tensor in self._expected):
-            own = above * (rows / problem.point.batch) if scalar else above[:rows]
-            negated = [-tensor[:rows] for tensor in self._expected]
-            check_result(_first_rows(problem, rows, own), [tensor[:rows] for tensor in results], negated)
-        else:  # a gradient that belongs to all of the batch
-            check_result(problem, results, [-tensor for tensor in self._expected])
-
-    @contextmanager
-    def _with_other_numbers(self, problem: Problem) -> Iterator[None]:
-        """As long as the block lasts. Gradients are linear in the one from above."""
-        if problem.above is not None:
-            changed, by = problem.above, -1.0
-        else:
-            changed, by = problem.inputs[0][: self._rows], FACTOR
-        changed.mul_(by)
-        try:
-            yield
-        finally:
-            changed.mul_(1 / by)
+                said = f"once it was timed, with other numbers in {changed}: {wrong}"
+                raise Incorrect(wrong.fault, said) from None
 
 
-def _first_rows(problem: Problem, rows: int, above: Tensor | None = None) -> Problem:
-    """The first of the batch, in the same memory."""
-    cut = zip(problem.inputs, problem.operation.chunked, strict=True)
-    inputs = tuple(t[:rows] if chunked else t for t, chunked in cut)
-    return Problem(replace(problem.point, batch=rows), problem.operation, inputs, above)
+@contextmanager
+def _other_numbers(problem: Problem) -> Iterator[None]:
+    """Negated as long as the block lasts, which is exact both ways. Gradients are linear in the one from above."""
+    changed = problem.inputs[0] if problem.above is None else problem.above
+    changed.neg_()
+    try:
+        yield
+    finally:
+        changed.neg_()
 
 
 def result_tensors(found: object) -> tuple[Tensor, ...]:
-    """What a call gave, each a tensor. Raises WrongResult for others: a subclass may compute when it is looked at."""
-    import torch
-
+    """What a call gave, each a tensor. Raises Incorrect for others: a subclass may compute when it is looked at."""
     results = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     for one in results:
         if type(one) not in (torch.Tensor, torch.nn.Parameter):
-            raise WrongResult(f"it gave what is of type {type(one).__name__}, and not a tensor")
+            raise Incorrect("type", f"it gave what is of type {type(one).__name__}, and not a tensor")
         if one.layout is not torch.strided:
-            raise WrongResult(
-                f"it gave a tensor of layout {str(one.layout).removeprefix('torch.')}, not strided"
+            raise Incorrect(
+                "type", f"it gave a tensor of layout {str(one.layout).removeprefix('torch.')}, not strided"
             )
     return results
 
@@ -351,8 +346,6 @@ def own_tensors(problem: Problem) -> Problem:
 
 def fingerprint(problem: Problem) -> tuple[int, ...]:
     """A sum over the bits of each input: another one where somebody changed numbers. It reads each once."""
-    import torch
-
     sums = []
     for tensor in (*problem.inputs, *([problem.above] if problem.above is not None else [])):
         bits = tensor.detach().reshape(-1).view(torch.uint8)

@@ -301,8 +301,8 @@ class Swish(_Elementwise):
 
 # One number has to show what was done with millions. So the first and the last of them (of cross entropy: rows) make a
 # sixteenth of the sum each: what a kernel leaves out is at the ends. And target and labels go with x, so that those of
-# a neighbour make another sum. float16 holds 2^15, also when x is made four times as large, and torch rounds squares to
-# it, so that several numbers at each end make the sixteenth.
+# a neighbour make another sum. float16 holds 2^15, and torch rounds squares to it, so that several numbers at each end
+# make the sixteenth.
 ENDS = 1 / 16
 LARGEST, HALF_LOGIT, HALF_SQUARE = 2.0**14, 2.0**13, 2.0**10
 APART = 1.0  # deviation of x - target

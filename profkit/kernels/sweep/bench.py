@@ -22,8 +22,8 @@ from profkit.core.types import CaseResult, CaseState, GridPoint, Json, SampleSet
 from profkit.execution.job import Job
 from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep, limit_memory
 from profkit.kernels.operations.check import (
+    Incorrect,
     RepeatedCheck,
-    WrongResult,
     check_result,
     fingerprint,
     own_tensors,
@@ -136,7 +136,7 @@ class Bench:
             return result
         except Unavailable as missing:
             return replace(result, state="unavailable", reason=missing.reason, fix=missing.fix)
-        except WrongResult as wrong:
+        except Incorrect as wrong:
             return _without_time(result, str(wrong))
         except EventTimingError as elsewhere:
             return _without_time(result, str(elsewhere))

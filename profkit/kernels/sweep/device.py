@@ -25,7 +25,6 @@ from profkit.runtime.passes.device_samples import (
     DeviceCalls,
     DeviceClock,
     DeviceSample,
-    PipelinedBlocks,
 )
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
 from profkit.runtime.passes.timing import (
@@ -189,12 +188,11 @@ def time_cold(
     _check_all_seen(probes)
     calls.fit_blocks(min(probes, key=lambda sample: sample.wall))
     each = len(FLUSH_PIECES) if calls.ahead >= len(FLUSH_PIECES) else 1
-    blocks = PipelinedBlocks(calls)
     clocks: list[float] = []
     reasons: dict[str, None] = {}
 
-    def take(wanted: int) -> Sequence[float]:
-        seconds = group_means(blocks.next_block(wanted * each), each)
+    def take(_: int) -> Sequence[float]:
+        seconds = group_means(calls.time_singly(), each)
         state = watch.look()
         if state.clock is not None:
             clocks.append(state.clock)
@@ -207,7 +205,6 @@ def time_cold(
 
     first_look = LEAST_SAMPLES if each > 1 else FEW_SAMPLES
     seconds = sample_until(take, assess, begin=begin, budget=budget, first_look=first_look)
-    seconds += group_means(blocks.last_block(), each)
     assessment = assess(seconds)
     return SampleSet(
         tuple(seconds[assessment.warmup :]),

@@ -5,7 +5,6 @@ In the run each case has one timing, so that history, compare and load know it a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections import defaultdict
@@ -22,6 +21,7 @@ from profkit.core.statistics import geometric_mean
 from profkit.core.types import (
     RUN,
     CaseResult,
+    Fact,
     Gpu,
     Machine,
     Reading,
@@ -34,6 +34,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.hardware.machine import read_machine
+from profkit.kernels.campaign import working_directory
 from profkit.kernels.sweep.request import SweepGrid
 
 ON_CUDA = "cuda-events"  # the clock of cases on a GPU
@@ -50,7 +51,7 @@ def write_results(
     write_records(folder / RESULTS, document, again)
     command = ("profkit", "sweep", *grid.arguments())
     run = sweep_as_run(
-        document, command, name, _working_directory(), read_machine(), _gpus(document), precision
+        document, command, name, working_directory(), read_machine(), _gpus(document), precision
     )
     write_run(folder, run)
     from profkit.reporting.report_files import write_sweep_reports
@@ -61,12 +62,6 @@ def write_results(
 def load_reports() -> None:
     """Load what renders while there is time: it takes up to a second, and is needed when nothing else is left to do."""
     from profkit.reporting import report_files, terminal  # noqa: F401
-
-
-def _working_directory() -> str:
-    with contextlib.suppress(OSError):  # a directory that is gone costs no results
-        return str(Path.cwd())
-    return ""
 
 
 def check_writable(path: Path) -> None:
@@ -136,13 +131,13 @@ def _case_name(result: CaseResult) -> str:
 def _fault_reading(document: SweepDocument) -> Reading:
     """How many cases are not right, and which is the first."""
     cases = faulty_cases(document)
-    text = "none"
+    fact = None
     if cases:
         first = cases[0]
-        text = f"{first.implementation}, {first.point.name}: {first.state}"
-        text += f", {first.reason}" if first.reason else ""
+        name = f"{first.implementation}, {first.point.name}"
+        fact = Fact.of("first-fault", name=name, state=first.state, said=first.reason or "")
     source = Source("profkit", "cases", formula="cases that are wrong by float64, failed, crashed or hung")
-    return Reading("cases.faulty", float(len(cases)), "count", "measured", RUN, source, reason=text)
+    return Reading("cases.faulty", float(len(cases)), "count", "measured", RUN, source, reason=fact)
 
 
 def _series_name(result: CaseResult) -> str:

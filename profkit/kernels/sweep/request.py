@@ -19,7 +19,7 @@ from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
 from profkit.execution.places.kinds import ExecutionPlace
 from profkit.kernels.campaign import format_duration, require_named
-from profkit.kernels.devices import choose_device, choose_device_elsewhere
+from profkit.kernels.devices import LONGEST, choose_device, choose_device_elsewhere, split_list
 from profkit.kernels.operations.definitions import DTYPES
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.operations.registry import (
@@ -45,7 +45,6 @@ CASE_SECONDS, COMPILE_SECONDS, CHECK_SECONDS = 0.1, 0.7, 0.05
 LARGEST = 1 << 40  # elements: more is a slip of the finger, whatever the machine
 ON_GPU = ("PyTorch", "torch.compile", "Triton", "CUDA")
 ON_CPU = ("PyTorch",)
-LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
 FILE, LOG = "cases.jsonl", "worker.log"
 FORMAT = JournalFormat(
     "profkit.sweep-journal/2", "sweep", "profkit sweep", FILE, "case", CaseResult, in_memory=False
@@ -252,11 +251,6 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
 def with_options(files: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """How files of users are named on the command line."""
     return tuple(("--with", file) for file in files)
-
-
-def split_list(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _check_timing(options: SweepOptions) -> None:

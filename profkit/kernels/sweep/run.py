@@ -10,8 +10,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any, TypeAlias
 
 from profkit.core import codec
@@ -24,7 +24,7 @@ from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
 from profkit.execution.pool import WorkerPool
-from profkit.kernels.campaign import Campaign, format_duration, open_campaign, resume_line, update_outcome
+from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.outputs import load_reports, write_results
@@ -40,7 +40,6 @@ from profkit.kernels.sweep.request import (
 
 Work: TypeAlias = tuple[GridPoint, tuple[str, ...]]  # a point, and the implementations that are left of it
 MEASURES = "profkit.kernels.sweep.bench:MeasuringWorker"
-TAIL = 8  # points for each of several workers that come last, the largest of them first
 STATES: Mapping[JobStatus, CaseState] = {  # of what the worker could not say itself
     JobStatus.error: "failed",
     JobStatus.crash: "crashed",
@@ -48,7 +47,6 @@ STATES: Mapping[JobStatus, CaseState] = {  # of what the worker could not say it
     JobStatus.out_of_memory: "too large",
     JobStatus.device_error: "crashed",
 }
-ENOUGH = 8  # cases after which what they took says how long the rest may take
 
 
 def run_sweep(
@@ -61,18 +59,15 @@ def run_sweep(
     Raises MachineError where nothing can be measured or written, and Interrupted after a Ctrl-C: what was measured is
     kept, and the same call goes on.
     """
-    documents: list[SweepDocument] = []
-
-    def write(journal: Journal[CaseResult]) -> None:
-        documents.append(_write_all(request, journal, progress))
-
     header = header_of(request, datetime.now(timezone.utc).isoformat(timespec="seconds"))
     line = resume_line("profkit sweep", request.folder, with_options(request.files), elsewhere)
+    write = partial(_write_all, request, progress)
     with open_campaign(FORMAT, request.folder, header, progress, line, write) as campaign:
         if work := _left(request, campaign.journal):
             _measure(request, work, campaign, elsewhere)
             progress.end(f"{plural(campaign.settled, 'case')} in {campaign.journal.session_seconds:.0f} s")
-    return documents[-1]
+    document: SweepDocument = campaign.result
+    return document
 
 
 def _measure(
@@ -97,30 +92,18 @@ def _measure(
         check=check_device,
     )
     _open_device(request, campaign, pool)
-    begun = monotonic()
-
-    def describe() -> str:
-        done = campaign.settled
-        each = (monotonic() - begun) / max(1, done)
-        rest = f", about {format_duration((cases - done) * each)} left" if done >= ENOUGH else ""
-        return f"{done} of {cases} cases{rest}"
 
     known = len(campaign.journal.contents.outcomes)  # in earlier sessions
     before = f", {known} known already" if known else ""
-    batches = [batch_of(*each) for each in small_last(work, pool.serving)]
-    campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases, describe)
+    batches = [batch_of(*each) for each in work]
+    campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases)
     campaign.do(pool, JobQueue(batches), campaign.tick)
 
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
     """Store a case anew, with a link to its profile for one, and write the results once more."""
-    documents: list[SweepDocument] = []
-
-    def write(journal: Journal[CaseResult]) -> None:
-        documents.append(_write_all(request, journal, progress))
-
-    update_outcome(FORMAT, request.folder, case_id(result.point, result.implementation), result, write)
-    return documents[-1]
+    write = partial(_write_all, request, progress)
+    return update_outcome(FORMAT, request.folder, case_id(result.point, result.implementation), result, write)
 
 
 def case_result(outcome: JobOutcome, place: str | None = None) -> CaseResult | None:
@@ -187,7 +170,7 @@ def _left(request: SweepRequest, journal: Journal[CaseResult]) -> list[Work]:
     return work
 
 
-def _write_all(request: SweepRequest, journal: Journal[CaseResult], progress: Progress) -> SweepDocument:
+def _write_all(request: SweepRequest, progress: Progress, journal: Journal[CaseResult]) -> SweepDocument:
     """Write the results beside the journal. Raises MachineError where the disk takes no more."""
     document = sweep_document(request, journal.read(), journal.seconds)
     for why in write_results(request.folder, document, request.grid, request.timing.precision, request.name):
@@ -271,10 +254,3 @@ def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
 def batch_of(point: GridPoint, names: Sequence[str]) -> Batch:
     """Implementations at one point: they share its inputs and its float64 reference."""
     return Batch(tuple(Job(name) for name in names), to_plain_data(point))
-
-
-def small_last(work: Sequence[Work], workers: int) -> tuple[Work, ...]:
-    """Where workers share the points, the last ones by falling size: none begins a large one when others are done."""
-    count = TAIL * workers if workers > 1 else 0
-    split = max(0, len(work) - count)
-    return (*work[:split], *sorted(work[split:], key=lambda each: -each[0].elements * len(each[1])))

@@ -152,7 +152,6 @@ _MOST_WARNINGS = 10
 _ATTRIBUTE = "device__attribute_"
 _UNLOCKED = "Running with unmodified GPU clocks"
 _PROFILED = re.compile(r'==PROF== Profiling ".*" - (\d+).*?(\d+) pass')
-_CONNECTED = re.compile(r"==PROF== Connected to process (\d+) \((.*)\)")
 _KINDS: Mapping[str, tuple[ResultKind, str]] = {"range": ("range", "range"), "graph": ("graph", "CUDA graph")}
 
 
@@ -202,8 +201,6 @@ def _read_launches(
             unlocked |= _UNLOCKED in line
             if (profiled := _PROFILED.match(line)) is not None:
                 passes[profiled[1]] = int(profiled[2])
-            elif (connected := _CONNECTED.match(line)) is not None:
-                session.processes[int(connected[1])] = connected[2].rpartition("/")[2]
         seen = len(log.lines)
         yield _launch_result(row, passes.get(row.of.get(_ID, "")), unlocked, session)
 
@@ -221,8 +218,8 @@ def _launch_result(
         kernel=kernel_of(
             shown,
             None,
-            () if kind != "kernel" else _parse_dimensions(row.of.get(_GRID), values, "grid"),
-            () if kind != "kernel" else _parse_dimensions(row.of.get(_BLOCK), values, "block"),
+            () if kind != "kernel" else _parse_dimensions(row.of.get(_GRID)),
+            () if kind != "kernel" else _parse_dimensions(row.of.get(_BLOCK)),
             values,
         ),
         values=values,
@@ -233,15 +230,9 @@ def _launch_result(
     )
 
 
-def _parse_dimensions(cell: str | None, values: Mapping[str, Value], what: str) -> tuple[int, ...]:
-    """`(256, 256, 1)`; where an older version has no such column, out of the launch attributes."""
-    if cell:
-        return tuple(int(side) for side in re.findall(r"\d{1,18}", cell)[:3])
-    dims = [finite_number(values.get(f"launch__{what}_dim_{axis}")) for axis in "xyz"]
-    if all(side is not None for side in dims):
-        return tuple(int(side) for side in dims if side is not None)
-    size = finite_number(values.get(f"launch__{what}_size"))  # all blocks (or threads) in one number
-    return () if size is None else (int(size),)
+def _parse_dimensions(cell: str | None) -> tuple[int, ...]:
+    """`(256, 256, 1)`."""
+    return tuple(int(side) for side in re.findall(r"\d{1,18}", cell or "")[:3])
 
 
 def _read_device(row: LaunchRow, session: ReportSession) -> int | None:

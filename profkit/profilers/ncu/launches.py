@@ -7,52 +7,20 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from statistics import median
 from typing import Literal, TypeAlias
 
 from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.formula import checked_counters
+from profkit.core.tables import load_yaml
 from profkit.core.types import Counter, Kernel, KernelTime, Scope
 
-# Names that no rule fits: launch attributes and what the profiler says of itself.
-_NAMED = {
-    "launch__registers_per_thread": "register/thread",
-    "launch__registers_per_thread_allocated": "register/thread",
-    "launch__thread_count": "thread",
-    "launch__sm_count": "SM",
-    "launch__cluster_max_active": "cluster",
-    "launch__cluster_max_potential_size": "block",
-    "launch__shared_mem_config_size": "byte",
-    "launch__persisting_l2_cache_size": "byte",
-    "profiler__replayer_passes": "pass",
-    "profiler__replayer_passes_type_warmup": "pass",
-    "smsp__pcsamp_aggregated_passes": "pass",
-    "profiler__pmsampler_interval_time": "ns",
-    "profiler__pmsampler_buffer_size_bytes": "byte",
-    "sm__maximum_warps_avg_per_active_cycle": "warp",
-    "smsp__maximum_warps_avg_per_active_cycle": "warp",
-}
-_PREFIXED = (
-    ("launch__shared_mem_per_block", "byte/block"),
-    ("launch__occupancy_limit_", "block"),
-    ("launch__block_dim_", "block"),
-    ("profiler__replayer_bytes_", "byte"),
-)
-# The first word that the quantity's name holds decides. What is counted stands before where and how it was.
-_COUNTED = (
-    ("time", "ns"),
-    ("branch", "branch"),
-    ("bytes", "byte"),
-    ("sectors", "sector"),
-    ("requests", "request"),
-    ("wavefronts", ""),
-    ("conflicts", ""),
-    ("writeback", "cycle"),
-    ("cycles", "cycle"),
-    ("warps", "warp"),
-    ("inst", "inst"),
-    ("threads", "thread"),
-)
+
+@lru_cache(maxsize=1)
+def _units() -> Mapping[str, Mapping[str, str]]:
+    units: Mapping[str, Mapping[str, str]] = load_yaml(Path(__file__).with_name("units.yaml"))
+    return units
 
 
 @lru_cache(maxsize=8192)
@@ -61,34 +29,23 @@ def unit_of(name: str) -> str:
 
     Percentages are 0..100, times nanoseconds, rates per second.
     """
-    if name in _NAMED:
-        return _NAMED[name]
-    for prefix, unit in _PREFIXED:
-        if name.startswith(prefix):
-            return unit
+    units = _units()
+    if name in units["names"]:
+        return units["names"][name]
     stem, _, submetric = name.partition(".")
     last = submetric.rpartition(".")[2]
     if last.startswith("pct") or stem.endswith("_pct") or stem.startswith("breakdown:"):
         return "%"
-    if last in ("ratio", "max_rate"):
-        return ""
-    if stem.startswith(("launch__", "device__", "nvlink__count", "numa__", "derived_temp")):
-        return ""
-    unit = _counted_unit(stem)
+    prefixed = next((unit for prefix, unit in units["prefixes"].items() if name.startswith(prefix)), None)
+    if prefixed is not None or last in ("ratio", "max_rate"):
+        return prefixed or ""
+    words = stem.rpartition("__")[2].split("_")  # SASS counters have no unit before it: inst_executed
+    unit = next((units["words"][word] for word in words if word in units["words"]), "")
     if last.endswith("per_second"):
         return "hz" if unit == "cycle" else f"{unit}/s" if unit else ""
     if last.startswith(("per_cycle", "peak_sustained")):
         return f"{unit}/cycle" if unit and unit not in ("warp", "cycle") else unit if unit == "warp" else ""
     return unit
-
-
-def _counted_unit(stem: str) -> str:
-    words = stem.rpartition("__")[2].split("_")  # SASS counters have no unit before it: inst_executed
-    for word in words:
-        for counted, unit in _COUNTED:
-            if word == counted:
-                return unit
-    return ""
 
 
 ResultKind = Literal["kernel", "range", "cmdlist", "graph"]
@@ -148,8 +105,6 @@ class LaunchResult:
     lock_asked: bool | None = None  # whether the clocks were to be locked, and
     lock_done: bool | None = None  # whether they were; None where the report does not tell
     driver: str | None = None  # version of the kernel-mode driver
-    sections: tuple[str, ...] = ()
-    unsupported: bool = False  # the device was not supported by that version of the tool
 
     @property
     def scope(self) -> Scope:

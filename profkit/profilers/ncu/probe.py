@@ -1,11 +1,16 @@
-"""Where ncu is, and what it can do here, by what ncu and the driver say.
+"""Where ncu is, what it can do here, what its error texts mean, and who may read the counters of the GPU.
 
-No GPU program is started: that would take seconds.
+No GPU program is started: that would take seconds. ncu often ends with 0 where it counted nothing, so its text is
+looked at whatever it ended with. Lines that need root are printed for the user. Since driver 418 the counters are for
+administrators where `RmProfilingAdminOnly` is 1 (NVIDIA, ERR_NVGPUCTRPERM).
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,10 +19,11 @@ from pathlib import Path
 from profkit.core.errors import Fault, MachineError
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Directive, Gpu, Step, Switch
+from profkit.hardware import system
 from profkit.hardware.gpu import driver_fault, read_gpus
-from profkit.profilers.faults import collect_file
-from profkit.profilers.ncu.command import SUFFIX, ncu_argv, version_numbers
-from profkit.profilers.ncu.faults import counters_fault, explain
+from profkit.hardware.machine import container_kind
+from profkit.profilers.faults import KnownFault, collect_file, first_known, load_faults
+from profkit.profilers.ncu.command import SUFFIX, function_name, ncu_argv, version_numbers
 from profkit.profilers.ncu.sets import counter_set
 from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.programs import ToolAbility, ask_version, find_tool, missing_fault
@@ -95,14 +101,9 @@ def _device_notes(gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def ncu_checks() -> Iterator[Check]:
-    """Try ncu, and say what came of it."""
-    return judge_ncu(probe_ncu())
-
-
-def judge_ncu(ncu: NcuAbility) -> Iterator[Check]:
+def judge_ncu(ncu: NcuAbility | None = None) -> Iterator[Check]:
     """What the probe's answers mean: is ncu here, and may this user count."""
-    return judge_rows(Path(__file__).with_name("checks.yaml"), "ncu", ncu)
+    return judge_rows(Path(__file__).with_name("checks.yaml"), "ncu", ncu or probe_ncu())
 
 
 def recording_step(request: RecordRequest) -> Step:
@@ -139,3 +140,102 @@ def collect_report(request: RecordRequest) -> tuple[str, ...]:
 
 def _scratch_report(request: RecordRequest) -> Path:
     return request.scratch / f"record{SUFFIX}"
+
+
+_SYS_ADMIN = 21  # bit of CAP_SYS_ADMIN in a mask of capabilities (linux/capability.h)
+RESTRICTED = "the driver lets only administrators read the GPU's performance counters"
+_OPEN = "NVreg_RestrictProfilingToAdminUsers=0"
+
+
+def counters_fault(root: Path = Path("/")) -> Fault | None:
+    """Why the counters are closed to this process; None where they are open, or where the driver does not say."""
+    params = system.parse_fields(system.read_text(root, "proc/driver/nvidia/params"))
+    if params.get("RmProfilingAdminOnly") != "1" or _is_administrator(root):
+        return None
+    return Fault(RESTRICTED, open_counters(root))
+
+
+def open_counters(root: Path = Path("/")) -> str:
+    """The line that gives this user the counters: another one on Windows, in a container, for root without a right."""
+    if "microsoft" in (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower():
+        return (
+            "in Windows, as administrator: NVIDIA Control Panel, Desktop > Enable Developer Settings, then "
+            "Developer > Manage GPU Performance Counters > Allow access to all users"
+        )
+    on_host = f"echo options nvidia {_OPEN} > /etc/modprobe.d/profkit.conf, update-initramfs -u, reboot"
+    if container_kind(root) is not None:
+        return (
+            "start the container with --cap-add=SYS_ADMIN (Kubernetes: securityContext.capabilities.add), or on "
+            f"its host, as root: {on_host}; where neither can be had (a rented container), nsys still traces"
+        )
+    return f"{superuser_line()}   (this time); or for all users, as root: {on_host}"
+
+
+def superuser_line(arguments: str = "...") -> str:
+    """How profkit runs as root with this user's programs: sudo's own PATH holds neither ncu nor this Python."""
+    paths = " ".join(f'"{name}=${name}"' for name in ("PATH", "LD_LIBRARY_PATH") if os.environ.get(name))
+    return f"sudo -E env {paths} {shlex.quote(sys.executable)} -m profkit {arguments}"
+
+
+def _is_administrator(root: Path) -> bool:
+    """Whether this process has CAP_SYS_ADMIN: root in a container mostly has not."""
+    mask = system.parse_fields(system.read_text(root, "proc/self/status")).get("CapEff")
+    try:
+        return bool(int(mask, 16) >> _SYS_ADMIN & 1) if mask else os.geteuid() == 0
+    except ValueError:
+        return False
+
+
+REPLAY_FIX = (
+    "a cheaper set (--depth gate has one replay pass and saves nothing), a smaller case, or fewer kernels"
+)
+_SHOWN, _LONGEST = 12, 80  # kernel names, and characters of one
+
+_PERMISSION = re.compile(
+    r"ERR_NVGPUCTRPERM|does not have permission to (?:access|profile)|INSUFFICIENT_PRIVILEGES", re.IGNORECASE
+)
+_NOTHING = re.compile(r"No kernels were profiled")
+_AVAILABLE = re.compile(r"Available Kernels:\s*\n((?:\s*\d+\.\s+[^\n]+\n?)+)")
+_ERROR = re.compile(
+    r"^==ERROR==[ \t]*(?![ \t]|The application returned|An error (?:occurred|was reported))(.+)$",
+    re.MULTILINE,
+)
+
+
+def known_faults() -> tuple[KnownFault, ...]:
+    """What ncu's error texts mean."""
+    return load_faults(Path(__file__).with_name("faults.yaml"), replay=REPLAY_FIX)
+
+
+def explain(text: str, returncode: int) -> Fault | None:
+    """The fault that ncu printed as `text` before it ended with `returncode`; None where it is not known."""
+    if _PERMISSION.search(text):
+        return Fault(RESTRICTED, open_counters())
+    if (fault := first_known(known_faults(), text)) is not None:
+        return fault
+    if (error := _ERROR.search(text)) is not None:
+        return Fault(f"it says: {error[1].strip()[:300]}")
+    if _NOTHING.search(text):
+        return _no_kernels(text)
+    if returncode in (-9, 137):
+        return Fault("ncu was killed (SIGKILL), most often for want of memory", REPLAY_FIX)
+    return None
+
+
+def _no_kernels(text: str) -> Fault:
+    """Which kernels ncu saw and was not told to count; where it lists none, none was launched."""
+    listed = _AVAILABLE.search(text)
+    if listed is None:
+        return Fault(
+            "no kernel was profiled, and ncu saw none: the workload launched nothing on the GPU while it was counted",
+            "check that the workload uses the GPU at all, and that what it marks is not empty",
+            consequence=True,
+        )
+    whole = (line.partition(".")[2].strip() for line in listed[1].strip().splitlines())
+    names = list(dict.fromkeys(function_name(name)[:_LONGEST] for name in whole))
+    shown = ", ".join(names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return Fault(
+        f"no kernel was profiled: none of the chosen name was launched. ncu saw {shown}{more}",
+        "choose one of these by name (--kernel NAME)",
+    )

@@ -7,7 +7,6 @@ the results one by one. The file is mapped, not loaded, and what was read is giv
 from __future__ import annotations
 
 import mmap
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -46,23 +45,13 @@ def read_ncu_rep(path: Path) -> Report:
     A file that was cut off is read as far as its blocks are whole, with a warning. Raises UnreadableReport where
     nothing is, and for what is damaged or no report of Nsight Compute.
     """
-    with _open_report(path) as file:
+    with open_report(path) as file:
         report = report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
         return file.with_details(report)
 
 
-def read_launches(path: Path, is_wanted: Callable[[str], bool] = lambda _: True) -> tuple[LaunchResult, ...]:
-    """Every result in the .ncu-rep at `path`, in its order, each with the metrics whose names are wanted.
-
-    The few metrics that tell launches apart (`launches.IDENTITY`) come in any case. A metric without a value of its own
-    (instances alone) has the value None. Raises UnreadableReport.
-    """
-    with _open_report(path) as file:
-        return tuple(file.launches(is_wanted))
-
-
 @dataclass
-class _OpenReport:
+class OpenReport:
     """An open report after its first pass."""
 
     path: Path
@@ -150,26 +139,17 @@ class _OpenReport:
 
 
 @contextmanager
-def _open_report(path: Path) -> Iterator[_OpenReport]:
+def open_report(path: Path) -> Iterator[OpenReport]:
     """The file at `path` after its first pass. Turns what is wrong with it into UnreadableReport."""
     try:
         with reading(path), open_regular(path) as stream:
             if not stream.read(1):
                 raise UnreadableReport(f"{path} is empty")
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                file = _OpenReport(path, data)
+                file = OpenReport(path, data)
                 file.scan()
                 yield file
     except MalformedMessage as fault:
         if fault.offset == 0:
             raise UnreadableReport(f"{path} is {fault}") from fault
         raise UnreadableReport(f"{path} is damaged: {fault}", _AGAIN) from fault
-
-
-def refuse_packed(path: Path) -> Report:
-    """Python before 3.14 has no Zstandard."""
-    plain = shlex.quote(f"{path.stem}.ncu-rep")
-    raise UnreadableReport(
-        f"{path} is compressed (Zstandard; an .ncu-repz, if it is a report)",
-        f"zstd -d {shlex.quote(str(path))} -o {plain}, then read that",
-    )

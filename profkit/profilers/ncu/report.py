@@ -26,15 +26,10 @@ from profkit.profilers.ncu.launches import (
 from profkit.profilers.ncu.results import metric_value
 from profkit.profilers.ncu.sets import chip_name, lacking_metrics
 
-# BlockHeader (ProfilerReport.proto).
-_SESSION, _STRINGS, _PROCESS = 3, 4, 6
-# ReportSessionDetails.
-_CREATED, _DEVICE, _VERSION, _EXECUTABLE, _SETTINGS, _COMMAND = 2, 6, 8, 9, 10, 11
-# ProfilerSettings: field number -> the fact it tells.
-_SETTING_NAMES = {7: "sections", 8: "clock control", 11: "replay", 15: "tensor core boost"}
-_OTHER_OPTIONS, _OTHER_METRICS = 6, 2
-
-_TOOL, _DRIVER, _CUDA = "Nsight Compute Target", "Display Driver Version", "CUDA Version"
+# BlockHeader and ReportSessionDetails (ProfilerReport.proto).
+_SESSION, _STRINGS = 3, 4
+_CREATED, _DEVICE, _VERSION, _COMMAND = 2, 6, 8, 11
+_TOOL, _CUDA = "Nsight Compute Target", "CUDA Version"
 
 
 @dataclass
@@ -44,29 +39,13 @@ class ReportSession:
     versions: dict[str, str] = field(default_factory=dict)
     devices: dict[int, tuple[str, dict[str, Value]]] = field(default_factory=dict)
     command: str | None = None  # of the profiler, whole
-    executable: str | None = None
-    arguments: str | None = None
-    settings: dict[str, str] = field(default_factory=dict)
     created: int | None = None  # seconds since 1970
-    processes: dict[int, str | None] = field(default_factory=dict)
 
     @property
     def version(self) -> str | None:
         """The profiler's version, `2025.3.1`, without its build."""
-        text = self.versions.get(_TOOL) or next(
-            (v for name, v in self.versions.items() if "Nsight Compute" in name), None
-        )
-        return ".".join(text.split()[0].split(".")[:3]) if text and text.split() else None
-
-    @property
-    def driver(self) -> str | None:
-        """The display driver's version, where the session names it."""
-        return self.versions.get(_DRIVER) or None
-
-    @property
-    def cuda(self) -> str | None:
-        """The driver's CUDA version, `13.0`."""
-        return self.versions.get(_CUDA) or None
+        words = self.versions.get(_TOOL, "").split()
+        return ".".join(words[0].split(".")[:3]) if words else None
 
 
 def read_header(data: Buffer, block: ReportBlock, session: ReportSession) -> tuple[str, ...]:
@@ -75,10 +54,6 @@ def read_header(data: Buffer, block: ReportBlock, session: ReportSession) -> tup
     header = Message(data, part.offset, part.offset + part.size)
     for details in header.parts(_SESSION):
         _read_session(details, session)
-    for process in header.parts(_PROCESS):
-        if 1 in process.numbers:
-            name = process.text(3).replace("\\", "/").rpartition("/")[2] or None
-            session.processes.setdefault(process.numbers[1], name)
     tables = header.parts(_STRINGS)
     return tuple(read_text(data, a, b) for table in tables for a, b in table.spans.get(1, ()))
 
@@ -133,47 +108,13 @@ def _read_session(details: Message, session: ReportSession) -> None:
         session.devices.setdefault(device.numbers.get(1, 0), (device.text(2), attributes))
     for version in details.parts(_VERSION):
         session.versions[version.text(1)] = version.text(2)
-    for program in details.parts(_EXECUTABLE):
-        session.executable = program.text(1) or session.executable
-        session.arguments = program.text(3) or session.arguments
-    for settings in details.parts(_SETTINGS):
-        session.settings |= {
-            fact: text for number, fact in _SETTING_NAMES.items() if (text := settings.text(number))
-        }
-        for options in settings.parts(_OTHER_OPTIONS):
-            if metrics := options.text(_OTHER_METRICS):
-                session.settings["metrics"] = metrics
     session.command = details.text(_COMMAND).strip() or session.command
 
 
-# Options of ncu that take no value (ncu --help, 2022.4 to 2025.3): what follows one of them may be the workload.
-_BARE = {
-    *(
-        "-f",
-        "--force-overwrite",
-        "--nvtx",
-        "--csv",
-        "--quiet",
-        "--verbose",
-        "-h",
-        "--help",
-        "-v",
-        "--version",
-    ),
-    *("--list-sets", "--list-sections", "--list-rules", "--list-metrics", "--list-chips"),
-    *("--query-metrics", "--print-nvtx-rename"),
-}
-_SHOWN = {  # option -> the fact it tells, and what holds where it is not given
-    "cache control": (("--cache-control",), "all"),
-    "replay": (("--replay-mode",), "kernel"),
-    "metrics": (("--metrics",), None),
-    "sections": (("--section",), None),
-    "set": (("--set",), None),
-    "NVTX filter": (("--nvtx-include",), None),
-    "kernel filter": (("-k", "--kernel-name"), None),
-    "profile from start": (("--profile-from-start",), None),
-    "graph profiling": (("--graph-profiling",), None),
-}
+# Options of ncu that take no value: what follows one of them may be the workload.
+_BARE = ("-f", "--force-overwrite", "--nvtx", "--csv", "--quiet", "--verbose")
+# The fact that an option tells, and what holds where it is not given.
+_SHOWN = {"cache control": ("--cache-control", "all"), "replay": ("--replay-mode", "kernel")}
 
 
 @dataclass
@@ -183,10 +124,8 @@ class LaunchTotals:
     launches: int = 0
     clocks: Tally[tuple[bool | None, bool | None]] = field(default_factory=Tally)
     passes: Tally[int] = field(default_factory=Tally)
-    sections: dict[str, None] = field(default_factory=dict)
     drivers: dict[str, None] = field(default_factory=dict)
     kinds: Tally[str] = field(default_factory=Tally)
-    unsupported: int = 0
 
     def watch(self, launches: Iterable[LaunchResult]) -> Iterable[LaunchResult]:
         """The same launches, counted."""
@@ -195,64 +134,46 @@ class LaunchTotals:
             self.clocks[launch.lock_asked, launch.lock_done] += 1
             if (passes := finite_number(launch.values.get(PASSES))) is not None:
                 self.passes[int(passes)] += 1
-            if launch.sections:
-                self.sections |= dict.fromkeys(launch.sections)
             if launch.driver is not None:
                 self.drivers[launch.driver] = None
             self.kinds[launch.kind] += 1
-            self.unsupported += launch.unsupported
             yield launch
 
 
 def facts_of(session: ReportSession, totals: LaunchTotals) -> dict[str, str]:
     """Everything that the file tells; what it does not is absent."""
     options, workload = split_command(session.command)
-    facts: dict[str, str | None] = {"command": _workload_command(session, workload)}
-    facts["driver"] = session.driver or ", ".join(totals.drivers) or None
-    facts["CUDA"] = session.cuda
+    facts: dict[str, str | None] = {"command": shlex.join(without_wrapper(workload)) if workload else None}
+    facts["driver"] = ", ".join(totals.drivers)
+    facts["CUDA"] = session.versions.get(_CUDA)
     facts["clocks"] = clocks_in_words(totals.clocks)
-    for fact, (names, default) in _SHOWN.items():
-        given = [value for name, value in options if name in names]
-        facts[fact] = ", ".join(given) or session.settings.get(fact) or (default if options else None)
-    facts["clock control"] = session.settings.get("clock control")
-    facts["tensor core boost"] = session.settings.get("tensor core boost")
-    collected = [name for name in totals.sections if name and not name.startswith("section")]
-    facts["sections collected"] = ", ".join(collected) or None
+    for fact, (option, default) in _SHOWN.items():
+        facts[fact] = options.get(option, default) if options else None
     facts["replay passes"] = _format_range(totals.passes)
-    facts["results"] = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in totals.kinds.items()) or None
-    if len(session.processes) > 1:
-        facts["processes"] = ", ".join(f"{name or '?'} ({pid})" for pid, name in session.processes.items())
+    facts["results"] = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in totals.kinds.items())
     if session.created:
         facts["recorded"] = _time(session.created)
     return {name: value for name, value in facts.items() if value}
 
 
-def split_command(line: str | None) -> tuple[Sequence[tuple[str, str]], tuple[str, ...]]:
+def split_command(line: str | None) -> tuple[dict[str, str], tuple[str, ...]]:
     """ncu's own options with their values, and the workload's command, of a recorded command line.
 
     What stands behind `--` is the workload; without that, the first word that is no option and no option's value.
     """
-    if not line:
-        return (), ()
     try:
-        words = shlex.split(line)
+        words = shlex.split(line or "")
     except ValueError:  # recorded without its quotes
-        words = line.split()
-    options: list[tuple[str, str]] = []
-    at = 1
-    while at < len(words):
-        word = words[at]
-        if word == "--":
-            return options, tuple(words[at + 1 :])
-        if not word.startswith("-"):
-            return options, tuple(words[at:])
+        words = (line or "").split()
+    options: dict[str, str] = {}
+    rest = iter(words[1:])
+    for word in rest:
         name, equals, value = word.partition("=")
-        if equals or word in _BARE:
-            options.append((name, value))
-        else:
-            at += 1
-            options.append((name, words[at] if at < len(words) else ""))
-        at += 1
+        if word == "--":
+            return options, tuple(rest)
+        if not word.startswith("-"):
+            return options, (word, *rest)
+        options[name] = value if equals or word in _BARE else next(rest, "")
     return options, ()
 
 
@@ -268,14 +189,6 @@ def _clock_word(asked: bool | None, done: bool | None) -> str:
     if not asked:
         return "not locked"
     return "locked to base" if done else "asked to lock, refused"
-
-
-def _workload_command(session: ReportSession, words: tuple[str, ...]) -> str | None:
-    if words:
-        return shlex.join(without_wrapper(words))
-    if session.executable:
-        return " ".join(part for part in (shlex.quote(session.executable), session.arguments) if part)
-    return None
 
 
 def _format_range(passes: Mapping[int, int]) -> str | None:
@@ -311,7 +224,7 @@ def report_of(
         (time for group in groups if (time := group.time()) is not None),
         key=lambda time: (-time.total, time.first or 0),
     )
-    driver = session.driver or next(iter(totals.drivers), None)
+    driver = next(iter(totals.drivers), None)
     devices = session_gpus(session, driver)
     trace = GpuTrace(tool=TOOL, kernels=tuple(times), launches=totals.kinds["kernel"]) if times else None
     return Report(
@@ -356,8 +269,6 @@ def _report_warnings(
         yield f"nothing was counted of {names}: ncu began with it and could not finish"
     if not totals.launches and not empty:
         yield "the report holds no results: no kernel was profiled"
-    if totals.unsupported:
-        yield f"{totals.unsupported} results are of a device that this version of Nsight Compute does not support"
     together = {kind: totals.kinds[kind] for kind in ("range", "cmdlist", "graph") if totals.kinds[kind]}
     if together:
         counts = " and ".join(f"{n} {kind}" for kind, n in together.items())
@@ -366,13 +277,12 @@ def _report_warnings(
     if untimed:
         yield f"{untimed} launch configurations have no duration (gpu__time_duration.sum was not collected)"
     for group in groups:
-        if len(group.shapes) > 1:
+        several = [
+            *(["with different registers or shared memory"] if len(group.shapes) > 1 else []),
+            *(["on several devices"] if len(group.devices) > 1 else []),
+        ]
+        if several:
             yield (
-                f"{group.kernel.name} ({group.kernel.id}) was launched with different registers or shared memory: "
-                "its values are medians over all of them"
-            )
-        if len(group.devices) > 1:
-            yield (
-                f"{group.kernel.name} ({group.kernel.id}) ran on several devices: "
+                f"{group.kernel.name} ({group.kernel.id}) was launched {' and '.join(several)}: "
                 "its values are medians over all of them"
             )

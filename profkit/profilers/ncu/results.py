@@ -198,8 +198,6 @@ class _Numbers:
     """Field numbers of one kind of result (ProfilerReport.proto); 0 where the kind has no such field."""
 
     metrics: int
-    sections: int
-    unsupported: int
     nvtx: int
     clock: int
     driver: int
@@ -212,10 +210,10 @@ class _Numbers:
 
 
 _KINDS: Mapping[ResultKind, _Numbers] = {
-    "kernel": _Numbers(13, 17, 20, 21, 25, 35, demangled=7, function=6, mangled=5, grid=10, block=11),
-    "range": _Numbers(4, 7, 9, 10, 12, 21),
-    "cmdlist": _Numbers(4, 7, 9, 10, 13, 25, demangled=18),
-    "graph": _Numbers(4, 7, 9, 10, 13, 23),
+    "kernel": _Numbers(13, 21, 25, 35, demangled=7, function=6, mangled=5, grid=10, block=11),
+    "range": _Numbers(4, 10, 12, 21),
+    "cmdlist": _Numbers(4, 10, 13, 25, demangled=18),
+    "graph": _Numbers(4, 10, 13, 23),
 }
 _TITLES: Mapping[ResultKind, str] = {"range": "range", "cmdlist": "command list", "graph": "CUDA graph"}
 _AT_ONCE = 16 << 20  # bytes of one result that are copied out of the file
@@ -277,12 +275,6 @@ def _read_launch(
         lock_asked=lock_asked,
         lock_done=lock_done,
         driver=_driver(data, rest.get(numbers.driver)),
-        sections=tuple(
-            Message(data, a, b).text(1)  # ProfilerSection.Identifier
-            for number, wire, a, b in others
-            if number == numbers.sections and wire == LENGTH
-        ),
-        unsupported=bool(number_of(numbers.unsupported)),
     )
 
 

@@ -68,14 +68,9 @@ def probe_nsys(*, trial: bool = True) -> ToolAbility:
     return replace(nsys, works=False, reason=fault.reason, fix=fault.fix)
 
 
-def nsys_checks() -> Iterator[Check]:
-    """Trace `true` with nsys, and say what came of it."""
-    return judge_nsys(probe_nsys())
-
-
-def judge_nsys(nsys: ToolAbility) -> Iterator[Check]:
+def judge_nsys(nsys: ToolAbility | None = None) -> Iterator[Check]:
     """What the probe's answers mean."""
-    return judge_rows(_TABLE, "nsys", nsys)
+    return judge_rows(_TABLE, "nsys", nsys or probe_nsys())
 
 
 def reader_checks() -> Iterator[Check]:

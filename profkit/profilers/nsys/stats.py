@@ -1,4 +1,4 @@
-"""Reads the CSV of `nsys stats`: kernels, copies and calls, summed up by name. Of a trace SQLite has more."""
+"""Reads the CSV of `nsys stats`: kernels and calls, summed up by name. Of a trace SQLite has more, copies too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
-from profkit.core.types import ApiCall, GpuTrace, Kernel, KernelTime, Report, Transfer
+from profkit.core.types import ApiCall, GpuTrace, Kernel, KernelTime, Report
 from profkit.profilers.files import lines_of, reading
 from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
@@ -30,8 +30,7 @@ _NOT_READ = frozenset({"range", "nvtx range", "corrid", "api name"})
 # How a table begins, and what nsys stats itself says between them.
 _SIGN = re.compile(
     r"^(?:Processing \[[^\n]*\] with \[[^\n]*\.py\]|SKIPPED: "
-    r'|"?Time ?\(%\)"?,"?Total Time'
-    r'|"?Total(?: \([A-Za-z]+\))?"?,"?(?:Count|Operations))',
+    r'|"?Time ?\(%\)"?,"?Total Time)',
     re.MULTILINE,
 )
 _SECONDS = {
@@ -45,10 +44,8 @@ _SECONDS = {
     "s": 1.0,
     "sec": 1.0,
 }
-_BYTES = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _MOST = 1 << 63
 COPY = re.compile(r"\[(?:CUDA )?(?:Unified Memory )?(memcpy|memset|copy)\s*([^\]]*)\]", re.IGNORECASE)
-_SIDES = {"h": "host", "d": "device", "p": "peer"}
 # cuda_gpu_kern_sum, gpukernsum, CUDA Kernel Statistics
 _OF_KERNELS = re.compile("kern|gpu_?sum", re.IGNORECASE)
 UNNAMED = "[unnamed]"
@@ -75,8 +72,6 @@ class StatsTable:
 
         What tells them apart is how the header calls what it counts, the report's name, or else the rows.
         """
-        if "total time" not in self.columns:
-            return "sizes"
         if "gridxyz" in self.columns:
             return "shapes"
         names = [row["name"] for row in self.rows]
@@ -138,7 +133,7 @@ def _header(cells: list[str]) -> StatsTable | None:
         if matched and matched[2] is not None:
             units[name] = matched[2]
     there = set(names)
-    if there & _NOT_READ or not ({"count", "name"} <= there and there & {"total", "total time"}):
+    if there & _NOT_READ or not {"count", "name", "total time"} <= there:
         return None
     return StatsTable(tuple(names), units, counted)
 
@@ -152,16 +147,6 @@ def _number(text: str | None, factor: float | None = 1.0) -> float | None:
     return value if 0 <= value < _MOST else None
 
 
-def _copy_kind(name: str) -> str:
-    """`[CUDA memcpy Host-to-Device]` and `[CUDA memcpy HtoD]` in the words that all traces use."""
-    matched = COPY.match(name)
-    if matched is None or matched[1].lower() == "memset":
-        return "memset" if matched else name
-    direction = matched[2].strip().lower().replace("-", " ")
-    short = re.fullmatch(r"([hdp])to([hdp])", direction)
-    return f"{_SIDES[short[1]]} to {_SIDES[short[2]]}" if short else direction or "copy"
-
-
 def _parse_triple(text: str | None) -> tuple[int, ...]:
     """`   4    1    1` as three numbers; zeros where it is not told."""
     numbers = [int(part) for part in re.findall(r"\d{1,10}", text or "")][:3]
@@ -172,12 +157,12 @@ def read_stats(path: Path) -> Report:
     """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
     with reading(path), open_regular_text(path, encoding="utf-8-sig", errors="replace") as file:
         text = parse_tables(lines_of(file, path))
-    if not any(table.rows for table in text.tables):
+    if not any(table.rows and table.kind != "copies" for table in text.tables):
         fault = explain(f"SKIPPED: {text.skipped[0]}", 0) if text.skipped else None
         if fault is not None:
             raise UnreadableReport(f"{path} holds no table: {fault.reason}", fault.fix)
         raise UnreadableReport(
-            f"{path} holds no table of nsys stats in CSV with a row of kernels, copies or calls in it",
+            f"{path} holds no table of nsys stats in CSV with a row of kernels or calls in it",
             "nsys stats --report cuda_gpu_kern_gb_sum --format csv REPORT; for ranges and single launches: SQLite",
         )
     trace, warnings = _trace_of(text.tables)
@@ -219,24 +204,10 @@ def _trace_of(tables: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:
         warnings.append(
             "grids and blocks are missing from this report: nsys stats --report cuda_gpu_kern_gb_sum has them"
         )
-    if "copies" in by_kind and "sizes" not in by_kind:
-        warnings.append("copies have no sizes here: nsys stats --report cuda_gpu_mem_size_sum has them")
-    sizes = {
-        row["name"]: round(total)
-        for table in by_kind.get("sizes", ())
-        for row in table.rows
-        if (total := _number(row.get("total"), _BYTES.get(table.units.get("total", "b").lower()))) is not None
-    }
-    transfers = [  # without its bytes it is no transfer: 0 of them would be invented
-        Transfer(_copy_kind(row["name"]), count, sizes[row["name"]], spent)
-        for row, _, count, spent in rows("copies")
-        if row["name"] in sizes
-    ]
     trace = GpuTrace(
         "nsys",
         kernels,
         launches=sum(kernel.launches for kernel in kernels),
-        transfers=tuple(sorted(transfers, key=lambda transfer: -transfer.seconds)),
         api=tuple(sorted((call for call, _ in calls), key=lambda call: -call.seconds)),
         launch_call=max(launches, key=lambda pair: pair[0], default=(0, None))[1],
     )

@@ -53,11 +53,6 @@ class EventTable:
     cores: tuple[CoreEvents, ...]
     shared: Mapping[str, PerfEvent]  # system-wide events
 
-    def codes(self) -> tuple[str, ...]:
-        """Every event string of the table."""
-        every = [e for cores in self.cores for e in (*cores.anchors, *cores.events.values())]
-        return tuple(dict.fromkeys(e.code for e in (*every, *self.shared.values())))
-
     def without(self, codes: Collection[str]) -> EventTable:
         """The table without these events, so that the next best formula of a metric finds its own."""
         cores = tuple(
@@ -260,14 +255,8 @@ class AnchorDrift:
     None where there are not two groups with a usable anchor to compare.
     """
 
-    spread: float | None
-    anchor: str | None = None
+    spread: float | None = None
     warning: str | None = None
-
-    @property
-    def stable(self) -> bool:
-        """Whether the groups saw the same work, as far as is known."""
-        return self.spread is None or self.spread < DRIFT_LIMIT
 
 
 @dataclass(frozen=True)
@@ -287,24 +276,20 @@ def check_drift(groups: Sequence[Sequence[Counter]]) -> AnchorDrift:
     On a hybrid part the PMUs' instructions are added up for this, since a run may spread differently.
     """
     for anchor in ("instructions", "cycles"):
-        totals = [total for group in groups if (total := _anchor_total(group, anchor)) is not None]
+        counted = [[c.value for c in group if c.name == anchor and c.value is not None] for group in groups]
+        totals = sorted(sum(values) for values in counted if values)
         if len(totals) < 2:
             continue
-        middle = sorted(totals)[len(totals) // 2]
-        spread = (max(totals) - min(totals)) / middle if middle else 0.0
-        warning = None
-        if spread >= DRIFT_LIMIT:
-            warning = (
-                f"unstable: {anchor} differ by {spread:.1%} between the runs of the counter groups (limit "
-                f"{DRIFT_LIMIT:.0%}), so ratios across groups are estimates"
-            )
-        return AnchorDrift(spread, anchor, warning)
-    return AnchorDrift(None)
-
-
-def _anchor_total(group: Sequence[Counter], anchor: str) -> float | None:
-    values = [c.value for c in group if c.name == anchor and c.value is not None]
-    return sum(values) if values else None
+        middle = totals[len(totals) // 2]
+        spread = (totals[-1] - totals[0]) / middle if middle else 0.0
+        if spread < DRIFT_LIMIT:
+            return AnchorDrift(spread)
+        return AnchorDrift(
+            spread,
+            f"unstable: {anchor} differ by {spread:.1%} between the runs of the counter groups (limit "
+            f"{DRIFT_LIMIT:.0%}), so ratios across groups are estimates",
+        )
+    return AnchorDrift()
 
 
 def merge_groups(reports: Sequence[Report]) -> MergedCounters:

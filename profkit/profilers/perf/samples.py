@@ -125,16 +125,25 @@ _KERNEL_MODULE = re.compile(r"(.+)\.ko(?:\.(?:xz|gz|zst))?")
 _HEX = re.compile(r"(?:0x)?[0-9a-f]{6,}")
 
 
+def python_frame(symbol: str) -> Frame | None:
+    """The frame of `py::FUNCTION:FILE`, as CPython 3.12 and later name the trampolines of Python functions; else None.
+
+    It is a Python frame, in whatever file it was found.
+    """
+    if not symbol.startswith("py::"):
+        return None
+    function, _, file = symbol[4:].partition(":")
+    return Frame(function or UNKNOWN, PYTHON, file or None)
+
+
 def frame_of(symbol: str, dso: str | None) -> Frame:
     """The frame of one line of perf.
 
-    `py::FUNCTION:FILE` is how CPython 3.12 and later name the trampolines of Python functions; such a frame
-    is a Python frame, in whatever file perf found it. A symbol perf could not resolve is `[unknown]`: its
-    bare address differs from run to run and would only keep equal things apart.
+    A symbol perf could not resolve is `[unknown]`: its bare address differs from run to run and would only keep equal
+    things apart.
     """
-    if symbol.startswith("py::"):
-        function, _, file = symbol[4:].partition(":")
-        return Frame(function or UNKNOWN, PYTHON, file or None)
+    if (python := python_frame(symbol)) is not None:
+        return python
     if not symbol or _HEX.fullmatch(symbol):
         symbol = UNKNOWN
     return Frame(symbol, library_of(dso))

@@ -215,9 +215,7 @@ class ScriptStream:
 
     def _parse(self, text: bytes) -> tuple[int, ...] | None:
         """The frames of `text`, kept for next time; None where a line of it begins another sample."""
-        ids: tuple[int, ...] | None = None
-        if b"(inlined)" not in text:
-            ids = self._plain_frames(text)
+        ids = None if b"(inlined)" in text else self._plain_frames(text)
         if ids is None:
             lines = text.split(b"\n") if text else []
             if any(line[:1] == b"#" or (line[:1] != b"\t" and parse_header(line)) for line in lines):

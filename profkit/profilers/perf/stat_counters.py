@@ -149,7 +149,6 @@ class CounterSums:
         self._rows_in_first = 0
         self.rows = 0
         self.intervals = 0
-        self.aggregates: set[str] = set()
 
     def add(self, row: StatRow) -> None:
         """Add one row."""
@@ -161,8 +160,6 @@ class CounterSums:
             self._rows_in_interval = 0
             self._seen.clear()
         self._rows_in_interval += 1
-        if row.aggregate is not None:
-            self.aggregates.add(_aggregate_kind(row.aggregate))
         place = (row.aggregate, row.cgroup, row.event)
         instance = self._seen.get(place, 0)
         if len(self._seen) < _REMEMBERED:
@@ -200,11 +197,6 @@ class CounterSums:
             _counter(name, pmu, entry, references, Scope("run", cgroup) if len(cgroups) > 1 else RUN)
             for (name, pmu, cgroup), entry in merged.items()
         )
-        starved = [
-            name for (name, _, _), e in merged.items() if e.starved and e.counted and self.intervals > 1
-        ]
-        if starved:
-            warnings.append(f"in some intervals there was no counter free for {', '.join(starved[:5])}")
         if self.intervals > 1 and self._rows_in_interval < self._rows_in_first:
             warnings.append(
                 "the last interval is not complete: some events were counted for longer than the others"
@@ -226,8 +218,6 @@ class CounterSums:
             facts["space"] = "user only"
         if self.intervals > 1:
             facts["intervals"] = str(self.intervals)
-        if self.aggregates:
-            facts["aggregation"] = ", ".join(sorted(self.aggregates))
         if len(cgroups) == 1:
             facts["cgroup"] = next(iter(cgroups))
         return facts
@@ -301,17 +291,3 @@ def _keep_apart(names: dict[str, EventName]) -> dict[str, EventName]:
         else name
         for event, name in names.items()
     }
-
-
-@lru_cache(maxsize=4096)
-def _aggregate_kind(aggregate: str) -> str:
-    """What an aggregation id stands for: `S0-D0-C1` a core, `S0-D0` a die, `CPU3` a CPU, else a thread."""
-    parts = aggregate.split("-")
-    if all(len(part) > 1 and part[1:].isdigit() for part in parts):
-        letters = "".join(part[0] for part in parts)
-        known = {"S": "socket", "SD": "die", "SDC": "core", "N": "node", "SDL": "cache"}
-        if letters in known:
-            return known[letters]
-    if aggregate.startswith("CPU") and aggregate[3:].isdigit():
-        return "cpu"
-    return "cluster" if "CLS" in aggregate else "thread"

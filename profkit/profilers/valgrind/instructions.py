@@ -30,18 +30,16 @@ class Instruction:
 
 OTHER = Instruction()
 
-_X86_FMA = re.compile(r"v?fn?m(?:add|sub)(?:add|sub)?(?:132|213|231)?([ps])([sdh])$")
-_X86_FP = re.compile(
-    r"v?(?:add|sub|mul|div|sqrt|min|max|rcp(?:14|28)?|rsqrt(?:14|28)?|addsub|hadd|hsub)([ps])([sdh])$"
-)
+# Valgrind has no AVX-512, so neither half precision nor registers of 512 bits are met.
+_X86_FMA = re.compile(r"v?fn?m(?:add|sub)(?:add|sub)?(?:132|213|231)?([ps])([sd])$")
+_X86_FP = re.compile(r"v?(?:add|sub|mul|div|sqrt|min|max|rcp|rsqrt|addsub|hadd|hsub)([ps])([sd])$")
 _X86_DOT = re.compile(r"v?dp(p)([sd])$")
-_X86_DOT_BF16 = re.compile(r"vdpbf16ps$")
 _X87 = re.compile(r"(?:fi?(?:add|sub|subr|mul|div|divr)p?|fsqrt)$")
 _X86_PACKED_INT = re.compile(
     r"(?:v?p(?!ush|op|refetch|extr|insr|ause)|vbroadcasti|vinserti|vextracti)[a-z0-9]+$"
 )
-_X86_BITS = {"s": 32, "d": 64, "h": 16}
-_X86_WIDTHS = (("zmm", 512), ("ymm", 256), ("xmm", 128), ("mm", 64))
+_X86_BITS = {"s": 32, "d": 64}
+_X86_WIDTHS = (("ymm", 256), ("xmm", 128), ("mm", 64))
 
 
 @lru_cache(maxsize=65536)  # a program has few distinct texts, each at many addresses
@@ -55,8 +53,6 @@ def classify_x86_64(mnemonic: str, operands: str) -> Instruction:
             if matched[1] == "s":
                 return Instruction("fp", each, bits)
             return Instruction("fp", each * width // bits, bits, width)
-    if _X86_DOT_BF16.match(mnemonic):  # two products and two sums per 32-bit lane
-        return Instruction("fp", 4 * width // 32, 16, width)
     if _X87.match(mnemonic):
         return Instruction("fp", 1, 80)
     if width and _X86_PACKED_INT.match(mnemonic):
@@ -139,14 +135,11 @@ class InstructionCounts:
 
     executed: int = 0
     undecoded: int = 0
-    flop16: int = 0
     flop32: int = 0
     flop64: int = 0
     flop80: int = 0
-    scalar: int = 0  # floating-point instructions on one value
-    packed128: int = 0  # floating-point instructions on registers of 128 bits, 256, 512
-    packed256: int = 0
-    packed512: int = 0
+    scalar: int = 0  # floating-point instructions on one value, and
+    packed: int = 0  # on more than one
     simd_int: int = 0  # packed integer, logic and shuffle instructions
 
     def __add__(self, other: InstructionCounts) -> InstructionCounts:
@@ -154,29 +147,14 @@ class InstructionCounts:
             *(getattr(self, f.name) + getattr(other, f.name) for f in fields(InstructionCounts))
         )
 
-    @property
-    def flop(self) -> int:
-        """Floating-point operations of every precision."""
-        return self.flop16 + self.flop32 + self.flop64 + self.flop80
-
-    @property
-    def packed(self) -> int:
-        """Floating-point instructions on more than one value."""
-        return self.packed128 + self.packed256 + self.packed512
-
     def counters(self, scope: Scope = RUN) -> tuple[Counter, ...]:
         """The counts by name. None of them has a value where too much could not be decoded."""
         values = {
-            "FLOP": self.flop,
-            "FLOP16": self.flop16,
+            "FLOP": self.flop32 + self.flop64 + self.flop80,
             "FLOP32": self.flop32,
             "FLOP64": self.flop64,
             "FPinstr": self.scalar + self.packed,
-            "FPscalar": self.scalar,
             "SIMDfp": self.packed,
-            "SIMDfp128": self.packed128,
-            "SIMDfp256": self.packed256,
-            "SIMDfp512": self.packed512,
             "SIMDint": self.simd_int,
         }
         share = self.undecoded / self.executed if self.executed else 0.0
@@ -243,7 +221,7 @@ def _instruction_counts(counts: Executed, decoded: dict[int, Instruction]) -> In
         elif instruction.kind == "fp":
             precision = f"flop{instruction.bits or 64}"
             sums[precision] += count * instruction.flop
-            sums[f"packed{instruction.width}" if instruction.width >= 128 else "scalar"] += count
+            sums["packed" if instruction.width >= 128 else "scalar"] += count
         elif instruction.kind == "simd-int":
             sums["simd_int"] += count
     return InstructionCounts(**sums)

@@ -97,11 +97,6 @@ def _find_setarch() -> str | None:
     return found if ask_tool((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None
 
 
-def valgrind_checks() -> Iterator[Check]:
-    """Try valgrind, and tell what came of it; where it is absent there is one check that says so."""
-    return judge_valgrind(probe_valgrind())
-
-
 def _read_outputs(out: Path) -> Report:
     files = callgrind_outputs(out)
     if not files:
@@ -109,9 +104,9 @@ def _read_outputs(out: Path) -> Report:
     return read_callgrind(*files)
 
 
-def judge_valgrind(ability: ValgrindAbility) -> Iterator[Check]:
-    """What the probe's answers mean."""
-    return judge_rows(_TABLE, "valgrind", ability, {"install": INSTALL})
+def judge_valgrind(ability: ValgrindAbility | None = None) -> Iterator[Check]:
+    """What the probe's answers mean; where valgrind is absent there is one check that says so."""
+    return judge_rows(_TABLE, "valgrind", ability or probe_valgrind(), {"install": INSTALL})
 
 
 def recording_step(request: RecordRequest) -> Step:

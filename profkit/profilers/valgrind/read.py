@@ -120,8 +120,12 @@ def read_callgrind(path: Path, *more: Path) -> Report:
         of_file = parse_dumps(file)
         warnings += _check_totals(file, of_file)
         dumps += of_file
+    if "Ir" not in (events := _event_names(dumps)):
+        raise UnreadableReport(
+            f"{path} counts {', '.join(events)[:80]} and no instructions: it is not valgrind's"
+        )
     report = _report_of(dumps, warnings)
-    lines = read_line_costs((path, *more), _costliest(dumps), _event_names(dumps))
+    lines = read_line_costs((path, *more), _costliest(dumps), events)
     return replace(report, profiles=(*report.profiles, lines)) if lines is not None else report
 
 
@@ -166,7 +170,7 @@ def _report_of(dumps: list[CallgrindDump], warnings: Sequence[str]) -> Report:
     creator = dumps[0].header.get("creator", "")
     version = re.search(r"\d+(\.\d+)+\S*", creator)
     return Report(
-        tool=_writer_tool(creator, events),
+        tool="valgrind",
         format="callgrind",
         version=version[0] if version else None,
         facts=_facts(dumps, events),
@@ -242,11 +246,6 @@ def _facts(dumps: list[CallgrindDump], events: list[str]) -> dict[str, str]:
     for description in dumps[0].descriptions:
         if (matched := _GEOMETRY.match(description)) is not None and matched[2]:
             facts[f"{matched[1]} cache"] = matched[2]
-    triggers = dict.fromkeys(
-        d.partition(":")[2].strip() for dump in dumps for d in dump.descriptions if d.startswith("Trigger:")
-    )
-    if triggers:
-        facts["trigger"] = "; ".join(list(triggers)[:20])
     regions = [found for dump in dumps if (found := _find_trigger(dump)) is not None]
     if regions:
         facts["regions"] = ", ".join(dict.fromkeys(found[1] for found in regions))
@@ -305,13 +304,6 @@ def _hottest_functions(
 
 def _known_name(name: str) -> str | None:
     return name if name and name != "???" else None
-
-
-def _writer_tool(creator: str, events: list[str]) -> str:
-    """Who counted: events of callgrind's are valgrind's; others keep the name of their writer."""
-    if creator.startswith("callgrind") or "Ir" in events or not creator:
-        return "valgrind"
-    return creator.split()[0].partition("-")[0].lower()
 
 
 def read_callgrind_with_mix(path: Path) -> Report:

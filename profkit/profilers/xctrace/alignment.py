@@ -19,10 +19,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from profkit.analysis.timeline.windows import merge_intervals
-from profkit.core.formatting import format_quantity, plural
+from profkit.core.formatting import plural
 from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.toc import TraceRun
 from profkit.runtime.region.mps import MARK
@@ -64,13 +63,12 @@ class Alignment:
 
     windows: tuple[Window, ...] = ()
     entries: int = 0
-    source: Literal["clock", "signposts", "whole"] = "whole"
     notes: tuple[str, ...] = ()
 
     @property
     def loss(self) -> str | None:
         """Why all of the trace counts although a region was entered; None where none was, or it was found."""
-        return self.notes[0] if self.source == "whole" and self.notes else None
+        return self.notes[0] if self.notes and not self.windows else None
 
 
 def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
@@ -128,20 +126,16 @@ def align_regions(
     if isinstance(clock, TraceClock) and spans:
         inside, reason = _clip_to_trace([(clock.in_trace(a), clock.in_trace(b)) for a, b in spans], length)
         if inside:
-            return Alignment(
-                merge_intervals(inside), len(inside), "clock", (*notes, *([reason] if reason else ()))
-            )
+            return Alignment(merge_intervals(inside), len(inside), (*notes, *([reason] if reason else ())))
     elif spans:
         reason = f"the trace does not tell its clock: {clock or f'it has no table {CLOCK_TABLE}'}"
-    elif any(record.regions or record.benchmarks for record in records):
-        reason = "its entries were not timed on the clock of the trace"
     else:
-        reason = None
+        reason = "its entries were not timed on the clock of the trace" if records else None
     marked, _ = _clip_to_trace(signposts, length)
     if marked:
         # not cut to what was kept: signposts have no limit
         why = [f"the region is where its signposts are: {reason}"] if reason else []
-        return Alignment(merge_intervals(marked), len(marked), "signposts", tuple(why))
+        return Alignment(merge_intervals(marked), len(marked), tuple(why))
     if reason is None:
         return Alignment()
     return Alignment(notes=(f"the whole trace counts, not the region alone: {reason}",))
@@ -151,15 +145,12 @@ def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[
     """The windows as far as they lie in the trace, and what is to be said of those that do not."""
     end = LARGEST if length is None else length
     inside = [(max(0, a), min(end, b)) for a, b in windows if b >= 0 and a <= end]
-    outside = len(windows) - len(inside)
-    if not outside:
-        cut = plural(sum(a < 0 or b > end for a, b in windows), "entry", "entries")
-        return inside, None if inside == list(windows) else f"{cut} of the region cut off at the trace's ends"
-    reason = f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
-    if not inside:
-        nearest = format_quantity(min(-b if b < 0 else a - end for a, b in windows) / 1e9, "s")
-        reason += f", the nearest by {nearest}: it is of another recording, or of another clock"
-    return inside, reason
+    if inside == list(windows):
+        return inside, None
+    outside = sum(a < 0 or b > end for a, b in windows)
+    of_all = plural(len(windows), "entry", "entries")
+    other = "" if inside else ": it is of another recording, or of another clock"
+    return inside, f"{outside} of {of_all} of the region lie outside of the trace, or across its ends{other}"
 
 
 # Signposts one by one, as Time Profiler and CPU Counters list them; columns as Apple's modeler of Points of Interest

@@ -46,39 +46,31 @@ class Backtrace:
 
 
 # What a cell holds: numbers for times (ns), ids, sizes (bytes) and counts, text elsewhere; None for no value.
-Value: TypeAlias = "int | float | str | Process | Thread | StackFrame | Backtrace | tuple[int, ...] | None"
+Value: TypeAlias = "int | float | str | Process | Thread | StackFrame | Backtrace | None"
 
-# Tags whose text is a whole number: times and durations in ns, sizes in bytes, addresses, ids, counts, enumerations
-# (of those the name is in `fmt`). Gathered from exports of Instruments 14 to 27; an unknown tag stays text.
+# Tags whose text is a whole number, of the columns that are read: times and durations in ns, ids, counts, flags.
 INTEGERS = frozenset((
-    "address", "boolean", "cfrunloop-result", "connection-uuid64", "containment-level", "core", "cycle-weight",
-    "displayed-surface-swap", "duration", "eight-byte-array", "event-count", "event-time", "fd",
-    "gpu-driver-surface", "gpu-frame-number", "int32", "int64", "kdebug-arg", "kdebug-class", "kdebug-code",
-    "kdebug-func", "kdebug-subclass", "layout-id", "mach-absolute-time", "mach-continuous-time", "mach-port",
-    "metal-command-buffer-id", "metal-encoder-id", "metal-nesting-level", "metal-workload-priority",
-    "network-size-in-bytes", "packed-identifier", "pid", "pmc-event", "pointer", "register-content",
-    "render-buffer-depth", "sample-time", "signed-duration", "size-in-bytes", "start-time", "swift-actor-id",
-    "swift-task-id", "syscall-arg", "syscall-return", "text-address", "thread-id", "tid", "time-sample-kind",
-    "time-since-epoch", "uint16", "uint32", "uint64", "uint8", "vnode", "weight",
+    "boolean", "duration", "event-count", "event-time", "int32", "int64", "kdebug-arg", "mach-absolute-time",
+    "metal-command-buffer-id", "metal-encoder-id", "pid", "sample-time", "signed-duration", "start-time", "thread-id",
+    "tid", "uint16", "uint32", "uint64", "uint8", "weight",
 ))  # fmt: skip
 DECIMALS = frozenset(("fixed-decimal", "percent", "double", "float", "decimal"))
-LIST = "text-addresses"  # whole numbers with blanks between them
 # What is said in an element of a tag, and may be referred to from another.
 PARTS = {
     "thread": ("tid", "process"),
     "process": ("pid",),
     "backtrace": ("frame",),
-    "text-backtrace": ("frame",),
     "frame": ("binary",),
 }
 
 _NOTHING = frozenset(("", "n/a", "nan", "-nan", "inf", "-inf", "+inf", "infinity", "-infinity", "(null)"))
-_INTEGER = re.compile(r"-?[0-9]{1,20}")
-_DECIMAL = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?")
+_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?")
 _PROCESS = re.compile(r"(.*) \((\d{1,20})\)\s*", re.DOTALL)
 # "Main Thread 0x1cbb9a (host, pid: 17804)"; Xcode 27 writes "Main Thread (0x1e9000) (TestApp, pid: 1001)".
 _THREAD = re.compile(r"(.*?)\s*\(?0x[0-9a-fA-F]+\)?\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
-_UNNUMBERED = re.compile(r"(.*?)\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
+
+T = TypeVar("T")
+Parts: TypeAlias = "Sequence[tuple[str, Value]]"  # tag and value of each element in an element
 
 
 def is_same_process(first: Process, second: Process) -> bool:
@@ -93,33 +85,6 @@ def process_label(process: Process | None) -> str:
     if process is None:
         return "a process that is not named"
     return process.name if process.pid is None else f"{process.name} ({process.pid})"
-
-
-def parse_integer(text: str, tag: str) -> int | None:
-    """A whole number; None where there is none. Raises UnreadableReport for what is none, or has over 20 digits."""
-    text = text.strip()
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    number = parse_decimal(text, tag)
-    if number is not None and number == int(number):
-        return int(number)
-    if number is None:
-        return None
-    raise UnreadableReport(f"not an export of xctrace: {text[:40]!r} as <{tag}>, which holds whole numbers")
-
-
-def parse_decimal(text: str, tag: str) -> float | None:
-    """A number; None for none, NaN and infinity. Raises UnreadableReport for what is no number."""
-    text = text.strip()
-    if _DECIMAL.fullmatch(text):
-        return float(text)
-    if text.lower() in _NOTHING:
-        return None
-    raise UnreadableReport(f"not an export of xctrace: {text[:40]!r} as <{tag}>, which holds numbers")
-
-
-T = TypeVar("T")
-Parts: TypeAlias = "Sequence[tuple[str, Value]]"  # tag and value of each element in an element
 
 
 class CellDecoder:
@@ -137,7 +102,6 @@ class CellDecoder:
             "binary": lambda element, _: element.get("name") or element.get("path"),
             "frame": self._frame,
             "backtrace": _backtrace,
-            "text-backtrace": _backtrace,
         }
 
     def value(self, element: Element) -> Value:
@@ -146,16 +110,14 @@ class CellDecoder:
         if structure is None:
             return scalar_value(element)
         used = PARTS.get(element.tag, ())
-        return structure(element, [(part.tag, self.part(part)) for part in element if part.tag in used])
+        return structure(element, [(part.tag, self._part(part)) for part in element if part.tag in used])
 
-    def part(self, part: Element) -> Value:
-        """What an element says, or what it refers to; None for a sentinel."""
+    def _part(self, part: Element) -> Value:
+        """What an element says, or what it refers to."""
         if (reference := part.get("ref")) is not None:
             if reference not in self._values:
                 raise unknown_id(reference, part.tag)
             return self._values[reference]  # type: ignore[return-value]
-        if part.tag == "sentinel":
-            return None
         value = self.value(part)
         if (number := part.get("id")) is not None:
             self._values[number] = value
@@ -176,7 +138,7 @@ class CellDecoder:
 
     def _thread(self, element: Element, parts: Parts) -> Thread:
         shown = element.get("fmt", "")
-        match = _THREAD.fullmatch(shown) or _UNNUMBERED.fullmatch(shown)
+        match = _THREAD.fullmatch(shown)
         tid, process = _first_value(parts, "tid"), _first_value(parts, "process")
         if not isinstance(process, Process):
             process = self._shared(Process(match[2], int(match[3]))) if match else None
@@ -205,13 +167,22 @@ def scalar_value(element: Element) -> Value:
         return int(text)  # nearly all
     if len(element):
         text = shown if shown is not None else text + "".join(part.tail or "" for part in element)
-    if tag in INTEGERS:
-        return parse_integer(text, tag)
-    if tag in DECIMALS:
-        return parse_decimal(text, tag)
-    if tag == LIST:
-        return tuple(n for word in text.split() if (n := parse_integer(word, tag)) is not None)
+    if tag in INTEGERS or tag in DECIMALS:
+        return _parse_number(text.strip(), tag)
     return text if shown is None or text.strip() else shown
+
+
+def _parse_number(text: str, tag: str) -> float | None:
+    """A number, whole where the tag says so; None for none, NaN and infinity. Raises UnreadableReport for text."""
+    match = _NUMBER.fullmatch(text)
+    if match is None and text.lower() in _NOTHING:
+        return None
+    if match is None or (tag in INTEGERS and float(text) % 1):
+        what = "whole numbers" if tag in INTEGERS else "numbers"
+        raise UnreadableReport(f"not an export of xctrace: {text[:40]!r} as <{tag}>, which holds {what}")
+    if tag in DECIMALS:
+        return float(text)
+    return int(float(text)) if match[1] or match[2] else int(text)
 
 
 def _first_value(parts: Parts, wanted: str) -> Value:

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from profkit.analysis.stacks import merge
-from profkit.analysis.stacks.merge import KERNEL, PYTHON, UNKNOWN, FrameTable, StackMerger, keep_python_frames
+from profkit.analysis.stacks.merge import KERNEL, UNKNOWN, FrameTable, StackMerger, keep_python_frames
 from profkit.analysis.timeline.spans import overlap_lengths, spans_of
 from profkit.core.formatting import format_percent, plural
-from profkit.core.types import Counter, Frame, Hotspot, Profile, Report, Stacks
+from profkit.core.types import Counter, Frame, Profile, Report, Stacks
+from profkit.profilers.perf.samples import by_thread, python_frame
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, is_same_process, process_label
 from profkit.profilers.xctrace.tables import ExportTable
@@ -36,19 +37,14 @@ _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _KERNEL_IMAGE = re.compile(r"kernel(\.(release|development|kasan)\S*)?|mach_kernel")
 
 
-def frame_of(name: str | None, binary: str | None) -> Frame:
+def frame_of(name: str, binary: str | None) -> Frame:
     """The frame of one function of a backtrace; `binary` is the image it is in, by name or path.
 
     A function that Instruments could not name is called by its address there. That differs from run to run and
     would only keep equal things apart, so it is `[unknown]` here, with its library where that is known.
-    `py::FUNCTION:FILE` is how CPython 3.12 and later name the trampolines of Python functions.
     """
-    if name is not None and name.startswith("py::"):
-        function, _, file = name[4:].partition(":")
-        return Frame(function or UNKNOWN, PYTHON, file or None)
-    if not name or _HEX.fullmatch(name):
-        name = UNKNOWN
-    return Frame(name, library_of(binary))
+    unnamed = not name or _HEX.fullmatch(name)
+    return python_frame(name) or Frame(UNKNOWN if unnamed else name, library_of(binary))
 
 
 def library_of(binary: str | None) -> str | None:
@@ -62,10 +58,7 @@ def library_of(binary: str | None) -> str | None:
 
 
 class SampledTable:
-    """The samples of one table: those of the profiled process that lie in what counts, and what became of the others.
-
-    Samples of a running thread are work, those of any other state are time spent waiting and kept apart.
-    """
+    """The samples of one table: those of running threads of the profiled process that lie in what counts."""
 
     def __init__(self, table: ExportTable, recording: TraceRecording, frames: FrameTable) -> None:
         self.schema = table.schema
@@ -73,21 +66,18 @@ class SampledTable:
         # Such a table holds samples of what was profiled only, whatever name that had when the recording ended.
         self._single = table.attributes.get("target-pid") == "SINGLE"
         self._others: dict[str, int] = {}  # samples by process: not the target's, or all where none is named
-        self._running, self._waiting = StackMerger(frames), StackMerger(frames)
+        self._running = StackMerger(frames)
         self._threads: dict[str, float] = {}
-        self._weightless = self._without_stack = 0
+        self._waiting = self._without_stack = 0
         # Of a stack that comes again the table gives the same object: what is in the value keeps it alive.
         self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
-        self._read(table)
+        for row in table.rows((*_OWNER, "weight", "stack")):
+            self._add(*row)
 
     @property
     def samples(self) -> int:
         """Samples of running threads."""
         return self._running.samples
-
-    def _read(self, table: ExportTable) -> None:
-        for time, thread, process, state, weight, stack in table.rows((*_OWNER, "weight", "stack")):
-            self._add(time, thread, process, state, weight, stack)
 
     def _add(
         self, time: object, thread: object, process: object, state: object, weight: object, stack: object
@@ -96,14 +86,12 @@ class SampledTable:
         owner = owner if isinstance(owner, Process) else None
         if not self._counts(owner) or not self._recording.includes(time if isinstance(time, int) else None):
             return
-        known = isinstance(weight, int) and weight >= 0
-        amount = weight if isinstance(weight, int) and known else 0
-        self._weightless += not known
+        if state is not None and state != RUNNING:
+            self._waiting += 1
+            return
+        amount = max(weight, 0) if isinstance(weight, int) else 0
         ids = self._numbers(stack) if isinstance(stack, Backtrace) else ()
         self._without_stack += not ids
-        if state is not None and state != RUNNING:
-            self._waiting.add(ids, amount)
-            return
         self._running.add(ids, amount)
         label = self._thread_label(thread if isinstance(thread, Thread) else None, owner)
         self._threads[label] = self._threads.get(label, 0) + amount
@@ -133,70 +121,52 @@ class SampledTable:
         return f"{name} of {process_label(process)}" if several else name
 
     def stacks(self) -> tuple[Stacks, ...]:
-        """The stacks of running threads, then those of waiting ones."""
-        both = ((self._running, TITLE), (self._waiting, "waiting"))
-        return tuple(merger.stacks(title, "s", 1e9) for merger, title in both if merger.samples)
+        """The stacks of running threads."""
+        return (self._running.stacks(TITLE, "s", 1e9),) if self._running.samples else ()
 
     def profiles(self) -> tuple[Profile, ...]:
-        """Tables by function and library, by thread and Python function where any; of waiting threads by function."""
+        """Tables by function and library, by thread and Python function where any."""
         profiles: list[Profile] = []
         if self._running.samples:
             profiles += self._running.profiles(TITLE, "s", 1e9)
             if len(self._threads) > 1:
-                profiles.append(_by_thread(self._threads))
+                profiles.append(by_thread(TITLE, "s", self._threads, 1e9))
             python = keep_python_frames(self._running.stacks(TITLE, "s", 1e9))
             if python is not None:
                 name = f"{TITLE} by Python function"
                 profiles.append(replace(merge.by_function(python), title=name, kind="python-functions"))
-        if self._waiting.samples:
-            profiles.append(self._waiting.profiles("waiting", "s", 1e9)[0])
         return tuple(profiles)
 
     def warnings(self) -> Iterator[str]:
         """Sentences about what does not count, and what is not known."""
-        samples, waiting, schema = self._running.samples, self._waiting.samples, self.schema
-        if self._others:
-            yield from self._note_others()
+        samples = self._running.samples
+        names = ", ".join(sorted(self._others, key=lambda name: (-self._others[name], name))[:_SHOWN])
+        others = plural(sum(self._others.values()), "sample")
+        if self._target is not None and self._others and not self._single:
+            yield f"not counted: {others} of other processes ({names})"
+        elif self._target is None and len(self._others) > 1:
+            yield (
+                f"samples of {len(self._others)} processes are counted together ({names}): which one was "
+                "profiled stands in the table of contents only (toc.xml, in the same folder)"
+            )
         if not samples:
             where = " in the marked region" if self._recording.windows is not None else ""
             named = self._target is not None and self._others
-            whose = f"no sample of {process_label(self._target)}" if named else "it holds no sample"
-            yield f"{schema}: {whose}{where}"
-        if waiting:
-            threads = "of threads that waited stand apart, as waiting and not as CPU time"
-            yield f"{schema}: {plural(waiting, 'sample')} {threads}"
+            yield (
+                f"no sample of {process_label(self._target)}{where}"
+                if named
+                else f"it holds no sample{where}"
+            )
+        if self._waiting:
+            yield f"not counted: {plural(self._waiting, 'sample')} of threads that waited"
         if samples and self._without_stack:
-            share = format_percent(100 * self._without_stack / (samples + waiting))
-            yield f"{schema}: {plural(self._without_stack, 'sample')} ({share} %) without a stack: where is not known"
-        if self._weightless:
-            yield f"{schema}: {plural(self._weightless, 'sample')} without a weight count for nothing"
+            share = format_percent(100 * self._without_stack / samples)
+            yield f"{plural(self._without_stack, 'sample')} ({share} %) without a stack: where is not known"
         if self._running.cut:
             share = format_percent(100 * self._running.cut / self._running.weight)
-            yield (
-                f"{schema}: too many distinct stacks; the inner frames of {share} % of the weight are not kept apart "
-                "in the stacks (the tables are exact)"
-            )
+            yield f"too many distinct stacks: the inner frames of {share} % of the weight stand in the tables only"
         if 0 < samples < ENOUGH_SAMPLES:
-            yield f"{schema}: only {plural(samples, 'sample')}, so shares are rough"
-
-    def _note_others(self) -> Iterator[str]:
-        ordered = sorted(self._others.items(), key=lambda named: (-named[1], named[0]))
-        names = ", ".join(name for name, _ in ordered[:_SHOWN]) + (", ..." if len(ordered) > _SHOWN else "")
-        if self._target is not None and not self._single:
-            samples = plural(sum(self._others.values()), "sample")
-            yield f"{self.schema}: not counted: {samples} of other processes ({names})"
-        elif self._target is None and len(ordered) > 1:
-            yield (
-                f"{self.schema}: samples of {len(ordered)} processes are counted together ({names}): which one was "
-                "profiled stands in the table of contents only (toc.xml, in the same folder)"
-            )
-
-
-def _by_thread(weights: dict[str, float]) -> Profile:
-    """The table by thread. A thread has no callers, so own and inclusive weight are the same."""
-    rows = sorted(weights.items(), key=lambda row: (-row[1], row[0]))
-    spots = tuple(Hotspot(name, own=weight / 1e9, total=weight / 1e9) for name, weight in rows)
-    return Profile(f"{TITLE} by thread", "s", sum(weights.values()) / 1e9, spots, "threads")
+            yield f"only {plural(samples, 'sample')}, so shares are rough"
 
 
 class GuidedTally:
@@ -268,7 +238,7 @@ class CpuTableReader:
         Of several tables of one kind the one with most samples counts: they hold the same.
         """
         selected = [max(self._tables, key=lambda table: table.samples)] if self._tables else []
-        warnings = [warning for table in selected for warning in table.warnings()]
+        warnings = [f"{table.schema}: {warning}" for table in selected for warning in table.warnings()]
         if self._frames.full:
             warnings.append("too many different functions: the later ones are not kept apart")
         guided = self._guided.counters()

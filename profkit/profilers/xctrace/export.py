@@ -1,48 +1,159 @@
-"""A document of Instruments (`.trace`) as XML that can be read anywhere: its table of contents and tables.
+"""Recordings of Instruments: made by `profkit record`, and exported as XML that can be read anywhere.
 
-Runs xctrace, on the Mac that has it. As a program (`python -m profkit.profilers.xctrace.export DOCUMENT FOLDER`) it is
-a conversion like any other: what a step of a plan runs after its recording.
+Runs xctrace, on the Mac that has it. As a program (DOCUMENT FOLDER) it is a conversion like any other: what a step of a
+plan runs after its recording.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport
+from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.files.regular import read_bounded_text
+from profkit.core.types import Directive, Step, Switch
+from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.programs import last_line
-from profkit.profilers.xctrace.command import explain_fault, table_argv, toc_argv
-from profkit.profilers.xctrace.find import locate_xctrace
-from profkit.profilers.xctrace.report import UNEXPORTED, UnexportedTable, write_unexported
-from profkit.profilers.xctrace.toc import TraceRun, exit_status, reached_time_limit, read_toc
+from profkit.profilers.xctrace.command import (
+    COUNTERS_FIX,
+    CUT,
+    FINISH,
+    FINISH_COUNTERS,
+    GPU_COUNTERS,
+    METAL,
+    SUFFIX,
+    TELL,
+    TIME_PROFILER,
+    absolute_command,
+    explain_fault,
+    is_finished,
+    record_argv,
+    table_argv,
+    toc_argv,
+)
+from profkit.profilers.xctrace.find import locate_xctrace, probe_xctrace
+from profkit.profilers.xctrace.report import UNEXPORTED, copy_notes, read_unexported, wanted_schemas
+from profkit.profilers.xctrace.toc import TIME_LIMIT, TraceRun, exit_status, read_toc
 
-_OF_GPU = ("gpu-counter", "metal-gpu-counter")
-_NONE = "(null)"
+
+def conversion_argv(document: Path, output: Path) -> tuple[str, ...]:
+    """The command that leaves the tables of `document` in the folder `output`."""
+    return export_argv(document, output, wanted_schemas())
 
 
-def is_pointless(run: TraceRun, schema: str) -> bool:
-    """Whether the GPU's counters of a recording that was made without a set of them would be exported.
+SECONDS = 0.5  # of region, where the workload uses profkit.benchmark
+_DOCUMENT, _EXPORTS = f"recorded{SUFFIX}", "recorded.xctrace"
 
-    Such a recording has none or, on an M3 and later, one that stays 0 in hundreds of thousands of rows. A template of
-    somebody's own may count without naming its set, so the number of the profile has to be 0, too.
+
+def recording_step(request: RecordRequest) -> Step:
+    """The step after which `collect` makes the report. Raises MachineError where xctrace cannot do it here."""
+    xctrace, scratch = probe_xctrace(), request.scratch
+    counters = request.what == "counters"
+    template = TIME_PROFILER if request.what == "cpu" else METAL
+    reason = xctrace.lacks(instrument=GPU_COUNTERS) if counters else xctrace.lacks(template=template)
+    if reason is not None:
+        fix = xctrace.fix or (COUNTERS_FIX if counters else "xcrun xctrace list templates")
+        raise MachineError(reason, fix)
+    document, status = scratch / _DOCUMENT, scratch / "status"
+    schemas = () if request.report.suffix == SUFFIX else wanted_schemas()
+    return Step(
+        "record",
+        record_argv(
+            absolute_command(request.command, Path.cwd()),
+            document,
+            template=None if counters else template,
+            instruments=(GPU_COUNTERS,) if counters else (),
+            limit=request.timeout,
+            xctrace=str(xctrace.path),
+        ),
+        directive=Directive(
+            "trace", str(scratch / "region"), switch=Switch("signpost"), seconds=SECONDS, iterations=None
+        ),
+        tool="xctrace",
+        workload_status=str(status),
+        after=(export_argv(document, scratch / _EXPORTS, schemas, status=status, xctrace=str(xctrace.path)),),
+        after_limit=1800.0,
+        finish=FINISH_COUNTERS if counters else FINISH,
+        own_limit=True,
+        fine=(CUT,),
+        tells=TELL,
+    )
+
+
+def check_target(report: Path) -> None:
+    """Raise UsageError for a folder that is neither a document nor a folder of exports: somebody else's."""
+    if report.is_symlink() or not report.is_dir():
+        return
+    if not (report.suffix == SUFFIX or (report / TOC).is_file() or not any(report.iterdir())):
+        raise UsageError(
+            f"{report} is a folder, and no recording of xctrace: it is not replaced", "choose another name"
+        )
+
+
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
+    """Move what xctrace left to the report. Raises MachineError with xctrace's own reason where there is nothing.
+
+    Where the tables cannot be exported, the document is kept beside the report.
     """
-    if not schema.startswith(_OF_GPU) or run.setting("Counter Set") != _NONE:
+    scratch, report = request.scratch, request.report
+    document, exports = scratch / _DOCUMENT, scratch / _EXPORTS
+    if report.suffix == SUFFIX and is_finished(document):
+        _move(document, report)
+        return ()
+    if report.suffix != SUFFIX and _has_contents(exports):
+        copy_notes(scratch, exports)
+        missing = read_unexported(exports)
+        _move(exports, report)
+        return tuple(f"{schema} was not exported: {reason}" for schema, reason in missing.items())
+    logs = (scratch / "logs" / name for name in ("record.after0.log", "record.log"))
+    text = "\n".join(read_bounded_text(log, errors="replace") for log in logs if log.is_file())
+    fault, beside = explain_fault(text, 0), ""
+    kept = report.with_name(f"{report.name}{SUFFIX}")
+    if report.suffix != SUFFIX and is_finished(document) and not kept.exists():
+        _move(document, kept)
+        beside = f"; what was recorded is in {kept}"
+    if fault is not None:
+        raise MachineError(f"xctrace: {fault.reason}{beside}", fault.fix)
+    if beside or document.exists():
+        again = "record again for a shorter time"
+        raise MachineError(f"xctrace left nothing that can be read{beside}", again)
+    return ()
+
+
+def _has_contents(exports: Path) -> bool:
+    try:
+        return (exports / TOC).is_file() and bool(read_toc(exports / TOC))
+    except UnreadableReport:
         return False
-    profiles = {profile for table in run.tables if (profile := table.get("counter-profile")) is not None}
-    return profiles == {"0"}
+
+
+def _move(left: Path, report: Path) -> None:
+    try:
+        _remove(report)
+        shutil.move(left, report)
+    except OSError as error:
+        _remove(report)  # half of a recording is none
+        raise MachineError(f"cannot write {report}: {error}", "df -h   (or choose another place)") from error
+
+
+def _remove(report: Path) -> None:
+    if report.is_dir() and not report.is_symlink():
+        shutil.rmtree(report)
+    else:
+        report.unlink(missing_ok=True)
 
 
 TOC = "toc.xml"
 MOST_BYTES = 2 << 30  # of one table: GPU counters have 3 to 6 GB for 15 s of recording
 TABLE_SECONDS = 900.0  # what one table may take; to open a large document alone takes half a minute
-_SHORTER = "a shorter recording, or a benchmark with fewer iterations"
 _LOOK = 0.1  # seconds between two looks at a table that grows
 # `python -m` would look for modules in the workload's folder first, where a `signal.py` may lie.
 _START = (
@@ -53,15 +164,6 @@ _ROOT = str(Path(__file__).resolve().parents[3])
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True)
-class ExportResult:
-    """What came of a document: its last run, the tables of it that were written, and those that were not."""
-
-    run: TraceRun
-    schemas: tuple[str, ...]
-    left_out: tuple[UnexportedTable, ...] = ()
-
-
 def export_document(
     document: Path,
     folder: Path,
@@ -69,22 +171,21 @@ def export_document(
     *,
     xctrace: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> ExportResult:
-    """Write `toc.xml` and a file for each of `schemas` that the document has into `folder`, which is made.
+) -> TraceRun:
+    """Write `toc.xml` and a file for each of `schemas` that the document has into `folder`; its last run.
 
-    A table that grows beyond MOST_BYTES, or takes longer than TABLE_SECONDS, is left out with the reason; so is one
-    that xctrace cannot export. `tell` gets a line for each table. Raises MachineError where xctrace is not here or
-    cannot open the document, UnreadableReport for what is no document.
+    A table that grows beyond MOST_BYTES, or takes longer than TABLE_SECONDS, is left out; so is one that xctrace cannot
+    export. The reasons stand in `folder`, too. `tell` gets a line for each table. Raises MachineError where xctrace is
+    not here or cannot open the document, UnreadableReport for what is no document.
     """
     if not document.is_dir():
         raise UnreadableReport(f"{document} is no document of Instruments: it is not a folder")
     location = Path(xctrace) if xctrace else locate_xctrace()
     if isinstance(location, Fault):
         raise MachineError(location.reason, location.fix)
-    program = str(location)
+    program, left_out = str(location), dict[str, str]()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / UNEXPORTED).unlink(missing_ok=True)
     except OSError as error:
         raise MachineError(f"{folder} cannot be made: {error.strerror}", "choose another folder") from error
     if (fault := _run_export(toc_argv(document, folder / TOC, xctrace=program), folder / TOC)) is not None:
@@ -93,22 +194,21 @@ def export_document(
     if not runs:
         raise UnreadableReport(f"{document} holds no recording: its table of contents is empty")
     run = runs[-1]
-    there = [schema for schema in schemas if run.has(schema) and _SAFE.fullmatch(schema)]
-    listed = [schema for schema in there if not is_pointless(run, schema)]
-    done: list[str] = []
-    left_out: list[UnexportedTable] = []
-    for number, schema in enumerate(listed, 1):
+    for schema in schemas:
+        if not run.has(schema) or not _SAFE.fullmatch(schema):
+            continue
         target = folder / f"{schema}.xml"
         fault = _run_export(table_argv(document, schema, target, run=run.number, xctrace=program), target)
         if fault is None:
-            done.append(schema)
-            tell(f"{number} of {len(listed)}  {schema}: {target.stat().st_size / 1e6:.1f} MB")
+            tell(f"{schema}: {target.stat().st_size / 1e6:.1f} MB")
         else:
             target.unlink(missing_ok=True)
-            left_out.append(UnexportedTable(schema, fault.reason, fault.fix))
-            tell(f"{number} of {len(listed)}  {schema}: left out, {fault.reason}")
-    write_unexported(folder, left_out)
-    return ExportResult(run, tuple(done), tuple(left_out))
+            left_out[schema] = fault.reason
+            tell(f"{schema}: left out, {fault.reason}")
+    (folder / UNEXPORTED).unlink(missing_ok=True)
+    if left_out:
+        (folder / UNEXPORTED).write_text(json.dumps(left_out, indent=1) + "\n", encoding="utf-8")
+    return run
 
 
 def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
@@ -121,27 +221,26 @@ def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
     except OSError as error:
         return Fault(f"{argv[0]} cannot be started: {error.strerror}")
     end = time.monotonic() + TABLE_SECONDS
+    text: str | None = None
     try:
-        while True:
+        while text is None:
             try:
                 text, _ = child.communicate(timeout=_LOOK)
-                break
             except subprocess.TimeoutExpired:
                 if output.exists() and output.stat().st_size > MOST_BYTES:
-                    return Fault(f"it is larger than {MOST_BYTES / 1e9:.1f} GB as XML", _SHORTER)
+                    return Fault(
+                        f"it is larger than {MOST_BYTES / 1e9:.1f} GB as XML: record for a shorter time"
+                    )
                 if time.monotonic() > end:
-                    return Fault(f"xctrace had not exported it after {TABLE_SECONDS:.0f} s", _SHORTER)
+                    return Fault(f"xctrace had not exported it after {TABLE_SECONDS:.0f} s")
     finally:
         if child.poll() is None:
             child.kill()
             child.communicate()
-    if child.returncode != 0:
-        return explain_fault(text, child.returncode) or Fault(
-            f"xctrace ended with {child.returncode}: {last_line(text)}"
-        )
-    if not output.is_file() or output.stat().st_size == 0:
-        return explain_fault(text, 0) or Fault(f"xctrace wrote nothing: {last_line(text)}")
-    return None
+    if child.returncode == 0 and output.is_file() and output.stat().st_size:
+        return None
+    said = f"xctrace ended with {child.returncode} and left nothing to read: {last_line(text)}"
+    return explain_fault(text, child.returncode) or Fault(said)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -152,13 +251,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--schemas", default="", help="names of tables, with commas between them")
     parser.add_argument("--xctrace")
     parser.add_argument("--status", type=Path)
-    parser.add_argument(
-        "--may-be-cut", action="store_true", help="the time limit is the plan's own, and no failure"
-    )
+    parser.add_argument("--may-be-cut", action="store_true", help="its time limit is no failure")
     options = parser.parse_args(arguments)
     schemas = [name for name in options.schemas.split(",") if name]
     try:
-        exported = export_document(
+        run = export_document(
             options.document,
             options.folder,
             schemas,
@@ -171,14 +268,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"  fix: {error.fix}", file=sys.stderr)
         return error.exit_code
     if options.status is not None:
-        _write_status(exported.run, options.status, may_be_cut=options.may_be_cut)
+        _write_status(run, options.status, may_be_cut=options.may_be_cut)
     return 0
 
 
 def _write_status(run: TraceRun, path: Path, *, may_be_cut: bool) -> None:
     """How the workload ended; nothing where that is not known, or where the plan itself ended it."""
     status = exit_status(run)
-    if status is None or (reached_time_limit(run) and may_be_cut):
+    ended = run.summary.get("end-reason", "").strip().lower()
+    if status is None or (may_be_cut and ended == TIME_LIMIT):
         return
     part = path.with_name(f"{path.name}.part")
     part.write_text(f"{status}\n", encoding="ascii")

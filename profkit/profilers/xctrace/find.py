@@ -117,13 +117,9 @@ TEMPLATES = {
 }
 
 
-def xctrace_checks() -> Iterator[Check]:
-    """What a recording by Instruments needs on this Mac."""
-    return judge_xctrace(probe_xctrace())
-
-
-def judge_xctrace(xctrace: XctraceAbility) -> Iterator[Check]:
-    """What it answered, check by check."""
+def judge_xctrace(xctrace: XctraceAbility | None = None) -> Iterator[Check]:
+    """What a recording by Instruments needs on this Mac, check by check."""
+    xctrace = xctrace or probe_xctrace()
     missing = [f"{name} ({what})" for name, what in TEMPLATES.items() if name not in xctrace.templates]
     listed = {"missing": ", ".join(missing), "all": ", ".join(TEMPLATES)}
     return judge_rows(Path(__file__).with_name("checks.yaml"), "xctrace", xctrace, listed)

@@ -1,4 +1,4 @@
-"""Which part of a recording counts, on which GPU, and whose work: decided before anything is summed up.
+"""Which part of a recording counts, and whose work: decided before anything is summed up.
 
 Marked: the windows of the region, cut at their edges. Unmarked: all of the time for which the GPU's state is known, as
 that is what a share of the whole recording speaks of; and in it the window of the process, from what it first asked of
@@ -55,36 +55,23 @@ def choose_target(
     launched process that did nothing on the GPU stays the target: others' work is not the workload's.
     """
     launched = recording.run.target if recording.run is not None else None
-    own = [process for process in busy if process is not None and process.pid in recording.pids]
+    named = sorted((process for process in busy if process is not None), key=lambda process: -busy[process])
+    own = [process for process in named if process.pid in recording.pids]
+    if not own and launched is not None:
+        own = [process for process in named if is_same_process(process, launched)]
     if own:
-        return GpuTarget(frozenset(own), process_label(max(own, key=lambda process: busy[process])))
-    if launched is not None:
-        own = [process for process in busy if process is not None and is_same_process(process, launched)]
-        if own:
-            return GpuTarget(frozenset(own), process_label(launched))
-    called = [process for process in busy if process is not None and process in recorded]
-    named = [process for process in busy if process is not None]
-    if not called and launched is not None:
-        note = f"{process_label(launched)} was launched and had nothing on the GPU"
-        return GpuTarget(frozenset((launched,)), process_label(launched), note)
+        return GpuTarget(frozenset(own), process_label(own[0]))
+    called = [process for process in named if process in recorded]
+    idle = f"{process_label(launched)} was launched and had nothing on the GPU"
+    if launched is not None and not called:
+        return GpuTarget(frozenset((launched,)), process_label(launched), idle)
     candidates = called or [process for process in named if process.name not in COMPOSITORS] or named
     if not candidates:
         return GpuTarget()
-    busiest = max(candidates, key=lambda process: busy[process])
-    name = process_label(busiest)
-    if launched is not None:
-        why = f"{process_label(launched)} was launched and had nothing on the GPU: {name} counts,"
-        why += " whose Metal calls were recorded with it"
-    else:
-        how = "busiest whose Metal calls it holds" if called else "busiest on the GPU"
-        why = f"the recording names no process: {name} counts, the {how}"
-    # A process that changed its name (exec) has several, with one pid.
-    same = frozenset(
-        process
-        for process in candidates
-        if process == busiest or (process.pid is not None and process.pid == busiest.pid)
-    )
-    return GpuTarget(same, name, why, guessed=not called)
+    name = process_label(candidates[0])
+    how = ", whose Metal calls were recorded with it" if called else ", the busiest on the GPU"
+    why = "the recording names no process" if launched is None else idle
+    return GpuTarget(frozenset(candidates[:1]), name, f"{why}: {name} counts{how}", guessed=not called)
 
 
 def time_spread(values: Any) -> Spread | None:
@@ -200,14 +187,13 @@ def look_up(keys: Any, known: Any, values: Any) -> Any:
 
 @dataclass(frozen=True)
 class CountedPart:
-    """`work` are the columns of all intervals on the GPU that counts, `own` says which are the target's.
+    """`work` are the columns of all intervals on the GPU, `own` says which are the target's.
 
     `active` is when that GPU was (None: not known), `busy` when the target had it, both in all of the recording;
     `counted` is what counts, `window` the part of it that is the target's.
     """
 
     gpu: str | None
-    gpus: tuple[str, ...]
     target: GpuTarget
     work: Mapping[str, Any]
     own: Any
@@ -230,37 +216,24 @@ def part_that_counts(
     table, states = tables[INTERVALS], tables[STATES]
     work = table.arrays()
     recorded = tables[ENCODERS].names["process"].all
-    target = choose_target(_busy_by_name(work, "process", table.names["process"].all), recorded, recording)
+    target = choose_target(_busy_by_process(work, table.names["process"].all), recorded, recording)
     own = table.where("process", target.processes)
-    gpus: tuple[str, ...] = tuple(dict.fromkeys((*states.names["gpu"].all, *table.names["gpu"].all)))
-    used = _busy_by_name({name: column[own] for name, column in work.items()}, "gpu", table.names["gpu"].all)
-    activity = {name: active_times(tables, name).total for name in gpus}
-    gpu = max(gpus, key=lambda name: (used.get(name, 0), activity[name]), default=None)
-    if len(gpus) > 1:
-        there = table.where("gpu", (gpu,))
-        work, own = {name: column[there] for name, column in work.items()}, own[there]
     own_work = {name: column[own] for name, column in work.items()}
     buffers = buffers_of(own_work, tables)
-    of_gpu = states.where("gpu", (gpu,))
-    active = active_times(tables, gpu) if of_gpu.any() else None
+    active = states.times(states.where("state", (ACTIVE,))) if len(states) else None
     busy = union(own_work["start"], own_work["end"])
     if recording.windows is not None:
         counted = window = spans_of(recording.windows)
     else:
         window = _work_window(busy, buffers)
-        known = union(work["start"], work["end"]) if active is None else states.times(of_gpu)
+        known = union(work["start"], work["end"]) if active is None else states.times(slice(None))
         extent = (known | window).extent
         if extent is None:  # of a recording of the counters alone
             length = recording.run.length if recording.run is not None else None
             extent = sampled if length is None else (0, length)
         counted = empty_spans() if extent is None else spans_of([extent])
-    return CountedPart(gpu, gpus, target, work, own, active, counted, window, busy, buffers)
-
-
-def active_times(tables: MetalTables, gpu: str | None) -> Spans:
-    """When a GPU was active."""
-    states = tables[STATES]
-    return states.times(states.where("gpu", (gpu,)) & states.where("state", (ACTIVE,)))
+    gpu = next(filter(None, (*states.names["gpu"].all, *table.names["gpu"].all)), None)
+    return CountedPart(gpu, target, work, own, active, counted, window, busy, buffers)
 
 
 def _work_window(busy: Spans, buffers: CommandBuffers) -> Spans:
@@ -273,9 +246,9 @@ def _work_window(busy: Spans, buffers: CommandBuffers) -> Spans:
     return spans_of([(begin, extent[1])])
 
 
-def _busy_by_name(work: Mapping[str, Any], column: str, names: Sequence[Any]) -> dict[Any, int]:
-    """By name the time of the intervals added up: enough to tell which is the largest."""
+def _busy_by_process(work: Mapping[str, Any], names: Sequence[Process | None]) -> dict[Process | None, int]:
+    """The time of the intervals added up: enough to tell which is the largest."""
     import numpy as np
 
-    spent = np.bincount(work[column], work["end"] - work["start"], len(names))
+    spent = np.bincount(work["process"], work["end"] - work["start"], len(names))
     return {name: int(ns) for name, ns in zip(names, spent.tolist(), strict=True)}

@@ -20,6 +20,7 @@ from profkit.analysis.timeline.spans import (
 )
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import (
+    Fact,
     Gpu,
     GpuTrace,
     Kernel,
@@ -80,8 +81,6 @@ _FIXES = {
     SHADERS: _WITH_TIMELINE,
     COUNTERS: _WITH_COUNTERS,
 }
-# Of the process' time on the GPU; in recordings of an M1 both tables agree to 1 in 100 at worst.
-_UNTOLD = 0.01
 
 
 class MetalTableReader:
@@ -110,7 +109,7 @@ class MetalTableReader:
         part = part_that_counts(tables, recording, self._samples.extent)
         encoders, copying = encoder_sums(tables, part)
         metal = _metal_trace(tables, self._samples, recording, part, encoders)
-        gpus = tuple(Gpu(_full_name(name), index) for index, name in enumerate(filter(None, part.gpus)))
+        gpus = (Gpu(_full_name(part.gpu), 0),) if part.gpu else ()
         notes = _list_notes(tables, self._samples.skipped, part, metal)
         return replace(
             report,
@@ -141,8 +140,7 @@ def _metal_trace(
     encoders: tuple[NamedWork, ...],
 ) -> MetalTrace:
     counted, window, busy, buffers = part.counted, part.window, part.busy, part.buffers
-    has_work, run = tables.rows.get(INTERVALS, 0) > 0, recording.run
-    active = part.active
+    has_work, active = tables.rows.get(INTERVALS, 0) > 0, part.active
     if active is None and has_work:
         active = union(part.work["start"], part.work["end"])
     knows_process = has_work and part.target.name is not None
@@ -155,7 +153,8 @@ def _metal_trace(
     work = part.own_work
     channels = sum_by_name(tables[INTERVALS].names["channel"].all, work["channel"], work, counted)
     clocks = state_times(tables[PERFORMANCE], part.gpu)
-    induced = run.setting("Induced GPU Performance State") if run is not None else None
+    settings = recording.run.settings if recording.run is not None else {}
+    induced = settings.get("Induced GPU Performance State")
     return MetalTrace(
         span=_to_seconds(counted) or None,
         device_busy=None if active is None else _to_seconds(active & counted),
@@ -237,23 +236,23 @@ def _explain_absence(
     recording: TraceRecording, rows: Mapping[str, int], schema: str, fix: str
 ) -> MetalAbsent:
     run = recording.run
-    chosen = run.setting("Counter Set") if run is not None else None
+    settings = run.settings if run is not None else {}
     again = export_line(schema, None if run is None else run.number)
-    if schema == COUNTERS and chosen is not None and chosen in NO_SET:
-        return MetalAbsent(schema, f"it was recorded with Counter Set: {chosen}", fix, "no-counter-set")
-    if schema == SHADERS and run is not None and run.setting("Shader Timeline") == "Disabled":
-        return MetalAbsent(
-            schema, "it was recorded with Shader Timeline: Disabled, so no shader was timed", fix
-        )
+    if schema == COUNTERS and (chosen := settings.get("Counter Set")) in NO_SET:
+        return MetalAbsent(schema, Fact.of("no-counter-set", setting=chosen or ""), fix)
+    if schema == SHADERS and settings.get("Shader Timeline") == "Disabled":
+        return MetalAbsent(schema, Fact("no-shader-timeline"), fix)
     if schema in recording.left_out:
-        return MetalAbsent(schema, f"the table could not be exported: {recording.left_out[schema]}", again)
+        return MetalAbsent(
+            schema, Fact.of("left-out-of-export", table=schema, said=recording.left_out[schema]), again
+        )
     if rows.get(schema):
-        return MetalAbsent(schema, "none of its rows lies in the part that counts")
+        return MetalAbsent(schema, Fact("no-rows-that-count"))
     if schema in rows:
-        return MetalAbsent(schema, "the table has no rows", fix, "no-rows")
+        return MetalAbsent(schema, Fact.of("no-rows", table=schema), fix)
     if run is None or run.has(schema):
-        return MetalAbsent(schema, "the table was not exported", again)
-    return MetalAbsent(schema, "the recording has no such table", fix if schema == COUNTERS else _TEMPLATE)
+        return MetalAbsent(schema, Fact.of("not-exported", table=schema), again)
+    return MetalAbsent(schema, Fact.of("no-table", table=schema), fix if schema == COUNTERS else _TEMPLATE)
 
 
 def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[str]:
@@ -267,11 +266,6 @@ def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: Met
         )
     if part.active is None and metal.device_busy is not None:
         yield f"without {STATES} the GPU counts as active while any process had work on it"
-    if part.active is not None and (part.busy & part.counted - part.active).total > _UNTOLD * part.busy.total:
-        yield f"{STATES} does not hold all of the time in which the process worked: it may be cut off"
-    if len(part.gpus) > 1:
-        further = ", ".join(name for name in part.gpus if name != part.gpu)
-        yield f"of {plural(len(part.gpus), 'GPU')} {part.gpu} counts, which the process used most; beside it: {further}"
     if metal.induced is not None:
         yield f"the GPU was held in the performance state {metal.induced} while it was recorded"
     skipped += tables.skipped

@@ -1,4 +1,4 @@
-"""Which exports belong together, told by their content, and what lies beside them in their folder."""
+"""Which exports belong together, told by their content, and the one report that they are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
@@ -29,7 +29,7 @@ from profkit.profilers.xctrace.toc import (
 )
 from profkit.runtime.region.record import MOST_BYTES, RegionRecord, decode_record
 
-UNEXPORTED = "left-out.json"
+UNEXPORTED = "left-out.json"  # {"schema": "why it was not exported"}
 NOTE_FILES = "region.*.json"
 MOST_FILES = 10_000
 _NAMED = 5  # files in a sentence
@@ -39,34 +39,13 @@ _CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and 
 _TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
 
 
-@dataclass(frozen=True)
-class UnexportedTable:
-    """A table that the document lists and that was not exported."""
-
-    schema: str
-    reason: str
-    fix: str | None = None
-
-
-def write_unexported(folder: Path, left_out: Sequence[UnexportedTable]) -> None:
-    """Note what an export into `folder` left out; nothing where all tables are there."""
-    if left_out:
-        text = json.dumps([asdict(table) for table in left_out], indent=1) + "\n"
-        (folder / UNEXPORTED).write_text(text, encoding="utf-8")
-
-
-def read_unexported(folder: Path) -> tuple[UnexportedTable, ...]:
-    """What an export into `folder` left out; nothing where there is no such note, or none that can be read."""
+def read_unexported(folder: Path) -> dict[str, str]:
+    """Why tables were not exported into `folder`; nothing where there is no such note, or none that can be read."""
     try:
         content = json.loads(read_bounded_text(folder / UNEXPORTED))
-        return tuple(
-            UnexportedTable(
-                str(entry["schema"]), str(entry["reason"]), str(entry["fix"]) if entry.get("fix") else None
-            )
-            for entry in content
-        )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return ()
+        return {schema: str(reason) for schema, reason in content.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
 
 
 def copy_notes(scratch: Path, folder: Path) -> None:
@@ -106,7 +85,6 @@ class RecordingExports:
     entries: tuple[TableFile, ...]
     run: int | None
     notes: tuple[str, ...]
-    alone: bool = False  # one file, and not the folder of all of them
 
     @property
     def schemas(self) -> frozenset[str]:
@@ -129,49 +107,32 @@ def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
     Of several runs of a recording the last counts that has one of the tables that are `wanted`.
     """
     with reading(path):
-        return _read_folder(path, wanted) if path.is_dir() else _read_file(path, wanted)
-
-
-def _read_file(path: Path, wanted: Collection[str]) -> RecordingExports:
-    head = read_head(path)
-    if looks_like_toc(head):
-        runs = read_toc(path)
-        return RecordingExports(runs, (), runs[-1].number if runs else None, (_CONTENTS_ALONE,), alone=True)
-    entries = [] if is_detail(head) else list(_list_tables(path))
-    if not entries:
-        raise UnreadableReport(
-            f"{path} is an export without a table: nothing in the recording matched what was asked for",
-            NOTHING_FIX,
-        )
-    return replace(_select_run((), entries, [_TABLE_ALONE], wanted), alone=True)
-
-
-def _read_folder(folder: Path, wanted: Collection[str]) -> RecordingExports:
-    names = sorted(entry for entry in folder.iterdir() if entry.is_file())
-    if len(names) > MOST_FILES:
-        raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
-    contents: list[Path] = []
-    entries: list[TableFile] = []
-    tableless: list[str] = []  # nothing matched what was asked for, or it is what a track lists
-    for file in names:
-        head = head_of(file)
-        if looks_like_toc(head):
-            contents.append(file)
-        elif looks_like_table(head):
-            tables = [] if is_detail(head) else list(_list_tables(file))
-            entries += tables
-            if not tables:
-                tableless.append(file.name)
-    if len(contents) > 1:
-        named = ", ".join(file.name for file in contents[:_NAMED])
-        raise UnreadableReport(f"{folder} has exports of {len(contents)} recordings: {named}", APART_FIX)
-    runs = tuple(run for file in contents for run in read_toc(file))
+        alone = not path.is_dir()
+        files = [path] if alone else sorted(entry for entry in path.iterdir() if entry.is_file())
+        if len(files) > MOST_FILES:
+            raise UnreadableReport(
+                f"{path} has more than {MOST_FILES} files: no folder of exports", APART_FIX
+            )
+        heads = {file: read_head(file) if alone else head_of(file) for file in files}
+        contents = [file for file, head in heads.items() if looks_like_toc(head)]
+        if len(contents) > 1:
+            named = ", ".join(file.name for file in contents[:_NAMED])
+            raise UnreadableReport(f"{path} has exports of {len(contents)} recordings: {named}", APART_FIX)
+        tables = {  # none where nothing matched what was asked for, or it is what a track lists
+            file: [] if is_detail(head) else list(_list_tables(file))
+            for file, head in heads.items()
+            if looks_like_table(head)
+        }
+        runs = tuple(run for file in contents for run in read_toc(file))
+    entries = [entry for found in tables.values() for entry in found]
     if not entries and not runs:
         raise UnreadableReport(
-            f"{folder} has no table: nothing in the recording matched what was asked for", NOTHING_FIX
+            f"{path} has no table: nothing in the recording matched what was asked for", NOTHING_FIX
         )
     notes = [] if entries else [_CONTENTS_ALONE]
-    if tableless:
+    if alone and entries:
+        notes.append(_TABLE_ALONE)
+    if tableless := [file.name for file, found in tables.items() if not found]:
         notes.append(f"{plural(len(tableless), 'export')} without a table: {', '.join(tableless[:_NAMED])}")
     return _select_run(runs, entries, notes, wanted)
 
@@ -251,7 +212,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         None if run is None else run.target,
         find_alignment(exports, run, records),
         exports.schemas,
-        {table.schema: table.reason for table in read_unexported(path)} if path.is_dir() else {},
+        read_unexported(path),
         frozenset(record.pid for record in records),
     )
     version = run.summary.get("instruments-version") if run is not None else None
@@ -260,8 +221,6 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         for table in exports.tables(reader.schemas):
             reader.read(table)
         report = reader.finish(report)
-    if exports.alone and report.metal is not None:
-        report = replace(report, metal=replace(report.metal, alone=True))
     notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
     return replace(report, warnings=(*report.warnings, *notes))
 
@@ -302,7 +261,7 @@ def _list_facts(run: TraceRun | None) -> dict[str, str]:
     if system := run.device.get("os-version"):
         facts["system"] = f"{run.device.get('platform') or 'macOS'} {system}"
     for name, title in _SETTINGS:
-        if setting := run.setting(name):
+        if setting := run.settings.get(name):
             facts[title] = "none" if setting == "(null)" else setting
     if program := run.process.get("name"):
         facts["command"] = f"{shlex.quote(program)} {run.process.get('arguments', '')}".strip()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import lt
 from pathlib import Path
 from typing import IO, TypeAlias
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
@@ -30,7 +29,7 @@ MOST_PENDING = 4 << 20  # bytes without a whole row; a stack of a thousand frame
 MOST_COLUMNS = 4096
 MOST_VALUES = 1 << 24  # of one kind: a table of 2 GB has some 6 million
 _COLUMN = ("mnemonic", "name", "engineering-type")
-ROOT, ANY, SENTINEL = "trace-query-result", "any", "sentinel"
+ROOT = "trace-query-result"
 _PLACE = re.compile(r"/run\[(?:@number=[\"'])?(\d{1,9})[\"']?\].*?/table\[(\d{1,9})\]")
 
 Row: TypeAlias = "tuple[Value, ...]"
@@ -203,16 +202,30 @@ class _RowReader:
                     batch = self._next_batch(asked, kinds)
                 yield from batch
 
+    def _find_columns(self, wanted: Sequence[str]) -> list[tuple[int | None, str]]:
+        """For each wanted name the place of its column (None: there is none), and what of it: "" or "@fmt"."""
+        places = {column.mnemonic: n for n, column in reversed(list(enumerate(self._columns)))}
+        parts = (name.partition("/") for name in wanted)
+        return [(places.get(mnemonic), kind) for mnemonic, _, kind in parts]
+
+    def _kinds(self, asked: Sequence[tuple[int | None, str]]) -> dict[str, set[str]]:
+        """By tag, which is the type of a column, what is to be remembered of its elements."""
+        kinds: dict[str, set[str]] = {}
+        for place, kind in asked:
+            if place is not None:
+                tag = self._columns[place].type
+                for name in (tag, *(_parts_within(tag) if kind == "" else ())):
+                    kinds.setdefault(name, set()).add(kind)
+        return kinds
+
     def _next_batch(
-        self, asked: Sequence[tuple[int | None, str]], kinds: Mapping[str, list[str]]
+        self, asked: Sequence[tuple[int | None, str]], kinds: Mapping[str, set[str]]
     ) -> list[Row]:
         rows, width = self._document.take(self._node), len(self._columns)
         for row in rows:
             if len(row) != width:
                 raise UnreadableReport(f"damaged: a row with {len(row)} cells in a table of {width} columns")
-        elements = Element("rows")
-        elements.extend(rows)
-        self._learn(elements, kinds)
+            self._learn(row, kinds)
         if not rows:
             return []
         cells = list(zip(*rows, strict=True))
@@ -220,72 +233,32 @@ class _RowReader:
         columns = [nothing if place is None else self._column(kind, cells[place]) for place, kind in asked]
         return list(zip(*columns, strict=True))
 
-    def _find_columns(self, wanted: Sequence[str]) -> list[tuple[int | None, str]]:
-        """For each wanted name the place of its column (None: there is none), and what of it: "" or "@fmt"."""
-        places = {column.mnemonic: n for n, column in reversed(list(enumerate(self._columns)))}
-        asked = []
-        for name in wanted:
-            mnemonic, _, kind = name.partition("/")
-            asked.append((places.get(mnemonic), kind))
-        return asked
-
-    def _kinds(self, asked: Sequence[tuple[int | None, str]]) -> dict[str, list[str]]:
-        """By tag what is to be remembered of its elements; the tag "" is every tag."""
-        kinds: dict[str, set[str]] = {}
-        for place, kind in asked:
-            if place is None:
+    def _learn(self, row: Element, kinds: Mapping[str, set[str]]) -> None:
+        """Remember what a row says. Raises UnreadableReport for an id out of order: it may mean something else."""
+        for element in row.iter():
+            number = element.get("id")
+            if number is None:
                 continue
-            tag = self._columns[place].type
-            for name in (tag, "") if tag == ANY else (tag,):
-                kinds.setdefault(name, set()).add(kind)
-            for name in _parts_within(tag) if kind == "" else ():
-                kinds.setdefault(name, set()).add("")
-        if "" in kinds:
-            return {"": sorted({"", *(kind for some in kinds.values() for kind in some)})}
-        return {tag: sorted(some) for tag, some in kinds.items()}
+            place = int(number) if number.isdecimal() and len(number) < 19 else -1
+            if place <= self._last:
+                raise UnreadableReport(f"damaged: id {number[:40]} is said again, or out of order")
+            self._last = place
+            for kind in kinds.get(element.tag, ()):
+                values = self._values[kind]
+                values[number] = self._take[kind](element)
+                if len(values) > MOST_VALUES:
+                    raise UnreadableReport(f"no table of xctrace has more than {MOST_VALUES:,} values")
 
-    def _learn(self, rows: Element, wanted: Mapping[str, Sequence[str]]) -> None:
-        """Remember what these rows say: by tag what is wanted of its elements; "" stands for every tag."""
-        fresh = [element for element in rows.iter() if element.get("id")]
-        self._check_order([element.get("id", "") for element in fresh])
-        takers = {
-            tag: [(self._take[kind], self._values[kind]) for kind in kinds] for tag, kinds in wanted.items()
-        }
-        of_every_tag = takers.get("", [])
-        for element in fresh:
-            for take, values in takers.get(element.tag, of_every_tag):
-                values[element.get("id")] = take(element)
-        if any(len(values) > MOST_VALUES for values in self._values.values()):
-            raise UnreadableReport(f"no table of xctrace has more than {MOST_VALUES:,} different values")
-
-    def _check_order(self, numbers: Sequence[str]) -> None:
-        """Raise UnreadableReport where an id does not follow upon those before it: it may mean something else."""
-        order = [int(number) if number.isdecimal() and len(number) < 19 else -1 for number in numbers]
-        if not all(map(lt, (self._last, *order), order)):
-            before = zip((self._last, *order), order, numbers, strict=False)
-            number = next(number for last, this, number in before if last >= this)
-            raise UnreadableReport(f"damaged: id {number[:40]} is said again, or out of order")
-        self._last = order[-1] if order else self._last
-
-    def _column(self, kind: str, cells: Sequence[Element]) -> Sequence[object]:
-        """What is wanted of each of these cells."""
+    def _column(self, kind: str, cells: Sequence[Element]) -> list[object]:
         values = self._values[kind]
         keys = [cell.get("ref") or cell.get("id") for cell in cells]
+        if None in keys and any(k is None and c.tag != "sentinel" for k, c in zip(keys, cells, strict=True)):
+            raise UnreadableReport("damaged: a cell without an id")
         try:
-            if None not in keys or all(
-                c.tag == SENTINEL for c, key in zip(cells, keys, strict=True) if key is None
-            ):
-                return [values[key] for key in keys]
+            return [values[key] for key in keys]
         except KeyError:
-            pass
-        return [self._cell(kind, key, cell) for key, cell in zip(keys, cells, strict=True)]
-
-    def _cell(self, kind: str, key: str | None, cell: Element) -> object:
-        if key is not None and key in self._values[kind]:
-            return self._values[kind][key]
-        if (reference := cell.get("ref")) is not None:
-            raise unknown_id(reference, cell.tag)
-        return None if cell.tag == SENTINEL else self._take[kind](cell)
+            lost = next(n for n, key in enumerate(keys) if key not in values)
+            raise unknown_id(str(keys[lost]), cells[lost].tag) from None
 
 
 def _parts_within(tag: str) -> list[str]:

@@ -16,8 +16,7 @@ from profkit.core.files.regular import open_regular
 from profkit.profilers.files import HEAD_BYTES, reading
 from profkit.profilers.xctrace.cells import EXPORT_AGAIN, Process
 
-_CUT = frozenset((errors.XML_ERROR_NO_ELEMENTS, errors.XML_ERROR_UNCLOSED_TOKEN, errors.XML_ERROR_PARTIAL_CHAR,
-                  errors.XML_ERROR_UNCLOSED_CDATA_SECTION))  # fmt: skip
+_CUT = (errors.XML_ERROR_NO_ELEMENTS, errors.XML_ERROR_UNCLOSED_TOKEN, errors.XML_ERROR_PARTIAL_CHAR)
 
 
 def check_prolog(head: bytes, root: str) -> None:
@@ -56,17 +55,16 @@ MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand r
 class TraceRun:
     """One run of a recording. None and empty: not told.
 
-    `settings` are the lines of the recording's settings by instrument ("GPU": "Counter Set: (null)"); `tables` are
+    `device` has model, name, os-version, platform; `process` name, pid, arguments, return-exit-status; `summary`
+    template-name, instruments-version, duration. `settings` are those of the instruments ("Counter Set"); `tables` are
     the attributes of each table in order, its "schema" among them.
     """
 
     number: int
-    device: Mapping[str, str] = field(default_factory=dict)  # model, name, os-version, platform
-    process: Mapping[str, str] = field(default_factory=dict)  # name, pid, arguments, type, return-exit-status
-    summary: Mapping[str, str] = field(
-        default_factory=dict
-    )  # template-name, instruments-version, duration, ...
-    settings: tuple[tuple[str, str], ...] = ()
+    device: Mapping[str, str] = field(default_factory=dict)
+    process: Mapping[str, str] = field(default_factory=dict)
+    summary: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Mapping[str, str], ...] = ()
 
     @property
@@ -100,14 +98,6 @@ class TraceRun:
         """Whether the recording has a table of this schema, with rows or without."""
         return any(table.get("schema") == schema for table in self.tables)
 
-    def setting(self, name: str) -> str | None:
-        """The value of a setting that is written as `name: value` ("Counter Set"); None where there is none."""
-        for _, line in self.settings:
-            key, colon, value = line.partition(":")
-            if colon and key.strip() == name:
-                return value.strip()
-        return None
-
 
 def read_toc(path: Path) -> tuple[TraceRun, ...]:
     """The runs of a table of contents. Raises UnreadableReport where it is none, cut off, damaged or hostile."""
@@ -126,16 +116,13 @@ def read_toc(path: Path) -> tuple[TraceRun, ...]:
 
 def _parse_run(element: Element, place: int) -> TraceRun:
     number = element.get("number", "")
-    summary = element.find("info/summary")
     settings = element.find("info/summary/intruments-recording-settings")  # spelt like this by xctrace
     return TraceRun(
         int(number) if number.isascii() and number.isdigit() and len(number) < 10 else place,
         _attributes(element.find("info/target/device")),
         _attributes(element.find("info/target/process")),
-        {child.tag: (child.text or "").strip() for child in summary if not len(child)}
-        if summary is not None
-        else {},
-        tuple(_settings(settings)) if settings is not None else (),
+        {child.tag: (child.text or "").strip() for child in element.findall("info/summary/*")},
+        _settings(settings),
         tuple(dict(table.attrib) for table in element.findall("data/table")),
     )
 
@@ -144,21 +131,17 @@ def _attributes(element: Element | None) -> dict[str, str]:
     return dict(element.attrib) if element is not None else {}
 
 
-def _settings(settings: Element) -> list[tuple[str, str]]:
-    lines = []
-    for key in settings.iter("key"):
-        name = key.get("name", "")
-        values = [(value.text or "").strip() for value in key.iter("value")] or [(key.text or "").strip()]
-        lines += [(name, value) for value in values if value]
-    return lines
+def _settings(element: Element | None) -> dict[str, str]:
+    """Of lines like `Counter Set: (null)`, the first of a name."""
+    settings: dict[str, str] = {}
+    for line in element.iter("value") if element is not None else ():
+        name, colon, value = (line.text or "").partition(":")
+        if colon:
+            settings.setdefault(name.strip(), value.strip())
+    return settings
 
 
-TIME_LIMIT = "time limit reached"
-
-
-def reached_time_limit(run: TraceRun) -> bool:
-    """Whether the time limit ended the recording, and with it the program."""
-    return run.summary.get("end-reason", "").strip().lower() == TIME_LIMIT
+TIME_LIMIT = "time limit reached"  # why a recording ended, in lower case
 
 
 def exit_status(run: TraceRun) -> int | None:
@@ -178,11 +161,14 @@ def exit_status(run: TraceRun) -> int | None:
     return int(status)
 
 
-_ROOT = re.compile(r"<(trace-query-result|trace-toc)[\s/>]")
-_LEAD = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->|<!DOCTYPE)*<", re.DOTALL)
+# Its root, a document type before it or not: its reader says what is wrong with that.
+_ROOT = re.compile(
+    r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->)*(?:<!DOCTYPE.*?)?<(trace-query-result|trace-toc)[\s/>]",
+    re.DOTALL,
+)
 _DETAIL = re.compile(rb"""<node xpath=["'][^<>]{0,400}/tracks\[""")
 _RUN = re.compile(r"Trace\d+\.run")
-_DOCUMENT = ("form.template", "corespace", "instrument_data", "open.creq", "shared_data")
+_DOCUMENT = {"form.template", "corespace", "instrument_data", "open.creq", "shared_data"}
 
 
 def looks_like_table(head: bytes) -> bool:
@@ -202,32 +188,26 @@ def is_detail(head: bytes) -> bool:
 
 def is_document(path: Path) -> bool:
     """True for a folder that is a document of Instruments (`.trace`), finished or not."""
-    try:
+    with suppress(OSError):
         names = {entry.name for entry in path.iterdir()}
-    except OSError:
-        return False
-    return any(_RUN.fullmatch(name) for name in names) or sum(name in names for name in _DOCUMENT) >= 2
+        return any(_RUN.fullmatch(name) for name in names) or len(names & _DOCUMENT) >= 2
+    return False
 
 
 def has_exports(path: Path) -> bool:
     """True for a folder in which some file is an export of xctrace."""
-    try:
+    with suppress(OSError):
         return any(_root(head_of(entry)) is not None for entry in path.iterdir() if entry.is_file())
-    except OSError:
-        return False
+    return False
 
 
 def head_of(path: Path) -> bytes:
     """The first 64 KiB; nothing where it cannot be read."""
-    try:
-        with open_regular(path) as file:
-            return file.read(HEAD_BYTES)
-    except OSError:
-        return b""
+    with suppress(OSError), open_regular(path) as file:
+        return file.read(HEAD_BYTES)
+    return b""
 
 
 def _root(head: bytes) -> str | None:
-    """The root element that the text begins with, a document type or not: its reader says what is wrong with that."""
-    text = head[:8192].decode("utf-8-sig", "replace")
-    match = _ROOT.search(text) if _LEAD.match(text) is not None else None
+    match = _ROOT.match(head[:8192].decode("utf-8-sig", "replace"))
     return match[1] if match is not None else None

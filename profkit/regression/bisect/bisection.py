@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
@@ -10,9 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from math import ceil, exp, log, log2
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
-from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
+from profkit.core.codec import json_text, to_plain_data
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
+from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder
+from profkit.core.files.whole import write_whole
 from profkit.core.progress import Progress
 from profkit.core.types import (
     BisectDocument,
@@ -22,7 +27,7 @@ from profkit.core.types import (
     BisectState,
     BisectStep,
     Change,
-    Fact,
+    Json,
     Scope,
     SkippedCommit,
 )
@@ -32,40 +37,33 @@ from profkit.regression.bisect.search import (
     Move,
     Observation,
     Pairs,
-    Rules,
     Stretch,
-    is_enough,
     next_move,
     observed,
     stretches,
 )
-from profkit.regression.bisect.state import (
-    changed_in,
-    commits_between,
-    make_state_folder,
-    parents_of,
-    write_state,
-)
+from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import (
     CheckoutSpec,
     NoCheckout,
+    Version,
     git_line,
+    named_commit,
     no_repository,
     repository_of,
     subject_of,
+    version_of,
 )
 from profkit.regression.paired.interleave import (
     LEAST_SECONDS,
     TIME,
-    MetricFloor,
     PairedOptions,
     PairedResult,
     PairedRuns,
-    change_text,
     confirm,
 )
 from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
-from profkit.regression.paired.version import Version, named_commit, version_of
+from profkit.reporting.views.comparison.words import size_text
 
 OTHER_REGIONS = "it marks other regions than the commit it is compared with"
 SHORT = 10  # digits of a commit
@@ -125,7 +123,7 @@ class Bisection:
             try:
                 self._test_ends(stack)
                 while self.search.state == "running":
-                    move = next_move(len(self.search.commits), self._skipped(), self._seen(), self._rules())
+                    move = next_move(len(self.search.commits), self._skipped(), self._seen(), self._floor())
                     if isinstance(move, Move):
                         self._test(move, stack)
                     else:
@@ -142,23 +140,17 @@ class Bisection:
         try:
             first = self._good_version(stack)
             with self._version(bad, 0) as second:
-                notes = warm_up(first, second, self._options().run, self._logs(0), self.progress)
-                found = run_in_full(first, second, self._options(), self._logs(0), self.progress)
+                warm_up(first, second, self._options().run, self._logs(0), self.progress)
+                found = self._run_in_full(first, second, 0)
         except ProfkitError:
             self.progress.end("failed")
             raise
-        chosen = max(found, key=lambda one: _rank(one.change))
-        notes += [
-            Fact.of("also-different", name=one.change.scope.name or "", by=(one.change.ratio or 1.0) - 1)
-            for one in found
-            if one is not chosen and one.change.word == "different"
-        ]
-        word = chosen.change.word
+        chosen = max(found, key=_rank)
+        word = chosen.word
         state: BisectState = "running" if word == "different" else word
-        self.document = replace(self.document, notes=(*self.document.notes, *notes))
-        self._change(scope=chosen.change.scope, state=state)
+        self._change(scope=chosen.scope, state=state)
         self._add_step(Move(0, len(self.search.commits)), "ends", chosen, time.monotonic() - began)
-        self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {change_text(chosen.change)}")
+        self.progress.end(f"{len(_pairs_of(chosen))} pairs, {word}: {size_text(chosen)}")
 
     def _test(self, move: Move, stack: contextlib.ExitStack) -> None:
         """One step of the search, or the direct test of its answer; a commit that does not run is skipped."""
@@ -185,25 +177,52 @@ class Bisection:
             return
         self._add_step(move, "confirm" if move.direct else "search", found, time.monotonic() - began)
         self.progress.end(
-            f"{against}: {len(found.pairs)} pairs, {change_text(found.change)}; {self._likeliest()}"
+            f"{against}: {len(_pairs_of(found))} pairs, {size_text(found)}; {self._likeliest()}"
         )
 
-    def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Measured:
-        options, logs, scope = self._options(), self._logs(number), self.search.scope
-        warm_up(first, second, options.run, logs, self.progress)
+    def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Change:
+        warm_up(first, second, self._options().run, self._logs(number), self.progress)
+        scope = self.search.scope
         if move.direct:
-            full = run_in_full(first, second, options, logs, self.progress)
-            found = [one for one in full if one.change.scope == scope]
+            found = [one for one in self._run_in_full(first, second, number) if one.scope == scope]
             if not found:
                 raise UsageError(OTHER_REGIONS)
             return found[0]
-        seen, reference = self._seen(), self.search.steps[0].pairs
+        reference = self.search.steps[0].pairs
 
-        def enough(pairs: Pairs) -> bool:
-            tests = [*seen, observed(pairs, reference, move.earlier, move.later)]
-            return is_enough(move, len(self.search.commits), self._skipped(), tests, self._rules())
+        def enough(runs: PairedRuns) -> bool:
+            pairs = _pairs_in(runs, scope)
+            return not pairs or observed(pairs, reference, move.earlier, move.later).error <= move.error
 
-        return run_until_enough(first, second, options, scope, enough, logs, self.progress)
+        runs, _ = self._run(first, second, number, enough)
+        pairs = _pairs_in(runs, scope)
+        if len(pairs) < FEW:
+            raise UsageError(OTHER_REGIONS)
+        return change_of(pairs, self.document.options.floor, scope)
+
+    def _run_in_full(self, first: Version, second: Version, number: int) -> tuple[Change, ...]:
+        """The paired test of `compare --base`: each time that both have, as soon as all are decided."""
+        _, result = self._run(first, second, number)
+        found = tuple(change for change in result.changes if change.unit == "s")
+        if not found:
+            raise UsageError(OTHER_REGIONS)
+        return found
+
+    def _run(
+        self, first: Version, second: Version, number: int, enough: Callable[[PairedRuns], bool] | None = None
+    ) -> tuple[PairedRuns, PairedResult]:
+        """Pairs until all is decided, or `enough`. Raises TooFewPairs where the budget has no room for four."""
+        options = self._options()
+        runs = PairedRuns(first, second, options, self._logs(number), self.progress)
+        result = runs.run(enough)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        if (made := result.pairing).pairs < FEW:
+            raise TooFewPairs(
+                f"{made.pairs} pairs of runs fit into {options.budget:.0f} s; {FEW} are needed",
+                f"--budget {3 * FEW * made.seconds / max(1, made.pairs):.0f}",
+            )
+        return runs, result
 
     def _skip(self, commit: str, fault: ProfkitError, good: Version | None, number: int) -> None:
         """Take note of a commit that cannot be tested. Raises the fault where it is the good end, which ran before."""
@@ -223,15 +242,13 @@ class Bisection:
     def _finish(self, found: tuple[Found, ...]) -> None:
         parts = [self._part(one) for one in found]
         single = [part for part in parts if part.kind == "one"]
-        floor = self._rules().floor
+        floor = self._floor()
         large = [part for part in parts if part.kind == "rest" and abs(log(part.ratio)) > floor]
         state: BisectState = "several"
         if len(single) == 1 and not large:
             state = "found"
         elif not single and len(found) == 1:
             state = "open"
-        merges = [note for part in single if (note := self._of_merge(part)) is not None]
-        self.document = replace(self.document, notes=(*self.document.notes, *merges))
         self._change(state=state, parts=tuple(parts))
         write_state(self.folder, self.document)
 
@@ -251,19 +268,6 @@ class Bisection:
             return part
         return replace(part, ratio=change.ratio, low=change.low, high=change.high, word=change.word)
 
-    def _of_merge(self, part: BisectPart) -> Fact | None:
-        """Where the answer is a merge: the line that searches the commits which it brought in."""
-        others = [one for one in parents_of(self.root, part.commits[-1]) if one != part.baseline]
-        if len(part.commits) != 1 or len(others) != 1:
-            return None
-        base = git_line(self.root, "merge-base", part.baseline, others[0])
-        if base is None or base == others[0]:
-            return None
-        words = ["profkit", "bisect", base[:SHORT], others[0][:SHORT], "--", *self.document.command]
-        return Fact.of(
-            "text", text=f"{part.commits[0][:SHORT]} is a merge; its own commits: {shlex.join(words)}"
-        )
-
     # ------------------------------------------------------------ the present state
 
     @property
@@ -281,8 +285,8 @@ class Bisection:
     def _commit(self, place: int) -> str:
         return self.search.good if place == 0 else self.search.commits[place - 1]
 
-    def _rules(self) -> Rules:
-        return Rules(floor=log(1 + self.document.options.floor))
+    def _floor(self) -> float:
+        return log(1 + self.document.options.floor)
 
     def _seen(self) -> list[Observation]:
         steps = self.search.steps
@@ -292,18 +296,17 @@ class Bisection:
         ]
 
     def _stretches(self) -> tuple[Stretch, ...]:
-        return stretches(len(self.search.commits), self._skipped(), self._seen(), self._rules())
+        return stretches(len(self.search.commits), self._skipped(), self._seen(), self._floor())
 
     def _skipped(self) -> frozenset[int]:
         return frozenset(self._place(one.commit) for one in self.search.skipped)
 
-    def _add_step(self, move: Move, kind: StepKind, found: Measured, seconds: float) -> None:
-        change = found.change
+    def _add_step(self, move: Move, kind: StepKind, change: Change, seconds: float) -> None:
         step = BisectStep(
             kind,
             self._commit(move.earlier),
             self._commit(move.later),
-            found.pairs,
+            _pairs_of(change),
             change.word,
             change.ratio or 1.0,
             change.low or 0.0,
@@ -375,63 +378,8 @@ class TooFewPairs(UsageError):
     """The budget has no room for the pairs that a test needs."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The pairs of one time, and what they say of it."""
-
-    pairs: Pairs
-    change: Change
-
-
-def run_in_full(
-    first: Version, second: Version, options: PairedOptions, folder: Path, progress: Progress
-) -> tuple[Measured, ...]:
-    """The paired test of `compare --base`: each time that both have, as soon as all are decided. Raises UsageError."""
-    result = PairedRuns(first, second, options, folder, progress).run()
-    if result.interrupted:
-        raise KeyboardInterrupt
-    measured = tuple(Measured(_pairs_of(change), change) for change in result.changes if change.unit == "s")
-    _require_pairs(max((len(one.pairs) for one in measured), default=0), result, options)
-    return measured
-
-
-def run_until_enough(
-    first: Version,
-    second: Version,
-    options: PairedOptions,
-    scope: Scope,
-    is_enough: Callable[[Pairs], bool],
-    folder: Path,
-    progress: Progress,
-) -> Measured:
-    """Four pairs, and four more until it `is_enough` or the budget is spent. Raises UsageError."""
-
-    def pairs_of(runs: PairedRuns) -> Pairs:
-        return tuple((old, new) for new, old in runs.values(scope))
-
-    def is_clear(runs: PairedRuns) -> bool:
-        pairs = pairs_of(runs)
-        return not pairs or is_enough(pairs)
-
-    runs = PairedRuns(first, second, options, folder, progress)
-    result = runs.run(is_clear)
-    if result.interrupted:
-        raise KeyboardInterrupt
-    pairs = pairs_of(runs)
-    _require_pairs(len(pairs), result, options)
-    return Measured(pairs, change_of(pairs, options.floor, scope))
-
-
-def _require_pairs(count: int, result: PairedResult, options: PairedOptions) -> None:
-    """Raise UsageError where there are too few pairs of one time, or none since it is not timed."""
-    made = result.pairing
-    if made.pairs < FEW:
-        raise TooFewPairs(
-            f"{made.pairs} pairs of runs fit into {options.budget:.0f} s; {FEW} are needed",
-            f"--budget {3 * FEW * made.seconds / max(1, made.pairs):.0f}",
-        )
-    if count < FEW:
-        raise UsageError(OTHER_REGIONS)
+def _pairs_in(runs: PairedRuns, scope: Scope) -> Pairs:
+    return tuple((old, new) for new, old in runs.values(scope))
 
 
 def _pairs_of(change: Change) -> Pairs:
@@ -442,7 +390,98 @@ def _pairs_of(change: Change) -> Pairs:
 def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
     """What the pairs say, as the paired test says it after its last one. At least four."""
     rounds = [(new, old) for old, new in pairs]
-    metric = MetricFloor(TIME, floor, LEAST_SECONDS)
-    told = confirm(rounds, metric, "lower", "s", len(rounds), spent=True, scope=scope)
-    assert told.change is not None
-    return told.change
+    metric = NightRule(TIME, relative=floor, absolute=LEAST_SECONDS)
+    change = confirm(rounds, metric, "s", len(rounds), scope)
+    assert change is not None
+    return change
+
+
+MOST_COMMITS = 20_000  # what git prints of them is 2 MB
+MOST_FILES = 20  # of a commit that are named
+SCHEMA = "profkit.bisect/1"
+FILE_NAME = "bisect.json"
+
+
+def commits_between(root: Path, good: str, bad: str) -> tuple[str, ...]:
+    """The commits after `good` up to `bad`, both hashes, the oldest first, each the child of the one before it.
+
+    At a merge it goes on with the first parent that `good` leads to.
+
+    Raises UsageError where no way of parents leads from `bad` to `good`, or it is longer than 20,000 commits.
+    """
+    if good == bad:
+        raise UsageError(
+            f"GOOD and BAD are the same commit, {good[:12]}", "profkit bisect HEAD~20 HEAD -- ..."
+        )
+    if git_line(root, "merge-base", "--is-ancestor", good, bad) is None:
+        raise _unrelated(root, good, bad)
+    count = git_line(root, "rev-list", "--count", f"{good}..{bad}") or "0"
+    if int(count) > MOST_COMMITS:
+        raise UsageError(
+            f"{count} commits lie between them; {MOST_COMMITS} are the most", "a GOOD that is nearer"
+        )
+    listed = git_line(root, "rev-list", "--parents", "--ancestry-path", f"{good}..{bad}") or ""
+    rows = [line.split() for line in listed.splitlines()]
+    parents = {row[0]: row[1:] for row in rows if row}
+    commits = [bad]
+    while True:
+        before = next((p for p in parents.get(commits[-1], ()) if p == good or p in parents), None)
+        if before is None or before == good:
+            break
+        commits.append(before)
+    return tuple(reversed(commits))
+
+
+def changed_in(root: Path, before: str, commit: str) -> tuple[str, ...]:
+    """The files that a commit changed, with lines added and removed: `src/a.py +12 -3`; the first 20 of them."""
+    text = git_line(root, "diff", "--numstat", "--no-renames", "-z", before, commit, "--") or ""
+    found = [re.fullmatch(r"(\d+|-)\t(\d+|-)\t(.+)", entry, re.DOTALL) for entry in text.split("\0")]
+    names = [
+        f"{one[3]} (binary)" if one[1] == "-" else f"{one[3]} +{one[1]} -{one[2]}" for one in found if one
+    ]
+    return tuple(names[:MOST_FILES])
+
+
+def _unrelated(root: Path, good: str, bad: str) -> UsageError:
+    if git_line(root, "merge-base", "--is-ancestor", bad, good) is not None:
+        return UsageError(
+            f"BAD ({bad[:12]}) is older than GOOD ({good[:12]})",
+            f"the older one first: profkit bisect {bad[:12]} {good[:12]} -- ...",
+        )
+    base = git_line(root, "merge-base", good, bad)
+    hint = f"where both were one: profkit bisect {base[:12]} {bad[:12]} -- ..." if base else "git log --graph"
+    return UsageError(f"{bad[:12]} does not come from {good[:12]}", hint)
+
+
+# ---------------------------------------------------------------- the file
+
+
+def make_state_folder(asked: Path | None) -> Path:
+    """The folder `asked` for, else `reports/bisect-TIME`, made anew.
+
+    Raises UsageError where it is there already, MachineError where the system refuses.
+    """
+    folder = asked or Path("reports", f"bisect-{datetime.now(timezone.utc):%Y%m%d-%H%M%S-%f}")
+    try:
+        made = [path for path in folder.parents if not os.path.lexists(path)]
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        chown_to_sudo_user(*made)
+        make_folder(folder)
+    except FileExistsError:
+        raise UsageError(f"{folder} is there already", "another --output") from None
+    except OSError as error:
+        raise MachineError(
+            f"cannot write to {folder}: {error.strerror or error}", "--output FOLDER"
+        ) from error
+    return folder
+
+
+def write_state(folder: Path, document: BisectDocument) -> None:
+    """Write it whole or not at all. Raises MachineError where the system refuses."""
+    text = json_text({"schema": SCHEMA, **cast("dict[str, Json]", to_plain_data(document))})
+    try:
+        ensure_folder(folder)
+        write_whole(folder / FILE_NAME, (text,), sync=True)
+    except OSError as error:
+        fix = f"df -h {shlex.quote(str(folder))}; ls -ld {shlex.quote(str(folder))}"
+        raise MachineError(f"cannot write {folder / FILE_NAME}: {error.strerror or error}", fix) from error

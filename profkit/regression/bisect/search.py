@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import ceil, exp, hypot, inf, lgamma, log, log2, pi, sqrt
+from typing import NamedTuple
 
 from profkit.core.types.comparison import CERTAINTY
 from profkit.regression.paired.interleave import trimmed_mean
@@ -28,24 +29,14 @@ WRONG = 0.01  # of the tests say what is true of the other end
 WILD = 0.01  # of the tests say anything
 APART = 3.0  # standard errors by which two tests of one commit contradict each other
 NEITHER = 2.0  # standard errors by which a commit is neither like the one end nor like the other
-CLEAR = 20.0  # times as likely with the one end as with the other: then a test can stop
+CLEAR = 3.0  # standard errors that both ends lie apart: then a test can stop
 FEW = 4  # pairs of a test, after which it is asked whether more of them are needed
 MOST_DIRECT = 3  # tests of one commit against the one before it
 MOST_AGAIN = 3  # tests of a commit that is neither like the one end nor like the other
-MOST_LEVEL = 6  # tests of a commit, where its level has to be known better
-PART = 0.3  # of the change: an answer that leaves out more than this may not be the only one
 PRECISE = 8  # standard errors that the change is large, so that half of it is told from all of it
 
 
 Pairs = tuple[tuple[float, ...], ...]  # seconds of the earlier and of the later commit
-
-
-@dataclass(frozen=True)
-class Rules:
-    """`floor`: the logarithm of the smallest ratio that counts; `certainty`: the probability at which a search ends."""
-
-    certainty: float = CERTAINTY
-    floor: float = log(1.02)
 
 
 @dataclass(frozen=True)
@@ -62,12 +53,13 @@ class Observation:
     freedom: float = inf
 
 
-@dataclass(frozen=True)
-class Level:
-    """How much slower than the good end a commit is, as a logarithm, with its standard error."""
+class Level(NamedTuple):
+    """How much slower than the good end a commit is, as a logarithm, with its error; by how many of its tests."""
 
     value: float
     error: float
+    agreeing: int = 0
+    tests: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,13 +93,13 @@ class Stretch:
 class Move:
     """What to do next: run `later` in turn with `earlier`.
 
-    `direct`: to confirm an answer. `error`: until the standard error of the shift is at most this.
+    `direct`: to confirm an answer, until it is decided; else until the standard error of the shift is at most `error`.
     """
 
     earlier: int
     later: int
     direct: bool = False
-    error: float | None = None
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -125,17 +117,18 @@ class Found:
 
 
 def next_move(
-    n: int, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules
+    n: int, skipped: frozenset[int], seen: Sequence[Observation], floor: float
 ) -> Move | tuple[Found, ...]:
     """The next test, of the largest part that is open; or what was found, in the order of the commits.
 
-    `seen` begins with the test of both ends. `skipped` commits cannot be tested.
+    `floor`: the logarithm of the smallest ratio that counts. `seen` begins with the test of both ends. `skipped`
+    commits cannot be tested.
     """
     spent = len(seen) > 2 * _most_tests(n)
     seen = _of_others(skipped, seen)
     ends = []
-    for stretch in sorted(stretches(n, skipped, seen, rules), key=lambda one: -abs(one.size)):
-        step = _step_of(stretch, skipped, seen, rules)
+    for stretch in sorted(stretches(n, skipped, seen, floor), key=lambda one: -abs(one.size)):
+        step = _step_of(stretch, skipped, seen, floor)
         if isinstance(step, Move):
             if not spent:
                 return step
@@ -145,11 +138,11 @@ def next_move(
 
 
 def _step_of(
-    stretch: Stretch, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules
+    stretch: Stretch, skipped: frozenset[int], seen: Sequence[Observation], floor: float
 ) -> Move | Found:
     """The next test of one stretch, or how it ended."""
     low, high, size = stretch.low, stretch.high, stretch.size
-    if abs(size) <= rules.floor:
+    if abs(size) <= floor:
         return Found(low, high, 1.0, size, rest=True)
     stops = [c for c in range(low + 1, high) if c not in skipped]
     groups = list(pairwise([low, *stops, high]))
@@ -160,56 +153,17 @@ def _step_of(
     if sum(low <= test.earlier and test.later <= high for test in seen) >= _most_tests(high - low):
         known = mass > 0.5 and agree  # less sure than was asked for, and said so
         return Found(first, last, mass, size, False) if known else Found(low, high, 1.0, size, True)
-    if mass >= rules.certainty or not stops:
+    if mass >= CERTAINTY or not stops:
         if len(direct) < MOST_DIRECT and not agree:
             return Move(first, last, direct=True)
         if not stops or not agree:
             return Found(low, high, 1.0, size, rest=not agree)
-        doubtful = _unsure_of_rest(stretch, (first, last), seen, rules)
-        if doubtful is None:
-            return Found(first, last, mass, size, rest=False)
-        return Move(0, doubtful, error=abs(size) / PRECISE)
-    again = between_ends(stretch, seen, rules, least=1)
+        return Found(first, last, mass, size, rest=False)
+    again = between_ends(stretch, seen, floor, least=1)
     if again is not None and sum(test.later == again for test in seen) <= MOST_AGAIN:
         return Move(0, again, error=abs(size) / PRECISE)  # it may have been the test that was wrong
-    return Move(0, min(stops, key=lambda c: (round(abs(stretch.up_to(c) - 0.5), 9), c)))
-
-
-def _unsure_of_rest(
-    stretch: Stretch, place: tuple[int, int], seen: Sequence[Observation], rules: Rules
-) -> int | None:
-    """Where an answer made only a part of the change: the commit whose level has to be known better, or None.
-
-    Noise as large as a part hides it in the short tests of a search. The rest lies before the answer's parent, after
-    the answer, or nowhere, if it was the end that was measured wrong.
-    """
-    made = _mean([test for test in seen if (test.earlier, test.later) == place]).value
-    missing = (stretch.size - made) * (1 if stretch.size > 0 else -1)
-    if len(stretch.weights) == 1 or missing <= max(rules.floor, PART * abs(stretch.size)):
-        return None
-    for commit in (stretch.high, *place):
-        tests = sum((test.earlier, test.later) == (0, commit) for test in seen)
-        known = level_of(commit, seen).error <= abs(stretch.size) / PRECISE
-        if commit > stretch.low and not known and tests < MOST_LEVEL:
-            return commit
-    return None
-
-
-def is_enough(move: Move, n: int, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules) -> bool:
-    """Whether the last of `seen`, which `move` asked for, can stop.
-
-    It has the error asked for, or it is clear which end its commit is like, or that it is neither.
-    """
-    last = seen[-1]
-    if move.error is not None:
-        return last.error <= move.error
-    for stretch in stretches(n, skipped, seen[:-1], rules):
-        if stretch.low < last.later < stretch.high:
-            near, far = _likelihoods(last, stretch, rules)
-            return max(near, far) >= CLEAR * min(near, far) or _is_neither(
-                last.shift, last.error, stretch, rules
-            )
-    return True
+    likely = min(stops, key=lambda c: (round(abs(stretch.up_to(c) - 0.5), 9), c))
+    return Move(0, likely, error=abs(size) / CLEAR)
 
 
 def _most_tests(commits: int) -> int:
@@ -221,7 +175,7 @@ def _most_tests(commits: int) -> int:
 
 
 def stretches(
-    n: int, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules
+    n: int, skipped: frozenset[int], seen: Sequence[Observation], floor: float
 ) -> tuple[Stretch, ...]:
     """The whole row, or where the tests say that the change has several parts, a stretch for each.
 
@@ -230,8 +184,8 @@ def stretches(
     seen = _of_others(skipped, seen)
 
     def divide(low: int, high: int) -> tuple[Stretch, ...]:
-        stretch = _stretch(low, high, seen, rules)
-        between = between_ends(stretch, seen, rules, least=2)
+        stretch = _stretch(low, high, seen, floor)
+        between = between_ends(stretch, seen, floor, least=2)
         return (stretch,) if between is None else (*divide(low, between), *divide(between, high))
 
     return divide(0, n)
@@ -241,7 +195,7 @@ def _of_others(skipped: frozenset[int], seen: Sequence[Observation]) -> list[Obs
     return [test for test in seen if test.earlier not in skipped and test.later not in skipped]
 
 
-def _stretch(low: int, high: int, seen: Sequence[Observation], rules: Rules) -> Stretch:
+def _stretch(low: int, high: int, seen: Sequence[Observation], floor: float) -> Stretch:
     """The posterior of one stretch, by the tests of commits inside of it, from equal probabilities before.
 
     Summed up step by step, so that a test costs the same however many commits there are.
@@ -252,7 +206,7 @@ def _stretch(low: int, high: int, seen: Sequence[Observation], rules: Rules) -> 
         inside = low < test.later < high if test.earlier == 0 else low <= test.earlier and test.later <= high
         if not inside or (test.earlier, test.later) == (low, high):
             continue
-        near, far = _likelihoods(test, whole, rules)
+        near, far = _likelihoods(test, whole, floor)
         # the change is between the two if it is one of first + 1 .. last
         first, last = max(test.earlier, low) - low, min(test.later, high) - low
         steps[first] += log(far) - log(near)
@@ -262,12 +216,12 @@ def _stretch(low: int, high: int, seen: Sequence[Observation], rules: Rules) -> 
     return Stretch(low, high, whole.before, whole.after, tuple(value / sum(odds) for value in odds))
 
 
-def _likelihoods(test: Observation, stretch: Stretch, rules: Rules) -> tuple[float, float]:
+def _likelihoods(test: Observation, stretch: Stretch, floor: float) -> tuple[float, float]:
     """Of a test if the change is not between its commits, and if it is."""
     before, after, size = stretch.before.value, stretch.after.value, stretch.size
     against_good = test.earlier == 0 or test.earlier < stretch.low
     none, whole = (before, after) if against_good else (0.0, size)
-    spread = _spread(test.error, stretch, rules)
+    spread = _spread(test.error, stretch, floor)
     near, far = (_density(test.shift - value, spread, test.freedom) for value in (none, whole))
     right, unknown = 1 - WRONG - WILD, WILD / (3 * abs(size)) if size else WILD
     return right * near + WRONG * far + unknown, right * far + WRONG * near + unknown
@@ -283,62 +237,47 @@ def _density(distance: float, scale: float, freedom: float) -> float:
     return constant * float((1 + square / freedom) ** -(half + 0.5))
 
 
-def _spread(error: float, stretch: Stretch, rules: Rules) -> float:
+def _spread(error: float, stretch: Stretch, floor: float) -> float:
     """The standard deviation of a test around what is expected.
 
     Other commits of the row may each make a change below the floor: half of it is a standard deviation.
     """
     ends = (stretch.before.error**2 + stretch.after.error**2) / 2
-    return max(1e-6, sqrt(error**2 + (rules.floor / 2) ** 2 + ends))
+    return max(1e-6, sqrt(error**2 + (floor / 2) ** 2 + ends))
 
 
-def _is_neither(value: float, error: float, stretch: Stretch, rules: Rules) -> bool:
+def _is_neither(value: float, error: float, stretch: Stretch, floor: float) -> bool:
     """Whether a value is neither like the one end of a stretch nor like the other."""
     near = min(abs(value - end.value) for end in (stretch.before, stretch.after))
-    return near > max(rules.floor / 2, NEITHER * _spread(error, stretch, rules))
+    return near > max(floor / 2, NEITHER * _spread(error, stretch, floor))
 
 
 def level_of(commit: int, seen: Sequence[Observation]) -> Level:
     """The mean of the tests of a commit against the good end, without what contradicts the one in the middle."""
-    tests = _agreeing_tests(commit, seen)
-    return _mean(tests) if commit and tests else Level(0.0, 0.0)
-
-
-def _mean(tests: Sequence[Observation]) -> Level:
-    """The mean of tests, weighted by their errors."""
-    weights = [1 / max(test.error, 1e-6) ** 2 for test in tests]
-    value = sum(weight * test.shift for weight, test in zip(weights, tests, strict=True)) / sum(weights)
-    return Level(value, 1 / sqrt(sum(weights)))
-
-
-def _agreeing_tests(commit: int, seen: Sequence[Observation]) -> list[Observation]:
     tests = [test for test in seen if test.earlier == 0 and test.later == commit]
+    if not tests:
+        return Level(0.0, 0.0)
     tests.sort(key=lambda test: (test.shift, test.error))
-    middle = tests[len(tests) // 2] if tests else None
-    return [
-        test
-        for test in tests
-        if middle is not None
-        and abs(test.shift - middle.shift) <= APART * max(1e-6, hypot(test.error, middle.error))
-    ]
+    middle = tests[len(tests) // 2]
+    reach = [APART * max(1e-6, hypot(test.error, middle.error)) for test in tests]
+    agreeing = [t for t, most in zip(tests, reach, strict=True) if abs(t.shift - middle.shift) <= most]
+    weights = [1 / max(test.error, 1e-6) ** 2 for test in agreeing]
+    value = sum(weight * test.shift for weight, test in zip(weights, agreeing, strict=True)) / sum(weights)
+    return Level(value, 1 / sqrt(sum(weights)), len(agreeing), len(tests))
 
 
-def between_ends(stretch: Stretch, seen: Sequence[Observation], rules: Rules, least: int) -> int | None:
+def between_ends(stretch: Stretch, seen: Sequence[Observation], floor: float, least: int) -> int | None:
     """The tested commit that is farthest from both ends of a stretch; None where all are like one of them.
 
     Of `least` tests that agree, and are the most of those of the commit.
     """
     distances = []
     for commit in {t.later for t in seen if t.earlier == 0 and stretch.low < t.later < stretch.high}:
-        count = sum(test.earlier == 0 and test.later == commit for test in seen)
-        agreeing, level = len(_agreeing_tests(commit, seen)), level_of(commit, seen)
-        if (
-            agreeing >= least
-            and 2 * agreeing > count
-            and _is_neither(level.value, level.error, stretch, rules)
-        ):
+        level = level_of(commit, seen)
+        known = level.agreeing >= least and 2 * level.agreeing > level.tests
+        if known and _is_neither(level.value, level.error, stretch, floor):
             near = min(abs(level.value - end.value) for end in (stretch.before, stretch.after))
-            distances.append((near / _spread(level.error, stretch, rules), -commit))
+            distances.append((near / _spread(level.error, stretch, floor), -commit))
     return -max(distances)[1] if distances else None
 
 

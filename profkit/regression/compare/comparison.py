@@ -105,7 +105,7 @@ def compare(
             why = Fact.of("refused", runs="")
         return Comparison(*sides, "refused", why, differences=differences, fix=FORCE if barred else None)
     found = outcome_of(changes, kernels, asked=bool(options.metrics))
-    if not options.metrics or {MEAN_METRIC, "time.median"} & set(options.metrics):
+    if not options.metrics or MEAN_METRIC in options.metrics:
         found = outcome_of_sweep(found, decided.grouped, changes)
     if baseline == candidate:
         found = ALIKE
@@ -145,7 +145,8 @@ def _decide_metrics(
     wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
     pairs = pairs_of(baseline, candidate, kernels, wanted, barred)
     grouped = decide_sweep(baseline, candidate, pairs, options.floor) if swept else SweepDecision(())
-    changes = (*grouped.changes, *decide_pairs(_other_pairs(pairs, grouped), options.floor))
+    others = [p for p in pairs if p.metric != "time.median" or p.scope not in grouped.cases]
+    changes = (*grouped.changes, *decide_pairs(others, options.floor))
     if metrics:
         changes = tuple(replace(change, role="decides") for change in changes if change.metric in metrics)
     return _DecidedMetrics(without_machine_effects(changes, baseline, candidate), pairs, grouped)
@@ -161,14 +162,6 @@ def _side_of(document: RunDocument, path: str) -> Side:
         revision.commit if revision is not None else None,
         revision.dirty if revision is not None else None,
     )
-
-
-def _other_pairs(pairs: tuple[MetricPair, ...], grouped: SweepDecision) -> tuple[MetricPair, ...]:
-    """The pairs that were not decided together: of a sweep all but the times of its cases."""
-    if not grouped.changes:
-        return pairs
-    together = {change.scope for change in grouped.changes if change.metric == "time.median"}
-    return tuple(p for p in pairs if p.metric != "time.median" or p.scope not in together)
 
 
 def _main_kernels(matched: MatchedKernels, kernels: Sequence[KernelChange]) -> tuple[KernelPair, ...]:
@@ -189,5 +182,4 @@ def _notes(
         yield Fact.of(code, tools=", ".join(difference.tools), field=difference.name)
     if not any(pair.sampled for pair in decided.pairs):
         yield Fact("nothing-sampled")
-    if decided.grouped.note is not None:
-        yield decided.grouped.note
+    yield from decided.grouped.notes

@@ -41,7 +41,6 @@ FIX = Fact("larger-budget")
 _FAILED_TESTS = "tests.failed"
 _NORMAL = 1.96  # the two-sided 95 % quantile of the normal distribution
 _NAMED = 3  # tests that a fact names
-_TOLD = 8  # operations of which a list tells
 
 
 @dataclass(frozen=True)
@@ -228,10 +227,9 @@ def _notes(
     if not timed:
         devices = {"before": baseline.device or "unknown", "after": candidate.device or "unknown"}
         yield Fact("other-devices", {}, devices)
-    failing = [c for c in changes if c.metric == _FAILED_TESTS and c.scope.kind == "region"]
-    yield from (change.doubts[0] for change in failing[:_TOLD])
-    if len(failing) > _TOLD:
-        yield Fact.of("more-operations", count=len(failing) - _TOLD)
+    for change in changes:
+        if change.metric == _FAILED_TESTS and change.scope.kind == "region":
+            yield change.doubts[0]
     still = sum(change.word == "ambiguous" and change.scope.kind == "region" for change in changes)
     if still:
         yield Fact.of("open-operations", count=still)
@@ -239,7 +237,3 @@ def _notes(
     for side, document in (("baseline", baseline), ("candidate", candidate)):
         if not document.complete:
             yield Fact.of("interrupted", side=side)
-    for name in sorted({*baseline.versions, *candidate.versions}):
-        versions = [document.versions.get(name, "unknown") for document in (baseline, candidate)]
-        if versions[0] != versions[1]:
-            yield Fact.of("other-version", name=name, before=versions[0], after=versions[1])

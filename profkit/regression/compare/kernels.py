@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import sqrt
 
 from profkit.analysis.comparability.fingerprint import program_of
 from profkit.analysis.kernel_names import same_name
@@ -233,31 +232,22 @@ def _kernel_of_one_run(time: KernelTime, run: TracedRun, word: KernelChangeWord)
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
-SAMPLES_PER_SECOND = 100  # of sampled Python stacks
-SAMPLES_SHARE = 0.02  # of all samples
-SIGMAS = 2.6  # 99 % of the differences of two equal shares
 MOST_FUNCTIONS = 200  # functions of one profile that are listed, largest change first
 
 
 def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[FunctionChange, ...]:
-    """What changed, by own values, largest change of a profile first. What stayed the same is left out.
+    """What changed of the instructions that were simulated, which are exact: own counts per iteration, largest first.
 
-    Instructions that were simulated are counts per iteration and exact. Of samples only shares are compared, with the
-    error that their number leaves (binomial); a profile under a tracer has no such error, so 2 % of all must differ.
+    What stayed the same is left out. Samples of two runs differ by chance: a profile of each shows them.
     """
     after = {(profile.title, profile.unit): profile for profile in candidate.profiles}
     changes: list[FunctionChange] = []
     for profile in baseline.profiles:
         counterpart = after.get((profile.title, profile.unit))
-        if counterpart is None or profile.total <= 0 or counterpart.total <= 0:
-            continue
-        if profile.unit == "instructions" and profile.kind != "counted-lines":
+        counted = profile.unit == "instructions" and profile.kind != "counted-lines"
+        if counted and counterpart is not None and profile.total > 0 and counterpart.total > 0:
             found = _instruction_changes(profile, counterpart)
-        elif profile.kind in ("functions", "own-time", "sampled-functions"):
-            found = _sample_changes(profile, counterpart)
-        else:
-            continue
-        changes += sorted(found, key=lambda change: -abs(added_value(change)))[:MOST_FUNCTIONS]
+            changes += sorted(found, key=lambda change: -abs(added_value(change)))[:MOST_FUNCTIONS]
     return tuple(changes)
 
 
@@ -270,31 +260,7 @@ def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionCh
     limit = INSTRUCTIONS_SHARE * max(before.total, after.total)
     for first, second, spot in _pair_spots(before, after):
         if abs((second or 0.0) - (first or 0.0)) >= limit:
-            yield _function_change(before, before.unit, first, second, spot)
-
-
-def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
-    noise = _sample_count(before), _sample_count(after)
-    for first, second, spot in _pair_spots(before, after):
-        shares = (first or 0.0) / before.total, (second or 0.0) / after.total
-        middle = sum(shares) / 2
-        error = SIGMAS * sqrt(max(0.0, middle * (1 - min(1.0, middle))) * sum(1 / count for count in noise))
-        if abs(shares[1] - shares[0]) - error >= SAMPLES_SHARE:
-            known = [
-                None if value is None else 100 * part
-                for value, part in zip((first, second), shares, strict=True)
-            ]
-            yield _function_change(before, "%", known[0], known[1], spot)
-
-
-def _sample_count(profile: Profile) -> float:
-    """About how many samples a profile is made of: the smallest value is one. Infinite where it was not sampled."""
-    if profile.kind == "own-time":
-        return float("inf")
-    if profile.kind == "sampled-functions":  # of seconds: a hundred of them in one
-        return max(1.0, profile.total * SAMPLES_PER_SECOND)
-    values = [spot.own for spot in profile.hotspots if spot.own > 0]
-    return max(1.0, profile.total / min(values)) if values else 1.0
+            yield _function_change(before, first, second, spot)
 
 
 def _pair_spots(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:
@@ -317,7 +283,7 @@ def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
 
 
 def _function_change(
-    profile: Profile, unit: str, first: float | None, second: float | None, spot: Hotspot
+    profile: Profile, first: float | None, second: float | None, spot: Hotspot
 ) -> FunctionChange:
     word: KernelChangeWord
     if first is None or second is None:
@@ -325,4 +291,4 @@ def _function_change(
     else:
         word = "slower" if second > first else "faster"
     library = os.path.basename(spot.library) if spot.library else None
-    return FunctionChange(spot.function, profile.title, unit, word, first, second, library)
+    return FunctionChange(spot.function, profile.title, profile.unit, word, first, second, library)

@@ -16,7 +16,7 @@ from math import exp, log
 from profkit.analysis.comparability.fingerprint import arguments_of, holds_down, program_of
 from profkit.core.inference import Interval, decide, ratio_interval, student_quantile
 from profkit.core.statistics import median, median_interval
-from profkit.core.types import Cause, Change, Fact, KernelChange, RunDocument, RunSpread, Scope, Timing
+from profkit.core.types import Cause, Change, Fact, KernelChange, RunDocument, RunSpread
 from profkit.hardware.conditions import lost_shares
 from profkit.regression.compare.outcome import Evidence, moved
 
@@ -37,16 +37,12 @@ MARGIN = 1.5
 TOLD_LOSS = 0.01  # of a run's time: less is not worth a word beside the machine's own spread
 MOST_LOST = 0.9  # of a run's time: who lost more of it knows no time at all
 LOST_SHARE = 0.05  # of a run's time, to others: less is usual where a desktop's own services run
-# Share of the 10 s before in which tasks waited for a core: twice what the doctor calls busy, since 10 s are few.
-PRESSURE = 0.1
 # Times by the device's own clock or of a trace; and means over a grid, which have noise and a control of their own.
 _NOT_OF_HOST = ("time.gpu", "time.kernel", "time.geometric_mean")
 # A device that changes its performance state with its load is in each for some of the time; what it is in for most of
 # its work is what its mean times depend on.
 MAIN_STATE_SHARE = 0.6
 THROTTLED_SHARE = 0.1  # of the trace
-# From slow to fast, as Instruments names them; of other names the order is not known.
-STATE_ORDER = ("Minimum", "Low", "Medium", "High", "Maximum")
 WORK_EXPLAINS = 0.3  # of a change of time (in logarithms) that a change of the work must reach to explain it
 CLOCKS_APART = 0.02
 
@@ -77,11 +73,11 @@ def without_machine_effects(
         host = is_host_time(change, by_events)
         doubt = None
         if change.word == "different" and change.unit == "s" and change.ratio:
-            doubt = _clock_doubt(change, *clocks) or state_change(baseline, candidate, change.ratio)
+            doubt = _clock_doubt(change, *clocks) or state_change(baseline, candidate)
         if doubt is not None:
             change = _doubted(change, (doubt,))
             change = replace(change, fix=_in_turns(baseline, candidate)) if host else change
-        if host and change.ratio and not _is_explained(change, work):
+        if host and change.ratio and change.word != "same" and not _is_explained(change, work):
             change = _without_distance_effects(change, baseline, candidate)
         weighed.append(change)
     return tuple(weighed)
@@ -100,25 +96,19 @@ def _is_explained(change: Change, work: Sequence[float]) -> bool:
 def _without_distance_effects(change: Change, baseline: RunDocument, candidate: RunDocument) -> Change:
     """The change of a host's time; AMBIGUOUS where it is DIFFERENT and the distance between the runs may be why.
 
-    So is a time that is the SAME on a processor of another speed: the program may have changed by as much. One that is
-    AMBIGUOUS already is told what decides it, where recording both once more could not.
+    One that is AMBIGUOUS already is told what decides it, where recording both once more could not.
     """
     between = allowance_of(baseline, candidate)
     if change.word == "ambiguous":
         if change.low is None or between is None or not _allows(between, change):
             return change  # where there are too few samples: that can be mended, and comes first
         return replace(change, fix=_in_turns(baseline, candidate))
-    speed = speed_change(baseline, candidate, change.scope if change.metric == "time.median" else None)
-    doubts: tuple[Fact, ...] = ()
-    if change.word == "same":
-        if speed is not None and decide(speed, change.floor) == "different":
-            doubts = (speed_fact(speed),)
-    else:
-        known = (_allowance_of_speed(speed) if speed is not None else None, between)
-        doubts = next((one.reasons for one in known if one is not None and _allows(one, change)), ())
-    if not doubts:
+    speed = speed_change(baseline, candidate)
+    known = (_allowance_of_speed(speed) if speed is not None else None, between)
+    reasons = next((one.reasons for one in known if one is not None and _allows(one, change)), None)
+    if reasons is None:
         return change
-    return replace(_doubted(change, doubts), fix=_in_turns(baseline, candidate))
+    return replace(_doubted(change, reasons), fix=_in_turns(baseline, candidate))
 
 
 def _allowance_of_speed(speed: Interval) -> Allowance:
@@ -182,32 +172,11 @@ def lost_share(document: RunDocument) -> float:
 
     Threads that wait for each other's cores lose nothing to others: no more counts than what other processes had.
     """
-    before = _before(document)
-    share = before.numbers["share"] if before is not None else 0.0
-    return min(MOST_LOST, max(share, sum(lost_shares(document.disturbances))))
-
-
-def _before(document: RunDocument) -> Fact | None:
-    """What others had of the machine right before, where nothing counted it while it ran."""
-    if any(d.waited is not None or d.pressure is not None for d in document.disturbances):
-        return None
-    moment = document.moments[0] if document.moments else None
-    cores = document.machine.cores if document.machine is not None else None
-    if moment is None:
-        return None
-    if moment.pressure is not None:
-        share = moment.pressure / 100
-        return Fact.of("pressure-before", share=share) if share > PRESSURE else None
-    if moment.load is not None and cores and moment.load > cores:
-        return Fact.of("load-before", share=1 - cores / moment.load, load=moment.load, cores=cores)
-    return None
+    return min(MOST_LOST, sum(lost_shares(document.disturbances)))
 
 
 def lost_fact(document: RunDocument, side: str) -> Fact:
     """What a run lost to others, and of which side of the comparison."""
-    before = _before(document)
-    if before is not None:
-        return Fact(before.code, before.numbers, {"side": side})
     stolen, waited = lost_shares(document.disturbances)
     code = "stolen" if waited < stolen / 10 else "waited" if stolen < waited / 10 else "lost"
     return Fact.of(code, side=side, stolen=stolen, waited=waited)
@@ -241,34 +210,18 @@ def spread_range(spread: RunSpread) -> float:
 # ---------------------------------------------------------------- the processor's speed, by the reference loop
 
 
-def speed_change(
-    baseline: RunDocument, candidate: RunDocument, scope: Scope | None = None
-) -> Interval | None:
-    """How many times as long the reference loop took beside the timing of `scope`, or beside all timings.
+def speed_change(baseline: RunDocument, candidate: RunDocument) -> Interval | None:
+    """How many times as long the reference loop took beside all timings.
 
     None where a run has none, or where another version of Python ran them: then it is another loop.
     """
     if baseline.packages.get("python") != candidate.packages.get("python"):
         return None
     turns = [
-        [
-            s
-            for timing in _timings_of(document, scope)
-            for p in timing.processes
-            for s in p.reference_loop
-            if s > 0
-        ]
-        for document in (baseline, candidate)
+        [s for timing in run.timings for p in timing.processes for s in p.reference_loop if s > 0]
+        for run in (baseline, candidate)
     ]
     return ratio_interval(_interval_of(turns[0]), _interval_of(turns[1])) if all(turns) else None
-
-
-def _timings_of(document: RunDocument, scope: Scope | None) -> Sequence[Timing]:
-    if scope is None:
-        return document.timings
-    if scope.kind == "run":
-        return [timing for timing in document.timings if timing.kind == "process"] or document.timings
-    return [timing for timing in document.timings if timing.name == scope.name]
 
 
 def _interval_of(turns: Sequence[float]) -> Interval:
@@ -340,22 +293,11 @@ def performance_state(document: RunDocument) -> tuple[str, float] | None:
     return name, worked[name] / total
 
 
-def state_change(baseline: RunDocument, candidate: RunDocument, ratio: float) -> Fact | None:
-    """The performance states that may have made a time `ratio` times as long; None where they cannot have.
-
-    Only where the state is another one, and where a faster one does not come with a longer time.
-    """
+def state_change(baseline: RunDocument, candidate: RunDocument) -> Fact | None:
+    """The performance states, if the second run mostly worked in another one: that may have made any time longer."""
     before, after = performance_state(baseline), performance_state(candidate)
     if before is None or after is None or before[0] == after[0]:
         return None
-    if before[0] in STATE_ORDER and after[0] in STATE_ORDER:
-        faster = STATE_ORDER.index(after[0]) > STATE_ORDER.index(before[0])
-        if faster == (ratio > 1):
-            return None
-    return _states_fact(before, after)
-
-
-def _states_fact(before: tuple[str, float], after: tuple[str, float]) -> Fact:
     return Fact.of("states", before=before[0], after=after[0], share_before=before[1], share_after=after[1])
 
 
@@ -363,13 +305,13 @@ def without_state_effects(
     changes: Sequence[KernelChange], baseline: RunDocument, candidate: RunDocument
 ) -> tuple[KernelChange, ...]:
     """The kernels' changes, AMBIGUOUS where the performance state may have made them."""
-    weighed = []
-    for change in changes:
-        if change.word in ("slower", "faster"):
-            doubt = state_change(baseline, candidate, 2.0 if change.word == "slower" else 0.5)
-            change = replace(change, word="ambiguous", doubt=doubt) if doubt is not None else change
-        weighed.append(change)
-    return tuple(weighed)
+    doubt = state_change(baseline, candidate)
+    return tuple(
+        replace(change, word="ambiguous", doubt=doubt)
+        if doubt is not None and change.word in ("slower", "faster")
+        else change
+        for change in changes
+    )
 
 
 def thermal_throttling(document: RunDocument) -> Fact | None:
@@ -387,7 +329,6 @@ def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
     """Why the hardware held its clock down while it was timed."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
     reasons += [reason for moment in document.moments for d in moment.devices for reason in d.throttle]
-    reasons += [reason for moment in document.moments for reason in moment.slowed]
     counts = [moment.throttled for moment in document.moments if moment.throttled is not None]
     facts = [Fact.of("text", text=reason) for reason in dict.fromkeys(reasons)]
     if len(counts) > 1 and counts[-1] > counts[0]:
@@ -417,12 +358,7 @@ def command_that_decides(baseline: RunDocument, candidate: RunDocument) -> str |
             return f"{base} -- {commands[1]}"  # the files as they are
         if names[0] == names[1] and before.commit != after.commit:
             return f"{base} --head {after.commit[:12]} -- {commands[1]}"
-    return f"profkit compare --a {_quoted(commands[0])} --b {_quoted(commands[1])}"
-
-
-def _quoted(command: str) -> str:
-    """In double quotes where the shell reads it as it stands, else as `shlex` has it."""
-    return shlex.quote(command) if set(command) & set('"$`\\!') else f'"{command}"'
+    return f"profkit compare --a {shlex.quote(commands[0])} --b {shlex.quote(commands[1])}"
 
 
 # ---------------------------------------------------------------- causes
@@ -468,9 +404,9 @@ def _clock_cause(
 
 def find_performance_state(evidence: Evidence) -> Iterator[Cause]:
     """Where the GPU mostly worked in another performance state, or only one run was throttled by heat."""
-    before, after = performance_state(evidence.baseline), performance_state(evidence.candidate)
-    if before is not None and after is not None and before[0] != after[0]:
-        yield Cause("state", _states_fact(before, after))
+    states = state_change(evidence.baseline, evidence.candidate)
+    if states is not None:
+        yield Cause("state", states)
     hot = thermal_throttling(evidence.baseline), thermal_throttling(evidence.candidate)
     for side, reason, other_reason in (("baseline", *hot), ("candidate", *hot[::-1])):
         if reason is not None and other_reason is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -51,11 +51,10 @@ def outcome_of(
 ) -> Decided:
     """The outcome, by the metrics that decide.
 
-    `regressed`: a metric that decides is DIFFERENT for the worse, whatever became better; or the time is open, and the
-    kernels' time rose (`_risen_kernel_time`). `ambiguous`: a time (or what stands in for it) is open. `improved`:
-    something better and nothing worse. `changed`: only what is neither good nor bad, or decides nothing. Else `same`.
-    A time that fell to a tenth or less is no improvement yet, unless the metric was `asked` for by name: most often the
-    work was not done.
+    `regressed`: a metric that decides is DIFFERENT for the worse, whatever became better. `ambiguous`: a time (or what
+    stands in for it) is open. `improved`: something better and nothing worse. `changed`: only what is neither good nor
+    bad, or decides nothing. Else `same`. A time that fell to a tenth or less is no improvement yet, unless the metric
+    was `asked` for by name: most often the work was not done.
     """
     decisive = deciding_changes(changes)
     different = [change for change in worst_first(decisive) if change.word == "different"]
@@ -65,7 +64,7 @@ def outcome_of(
     primary = _primary(decisive)
     undecided = sorted((c for c in primary if c.word == "ambiguous"), key=lambda c: -abs(_size(c)))
     if undecided:
-        return _open_outcome(changes, undecided)
+        return Decided("ambiguous", _about("open", undecided[0]), undecided[0].fix or LONGER)
     better = [change for change in different[::-1] if change.course == "better"]
     fallen = [c for c in better if c.unit == "s" and c.ratio is not None and c.ratio <= COLLAPSE]
     if fallen and not asked:
@@ -82,20 +81,6 @@ def outcome_of(
     )
     why = _about("same-but" if other else "same", primary[0], more=len(primary) - 1, detectable=seen)
     return Decided("changed" if other else "same", why)
-
-
-def _open_outcome(changes: Sequence[Change], undecided: Sequence[Change]) -> Decided:
-    """Where a time is open: the kernels' time may say more."""
-    kernels_rose = _worse_changes(changes, "time.gpu")
-    times = [c for c in undecided if c.metric == "time.median" and c.ratio and c.ratio > 1 + c.floor]
-    # Two instruments, in two passes, then saw the same work take longer: the samples, that cannot decide by themselves,
-    # and the trace. Kernels alone prove nothing of the time, since more of them may overlap: a time whose median did
-    # not rise beyond its floor stays open. Never the other way: an improvement is not taken from half a proof.
-    if kernels_rose and times:
-        time = f"{times[0].metric} of {times[0].scope.name}" if times[0].scope.name else times[0].metric
-        why = _about("kernels-and-time", kernels_rose[0], same_direction=_size(times[0]))
-        return Decided("regressed", replace(why, names={**why.names, "time": time}))
-    return Decided("ambiguous", _about("open", undecided[0]), undecided[0].fix or LONGER)
 
 
 def worst_first(changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -138,10 +123,6 @@ def _primary(decisive: Sequence[Change]) -> list[Change]:
         if metric_changes:
             return metric_changes
     return list(decisive)
-
-
-def _worse_changes(changes: Sequence[Change], metric: str) -> list[Change]:
-    return [c for c in changes if c.metric == metric and c.word == "different" and c.course == "worse"]
 
 
 def _leading(changes: Sequence[Change]) -> Fact:

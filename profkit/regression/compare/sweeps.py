@@ -1,9 +1,9 @@
-"""Two sweeps: the change of each implementation of each operation over all its shapes, and which cases stand out.
+"""Two sweeps: the change of each implementation of each operation over all its shapes.
 
 A case was timed in one process of each sweep, and one process does not show how far the next would lie from it. A
 thousand cases do: what they differ by from the one sweep to the other is that noise, but for those that changed. So
-an implementation over all shapes decides, by the geometric mean of its ratios; single cases are shown and decide
-nothing.
+an implementation over all shapes decides, by the geometric mean of its ratios; of single cases the largest change is
+told.
 """
 
 from __future__ import annotations
@@ -33,11 +33,9 @@ LEAST_CONTROLS = 3  # groups of the framework: of fewer no median is taken
 # A single case from one sweep to the next, likewise: 1.5 % is the median of 30 such spreads.
 CASE_SIGMA = 0.015
 LEAST_SPREAD = 0.003  # and never less: two steady chips of one kind differ by as much
-# The tails of single cases are far from normal (4 to 6 % at the 99th percentile where the robust spread is 1.2 %). By
-# Student's t with so few degrees of freedom nothing but another choice of a tuner stood out of those 10 pairs.
-TAILS = 4.0
-CASE_FLOOR = 0.05
-NEAR_CASES = 50  # to each side, by time, for a case's spread: short calls vary more than long ones
+CASE_TOLD = (
+    0.25  # a change of a single case that is worth a word: equal code comes to 6 % at the 99th percentile
+)
 ENOUGH = 30  # cases in all: from these on they show their own spread
 FIX_SWEEP, RESUME = Fact("larger-budget"), Fact("resume-sweep")
 TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 to 1.9 in those pairs
@@ -47,11 +45,12 @@ TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 
 class SweepDecision:
     """The decisions on two sweeps. `controls`: why nothing can be said of the code, since unchanged code changed."""
 
-    changes: tuple[Change, ...]  # of each group, then of single cases
+    changes: tuple[Change, ...]  # of each group
+    cases: frozenset[Scope] = frozenset()  # whose times are in them
     controls: Fact | None = None
     lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
     nothing: bool = False  # no case has a time in both
-    note: Fact | None = None  # which part was attributed to the machine
+    notes: tuple[Fact, ...] = ()  # which part was attributed to the machine, and the largest single change
 
 
 def is_sweep(document: RunDocument) -> bool:
@@ -67,18 +66,17 @@ def decide_sweep(
     if not groups:
         return SweepDecision((), lost=_lost_cases(baseline, candidate), nothing=True)
     known = _control_groups(baseline, candidate, tuple(groups))
-    spreads = _case_spreads(groups)
     means = {name: sum(map(_log_ratio, group)) / len(group) for name, group in groups.items()}
     shift = median([means[name] for name in known]) if len(known) >= LEAST_CONTROLS else 0.0
     shifts = {name: 0.0 if name in known else shift for name in groups}
-    together = _group_changes(groups, spreads, means, shifts, known, floor)
-    cases = _case_changes(groups, spreads, shifts, floor)
-    changes = (*together, *cases)
+    changes = _group_changes(groups, means, shifts, known, floor)
+    notes = _shift_note(shift, known), _case_note(groups, shifts)
     return SweepDecision(
         changes,
-        _changed_controls(together, known),
+        frozenset(pair.scope for group in groups.values() for pair in group),
+        _changed_controls(changes, known),
         _lost_cases(baseline, candidate),
-        note=_shift_note(shift, known),
+        notes=tuple(note for note in notes if note is not None),
     )
 
 
@@ -112,7 +110,6 @@ def _control_groups(baseline: RunDocument, candidate: RunDocument, names: Sequen
 
 def _group_changes(
     groups: Mapping[str, tuple[MetricPair, ...]],
-    spreads: Mapping[Scope, float],
     means: Mapping[str, float],
     shifts: Mapping[str, float],
     controls: frozenset[str],
@@ -121,11 +118,10 @@ def _group_changes(
     device = all(pair.between < BETWEEN for group in groups.values() for pair in group)
     usual = GROUP_SIGMA if device else BETWEEN * sqrt(2)
     beside = usual * BESIDE_CONTROLS / GROUP_SIGMA if len(controls) >= LEAST_CONTROLS else usual
+    spread = _case_spread(groups)
     # A control does not tell its own error.
     errors = {
-        name: hypot(
-            usual if name in controls else beside, _error_of_mean([spreads[pair.scope] for pair in group])
-        )
+        name: hypot(usual if name in controls else beside, TAIL_FACTOR * spread / sqrt(len(group)))
         for name, group in groups.items()
     }
     rule = rule_of(MEAN_METRIC, "profkit")
@@ -142,16 +138,17 @@ def _group_changes(
             own, MEAN_METRIC, "s", "lower", scope, "profkit", Sample(sides[0]), Sample(sides[1])
         )
         ratios.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf, (), ())))
-    return _decide_together(ratios, floor, FIX_SWEEP)
+    changes = decide_ratios(ratios, floor)
+    return tuple(replace(c, fix=FIX_SWEEP) if c.word == "ambiguous" else c for c in changes)
 
 
-def _error_of_mean(spreads: Sequence[float]) -> float:
-    """The standard error that single cases leave the mean of their logarithms.
-
-    By their noise and not by how far they lie apart: the shapes are given and no sample of others, so where an eighth
-    of them became twice as slow that is as sure a change of their mean as any.
-    """
-    return TAIL_FACTOR * sqrt(sum(spread * spread for spread in spreads)) / len(spreads)
+def _case_spread(groups: Mapping[str, tuple[MetricPair, ...]]) -> float:
+    """How far a case lies from the median of its own group, as a standard deviation over all of them."""
+    off: list[float] = []
+    for group in groups.values():
+        logs = [_log_ratio(pair) for pair in group]
+        off += [value - median(logs) for value in logs]
+    return max(mad_sigma(off), LEAST_SPREAD) if len(off) >= ENOUGH else CASE_SIGMA
 
 
 def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> Fact | None:
@@ -172,61 +169,18 @@ def _shift_note(shift: float, controls: frozenset[str]) -> Fact | None:
     return Fact.of("controls-moved", names=names, share=exp(shift) - 1, count=len(controls))
 
 
-# ---------------------------------------------------------------- single cases
-
-
-def _case_changes(
-    groups: Mapping[str, tuple[MetricPair, ...]],
-    spreads: Mapping[Scope, float],
-    shifts: Mapping[str, float],
-    floor: float | None,
-) -> tuple[Change, ...]:
-    ratios = [
-        (
-            replace(pair, rule=replace(pair.rule, role="supports")),
-            Ratio(exp(_log_ratio(pair) - shifts[name]), 0.0, spreads[pair.scope], TAILS, (), ()),
-        )
-        for name, group in groups.items()
-        for pair in group
-    ]
-    return _decide_together(ratios, CASE_FLOOR if floor is None else floor, None)
-
-
-def _case_spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope, float]:
-    """Of each case how far cases of about its time lie from the median of their own group, as a standard deviation."""
-    off: dict[Scope, float] = {}
-    for group in groups.values():
-        centre = median([_log_ratio(pair) for pair in group])
-        off |= {pair.scope: _log_ratio(pair) - centre for pair in group}
-    cases = sorted((pair for group in groups.values() for pair in group), key=lambda p: p.baseline.value)
-    case_spreads = {}
-    for place, pair in enumerate(cases):
-        first = max(0, min(place - NEAR_CASES, len(cases) - 2 * NEAR_CASES - 1))
-        near = [off[other.scope] for other in cases[first : first + 2 * NEAR_CASES + 1]]
-        spread = max(mad_sigma(near), LEAST_SPREAD) if len(cases) >= ENOUGH else CASE_SIGMA
-        case_spreads[pair.scope] = max(spread, _error_of_samples(pair))
-    return case_spreads
-
-
-def _error_of_samples(pair: MetricPair) -> float:
-    """The standard error that the samples of the two processes leave by themselves."""
-    squares = 0.0
-    for side in (pair.baseline, pair.candidate):
-        if side.low is not None and side.high is not None:
-            squares += ((side.high - side.low) / 2 / 1.96 / side.value) ** 2
-    return sqrt(squares)
+def _case_note(groups: Mapping[str, tuple[MetricPair, ...]], shifts: Mapping[str, float]) -> Fact | None:
+    """The largest change of a single case, and of how many it is as large as that; None where it is of none."""
+    sizes = {p.scope.name or "": _log_ratio(p) - shifts[n] for n, group in groups.items() for p in group}
+    large = [name for name, size in sizes.items() if abs(size) > log(1 + CASE_TOLD)]
+    if not large:
+        return None
+    first = max(large, key=lambda name: abs(sizes[name]))
+    return Fact.of("cases-moved", name=first, share=exp(sizes[first]) - 1, more=len(large) - 1)
 
 
 def _log_ratio(pair: MetricPair) -> float:
     return log(pair.candidate.value / pair.baseline.value)
-
-
-def _decide_together(
-    ratios: Sequence[tuple[MetricPair, Ratio]], floor: float | None, fix: Fact | None
-) -> tuple[Change, ...]:
-    """Tested together; `fix` for what stays open."""
-    changes = decide_ratios(ratios, floor)
-    return tuple(replace(change, fix=fix) if change.word == "ambiguous" else change for change in changes)
 
 
 def _lost_cases(baseline: RunDocument, candidate: RunDocument) -> tuple[str, ...]:
@@ -254,6 +208,5 @@ def outcome_of_sweep(outcome: Decided, grouped: SweepDecision, changes: Sequence
         return outcome
     means = [c for c in changes if c.metric == MEAN_METRIC and c.role == "decides"]
     seen = max((c.detectable for c in means if c.detectable is not None), default=0.0)
-    out = sum(c.metric == "time.median" and c.word == "different" for c in changes)
-    why = Fact.of("means-same", count=len(means), detectable=seen, stand_out=out)
+    why = Fact.of("means-same", count=len(means), detectable=seen)
     return Decided(outcome.word, why, outcome.fix)

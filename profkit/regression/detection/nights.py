@@ -1,4 +1,4 @@
-"""The rule over the past: every night of a series judged by the nights of its machine before it alone.
+"""One series of nights, one outcome: tonight judged by the nights of its machine before it, and by the change detector.
 
 A level holds the nights of the present normal, a streak the nights in a row outside of its control limits: these wait
 for a verdict and are no part of it. A regression that was confirmed stands until it is gone or accepted.
@@ -14,7 +14,18 @@ from math import isfinite, sqrt
 from typing import NamedTuple
 
 from profkit.core.statistics import mad_sigma, median
-from profkit.core.types import AcceptedChange, DecisionStep, Direction, Outcome, Point, Segment, Series
+from profkit.core.types import (
+    AcceptedChange,
+    DecisionStep,
+    Direction,
+    HistoryPoint,
+    MetricOutcome,
+    Outcome,
+    Segment,
+    Series,
+    Trend,
+)
+from profkit.regression.change_points import SeriesFindings, examine_series
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.history.rows import microseconds
 
@@ -25,9 +36,14 @@ WEEK = 7
 SIGMAS = 4.0  # half-width of the limits in MAD-sigma
 FOLLOWING = 2.5 / 4  # of the half-width, for a night that follows one outside
 MEDIAN_VARIANCE = 1.571  # pi / 2: variance of a median over that of a mean, normal distribution
-DISTURBED = 0.05  # of a night's time, lost to others: such nights count where there are too few others
 COLLAPSE = 0.2  # an improvement to less than this share of the past is not believed
 LARGEST = 1e150  # nothing that is measured is as large in any unit
+DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
+SHOWN_NIGHTS = 120  # that are judged for a metric that does not gate: it needs no memory of last year
+SAME_CHANGE = 5  # nights that two verdicts on one change may lie apart
+LEAST_NIGHTS = 12  # with which the detector begins to say something
+# From this autocorrelation on the detector sees changes where there are none: shown, and decides nothing.
+UNRELIABLE_CORRELATION = 0.5
 
 OUTCOMES: Mapping[str, Outcome] = {
     "not-measured": "missing",
@@ -42,19 +58,129 @@ OUTCOMES: Mapping[str, Outcome] = {
     "suspect": "ambiguous",
     "nights": "regressed",
     "change-point": "regressed",
-    "drift": "regressed",
     "standing": "regressed",
     "gone": "improved",
     "improved": "improved",
 }  # by the code of a night
 
 
+def decide(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] = ()) -> MetricOutcome:
+    """The outcome of the last point of the series, which is tonight's; `missing` where the series is empty."""
+    better = direction(series, rule)
+    if not series.points:
+        return MetricOutcome(
+            series.key.metric, "missing", "not-measured", unit=series.unit, better=better, gates=rule.gates
+        )
+    whole, series = series, series if rule.gates else replace(series, points=series.points[-SHOWN_NIGHTS:])
+    nights = judge_nights(series, rule, accepted)
+    findings, result = SeriesFindings(), nights.results[-1]
+    if rule.gates and nights.past is not None and len(nights.past.nights) >= LEAST_NIGHTS:
+        findings = _placed_in_series(
+            examine_series([night.value for night in nights.past.nights]), series, nights.past
+        )
+        if result.outcome in ("pass", "new", "ambiguous"):
+            result = _found_late(nights, rule, findings) or result
+    outcome, limits = outcome_of(series, rule, result), result.limits
+    trend = Trend(
+        series=whole,
+        epochs=segments_of(whole, accepted),
+        change_points=findings.change_points,
+        noise=limits.sigma / abs(limits.centre) if limits is not None and limits.centre else None,
+        detectable=outcome.detectable,
+        autocorrelation=findings.autocorrelation,
+    )
+    return replace(outcome, change_points=findings.change_points, trend=trend)
+
+
+def outcome_of(series: Series, rule: NightRule, result: NightResult) -> MetricOutcome:
+    """`result` of the last point of `series` as an outcome."""
+    point, better = series.points[-1], direction(series, rule)
+    limits, outcome, code = result.limits, result.outcome, result.code
+    if better == "none" and outcome in ("regressed", "improved", "ambiguous"):
+        outcome, code = "pass", "moved"
+    first = series.points[result.first] if result.first is not None else None
+    last_good = series.points[result.last_good] if result.last_good is not None else None
+    centre = limits.centre if limits is not None else None
+    return MetricOutcome(
+        metric=series.key.metric,
+        outcome=outcome,
+        code=code,
+        message=(point.reason or "") if code == "not-valid" else "",
+        step=result.step,
+        unit=series.unit,
+        better=better,
+        scope=series.key.scope,
+        value=point.value if isfinite(point.value) else None,
+        expected=result.before if result.before is not None else centre,
+        band=(limits.low, limits.high) if limits is not None else (),
+        detectable=_smallest_detectable(limits, better),
+        nights=result.nights,
+        short=result.short,
+        gates=rule.gates and better != "none",
+        since=first.started if first is not None else None,
+        commit=first.commit if first is not None else None,
+        good_commit=last_good.commit if last_good is not None else None,
+    )
+
+
+def direction(series: Series, rule: NightRule) -> Direction:
+    """Which way is good: as the rule says, else as the series does."""
+    return rule.better or series.better
+
+
+def _smallest_detectable(limits: Limits | None, better: Direction) -> float | None:
+    """The relative change for the worse of which one night shows 9 in 10; None around 0."""
+    if limits is None or not limits.centre:
+        return None
+    edge = limits.far[1] - limits.centre if better != "higher" else limits.centre - limits.far[0]
+    return (edge + DETECTED * limits.sigma) / abs(limits.centre)
+
+
+# ---------------------------------------------------------------- what no night confirmed
+
+
+def _placed_in_series(findings: SeriesFindings, series: Series, past: MachinePast) -> SeriesFindings:
+    """The findings of a machine's nights, their places in the series."""
+    placed = []
+    for change in findings.change_points:
+        index = past.nights[change.index].place
+        point = series.points[index]
+        placed.append(replace(change, index=index, started=point.started, commit=point.commit))
+    return replace(findings, change_points=tuple(placed))
+
+
+def _found_late(nights: JudgedNights, rule: NightRule, findings: SeriesFindings) -> NightResult | None:
+    """Tonight by the first change point that the nights missed, and that still stands; None where there is none."""
+    past = nights.past
+    if past is None or past.standing is not None or len(past.level) < WEEK:
+        return None
+    if (findings.autocorrelation or 0.0) > UNRELIABLE_CORRELATION:
+        return None
+    now = median([night.value for night in past.level[-WEEK:]])
+    judged = [r.first for r in nights.results if r.code in ("nights", "improved", "gone")]
+    for change in findings.change_points:
+        worse = min(past.bad * (change.after - change.before), past.bad * (now - change.before))
+        known = any(first is not None and abs(first - change.index) <= SAME_CHANGE for first in judged)
+        if worse > rule.floor(change.before) and not known:  # not too small, or gone again
+            return replace(
+                nights.results[-1],
+                code="change-point",
+                step="change-point",
+                first=change.index,
+                last_good=change.index - 1,
+                before=change.before,
+            )
+    return None
+
+
+# ---------------------------------------------------------------- the nights of one machine
+
+
 class NightValue(NamedTuple):
-    """A value with its place in the series, and the share of its time that others had."""
+    """A value with its place in the series."""
 
     place: int
     value: float
-    lost: float
 
 
 @dataclass(frozen=True)
@@ -73,10 +199,6 @@ class Limits:
     def side(self, value: float) -> int:
         """1 above the limits, -1 below, 0 within; by the edges that are moved out."""
         return 1 if value > self.far[1] else -1 if value < self.far[0] else 0
-
-    def inner_side(self, value: float) -> int:
-        """Likewise by the edges that are not."""
-        return 1 if value > self.high else -1 if value < self.low else 0
 
 
 @dataclass(frozen=True)
@@ -105,19 +227,15 @@ class NightResult:
 def control_limits(level: Sequence[NightValue], rule: NightRule, *, following: bool = False) -> Limits:
     """The median of the last 24 nights +- the larger of 4 MAD-sigma and the floor; `following` a night outside: 2.5.
 
-    Without the nights that lost time to others, where seven are left. Wider by sqrt(1 + pi / 2 / n), as the centre is
-    not known better, and by sqrt(1 + 12 (1 / n - 1 / 24)): the MAD of 7 values is off by a third.
+    Wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and by sqrt(1 + 12 (1 / n - 1 / 24)): the MAD of
+    7 values is off by a third.
     """
-    recent = level[-WINDOW:]
-    calm = [night.value for night in recent if night.lost <= DISTURBED]
-    values = calm if len(calm) >= LEAST else [night.value for night in recent]
+    values = [night.value for night in level[-WINDOW:]]
     n, centre, sigma = len(values), median(values), mad_sigma(values)
     unsure = sqrt((1 + MEDIAN_VARIANCE / n) * (1 + 12 * (1 / n - 1 / WINDOW)))
     width = max(SIGMAS * sigma * unsure * (FOLLOWING if following else 1), rule.floor(centre))
     low, high = centre - width, centre + width
-    ordered = sorted(
-        night.value for night in level[-LONG_WINDOW:] if len(calm) < LEAST or night.lost <= DISTURBED
-    )
+    ordered = sorted(night.value for night in level[-LONG_WINDOW:])
     allowed = 1 + len(ordered) // 50
     lowest, highest = low, high
     if len(ordered) > 2 * allowed:
@@ -133,44 +251,44 @@ class MachinePast:
     rule: NightRule
     bad: int
     nights: list[NightValue] = field(default_factory=list)  # all of them, but for those that collapsed
-    level: list[NightValue] = field(default_factory=list)
+    level: list[NightValue] = field(default_factory=list)  # before a regression that stands
     streak: list[NightValue] = field(default_factory=list)
     side: int = 0
     standing: NightResult | None = None  # the regression that nobody accepted and that is not gone
-    old: list[NightValue] = field(default_factory=list)  # the level before it
     last_good: int | None = None
 
     def judge(self, night: NightValue, *, with_limits: bool = False) -> NightResult:
         """The result of a night; `with_limits`: always with them."""
-        first_level = len(self.nights) < LEAST
         self.nights.append(night)
         if len(self.level) < LEAST:
-            return self._judge_young(night, first_level)
-        if not self.streak and not with_limits:
+            self._add(night)
+            short = LEAST - len(self.level) + 1
+            return NightResult("new", short=short) if len(self.nights) <= LEAST else NightResult("held")
+        if not self.streak and self.standing is None and not with_limits:
             centre = median([each.value for each in self.level[-WINDOW:]])
             if abs(night.value - centre) <= self.rule.floor(centre):
                 return self._judge_inside(night, None)
-        limits = control_limits(self.level, self.rule, following=bool(self.streak))
+        following = bool(self.streak) or self.standing is not None
+        limits = control_limits(self.level, self.rule, following=following)
         if self._has_collapsed(limits, night.value):
             self.nights.pop()
             return NightResult("collapse", "band", limits, last_good=self.last_good)
         side = limits.side(night.value)
+        if self.standing is not None:
+            return self._judge_standing(self.standing, night, limits, back=side != self.bad)
         if not side:
             return self._judge_inside(night, limits)
         if side != self.side:
             self._return_streak()
         self.side = side
         self.streak.append(night)
-        return self._judge_worse(limits) if side == self.bad else self._judge_better(limits)
-
-    # ------------------------------------------------------------ the level
+        return self._judge_outside(limits)
 
     def _add(self, night: NightValue) -> None:
+        """A night of the level; a good one, where it is not on the bad side of its middle."""
         centre = median([each.value for each in self.level[-WINDOW:]]) if self.level else night.value
         if len(self.level) < LEAST or self.bad * (night.value - centre) <= 0:
-            self.last_good = (
-                night.place
-            )  # not every night within: after a small step the first bad ones are, too
+            self.last_good = night.place
         self.level.append(night)
 
     def _return_streak(self) -> None:
@@ -178,90 +296,50 @@ class MachinePast:
         self.level += self.streak
         self.streak, self.side = [], 0
 
-    def _new_level(self, back: Sequence[NightValue] = ()) -> None:
-        """The nights of the streak are the normal from here on; `back`: again, after these."""
-        self.level, self.last_good = list(back), self.streak[-1].place
-        self._return_streak()
-
-    def _judge_young(self, night: NightValue, first_level: bool) -> NightResult:
-        """A night at a level too young to be judged by: at most back where it was before a regression."""
-        stands, limits = self.standing, self.standing.limits if self.standing is not None else None
-        if stands is None or limits is None or limits.inner_side(night.value) == self.bad:
-            short = LEAST - len(self.level)
-            self._return_streak()
-            self._add(night)
-            return NightResult("new", short=short) if first_level else self._inside(None)
-        self.side = -self.bad
-        self.streak.append(night)
-        seen = NightResult("returning", "band", limits, len(self.streak), stands.first, self.last_good)
-        if len(self.streak) < self.rule.nights:
-            return seen
-        self.standing = None
-        self._new_level(self.old)
-        return replace(seen, code="gone", step="nights")
-
-    # ------------------------------------------------------------ nights within the limits
-
     def _judge_inside(self, night: NightValue, limits: Limits | None) -> NightResult:
         last_good = self.last_good
         self._return_streak()
         self._add(night)
-        if self.standing is not None and self._is_back():
-            back, self.standing = self.standing, None
-            return NightResult("gone", "nights", limits, first=back.first, last_good=last_good)
-        return self._inside(limits, last_good)
+        return NightResult("held", "band", limits, last_good=last_good)
 
-    def _inside(self, limits: Limits | None, last_good: int | None = None) -> NightResult:
-        """A night that says nothing new: the regression that stands, if there is one."""
-        if self.standing is None:
-            return NightResult("held", "band", limits, last_good=last_good)
-        nights = len(self.streak) if self.side == self.bad else 0
-        return replace(self.standing, code="standing", limits=limits, nights=nights)
-
-    def _is_back(self) -> bool:
-        """Whether the last two weeks are where they were before what stands, to within half the floor."""
-        before = self.standing.before if self.standing is not None else None
-        if before is None or len(self.level) < 2 * WEEK:
-            return False
-        now = median([night.value for night in self.level[-WEEK:]])
-        return self.bad * (now - before) <= self.rule.floor(before) / 2
-
-    # ------------------------------------------------------------ nights outside
-
-    def _judge_worse(self, limits: Limits) -> NightResult:
-        # a night that others disturbed confirms nothing
-        missing = self.rule.nights - sum(night.lost <= DISTURBED for night in self.streak)
-        if missing > 0 and self.standing is not None:
-            return self._inside(limits)
-        first, last_good = self.streak[0].place, self.last_good
-        seen = NightResult("suspect", "band", limits, len(self.streak), first, last_good, missing)
-        if missing > 0:
+    def _judge_standing(
+        self, stands: NightResult, night: NightValue, limits: Limits, *, back: bool
+    ) -> NightResult:
+        """A night after a regression: so many in a row that are `back` at the level before it end it."""
+        if not back:
+            self.streak = []
+            return replace(stands, code="standing", limits=limits)
+        self.streak.append(night)
+        seen = NightResult("returning", "band", limits, len(self.streak), stands.first, self.last_good)
+        if len(self.streak) < self.rule.nights:
             return seen
-        result = replace(seen, code="nights", step="nights", before=limits.centre, short=0)
-        if self.standing is None:
-            self.standing, self.old = result, self.level
-        self._new_level()
-        return result
+        self.standing, self.last_good = None, night.place
+        self._return_streak()
+        return replace(seen, code="gone", step="nights")
 
-    def _judge_better(self, limits: Limits) -> NightResult:
-        nights, stands = len(self.streak), self.standing
-        seen = NightResult("returning", "band", limits, nights, self.streak[0].place, self.last_good)
-        near = stands.limits if stands is not None else None
-        inside = near is not None and near.inner_side(self.streak[-1].value) != self.bad
-        confirmed = nights >= self.rule.nights
-        if confirmed:
-            self._new_level(self.old if inside else ())
-        if stands is not None and not inside:
-            return self._inside(limits)
-        if not confirmed:
-            return seen if inside else replace(seen, code="perhaps-better")
-        self.standing = None
-        first = stands.first if stands is not None else seen.first
-        return replace(seen, code="gone" if inside else "improved", step="nights", first=first)
+    def _judge_outside(self, limits: Limits) -> NightResult:
+        """A night outside of the limits, the last of the streak."""
+        seen = NightResult("suspect", "band", limits, len(self.streak), self.streak[0].place, self.last_good)
+        if self.side != self.bad:
+            if len(self.streak) < self.rule.nights:
+                return replace(seen, code="perhaps-better")
+            self.level, self.last_good = [], self.streak[-1].place
+            self._return_streak()
+            return replace(seen, code="improved", step="nights")
+        missing = self.rule.nights - len(self.streak)
+        if missing > 0:
+            return replace(seen, short=missing)
+        self.standing = replace(seen, code="nights", step="nights", before=limits.centre)
+        self.streak, self.side = [], 0
+        return self.standing
 
     def _has_collapsed(self, limits: Limits, value: float) -> bool:
         """An improvement to a small part of the past, or to nothing: the work was not done, rather than so fast."""
-        if limits.centre <= 0 or limits.inner_side(value) != -self.bad:
+        if (
+            limits.centre <= 0
+            or self.bad * (value - limits.centre) >= 0
+            or limits.low <= value <= limits.high
+        ):
             return False
         return value < COLLAPSE * limits.centre if self.bad > 0 else value * COLLAPSE > limits.centre
 
@@ -275,16 +353,6 @@ class JudgedNights:
 
     results: tuple[NightResult, ...]
     past: MachinePast | None
-
-
-def is_usable(point: Point) -> bool:
-    """Whether a point decides anything: valid, finite, and not so large that its square is no number any more."""
-    return point.valid and isfinite(point.value) and abs(point.value) < LARGEST
-
-
-def direction(series: Series, rule: NightRule) -> Direction:
-    """Which way is good: as the rule says, else as the series does."""
-    return rule.better or series.better
 
 
 def judge_nights(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] = ()) -> JudgedNights:
@@ -302,18 +370,17 @@ def _judge_each(
     for index, point in enumerate(series.points):
         if index in cuts:
             pasts.clear()
-        if not is_usable(point):
+        # A square of what is larger would be no number any more.
+        if not point.valid or not isfinite(point.value) or abs(point.value) >= LARGEST:
             yield NightResult("not-valid")
             continue
         moved = point.machine not in pasts and any(len(past.nights) >= LEAST for past in pasts.values())
         past = pasts.setdefault(point.machine, MachinePast(rule, bad))
         last = index == len(series.points) - 1
-        result = past.judge(NightValue(index, point.value, point.lost), with_limits=last)
+        result = past.judge(NightValue(index, point.value), with_limits=last)
         if moved:  # reported once, and not green: a runner that changes each night would never be judged
             result = NightResult("other-machine")
-        elif result.code == "nights" and any(
-            other is not past and other.standing is not None for other in pasts.values()
-        ):
+        elif result.code == "nights" and any(o is not past and o.standing for o in pasts.values()):
             result = replace(result, code="standing")  # no news: it stands on another machine of the pool
         yield result
 
@@ -356,7 +423,7 @@ def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tupl
     return tuple(replace(segment, last=end - 1) for segment, end in zip(begins, ends, strict=True))
 
 
-def _machine_cuts(points: Sequence[Point], first: int, end: int) -> Iterator[int]:
+def _machine_cuts(points: Sequence[HistoryPoint], first: int, end: int) -> Iterator[int]:
     """Indices at which all machines before are others than all after."""
     last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
     reach, before = first, None

@@ -39,10 +39,6 @@ class NightRule:
         """The smallest change that counts at all, in the unit of `centre`."""
         return max(self.relative * abs(centre), self.absolute)
 
-    def drift_floor(self, centre: float) -> float:
-        """Likewise for what added up in small steps: twice as large a share."""
-        return max(2 * self.relative * abs(centre), self.absolute)
-
 
 _KEYS = tuple(field.name for field in fields(NightRule) if field.name != "metric")
 

@@ -89,8 +89,7 @@ def _folder_error(path: Path) -> UnreadableReport:
     if next(path.glob(f"*/{FILE_NAME}"), None) is not None:
         return UnreadableReport(f"{path} is a folder of runs, not a run", f"profkit history add {name}/*/")
     return UnreadableReport(
-        f"{path} is a folder, but no run's folder: there is no {FILE_NAME} in it",
-        "profkit history add RUN, as `profkit profile` leaves it",
+        f"{path} is a folder, but no run's folder: there is no {FILE_NAME} in it", "profkit history add RUN"
     )
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import code_in, connect, open_regular
-from profkit.core.files.safe_folder import check_links, chown_to_sudo_user, make_parents
+from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents
 
 # "PKH1": application_id of the file's header, which tells it from other SQLite files.
 APPLICATION = 0x50_4B_48_31
@@ -103,26 +103,29 @@ def damage_error(path: Path, what: str) -> UnreadableReport:
     )
 
 
-_REFUSED = {
-    "locked": (
-        f"another process has been writing to it for more than {BUSY_SECONDS:.0f} s",
-        "try again when it is done",
-    ),
-    "full": ("the disk is full; what was stored before is whole", "df -h {folder}"),
-    "readonly": ("it, or its folder, is read-only", "--history FILE in a folder that you may write to"),
-    "unable to open": ("no permission, or no space for its log", "ls -l {folder}"),
-    "disk i/o": ("the disk cannot be read or written", "df -h {folder}; ls -l {folder}"),
+_REFUSED = (
+    "locked",
+    "full",
+    "readonly",
+    "unable to open",
+    "disk i/o",
+)  # by the system, and not by what is in the file
+_WHY = {
+    "locked": f"another process has been writing to it for more than {BUSY_SECONDS:.0f} s",
+    "full": "the disk is full; what was stored before is whole",
 }
 
 
 def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
     """The fault behind an error of SQLite. By its text: Python 3.10 does not tell SQLite's codes."""
-    message = str(error).lower()
-    for word, (why, fix) in _REFUSED.items():
-        if word in message:
-            fix = fix.format(folder=shlex.quote(str(path.parent)))
-            return MachineError(f"cannot use the history {path}: {why}", fix)
-    return damage_error(path, message.encode("ascii", "replace").decode())
+    message = str(error).lower().encode("ascii", "replace").decode()
+    word = next((word for word in _REFUSED if word in message), None)
+    if word is None:
+        return damage_error(path, message)
+    folder = shlex.quote(str(path.parent))
+    return MachineError(
+        f"cannot use the history {path}: {_WHY.get(word, message)}", f"df -h {folder}; ls -l {folder}"
+    )
 
 
 def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Connection:
@@ -139,10 +142,8 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
                 f"there is no history at {path}",
                 "profkit history add RUN makes one; --history FILE names another",
             )
-        elif write:  # SQLite would follow a link
-            check_links(path)
         _refuse_foreign(path)
-        return _connect(path, write=write)
+        return _open_checked(path, write=write)
     except OSError as error:
         raise MachineError(
             f"cannot read the history {path}: {error.strerror or error}", f"ls -l {shlex.quote(str(path))}"
@@ -155,19 +156,8 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
         raise UsageError(f"{str(path)!r} is no file name: {error}", "--history FILE") from error
 
 
-def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
-    try:
-        return _open_checked(path, "mode=rw", write=write)
-    except sqlite3.OperationalError as error:
-        # A reader may be where nothing can be written: no permission, a full disk. Without a log the file is all.
-        log = path.with_name(f"{path.name}-wal")
-        if write or "locked" in str(error) or (log.exists() and log.stat().st_size):
-            raise
-        return _open_checked(path, "mode=ro&immutable=1", write=False)
-
-
-def _open_checked(path: Path, mode: str, *, write: bool) -> sqlite3.Connection:
-    connection = connect(path, mode, timeout=BUSY_SECONDS)
+def _open_checked(path: Path, *, write: bool) -> sqlite3.Connection:
+    connection = connect(path, "mode=rw", timeout=BUSY_SECONDS)
     try:
         if (code := code_in(connection)) is not None:
             raise UnreadableReport(
@@ -196,13 +186,10 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
     if version < 1:
         raise damage_error(path, f"its version is {version}")
     if version != VERSION:
-        newer = version > VERSION
         raise UnreadableReport(
-            f"the history {path} was written by {'a newer' if newer else 'an older'} profkit (version {version} of its"
-            f" tables; this one knows {VERSION})",
-            "upgrade profkit, or use another file: --history FILE"
-            if newer
-            else "make a new one of the runs: profkit history add reports/*/ --history FILE",
+            f"the history {path} was written by {'a newer' if version > VERSION else 'an older'} profkit (version"
+            f" {version} of its tables; this one knows {VERSION})",
+            "upgrade profkit, or make a new one of the runs: profkit history add reports/*/ --history FILE",
         )
 
 
@@ -237,7 +224,6 @@ def _create_file(path: Path) -> None:
     try:
         make_parents(path.parent)
         chown_to_sudo_user(*missing)
-        check_links(path)
         if os.path.lexists(path) and not (path.is_file() and path.stat().st_size == 0):
             return
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666))

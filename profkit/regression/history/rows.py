@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
@@ -21,7 +22,7 @@ from profkit.core.types import (
     Direction,
     Entry,
     Feature,
-    Point,
+    HistoryPoint,
     Reading,
     RunDocument,
     Scope,
@@ -31,7 +32,7 @@ from profkit.core.types import (
     Value,
 )
 from profkit.core.types.readings import Quality, ScopeKind
-from profkit.hardware.conditions import lost_shares
+from profkit.reporting.facts import fact_text
 
 # Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
 KERNELS_KEPT = 20
@@ -40,7 +41,6 @@ ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 
 _CAUSES = ("launch.registers", "launch.shared", "launch.blocks", "clock.sm", "instructions", "flops.tensor")
 # Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
 COUNTED = "counted iterations"  # the fact of a run that says what its counts per iteration are the mean of
-LOST = "time lost"  # the fact of a run that says which share of its time others had the processor
 _SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "buffer.count", "transfer.bytes", "transfer.seconds")
 
 
@@ -78,7 +78,7 @@ def entry_of(
         dirty=revision.dirty if revision is not None else None,
         path=path,
         night=night,
-        facts=_collect_facts(document, iterations),
+        facts=_collect_facts(document),
         values=tuple(values.values()),
         valid=valid,
         reason=None if valid else document.failure or f"the run was {document.state}",
@@ -111,23 +111,13 @@ def run_id(document: RunDocument) -> str:
     return hashlib.sha256(json.dumps(body, allow_nan=False).encode()).hexdigest()[:ID_LENGTH]
 
 
-def _collect_facts(document: RunDocument, iterations: int) -> dict[str, str]:
+def _collect_facts(document: RunDocument) -> dict[str, str]:
     facts = {
         "tools": ", ".join(f"{name} {version}" for name, version in sorted(document.tools.items())),
         "depth": document.plan.depth if document.plan is not None else "",
-        "traced iterations": str(iterations) if iterations > 1 else "",
         COUNTED: document.facts.get(COUNTED, ""),
-        LOST: f"{min(1.0, lost):.3f}" if (lost := sum(lost_shares(document.disturbances))) >= 0.0005 else "",
-        "branch": (document.revision.branch or "") if document.revision is not None else "",
-        "kernels": _left_out(document),
     }
     return {name: text for name, text in facts.items() if text}
-
-
-def _left_out(document: RunDocument) -> str:
-    """How many kernels there were, where some are not kept."""
-    known = _kernels(document)
-    return f"the {KERNELS_KEPT} with the most GPU time of {len(known)}" if len(known) > KERNELS_KEPT else ""
 
 
 # ---------------------------------------------------------------- values
@@ -167,7 +157,9 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
             low, high = centre.low, centre.high
     key = _key(document, reading.metric, reading.scope)
     better = direction_of(reading.metric)
-    return Value(key, reading.unit, better, value, reading.quality, low, high, reading.doubt)
+    return Value(
+        key, reading.unit, better, value, reading.quality, low, high, fact_text(reading.doubt) or None
+    )
 
 
 def _key(document: RunDocument, name: str, scope: Scope) -> SeriesKey:
@@ -184,15 +176,6 @@ def _kernels(document: RunDocument) -> list[Scope]:
     by_time = sorted(timed, key=lambda kernel_time: kernel_time.total, reverse=True)
     counted = (reading.scope for reading in document.readings if reading.scope.kind == "kernel")
     return list(dict.fromkeys([*(kernel_time.kernel.scope for kernel_time in by_time), *counted]))
-
-
-def lost_of(entry: Entry) -> float:
-    """The share of the run's time that was lost to others, 0 where nobody tells."""
-    try:
-        share = float(entry.facts.get(LOST, "0"))
-    except ValueError:
-        return 0.0
-    return share if 0 <= share <= 1 else 0.0
 
 
 # ---------------------------------------------------------------- what is kept of a run
@@ -279,9 +262,9 @@ def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...])
     return Value(key, unit, better, value, cast("Quality", quality), low, high, doubt)
 
 
-def point_of(entry: Entry) -> Point:
+def point_of(entry: Entry) -> HistoryPoint:
     """What a run says of all of its points: a pattern for `points_of`."""
-    return Point(
+    return HistoryPoint(
         entry=entry.id,
         started=entry.started,
         machine=entry.machine,
@@ -291,24 +274,16 @@ def point_of(entry: Entry) -> Point:
         reason=entry.reason,
         night=entry.night,
         outcome=entry.outcome,
-        lost=lost_of(entry),
     )
 
 
-def points_of(patterns: Mapping[int, Point], rows: Iterable[tuple[Any, ...]]) -> Iterator[Point]:
-    """Whole point rows as points. A doubted value is not valid, whatever is said of its run.
-
-    A year of nights has a hundred thousand of them, and the constructor of a frozen type would take half of the time;
-    so each is a copy of its run's pattern, with its own fields laid over it.
-    """
+def points_of(
+    patterns: Mapping[int, HistoryPoint], rows: Iterable[tuple[Any, ...]]
+) -> Iterator[HistoryPoint]:
+    """Whole point rows as points. A doubted value is not valid, whatever is said of its run."""
     for _, run, value, low, high, _, doubt in rows:
-        point = object.__new__(Point)
-        fields = point.__dict__
-        fields.update(patterns[run].__dict__)
-        fields["value"], fields["low"], fields["high"] = value, low, high
-        if doubt is not None and fields["valid"]:
-            fields["valid"], fields["reason"] = False, doubt
-        yield point
+        point = replace(patterns[run], value=value, low=low, high=high)
+        yield replace(point, valid=False, reason=doubt) if doubt is not None and point.valid else point
 
 
 def _finite_or_none(value: float | None) -> float | None:

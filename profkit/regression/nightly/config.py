@@ -13,9 +13,8 @@ from profkit.core.run_folder import clean_name
 from profkit.core.types import AcceptedChange, Scope
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.history.rows import parse_time
-from profkit.regression.options import Metric, Place, Seconds, metric_name, section
 from profkit.regression.paired.checkout import CheckoutSpec
-from profkit.regression.profile_process import ProfileRequest
+from profkit.regression.profile_process import Metric, Place, ProfileRequest, Seconds, metric_name, section
 
 # What every workload must measure where the file names no gates of its own; what else decides then, is measured or
 # not, by the rules of the metrics (`regression/detection/rules.yaml`).

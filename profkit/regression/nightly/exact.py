@@ -10,16 +10,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from profkit.core.inference import Interval, course_of, decide, ratio_of_values
+from profkit.core.inference import Interval, decide
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
-from profkit.core.types import Change, Entry, PassName, Sample, Scope, Uncounted, Value
+from profkit.core.types import Change, Entry, PassName, Scope, Uncounted, Value
 from profkit.regression import profile_process
 from profkit.regression.history import entry_of
 from profkit.regression.history.rows import COUNTED
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import EXACT_FOLDER, NightSession
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version
+from profkit.regression.paired.interleave import change_between
 
 # Exact in a simulation of the same work alone, of which that is told: two of a Python program lay 0.2 % apart.
 _COUNTS = (
@@ -138,26 +139,12 @@ class ExactCounts:
 
     def _change(self, value: Value) -> Change:
         key = value.key.metric, value.key.scope
-        old, new, floor = median(self.old[key]), median(self.new[key]), self._floor(key)
+        sides, floor = (self.old[key], self.new[key]), self._floor(key)
+        shift = Interval(*3 * (median(sides[1]) - median(sides[0]),))
+        word = decide(shift, floor, around=0)
         better = self.spec.rule(*key).better or value.better
-        ratio = ratio_of_values(old, new)
-        word = decide(Interval(*3 * (new - old,)), floor, around=0)
-        return Change(
-            metric=key[0],
-            unit=value.unit,
-            better=better,
-            baseline=Sample(old, groups=tuple((v,) for v in self.old[key])),
-            candidate=Sample(new, groups=tuple((v,) for v in self.new[key])),
-            word=word,
-            course=course_of(old, new, better) if word == "different" else "neither",
-            scope=key[1],
-            ratio=ratio,
-            low=ratio,
-            high=ratio,
-            limit=floor,
-            floor=floor / abs(old) if old else 0.0,
-            detectable=floor / abs(old) if old else None,
-        )
+        change = change_between(sides, shift, word, floor, key[0], better, value.unit, key[1])
+        return replace(change, detectable=change.floor or None)
 
 
 def _add(counts: Counts, entry: Entry, keys: Sequence[Key] | Mapping[Key, Value]) -> None:

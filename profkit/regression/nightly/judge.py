@@ -12,20 +12,18 @@ from pathlib import Path
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.targets.yaml_text import read_yaml
 from profkit.core.errors import ProfkitError
-from profkit.core.formatting import shorten
 from profkit.core.run_folder import read_run
 from profkit.core.types import (
     RUN,
     AcceptedChange,
     Entry,
-    Feature,
     MetricOutcome,
     Series,
     Verdict,
     WorkloadOutcome,
 )
 from profkit.core.types.history import MISSED_TARGET, OUTCOME_ORDER
-from profkit.regression.detection.decide import decide
+from profkit.regression.detection.nights import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import WorkloadState
@@ -34,8 +32,6 @@ from profkit.regression.profile_process import Ending
 # Codes of endings that are not called as their ending.
 _CODES: dict[Ending, str] = {"done": "measured", "machine": "cannot-measure", "absent": "not-measured"}
 SCOPES = ("run", "region")  # a kernel's own values explain; there are hundreds of them
-# Fields that say what was done or how it was measured: where one of these is another, the work is another.
-_WORK_FIELDS = ("workload.", "mode.")
 
 
 @dataclass
@@ -75,33 +71,9 @@ def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPa
     if entry is None:
         return None
     entries = tuple(e for e in known[: known.index(entry) + 1] if e.backend == entry.backend)
-    changes = (*history.accepted(spec.name), *changes_of_work(entries))
     until_now = (_series_until(series, entry.id) for series in _read_series(history, spec, entry))
     series = tuple(cut for cut in until_now if cut is not None)
-    return WorkloadPast(spec, entry, series, changes, entries)
-
-
-def changes_of_work(entries: Sequence[Entry]) -> list[AcceptedChange]:
-    """A new segment for every run that did other work than the one before it: other arguments, sizes, cache mode.
-
-    Only fields that both tell, and that decide whether two runs may be compared at all.
-    """
-    changes = []
-    before: dict[str, str] = {}
-    for entry in entries:
-        if not entry.valid:
-            continue
-        now = {f.name: f.value for f in entry.features if _says_what_was_done(f) and f.value is not None}
-        differing = [name for name, value in now.items() if name in before and before[name] != value]
-        if differing:
-            differences = ", ".join(
-                f"{name} {shorten(before[name], 40)} → {shorten(now[name], 40)}" for name in differing[:3]
-            )
-            changes.append(
-                AcceptedChange(entry.workload, entry.started, f"other work: {differences}", by="profkit")
-            )
-        before |= now
-    return changes
+    return WorkloadPast(spec, entry, series, history.accepted(spec.name), entries)
 
 
 def judge_workload(
@@ -183,10 +155,6 @@ def _series_until(series: Series, entry: str) -> Series | None:
         if series.points[index].entry == entry:
             return replace(series, points=series.points[: index + 1])
     return None
-
-
-def _says_what_was_done(feature: Feature) -> bool:
-    return feature.tier == "must" and feature.name.startswith(_WORK_FIELDS)
 
 
 def with_causes(workload: WorkloadOutcome, past: WorkloadPast) -> WorkloadOutcome:

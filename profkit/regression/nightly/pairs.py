@@ -42,18 +42,17 @@ from profkit.regression.paired.checkout import (
     no_repository,
     repository_of,
     resolve_commit,
+    version_of,
 )
 from profkit.regression.paired.interleave import (
     FIRST_ROUNDS,
     MEMORY,
     TIME,
-    MetricFloor,
     PairedOptions,
     PairedRuns,
     confirm,
 )
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
-from profkit.regression.paired.version import version_of
 
 TONIGHT = "HEAD"
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
@@ -88,11 +87,9 @@ def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: 
     if here is None:
         return NightPairs(code="no-commit", first=True)
     shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
-    if first and resolve_commit(root, bare):
-        if not shallow:
-            return NightPairs(code="no-parent", first=True)
-        return NightPairs(code="shallow", fix=DEEPER, failed=True)
-    fetch = "git fetch --unshallow" if shallow else f"git fetch origin {bare}"
+    if first and not shallow and resolve_commit(root, bare):
+        return NightPairs(code="no-parent", first=True)
+    fetch = DEEPER.partition("  #")[0] if shallow else f"git fetch origin {bare}"
     accept = f"profkit history accept {shlex.quote(spec.name)} --because 'rewritten'"
     fix = f"{fetch}  # in CI fetch-depth: 0; or, where it is gone for good, {accept}"
     return NightPairs(
@@ -147,7 +144,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
                 for name in (base.base, None)
             )
             began = time.monotonic()
-            notes = warm_up(first, second, options.run, folder, session.progress)
+            warm_up(first, second, options.run, folder, session.progress)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
@@ -167,9 +164,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         with contextlib.suppress(OSError):  # of another workload something is still there
             folder.parent.rmdir()
     changes = tuple(_by_own_floor(change, spec) for change in result.changes)
-    notes = [*notes, *result.notes]
     done = NightPairs(
-        base.base, changes=changes, exact=exact, pairing=result.pairing, notes=tuple(notes), uncounted=told
+        base.base, changes=changes, exact=exact, pairing=result.pairing, notes=result.notes, uncounted=told
     )
     if result.pairing.pairs >= FIRST_ROUNDS:
         return done
@@ -205,8 +201,7 @@ def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
     )
     rounds = list(zip(new, old, strict=True))
     rule = spec.rule(MEMORY, change.scope)
-    floor = MetricFloor(MEMORY, rule.relative, rule.absolute)
-    return confirm(rounds, floor, "lower", change.unit, len(rounds), spent=True).change or change
+    return confirm(rounds, rule, change.unit, len(rounds)) or change
 
 
 def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:

@@ -16,15 +16,15 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.files.whole import write_whole
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, reserve_space
+from profkit.core.run_folder import clean_name
 from profkit.core.types import Entry, Json, NightPairs, RunDocument
 from profkit.regression import profile_process
-from profkit.regression.compare.machine import thermal_throttling
+from profkit.regression.compare.machine import thermal_throttling, throttle_reasons
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.paired.checkout import locked
 from profkit.regression.profile_process import Ending, ProfileResult
-from profkit.reporting.views.comparison.words import fact_text
+from profkit.reporting.facts import fact_text
 
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"
@@ -153,7 +153,6 @@ class NightSession:
 
 def measure_workloads(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
     """Profile what is not done yet. KeyboardInterrupt passes through: what was finished is stored."""
-    reserve_space(session.folder)
     for number, spec in enumerate(specs, 1):
         if spec.name in session.state.done:
             continue
@@ -201,25 +200,15 @@ def with_validity(entry: Entry, document: RunDocument) -> Entry:
 
 def throttling_reason(document: RunDocument) -> str | None:
     """Why the samples cannot be believed: too hot, or thrown away for the most part; None where they can."""
-    for timing in document.timings:
-        for process in timing.processes:
-            why = ", ".join(process.throttle_reasons)
-            if process.throttled == 0 and set(process.throttle_reasons) - {_POWER}:
-                return f"throttled all the time ({why})"
-            if process.throttled > len(process.seconds):
-                return (
-                    f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
-                )
-    hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
-    hot += [reason for moment in document.moments for reason in moment.slowed]
-    if (metal := thermal_throttling(document)) is not None:
-        hot.append(fact_text(metal))
-    if hot:
-        return f"throttled: {hot[0]}"
-    counts = [m.throttled for m in document.moments if m.throttled is not None]
-    if counts and counts[-1] > counts[0]:
-        return f"throttled: the processor slowed itself down for heat, {counts[-1] - counts[0]} times"
-    return None
+    for process in (process for timing in document.timings for process in timing.processes):
+        why = ", ".join(process.throttle_reasons)
+        if process.throttled > len(process.seconds):
+            return f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
+        if not process.throttled and set(process.throttle_reasons) - {_POWER}:
+            return f"throttled all the time ({why})"
+    beside = throttle_reasons(replace(document, timings=()))  # of the moments alone
+    hot = [fact_text(fact) for fact in (*beside, thermal_throttling(document)) if fact is not None]
+    return next((f"throttled: {text}" for text in hot if text != _POWER), None)
 
 
 def _relative_path(path: Path | None, folder: Path) -> str | None:

@@ -16,7 +16,7 @@ from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
 from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents, remember
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, release_space
+from profkit.core.run_folder import clean_name
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
     Json,
@@ -79,7 +79,6 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
             interrupted = True
             progress.end("interrupted")
         with defer_interrupts():  # all is measured: a Ctrl-C now must not cost the report
-            release_space(folder)
             night = decide_night(session, specs, interrupted=interrupted, strict=options.strict)
             night = finish_night(session, night, strict=options.strict)
             chown_to_sudo_user(folder)

@@ -18,8 +18,7 @@ from profkit.analysis.hot_spots import brief_name
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.statistics import median
 from profkit.core.types import BlamedLine, Fact, Hotspot, Profile, RunDocument
-from profkit.regression.paired.checkout import blamed_commit, diff_text, removing_commit, subject_of
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version, blamed_commit, diff_text, removing_commit, subject_of
 from profkit.regression.paired.why import ROUNDS, CallChange, Key, Reason, is_counted, path_inside
 
 MOST_LINES = 3
@@ -64,33 +63,27 @@ def blamed_lines(reason: Reason, first: Version, second: Version) -> tuple[Blame
         return ()
     text = diff_text(second.root, first.commit, None if second.dirty else second.commit)
     places = [place for lines in changed_lines(text) for place in _places(second.root, lines)]
-    hot = _hot_lines(reason, second.root)
-    best: dict[str, tuple[tuple[float, float], int, _Found]] = {}
+    best: dict[str, tuple[tuple[float, bool], int, _Found]] = {}
     for found in _found(places, reason, first.root, second.root):
-        line, likelihood = _likeliest(found, hot)
-        rank = found.share, likelihood
-        # Of several changes in one function that which holds what is called more often, or most of the instructions.
+        line = _calling_line(found)
+        rank = found.share, line is not None
+        # Of several changes in one function that which holds what is called more often.
         if found.place.function not in best or rank > best[found.place.function][0]:
-            best[found.place.function] = rank, line, found
+            best[found.place.function] = rank, line or min(found.place.numbers), found
     ranked = sorted(best.values(), key=lambda entry: entry[0], reverse=True)
     return tuple(_blamed(first, second, line, found) for _, line, found in ranked[:MOST_LINES])
 
 
-def _likeliest(found: _Found, hot: Mapping[tuple[str, int], float]) -> tuple[int, float]:
-    """The changed line that holds what is called more often, else most of the instructions, else the first."""
-    numbers, path = found.place.numbers, found.place.lines.path
+def _calling_line(found: _Found) -> int | None:
+    """The changed line that holds what is called more often; None where none does."""
     name = found.word.rpartition(".")[2].strip("<>")
-    if name:
-        call = re.compile(rf"\b{re.escape(name)}\s*\(")
-        for number, row in numbers.items():
-            if call.search(row) or any(call.search(text) for text in found.place.lines.removed):
-                return number, 1.0
-    costs = dict.fromkeys(numbers, 0.0)
-    for (file, number), share in hot.items():
-        if number in costs and _is_same_file(file, path):
-            costs[number] = max(costs[number], share)
-    line = max(costs, key=lambda number: costs[number])
-    return line, costs[line]
+    call = re.compile(rf"\b{re.escape(name)}\s*\(")
+    if not name:
+        return None
+    for number, row in found.place.numbers.items():
+        if call.search(row) or any(call.search(text) for text in found.place.lines.removed):
+            return number
+    return None
 
 
 def _is_same_file(file: str, path: str) -> bool:
@@ -215,9 +208,9 @@ def _add(rises: dict[Key, _Rise], before: Sequence[_Measured], after: Sequence[_
 
 
 def _seconds(runs: Sequence[RunDocument], root: Path, *, own: bool) -> list[_Measured]:
-    """Of each run, by function: seconds with what it calls, or `own` with built-in functions and libraries alone."""
+    """Of each run, by function: its `own` seconds, or with what it calls."""
     return [
-        (profile.total, _direct(document, profile, root) if own else _values(profile, root, own=False))
+        (profile.total, _values(profile, root, own=own))
         for document in runs
         for profile in document.profiles
         if profile.kind == "own-time" and profile.total > 0
@@ -233,27 +226,6 @@ def _instructions(document: RunDocument, root: Path, *, own: bool) -> list[_Meas
     ][:1]
 
 
-def _direct(document: RunDocument, own: Profile, root: Path) -> dict[Key, float]:
-    """Seconds in each function itself and in what it calls that is none of the program's own functions.
-
-    A function near the top of the program (one that calls all handlers, say) has nearly all of the time below it: what
-    was added to the function itself is little of that, and much of this.
-    """
-    values: dict[Key, float] = {}
-    for hotspot in own.hotspots:
-        if hotspot.library is None and hotspot.function != "<module>":
-            key = path_inside(hotspot.file, root), hotspot.function
-            values[key] = values.get(key, 0.0) + hotspot.own
-    for profile in document.profiles:
-        if profile.kind != "program-calls":
-            continue
-        for edge in profile.hotspots:
-            key = path_inside(edge.file, root), edge.function
-            if key in values and edge.callee is not None and edge.callee.library is not None:
-                values[key] += edge.total or 0.0
-    return values
-
-
 def _values(profile: Profile, root: Path, *, own: bool) -> dict[Key, float]:
     values: dict[Key, float] = {}
     for hotspot in profile.hotspots:
@@ -266,18 +238,6 @@ def _values(profile: Profile, root: Path, *, own: bool) -> dict[Key, float]:
 
 def _key(hotspot: Hotspot, root: Path) -> Key:
     return path_inside(hotspot.file, root), hotspot.function.split("(")[0].rpartition("::")[2]
-
-
-def _hot_lines(reason: Reason, root: Path) -> dict[tuple[str, int], float]:
-    """Of the candidate, by file and line: its share of all counted instructions, 0..1, of the costliest lines."""
-    found: dict[tuple[str, int], float] = {}
-    if len(reason.documents) == 2 and all(map(is_counted, reason.documents)):
-        for profile in reason.documents[1].profiles:
-            for spot in profile.hotspots if profile.kind == "counted-lines" and profile.total > 0 else ():
-                if spot.line is not None:
-                    place = path_inside(spot.file, root), spot.line
-                    found[place] = found.get(place, 0.0) + spot.own / profile.total
-    return found
 
 
 # ---------------------------------------------------------------- the lines that differ

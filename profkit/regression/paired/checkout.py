@@ -10,25 +10,24 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import math
 import os
 import re
 import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from profkit.core import process
 from profkit.core.errors import UsageError
-from profkit.core.files.regular import read_bounded_text, read_start
+from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import make_parents, opened
-from profkit.core.files.whole import TemporaryFolder, user_cache, write_whole
+from profkit.core.files.whole import TemporaryFolder, user_cache
 from profkit.core.git import CHANGES, QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
-from profkit.regression import options as values
+from profkit.regression.profile_process import Command, Seconds
 
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
@@ -42,8 +41,8 @@ GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for 
 class CheckoutSpec:
     """How a checkout is made ready: by `setup`, before its first run, in at most `setup_timeout` seconds."""
 
-    setup: values.Command = ()
-    setup_timeout: values.Seconds = 600.0
+    setup: Command = ()
+    setup_timeout: Seconds = 600.0
 
 
 class NoCheckout(UsageError):
@@ -105,7 +104,7 @@ def no_repository(folder: Path, fix: str = "cd REPOSITORY") -> NoCheckout:
     """Why `repository_of` finds none around `folder`, with the line that mends it; `fix` where there is none at all."""
     words = git_command(folder, "rev-parse", "--show-toplevel")
     try:
-        done = process.run(words, env=git_environment(folder), timeout=GIT_SECONDS)
+        done = process.run(words, env=git_environment(), timeout=GIT_SECONDS)
     except UsageError:
         return NoCheckout("git is not installed")
     if match := _OF_ANOTHER_USER.search(done.output_tail):
@@ -139,14 +138,11 @@ def checked_out(
         raise NoCheckout(f"{commit[:12]} cannot be checked out: {fault.message}", fault.fix)
     _require_commit(root, commit)
     if spec.setup:
-        with _kept_build(root, commit, spec.setup) as place:
+        with _kept_build(root, spec.setup) as place:
             if place is not None:
                 target = place / root.name
-                if _commit_in(place) != commit:
-                    (place / _READY).unlink(missing_ok=True)
-                    _clone(root, target, commit, log, tick)
-                    _run_setup(spec, target, log, tick)
-                    write_whole(place / _READY, [commit])
+                _clone(root, target, commit, log, tick)
+                _run_setup(spec, target, log, tick)
                 yield Checkout(root, target, commit)
                 return
     with TemporaryFolder("checkout") as name:
@@ -154,7 +150,6 @@ def checked_out(
         try:
             git_line(root, "worktree", "prune")  # what a run that was killed left registered
             _run_git(git_command(root, "worktree", "add", "--detach", str(target), commit), root, log, tick)
-            _submodules(root, target, log, tick)
             if spec.setup:
                 _run_setup(spec, target, log, tick)
             yield Checkout(root, target, commit)
@@ -182,31 +177,6 @@ def _clone(root: Path, target: Path, commit: str, log: Path, tick: Tick) -> None
         _run_git(git_command(root, *words), root, log, tick)
     _run_git(git_command(target, "checkout", "--quiet", "--force", "--detach", commit), root, log, tick)
     _run_git(git_command(target, "clean", "--quiet", "--force", "-d"), root, log, tick)
-    _submodules(root, target, log, tick)
-
-
-def _submodules(root: Path, target: Path, log: Path, tick: Tick) -> None:
-    """Fill the submodules of a checkout from those that lie in the repository: most clones cannot fetch them again.
-
-    One that the repository itself leaves empty is left empty: its programs do without.
-    """
-    listed = git_line(target, "ls-files", "--stage", "-z") if (target / ".gitmodules").is_file() else None
-    for entry in (listed or "").split("\0"):
-        about, _, path = entry.partition("\t")
-        source, inside = root / path, target / path
-        if not about.startswith("160000 ") or ".." in Path(path).parts or not (source / ".git").exists():
-            continue
-        commit, words = about.split(" ")[1], [str(source), str(inside)]
-        steps = [git_command(inside, "checkout", "--quiet", "--force", "--detach", commit)]
-        if not (inside / ".git").exists():
-            steps.insert(0, git_command(target, "clone", "--quiet", "--shared", "--no-checkout", *words))
-        try:
-            for step in steps:
-                _run_git(step, root, log, tick)
-        except NoCheckout as fault:
-            fetch = shlex.join(["git", "-C", str(source), "fetch", "origin", commit])
-            raise NoCheckout(fault.message, fetch, fault.log) from None
-        _submodules(source, inside, log, tick)
 
 
 def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Tick) -> None:
@@ -214,8 +184,7 @@ def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Tick) -> None:
 
 
 def _run_git(words: Sequence[str], root: Path, log: Path, tick: Tick) -> None:
-    environment = git_environment(root)
-    _run_step("git's checkout", words, root, log / "checkout.log", GIT_SECONDS, tick, environment)
+    _run_step("git's checkout", words, root, log / "checkout.log", GIT_SECONDS, tick, git_environment())
 
 
 def _run_step(
@@ -244,72 +213,40 @@ def _run_step(
 
 # ---------------------------------------------------------------- builds, kept from one time to the next
 
-# A build belongs to a repository, a setup command, and the lock files of a commit (what it depends on). Where another
-# commit has the same lock files, an unused build moves to it: what git ignores there (an environment, object files)
-# stays, so that the setup command only does what the change asks for.
-_READY, _LOCK = "ready", ".lock"
+# A build belongs to a repository and a setup command, and moves from commit to commit: what git ignores there (an
+# environment, object files) stays, so that the setup command only does what the change asks for.
+_LOCK = ".lock"
 UNUSED_SECONDS = 30 * 86_400.0
-MOST_BUILDS = 4  # of one repository, setup and set of lock files; the one that was used longest ago moves on
-_LOCKS = (
-    "uv.lock", "poetry.lock", "pdm.lock", "pixi.lock", "Pipfile.lock", "conda-lock.yml", "environment.yml",
-    "environment.yaml", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "requirements-dev.txt",
-    "requirements.lock", "Cargo.lock", "Cargo.toml", "package-lock.json", "CMakeLists.txt", "go.sum",
-)  # fmt: skip
+MOST_BUILDS = 4  # of one repository and setup: so many calls can use them at once
 
 
 @contextlib.contextmanager
-def _kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Path | None]:
-    """The folder of a build for `commit` that nobody else uses meanwhile; None where there is no place to keep one.
-
-    The best first: one in which the commit is ready, the one used longest ago, an empty one.
-    """
+def _kept_build(root: Path, setup: Sequence[str]) -> Iterator[Path | None]:
+    """The folder of a build that nobody else uses meanwhile; None where there is no place to keep one."""
     cache = user_cache("builds")
     if cache is None:
         yield None
         return
-    family = cache / _key_of(root, commit, setup)
-    if not family.exists():
-        _remove_unused(cache)
-
-    def order(place: Path) -> tuple[bool, float]:
-        used = (place / _READY).stat().st_mtime if (place / _READY).is_file() else math.inf
-        return _commit_in(place) != commit, used
-
-    for place in sorted((family / str(number) for number in range(MOST_BUILDS)), key=order):
+    _remove_unused(cache)
+    key = hashlib.sha256(json.dumps([str(root), list(setup)]).encode()).hexdigest()[:16]
+    for number in range(MOST_BUILDS):
         with contextlib.ExitStack() as stack:
             try:
-                free = stack.enter_context(locked(place))
+                free = stack.enter_context(locked(cache / f"{key}-{number}"))
             except OSError:
                 continue
             if free:
-                if _commit_in(place) == commit:
-                    os.utime(place / _READY)  # used just now: not the one that moves on
-                yield place
+                yield cache / f"{key}-{number}"
                 return
     yield None
 
 
 def _remove_unused(cache: Path) -> None:
-    """Take away the builds that nobody used for a month: they are large, and of lock files that have changed."""
+    """Take away the builds that nobody used for a month: they are large."""
     with contextlib.suppress(OSError):
-        for family in list(cache.iterdir()):
-            known = (family, *family.glob("*"), *family.glob(f"*/{_READY}"))
-            if time.time() - max(path.lstat().st_mtime for path in known) > UNUSED_SECONDS:
-                shutil.rmtree(family, ignore_errors=True)
-
-
-def _key_of(root: Path, commit: str, setup: Sequence[str]) -> str:
-    entries = git_line(root, "ls-tree", commit) or ""
-    locks = [line for line in entries.splitlines() if line.partition("\t")[2] in _LOCKS]
-    text = json.dumps([str(root), list(setup), locks])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _commit_in(place: Path) -> str | None:
-    """The commit that a build holds, whole; None where there is none."""
-    with contextlib.suppress(OSError, ValueError):
-        return read_bounded_text(place / _READY).strip()
-    return None
+        for lock in list(cache.glob(f"*/{_LOCK}")):
+            if time.time() - lock.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -322,6 +259,7 @@ def locked(folder: Path) -> Iterator[bool]:
     with opened(folder) as inside:
         flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         handle = os.open(inside / _LOCK, flags, 0o600)
+        os.utime(handle)  # used just now
     try:
         free = True
         try:
@@ -357,7 +295,7 @@ def _printed(folder: Path, *words: str) -> str | None:
         try:
             done = process.run(
                 git_command(folder, *words),
-                env=git_environment(folder),
+                env=git_environment(),
                 timeout=ANSWER_SECONDS,
                 printed=printed,
             )
@@ -381,24 +319,6 @@ def subject_of(root: Path, commit: str) -> str:
 def is_dirty(folder: Path) -> bool:
     """Whether files that git follows were changed since the last commit."""
     return bool(git_line(folder, *CHANGES))
-
-
-def changed_files(folder: Path, base: str | None, head: str | None) -> tuple[str, ...]:
-    """Files that differ between two commits, or with `head` None between `base` and the files in `folder`."""
-    if base is None:
-        return ()
-    names = git_line(
-        folder,
-        "diff",
-        "--name-only",
-        "--no-renames",
-        "--ignore-submodules=dirty",
-        "-z",
-        base,
-        *([head] if head else []),
-        "--",
-    )
-    return tuple(name for name in (names or "").split("\0") if name)
 
 
 def diff_text(folder: Path, base: str, head: str | None) -> str:
@@ -425,3 +345,92 @@ def removing_commit(folder: Path, path: str, text: str, base: str, head: str | N
     if not found and head is not None:  # it was moved and not taken out, so that the text is there as often
         found = git_line(folder, "log", "-1", "--format=%H", span, "--", path)
     return found or None
+
+
+PRESENT = "the working tree"
+_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")  # a repository may hold several projects
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version that is ready to run. `root` is the folder of its code, where it is one of a repository's."""
+
+    name: str
+    command: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    root: Path | None = None
+    commit: str | None = None
+    dirty: bool = False
+    repository: Path | None = None  # where it was checked out from; None: it runs in its own place
+
+    def environment(self) -> dict[str, str]:
+        """What is set for its processes: Python finds the modules of its own folder before installed ones.
+
+        A project that is installed in place (`pip install -e`) would run the code of one folder in both versions.
+        """
+        env = dict(self.env)
+        if self.root is not None:
+            folders = [str(path) for path in _module_folders(self.cwd, self.root)]
+            present = env.get("PYTHONPATH", os.environ.get("PYTHONPATH"))
+            env["PYTHONPATH"] = os.pathsep.join([*folders, *([present] if present else [])])
+        return env
+
+
+def _module_folders(cwd: Path, root: Path) -> list[Path]:
+    """Where the modules of the code lie: the root, and each project around `cwd` inside it, each with its `src`."""
+    inside = [path for path in (cwd, *cwd.parents) if path != root and path.is_relative_to(root)]
+    projects = [path for path in inside if any((path / name).is_file() for name in _PROJECT_FILES)]
+    folders = [folder for path in (*projects, root) for folder in (path, path / "src")]
+    return [folder for folder in folders if folder == root or folder.is_dir()]
+
+
+def named_commit(root: Path, name: str) -> str:
+    """The hash of what a user called `name`. Raises NoCheckout where there is no such commit."""
+    commit = resolve_commit(root, name)
+    if commit is None and git_line(root, "rev-parse", "--is-shallow-repository") == "true":
+        raise NoCheckout(
+            f"there is no commit {name!r} in {root}, which is a shallow clone",
+            DEEPER,
+        )
+    if commit is None:
+        raise NoCheckout(f"there is no commit {name!r} in {root}", f"git -C {root} log --oneline; git fetch")
+    return commit
+
+
+@contextlib.contextmanager
+def version_of(
+    name: str | None,
+    command: tuple[str, ...],
+    cwd: Path,
+    spec: CheckoutSpec,
+    log: Path,
+    tick: Callable[[float], None] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[Version]:
+    """The version of the commit `name` (a branch, a tag, a hash), or with None the files as they are in `cwd`.
+
+    `command` is as it would be typed in `cwd`. Raises NoCheckout where the commit cannot be had there.
+    """
+    root, env = repository_of(cwd), env or {}
+    if name is None:
+        commit = commit_of(cwd) if root is not None else None
+        dirty = root is not None and is_dirty(root)
+        title = PRESENT if dirty or commit is None else f"{PRESENT} ({commit[:12]})"
+        yield Version(title, command, cwd, env, root, commit, dirty)
+        return
+    if root is None:
+        fault = no_repository(cwd)
+        raise NoCheckout(f"{fault.message}, so it has no commit {name!r}", fault.fix)
+    commit = named_commit(root, name)
+    title = commit[:12] if commit.startswith(name) else f"{name} ({commit[:12]})"
+    with checked_out(cwd, commit, spec, log, tick) as checkout:
+        yield Version(
+            title,
+            checkout.command_inside(command, cwd),
+            checkout.path_inside(cwd),
+            env,
+            checkout.folder,
+            commit,
+            repository=root,
+        )

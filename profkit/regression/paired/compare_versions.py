@@ -20,7 +20,7 @@ from profkit.core.types import Change, Comparison, Fact, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
+from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, Version, version_of
 from profkit.regression.paired.interleave import (
     FIRST_ROUNDS,
     MOST_PAIRS,
@@ -28,8 +28,7 @@ from profkit.regression.paired.interleave import (
     PairedResult,
     PairedRuns,
 )
-from profkit.regression.paired.one_run import bytecode_environment, warm_up
-from profkit.regression.paired.version import Version, version_of
+from profkit.regression.paired.one_run import warm_up
 from profkit.regression.paired.why import (
     Reason,
     Search,
@@ -38,7 +37,7 @@ from profkit.regression.paired.why import (
     without_interpreter,
 )
 from profkit.regression.profile_process import ProfileRequest
-from profkit.reporting.views.comparison.words import fact_text
+from profkit.reporting.facts import fact_text
 
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
@@ -59,7 +58,6 @@ class VersionsRequest:
     checkout: CheckoutSpec = field(default_factory=CheckoutSpec)
     pairs: PairedOptions = field(default_factory=PairedOptions)
     causes: bool = True
-    cause_budget: float | None = None  # seconds for the reason; None: no longer than it takes to tell it
     backend: str = "auto"
 
 
@@ -106,7 +104,8 @@ def _compare_ready(
 ) -> VersionsResult:
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     progress.begin("first runs", "not counted: they fill caches")
-    notes = warm_up(first, second, request.pairs.run, folder, progress, request.checkout.setup)
+    warm_up(first, second, request.pairs.run, folder, progress, request.checkout.setup)
+    notes: list[Fact] = []
     progress.end("done")
     progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
     result = PairedRuns(first, second, request.pairs, folder, progress).run()
@@ -124,7 +123,7 @@ def _compare_ready(
         except KeyboardInterrupt:  # what was decided is not lost with the reason for it
             progress.end("interrupted")
             reason, interrupted = search.found, True
-            notes = [*notes, Fact("search-interrupted")]
+            notes = [Fact("search-interrupted")]
     sides = _side_of(first, started), _side_of(second, started)
     comparison = _comparison_of(sides, changes, result, reason, tuple(notes))
     if comparison.outcome == "regressed":
@@ -172,19 +171,15 @@ def _with_fix(change: Change, result: PairedResult) -> Change:
 
 
 def what_would_decide(change: Change, ran: Pairing) -> Fact:
-    """The budget in which a time that is open is likely to be decided, and the floor at which these runs say the same.
+    """The budget in which a time that is open is likely to be decided, or the floor at which these runs say the same.
 
     An interval narrows by the root of the number of pairs; a quarter is added, since what is seen may be a little off.
     """
     if change.ratio is None or change.low is None or change.high is None or change.low <= 0:
         return Fact.of("budget", seconds=4 * ran.budget)
-    width, size, floor = log(change.high / change.low) / 2, abs(log(change.ratio)), log(1 + change.floor)
-    # Sameness is decided at a larger error, so at a narrower interval: 0.7 of the other's from some ten pairs on.
-    wanted = size - floor if size > floor else (floor - size) / 0.7
+    width, wanted = log(change.high / change.low) / 2, abs(abs(log(change.ratio)) - log(1 + change.floor))
     times = 1.25 * (width / wanted) ** 2 if wanted > 0 else math.inf
-    percent = 100 * max(change.high - 1, 1 - change.low)
-    steps = 1 if percent >= 5 else 10
-    wider = math.ceil(percent * steps) / steps / 100
+    wider = math.ceil(1000 * max(change.high - 1, 1 - change.low)) / 1000
     if times * ran.pairs > MOST_PAIRS or times * ran.seconds > MOST_BUDGET:
         return Fact.of("floor", floor=wider)
     seconds = max(math.ceil(times * ran.seconds), math.ceil(1.5 * ran.budget))
@@ -209,12 +204,12 @@ def _search(
             version.command,
             backend=request.backend,
             depth="standard",
-            env={**version.environment(), **bytecode_environment(version, folder)},
+            env=version.environment(),
             cwd=version.cwd,
             timeout=request.pairs.run.timeout,
         )
 
-    return Search(versions, change, profiled, folder, progress, request.pairs.budget, request.cause_budget)
+    return Search(versions, change, profiled, folder, progress, request.pairs.budget)
 
 
 def _too_few(result: PairedResult) -> Decided:

@@ -12,45 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, e, exp, inf, isfinite, log, sqrt
 from pathlib import Path
-from typing import Literal
 
 from profkit.core.errors import WorkloadError
 from profkit.core.inference import Interval, course_of, decide, student_quantile
 from profkit.core.progress import Progress
 from profkit.core.statistics import median
-from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Fact, Pairing, Sample, Scope
+from profkit.core.types import RUN, Change, ChangeWord, Direction, Fact, Pairing, Sample, Scope
+from profkit.regression.detection.rules import NightRule
+from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
-from profkit.regression.paired.version import Version
-
-# `more`: not decided, and rounds are left; `ambiguous`: not decided, and the rounds are spent.
-ConfirmWord = Literal["different", "same", "ambiguous", "more"]
-
-
-@dataclass(frozen=True)
-class MetricFloor:
-    """A metric whose floor is the larger of a `relative` one and an `absolute` one in the metric's unit."""
-
-    metric: str
-    relative: float
-    absolute: float = 0.0
-
-    def floor(self, centre: float) -> float:
-        """The smallest change that counts where the value is `centre`."""
-        return max(self.relative * abs(centre), self.absolute)
-
-
-@dataclass(frozen=True)
-class Confirmation:
-    """The word after `rounds` rounds; `change` has the ratio of candidate over last good with its interval.
-
-    `wanted`: how many rounds there should be before it is asked again (0 where it is decided).
-    """
-
-    word: ConfirmWord
-    rounds: int
-    wanted: int = 0
-    change: Change | None = None
-
+from profkit.reporting.views.comparison.words import size_text
 
 FIRST_ROUNDS = 4  # rounds below which a spread is a guess
 MOST_ROUNDS = 20
@@ -59,6 +30,7 @@ ALPHA = 0.02
 # Of calling a change that is as large as the floor the same; the nights to come would still see it.
 ALPHA_SAME = 0.1
 _MOST_LOG = 100.0  # of a ratio: e to that power is still a number that can be written
+_LEAST_VALUE = 1e-12  # in any unit: of nothing there is no ratio
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
 
 
@@ -72,22 +44,20 @@ def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
 
 def confirm(
     rounds: Sequence[tuple[float, float]],
-    rule: MetricFloor,
-    better: Direction = "lower",
+    rule: NightRule,
     unit: str = "",
     most: int = MOST_ROUNDS,
-    spent: bool = False,
     scope: Scope = RUN,
     looked_at: int = 1,
-) -> Confirmation:
-    """The word on `rounds`, each (candidate, baseline): one number per fresh process, in `unit`.
+) -> Change | None:
+    """The change that `rounds` show, each (candidate, baseline): one number per fresh process, in `unit`.
 
-    `most` rounds can be had at all; `looked_at` times are decided beside each other, and share the error.
+    None below four. `most` rounds can be had at all; `looked_at` times are decided beside each other, and share the
+    error.
 
-    The paired log ratios (differences, where a value is not positive) have a trimmed mean with Student's interval
-    (Tukey and McLaughlin 1963). Beyond the floor at an error of 0.02 it is `different`; within it at an error of 0.1 it
-    is `same`, and the change has the interval of that error. Between the two it is `more`, until `most` rounds are
-    there, or `spent` says that the time is over: `ambiguous`.
+    The paired log ratios have a trimmed mean with Student's interval (Tukey and McLaughlin 1963). Beyond the floor at
+    an error of 0.02 it is `different`; within it at an error of 0.1 it is `same`, and the change has the interval of
+    that error. Between the two it is `ambiguous`.
     Each look takes its part of an error by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983,
     their Pocock-like function), so that looking again and again does not find what is not there.
     Raises ValueError for a value that is not finite.
@@ -95,66 +65,34 @@ def confirm(
     if any(not isfinite(v) for pair in rounds for v in pair):
         raise ValueError("a round has a value that is no number")
     n = len(rounds)
-    steps = rounds_of_looks(most)
-    if n < min(steps):
-        if not spent:
-            return Confirmation("more", n, steps[0])
-        return Confirmation("ambiguous", n)
+    if n < min(FIRST_ROUNDS, most):
+        return None
     part = _alpha_share(n, most) / looked_at
-    wide, narrow = _interval(rounds, ALPHA * part), _interval(rounds, ALPHA_SAME * part)
-    base, low, high = wide.base, wide.low, wide.high
+    mean, error, freedom = trimmed_mean(
+        [log(max(new, _LEAST_VALUE) / max(old, _LEAST_VALUE)) for new, old in rounds], n // TRIM
+    )
+    base = max(median([old for _, old in rounds]), _LEAST_VALUE)
     floor = rule.floor(base)
-    word = decide(Interval(low, wide.centre, high), floor, around=0)
-    if (
-        word != "different"
-        and decide(Interval(narrow.low, narrow.centre, narrow.high), floor, around=0) == "same"
-    ):
-        word, low, high = "same", narrow.low, narrow.high  # what it rests on
-    change = _build_change(rounds, rule, better, unit, word, (wide.centre, low, high), base, floor, scope)
-    change = replace(change, detectable=wide.least_seen(floor) / abs(base) if base else None)
-    if word != "ambiguous":
-        return Confirmation(word, n, 0, change)
-    if n < most and not spent:
-        return Confirmation("more", n, next(s for s in steps if s > n), change)
-    return Confirmation("ambiguous", n, 0, change)
+
+    def interval(alpha: float) -> Interval:
+        half = min(student_quantile(1 - alpha / 2, freedom) * error, _MOST_LOG)
+        return Interval(*(base * (exp(step) - 1) for step in (mean - half, mean, mean + half)))
+
+    shown = wide = interval(ALPHA * part)
+    word = decide(wide, floor, around=0)
+    if word != "different" and decide(narrow := interval(ALPHA_SAME * part), floor, around=0) == "same":
+        word, shown = "same", narrow  # what it rests on
+    sides = [old for _, old in rounds], [new for new, _ in rounds]
+    change = change_between(sides, shown, word, floor, rule.metric, "lower", unit, scope)
+    # The smallest rise whose whole interval would be beyond the floor.
+    seen = (1 + floor / base) * (1 + wide.high / base) / (1 + wide.middle / base) - 1
+    return replace(change, detectable=seen)
 
 
 def _alpha_share(n: int, most: int) -> float:
     """The share of an error that the look after `n` of `most` rounds may spend: the difference to the look before."""
     before = max((s for s in rounds_of_looks(most) if s < n), default=0)
     return log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most)
-
-
-@dataclass(frozen=True)
-class _Shift:
-    """A shift and its ends in the unit of the values. `half` is half its width: of logarithms, if `of_ratios`."""
-
-    centre: float
-    low: float
-    high: float
-    base: float
-    half: float
-    of_ratios: bool
-
-    def least_seen(self, floor: float) -> float:
-        """The smallest rise whose whole interval would be beyond the floor."""
-        if not self.of_ratios:
-            return floor + self.half
-        return (self.base + floor) * exp(self.half) - self.base
-
-
-def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> _Shift:
-    """The change of the centre of the last good values; of logarithms it is wider upwards and never below -100 %."""
-    base = median([old for _, old in rounds])
-    logs = all(new > 0 and old > 0 for new, old in rounds)
-    steps = [log(new / old) if logs else new - old for new, old in rounds]
-    mean, error, freedom = trimmed_mean(steps, len(steps) // TRIM)
-    half = student_quantile(1 - alpha / 2, freedom) * error
-    if not logs:
-        return _Shift(mean, mean - half, mean + half, base, half, of_ratios=False)
-    half = min(half, _MOST_LOG)
-    centre, low, high = (base * (exp(step) - 1) for step in (mean, mean - half, mean + half))
-    return _Shift(centre, low, high, base, half, of_ratios=True)
 
 
 def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:
@@ -170,33 +108,31 @@ def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:
     return sum(inner) / len(inner), spread * sqrt(n) / len(inner), len(inner) - 1
 
 
-def _build_change(
-    rounds: Sequence[tuple[float, float]],
-    rule: MetricFloor,
+def change_between(
+    sides: tuple[Sequence[float], Sequence[float]],
+    shift: Interval,
+    word: ChangeWord,
+    floor: float,
+    metric: str,
     better: Direction,
     unit: str,
-    word: ChangeWord,
-    interval: tuple[float, float, float],
-    base: float,
-    floor: float,
     scope: Scope,
 ) -> Change:
-    shift, low, high = interval
-    new, old = [pair[0] for pair in rounds], [pair[1] for pair in rounds]
-    course: Course = course_of(0, shift, better) if word == "different" else "neither"
-    relative = None if base == 0 else tuple(1 + v / base for v in (shift, low, high))
+    """From the values before to those after; `shift` and `floor` are differences in `unit`."""
+    base, now = median(sides[0]), median(sides[1])
+    ratio, low, high = (1 + v / base if base else None for v in (shift.middle, shift.low, shift.high))
     return Change(
-        metric=rule.metric,
+        metric=metric,
         unit=unit,
         better=better,
-        baseline=Sample(median(old), groups=tuple((v,) for v in old)),
-        candidate=Sample(median(new), groups=tuple((v,) for v in new)),
+        baseline=Sample(base, groups=tuple((v,) for v in sides[0])),
+        candidate=Sample(now, groups=tuple((v,) for v in sides[1])),
         word=word,
-        course=course,
+        course=course_of(0, shift.middle, better) if word == "different" else "neither",
         scope=scope,
-        ratio=relative[0] if relative else None,
-        low=relative[1] if relative else None,
-        high=relative[2] if relative else None,
+        ratio=ratio,
+        low=low,
+        high=high,
         floor=floor / abs(base) if base else 0.0,
         limit=None if base else floor,
     )
@@ -207,7 +143,7 @@ def _build_change(
 
 TIME, MEMORY = "time.median", "memory.rss_peak"
 FLOOR = 0.02  # the relative change of a time that counts, where nobody says
-MEMORY_FLOOR = MetricFloor(MEMORY, 0.05, 4 << 20)
+MEMORY_FLOOR = NightRule(MEMORY, relative=0.05, absolute=4 << 20)
 MOST_PAIRS = 200
 FAILED_MOST = 2  # of the pairs: a workload that crashes now and then is still measured
 LEAST_SECONDS = 1e-8  # a change below that counts for nothing
@@ -260,7 +196,7 @@ class PairedRuns:
         draw = random.Random(self.options.seed)
         began, interrupted = time.monotonic(), False
         deadline = began + self.options.budget
-        words: Mapping[Scope, Confirmation] = {}
+        changes: Mapping[Scope, Change] = {}
         spent = False
         try:
             while not spent:
@@ -270,8 +206,10 @@ class PairedRuns:
                     room = int(left / max(self.shortest, 1e-3))
                     self.most = max(FIRST_ROUNDS, min(self.options.most, len(self.pairs) + room))
                 spent = left < self.longest or 0 < self.most <= len(self.pairs)
-                words = self._look(spent)
-                decided = words and all(word.word not in ("more", "ambiguous") for word in words.values())
+                changes = self._look()
+                is_look = len(self.pairs) in rounds_of_looks(max(self.most, FIRST_ROUNDS))
+                decided = is_look and bool(changes)
+                decided = decided and all(change.word != "ambiguous" for change in changes.values())
                 if is_enough is not None:
                     decided = len(self.pairs) % FIRST_ROUNDS == 0 and is_enough(self)
                 if decided:
@@ -279,11 +217,10 @@ class PairedRuns:
         except KeyboardInterrupt:
             if len(self.pairs) < 2:
                 raise
-            interrupted, words = True, self._look(spent=True)
-        changes = [word.change for word in words.values() if word.change is not None]
+            interrupted, changes = True, self._look()
         memory = self._memory_change()
         return PairedResult(
-            (*changes, *([memory] if memory is not None else [])),
+            (*changes.values(), *([memory] if memory is not None else [])),
             Pairing(
                 len(self.pairs),
                 time.monotonic() - began,
@@ -292,7 +229,7 @@ class PairedRuns:
                 len(self.failures),
             ),
             interrupted,
-            tuple(self._notes(words)),
+            tuple(self._notes()),
         )
 
     def _make_pair(self, draw: random.Random, deadline: float) -> None:
@@ -327,28 +264,25 @@ class PairedRuns:
 
     # ------------------------------------------------------------ what the pairs say
 
-    def _look(self, spent: bool) -> Mapping[Scope, Confirmation]:
-        """The word on each time both versions have, and a note of where the widest open interval stands."""
-        scopes = [s for s in self.pairs[0][0].times if s in self.pairs[0][1].times] if self.pairs else []
-        words = {
-            scope: confirm(
-                self.values(scope),
-                MetricFloor(TIME, self.options.floor, LEAST_SECONDS),
-                "lower",
-                "s",
-                max(self.most, FIRST_ROUNDS),
-                spent,
-                scope,
-                len(scopes),
-            )
+    def _look(self) -> Mapping[Scope, Change]:
+        """The change of each time both versions have, and a note of where the widest interval stands."""
+        scopes = self._scopes()
+        rule = NightRule(TIME, relative=self.options.floor, absolute=LEAST_SECONDS)
+        found = {
+            scope: confirm(self.values(scope), rule, "s", max(self.most, FIRST_ROUNDS), scope, len(scopes))
             for scope in scopes
         }
-        changes = [word.change for word in words.values() if word.change is not None]
-        widest = max(changes, key=_width, default=None)
+        changes = {scope: change for scope, change in found.items() if change is not None}
+        widest = max(
+            changes.values(), key=lambda change: (change.high or 0.0) - (change.low or 0.0), default=None
+        )
         if self.pairs:
-            said = f": {change_text(widest)}" if widest is not None else ""
+            said = f": {size_text(widest)}" if widest is not None else ""
             self.progress.move(f"pair {len(self.pairs)}{said}")
-        return words
+        return changes
+
+    def _scopes(self) -> list[Scope]:
+        return [s for s in self.pairs[0][0].times if s in self.pairs[0][1].times] if self.pairs else []
 
     def values(self, scope: Scope) -> list[tuple[float, float]]:
         """(candidate, baseline) in seconds of each pair; without what was waited for a core, where all can tell."""
@@ -378,29 +312,15 @@ class PairedRuns:
         values = [(float(new.rss), float(old.rss)) for old, new in self.pairs if new.rss and old.rss]
         if len(self.pairs) < 2 or len(values) < len(self.pairs):
             return None
-        return confirm(values, MEMORY_FLOOR, "lower", "B", max(FIRST_ROUNDS, len(values)), spent=True).change
+        return confirm(values, MEMORY_FLOOR, "B", max(FIRST_ROUNDS, len(values)))
 
-    def _notes(self, words: Mapping[Scope, Confirmation]) -> list[Fact]:
+    def _notes(self) -> list[Fact]:
         notes = []
         if self.failures:
             message = self.failures[0].splitlines()[0]
             notes.append(Fact.of("pairs-failed", count=len(self.failures), message=message))
-        lost = {scope for pair in self.pairs for run in pair for scope in run.times} - set(words)
+        lost = {scope for pair in self.pairs for run in pair for scope in run.times} - set(self._scopes())
         if lost:
             names = ", ".join(sorted(scope.name or "the whole process" for scope in lost))
             notes.append(Fact.of("not-in-both", names=names))
         return notes
-
-
-def _width(change: Change) -> float:
-    if change.low is None or change.high is None:
-        return float("inf")
-    return change.high - change.low
-
-
-def change_text(change: Change) -> str:
-    """The change with its interval: `+5.0 % [+4.1, +5.9]`."""
-    if change.ratio is None or change.low is None or change.high is None:
-        return "no ratio"
-    percents = [100 * (value - 1) for value in (change.ratio, change.low, change.high)]
-    return f"{percents[0]:+.1f} % [{percents[1]:+.1f}, {percents[2]:+.1f}]"

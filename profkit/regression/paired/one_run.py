@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +18,9 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.process import ProcessOutcome
 from profkit.core.progress import Progress
 from profkit.core.statistics import median, percentile
-from profkit.core.types import RUN, Directive, Fact, SampleSet, Scope, Timing
+from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
-from profkit.regression.paired.checkout import changed_files
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version
 from profkit.runtime.passes.command import START_FOLDER, is_machine_code, loaded_files_environment
 from profkit.runtime.passes.read import read_record, region_timings
 
@@ -30,9 +28,6 @@ from profkit.runtime.passes.read import read_record, region_timings
 LOW_PERCENT = 25.0
 # Of the wall time: where threads of a program ran and waited for less than that together, they did so one at a time.
 ONE_AT_A_TIME = 1.02
-NOT_INSTALLED = "module-missing"  # the code of the fault where Python does not find a module
-_NO_MODULE = re.compile(r"^(ModuleNotFoundError|ImportError)\b", re.MULTILINE)
-_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
 _INSTALLS = "python -m venv .venv && .venv/bin/pip install -e ."
 SETUP = OptionFix("--setup", _INSTALLS, f"--setup '{_INSTALLS}' -- .venv/bin/python ...")
@@ -109,17 +104,6 @@ def loaded_files(
     return frozenset(found)
 
 
-def bytecode_environment(version: Version, folder: Path) -> dict[str, str]:
-    """Where Python may write no byte code beside its files, it writes and finds that of both versions below `folder`.
-
-    A working tree often has some from before, and a fresh checkout has none: that one would be compiled in each run,
-    and take longer for it.
-    """
-    if not version.environment().get(_NO_BYTECODE, os.environ.get(_NO_BYTECODE)):
-        return {}
-    return {_NO_BYTECODE: "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
-
-
 def value_of(timing: Timing) -> float:
     """The seconds of one process: the median by a device's clock, by the wall clock the lower quartile."""
     return median([_low(samples) for samples in timing.processes])
@@ -158,7 +142,7 @@ def _start(
     if also is not None:
         also.mkdir()
     directive = Directive("timing", str(folder / "run"), precision=options.precision, budget=options.sampling)
-    env = {**version.environment(), **bytecode_environment(version, folder.parent), **extra}
+    env = {**version.environment(), **extra}
     env[DIRECTIVE] = directive_json(directive)
     if not record:
         env[DIRECTIVE] = directive_json(replace(directive, budget=min(0.2, options.sampling)))
@@ -178,8 +162,7 @@ def _start(
         said = "\n".join(outcome.output_tail.strip().splitlines()[-12:])
         printed = f"; it said:\n{said}" if said else "; it printed nothing"
         fix = MORE_TIME if outcome.timed_out else None
-        code = NOT_INSTALLED if _NO_MODULE.search(outcome.output_tail) else None
-        raise WorkloadError(f"{version.name} {outcome.ending()}{printed}", fix, code)
+        raise WorkloadError(f"{version.name} {outcome.ending()}{printed}", fix)
     return outcome
 
 
@@ -211,8 +194,8 @@ def warm_up(
     folder: Path,
     progress: Progress,
     setup: Sequence[str] = (),
-) -> list[Fact]:
-    """Run both once without counting it, and see that each runs its own code; what is to be noted.
+) -> None:
+    """Run both once without counting it, and see that each runs its own code.
 
     `setup` is what made the checkouts ready. The candidate runs first: what fails in both is no fault of the baseline.
     Raises UsageError where a version runs code of the other, or of the working tree that it was checked out from;
@@ -220,29 +203,13 @@ def warm_up(
     """
     _refuse_one_program(first, second, setup)
     both = (first, second)
-    new, old = (_run_first(version, options, folder, progress) for version in (second, first))
+    new, old = (
+        loaded_files(version, options, folder / "first", progress.tick) for version in (second, first)
+    )
     if first.root is None or second.root is None:
-        return []
+        return
     for version, files in zip(both, (old, new), strict=True):
         _refuse_foreign_code(version, files, both)
-    changed = changed_files(second.root, first.commit, second.commit if not second.dirty else None)
-    python = [path for path in changed if path.endswith(".py")]
-    if not (old or new) or not python or len(python) < len(changed):
-        return []
-    used = {str(version.root / path) for version in both if version.root for path in python}
-    if used & (old | new | _named(first) | _named(second)):
-        return []
-    return [Fact.of("nothing-loaded", files=", ".join(python[:3]))]
-
-
-def _run_first(version: Version, options: RunOptions, folder: Path, progress: Progress) -> frozenset[str]:
-    """The files that it loads."""
-    try:
-        return loaded_files(version, options, folder / "first", progress.tick)
-    except WorkloadError as fault:
-        if fault.fix is None and version.commit and fault.code == NOT_INSTALLED:
-            fault.fix = SETUP
-        raise
 
 
 # ---------------------------------------------------------------- whose code runs

@@ -23,10 +23,16 @@ from profkit.core.types import (
     SuiteOutcome,
 )
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_config
-from profkit.regression.paired.checkout import CheckoutSpec, commit_of, git_line, is_dirty, repository_of
+from profkit.regression.paired.checkout import (
+    CheckoutSpec,
+    commit_of,
+    git_line,
+    is_dirty,
+    named_commit,
+    repository_of,
+)
 from profkit.regression.paired.compare_versions import VersionsRequest, compare_versions
 from profkit.regression.paired.interleave import TIME, PairedOptions
-from profkit.regression.paired.version import named_commit
 
 # The gravest first: the word of a workload, the outcome that it makes, and the exit code.
 _GRAVE: tuple[tuple[str, SuiteOutcome, int], ...] = (
@@ -55,7 +61,6 @@ class SuiteRequest:
     floor: float | None = None
     pairs: PairedOptions = field(default_factory=PairedOptions)
     causes: bool = True
-    cause_budget: float | None = None
     strict: bool = False
 
 
@@ -187,7 +192,6 @@ def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest)
         checkout=CheckoutSpec(request.setup or config.pairs.setup, config.pairs.setup_timeout),
         pairs=replace(request.pairs, floor=floor, run=run),
         causes=request.causes,
-        cause_budget=request.cause_budget,
         backend=spec.backend,
     )
 

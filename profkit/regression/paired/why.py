@@ -36,7 +36,7 @@ from profkit.core.types import (
     RunDocument,
 )
 from profkit.hardware.machine import usable_cores
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version
 from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
 
 LEAST_SHARE = 0.01  # of the profiled time: what could explain a change that counts
@@ -233,7 +233,7 @@ def _place(spot: Hotspot | Frame) -> _Place:
 # ---------------------------------------------------------------- the calls that were counted
 
 
-MOST_SECONDS = 60.0  # where nobody says; never more than the pairs may take
+MOST_SECONDS = 60.0  # and never more than the pairs may take
 # of a program on a device: its start and a trace of it take long, and are what tells most
 DEVICE_SECONDS = 240.0
 AROUND_SHARE = 0.2  # of a profile's time: its start, the end of a tool, the reports
@@ -268,7 +268,7 @@ class Reason:
 
 @dataclass
 class Search:
-    """The search for the reason of `change`. `request` is without passes; `most`: seconds that somebody asked for."""
+    """The search for the reason of `change`. `request` is without passes; `budget`: seconds of the pairs."""
 
     versions: tuple[Version, Version]
     change: Change
@@ -276,7 +276,6 @@ class Search:
     folder: Path
     progress: Progress
     budget: float
-    most: float | None = None
     found: Reason = Reason()  # so far: a Ctrl-C leaves it
     _begin: float = field(default_factory=time.monotonic)
     _number: int = 0
@@ -285,8 +284,7 @@ class Search:
     @property
     def limit(self) -> float:
         """Seconds for all of it."""
-        usual = DEVICE_SECONDS if self._on_device else min(MOST_SECONDS, self.budget)
-        return self.most if self.most is not None else usual
+        return DEVICE_SECONDS if self._on_device else min(MOST_SECONDS, self.budget)
 
     def run(self) -> Reason:
         """What there is to say; without documents where a version failed under its instruments."""
@@ -296,7 +294,7 @@ class Search:
         found, told = self._count_calls()
         left = self.limit - (time.monotonic() - self._begin)
         names = ", ".join(FURTHER_PASSES)
-        if told and self.most is None:
+        if told:
             found = replace(found, notes=(Fact.of("calls-told", passes=names),))
         elif left < LEAST_LEFT:
             found = replace(found, notes=(Fact.of("no-time-left", passes=names),))

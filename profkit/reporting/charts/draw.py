@@ -1,4 +1,4 @@
-"""A chart as inline SVG: its axes, its marks, the words beside them, and a legend below.
+"""A chart as inline SVG: its axes, its marks, and the words beside them.
 
 Every chart has the same width in its own units and grows with its container; letters are placed as large as they are
 on the narrowest screen, so what does not overlap there overlaps nowhere. A word whose place is taken is left out: it
@@ -7,41 +7,25 @@ hovers over its mark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from math import isfinite
+from zlib import crc32
 
-from profkit.core.formatting import format_percent
-from profkit.reporting.chart_blocks import Piece, StackedBar
+from profkit.core.formatting import plural, shorten
 from profkit.reporting.charts.marks import (
     AnyMark,
     Area,
+    AxisRule,
     Chart,
-    Legend,
     Line,
     Point,
     Points,
     Rectangle,
-    Rule,
     places,
 )
-from profkit.reporting.charts.svg import (
-    FONT,
-    LINE,
-    WIDTH,
-    Number,
-    curve,
-    fitted,
-    focusable,
-    frame,
-    hover,
-    line,
-    linked,
-    number,
-    rect,
-    tag,
-    text,
-    width,
-    wrapped,
-)
+from profkit.reporting.plain_text import without_control_characters
 
 FOCUSED = 40  # points of a mark up to which the keyboard reaches each
 SERIES = 8  # colours there are
@@ -52,25 +36,22 @@ _SHAPES = (
     "M{x} {y}m0-3.4l3.2 5.6h-6.4z",  # triangle
     "M{x} {y}m0-3.6l3.6 3.6l-3.6 3.6l-3.6-3.6z",  # diamond
 )
-_SIDE = 3.4  # units from one name's dots to the next one's: many stand at one place across
 
 Place = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def draw(chart: Chart, number: Number) -> str | None:
-    """The chart as finished SVG; None where it has no marks. `number` gives the place of a footnote."""
-    if not chart.marks:
-        return None
-    return _Drawing(chart, number).svg()
+def draw(chart: Chart) -> str | None:
+    """The chart as finished SVG; None where it has no marks."""
+    return _Drawing(chart).svg() if chart.marks else None
 
 
 class _Drawing:
-    def __init__(self, chart: Chart, number: Number) -> None:
-        self.chart, self.number = chart, number
+    def __init__(self, chart: Chart) -> None:
+        self.chart = chart
         across, up = places(chart.marks)
         self.taken: list[Place] = [(0, 0, width(chart.y.title), LINE)]
         self.ticks = chart.y.marked(chart.y.scale(up, 1.0, 0.0))
-        rules = any(isinstance(mark, Rule) and mark.x is not None and mark.label for mark in chart.marks)
+        rules = any(isinstance(mark, AxisRule) for mark in chart.marks)
         series = any(isinstance(mark, Points) and mark.letter and mark.joined for mark in chart.marks)
         self.left = max((width(tick.label) for tick in self.ticks), default=0.0) + 8
         self.right = WIDTH - 8 - (1.5 * FONT if series else 0)
@@ -85,12 +66,8 @@ class _Drawing:
         chart = self.chart
         drawn = [*self._axes(), *(piece for mark in chart.marks for piece in self._mark(mark))]
         drawn += [piece for mark in chart.marks for piece in self._words(mark)]
-        drawn += self._reader()
-        rows, at = legend_rows(chart.legend, chart.height + 4, self.number)
-        small, at = small_print(chart.note, at if rows else chart.height)
         name = f"{chart.title}: {chart.of}" if chart.of else chart.title
-        height = at + 2 if rows or small else chart.height
-        return frame(chart.kind, height, name, chart.description, [*drawn, *rows, *small])
+        return frame(chart.kind, chart.height, name, chart.description, drawn)
 
     # ---------------------------------------------------------------- axes
 
@@ -120,7 +97,7 @@ class _Drawing:
         match mark:
             case Line():
                 ends = [(self.x(x), self.y(y)) for x, y in mark.points]
-                yield self._group(curve(ends, mark.style), mark.hover, self.number(mark.source))
+                yield self._group(curve(ends, mark.style), mark.hover)
             case Area():
                 upper = [(self.x(x), self.y(high)) for x, _, high in mark.edges]
                 lower = [(self.x(x), self.y(low)) for x, low, _ in reversed(mark.edges)]
@@ -130,13 +107,9 @@ class _Drawing:
                 top, low = sorted(map(self.y, mark.y))
                 drawn = rect(left, top, max(0.8, right - left), max(0.8, low - top), mark.style)
                 yield self._group(drawn, mark.hover)
-            case Rule(x=None, y=y) if y is not None and self.y.holds(y):
-                yield self._group(line(self.left, self.y(y), self.right, self.y(y), mark.style), mark.hover)
-            case Rule(y=None, x=x) if x is not None and self.x.holds(x):
-                yield self._group(line(self.x(x), self.top, self.x(x), self.bottom, mark.style), mark.hover)
-            case Points(many=True):
-                path = "".join(f"M{number(x)} {number(y)}h0" for x, y, _ in self._dots(mark))
-                yield tag("path", d=path, class_=f"cloud p{mark.number % SERIES + 1}")
+            case AxisRule():
+                x = self.x(mark.x)
+                yield self._group(line(x, self.top, x, self.bottom, mark.style), mark.hover)
             case Points():
                 yield from self._points(mark)
 
@@ -144,15 +117,22 @@ class _Drawing:
         body, colour = "", mark.number % SERIES + 1
         if mark.joined and len(mark.points) > 1:
             body = curve([(self.x(p.x), self.y(p.y)) for p in mark.points], f"line l{colour}")
-        for point in mark.points:
-            alone = not mark.hover and len(mark.points) <= FOCUSED
+        alone = not mark.hover and len(mark.points) <= FOCUSED
+        for point in mark.points if len(mark.points) <= FOCUSED else self._apart(mark.points):
             drawn = self._point(point, mark, "" if alone else point.hover)
             if alone:
-                yield self._group(drawn, point.hover, self.number(point.source))
+                yield self._group(drawn, point.hover)
             else:
                 body += drawn
         if body:
-            yield self._group(body, mark.hover)
+            yield self._group(body, mark.hover or mark.name or plural(len(mark.points), "value"))
+
+    def _apart(self, points: Sequence[Point]) -> Iterable[Point]:
+        """Of many points that would cover each other one."""
+        found: dict[tuple[int, int], Point] = {}
+        for point in points:
+            found.setdefault((round(self.x(point.x)), round(self.y(point.y))), point)
+        return found.values()
 
     def _point(self, point: Point, mark: Points, words: str) -> str:
         x, y, colour = self.x(point.x), self.y(point.y), mark.number % SERIES + 1
@@ -160,57 +140,21 @@ class _Drawing:
         if point.low is not None and point.high is not None:
             low, high = self.y(point.low), self.y(point.high)
             drawn = line(x, low, x, high, f"line l{colour}") if low - high > _LEAST_SEEN else ""
-        if mark.letter:
+        if mark.joined:
             shape = _SHAPES[mark.number % len(_SHAPES)].format(x=number(x), y=number(y))
             return drawn + tag("path", title, d=shape, class_=f"f{colour}")
         return drawn + tag("circle", title, cx=x, cy=y, r=point.size, class_=point.style)
 
-    def _group(self, body: str, words: str, source: int = 0) -> str:
-        return focusable(body, words, source) if words else body
-
-    def _clouds(self) -> list[Points]:
-        return [mark for mark in self.chart.marks if isinstance(mark, Points) and mark.many]
-
-    def _dots(self, mark: Points) -> list[tuple[float, float, Point]]:
-        """Places of many points; of those that would cover each other one. Several names stand side by side."""
-        clouds = self._clouds()
-        aside = _SIDE * (clouds.index(mark) - (len(clouds) - 1) / 2)
-        found: dict[tuple[int, int], tuple[float, float, Point]] = {}
-        for point in mark.points:
-            x, y = self.x(point.x) + aside, self.y(point.y)
-            found.setdefault((round(x), round(y)), (x, y, point))
-        return list(found.values())
-
-    def _reader(self) -> Iterator[str]:
-        """An area over many points by which a script tells the nearest one: its words, or its row of the table."""
-        dots = [[point for _, _, point in self._dots(cloud)] for cloud in self._clouds()]
-        if not dots:
-            return
-        words = (
-            "|".join(str(one.hover.replace("|", "/") if one.row is None else one.row) for one in cloud)
-            for cloud in dots
-        )
-        yield tag(
-            "rect",
-            x=self.left,
-            y=self.top,
-            width=self.right - self.left,
-            height=self.bottom - self.top,
-            class_="reader",
-            tabindex="0",
-            role="img",
-            aria_label="Points: arrow keys go from one to the next",
-            data_points="||".join(words),
-            data_columns="|".join(self.chart.columns),
-        )
+    def _group(self, body: str, words: str) -> str:
+        return focusable(body, words) if words else body
 
     # ---------------------------------------------------------------- words beside marks
 
     def _words(self, mark: AnyMark) -> Iterator[str]:
         """Numbers above points, letters at the ends of series, names of rules."""
         match mark:
-            case Points(many=False):
-                for point in mark.points:
+            case Points():
+                for point in mark.points if len(mark.points) <= FOCUSED else ():
                     half, y = width(point.label) / 2, self.y(point.y) - point.size - 2
                     yield from self._placed(point.label, "t", self.x(point.x) - half, [y], "")
                 if mark.letter and mark.points and mark.joined:
@@ -221,12 +165,9 @@ class _Drawing:
                     yield from self._placed(
                         mark.letter, f"f{mark.number % SERIES + 1} t", left, bases, mark.name
                     )
-            case Rule(x=None, y=y) if y is not None:
-                at = self.y(y)
-                yield from self._placed(mark.label, "note", self.left + 3, [at - 3, at + FONT], "")
-            case Rule(x=x) if x is not None:
+            case AxisRule():
                 half = width(mark.label) / 2
-                middle = min(WIDTH - 2 - half, max(2 + half, self.x(x)))
+                middle = min(WIDTH - 2 - half, max(2 + half, self.x(mark.x)))
                 yield from self._placed(mark.label, mark.style, middle - half, [self.top - 4], "")
 
     def _placed(
@@ -243,70 +184,111 @@ class _Drawing:
                 return
 
 
-# ---------------------------------------------------------------- below a chart
+FONT = 13.0  # in units of a chart: how large letters are where the screen is narrowest; everything is placed for it
+LINE = 16.0  # from one line of text to the next
+_NARROW, _WIDE = frozenset("iljtfr.,:;'|!()[]{}I/\\ "), frozenset("mwMW@%—…")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+LONGEST = 300  # characters of a name that hovers: more hides the page behind it
 
 
-def legend_rows(rows: Sequence[Legend], y: float, number: Number) -> tuple[list[str], float]:
-    """The legend from `y` on, and where it ends."""
-    drawn: list[str] = []
-    for row in rows:
-        left = 18 if row.style else 2
-        drawn += [rect(2, y + 2, 11, 11, row.style)] if row.style else []
-        name = fitted(row.name, WIDTH - 10 - left - width(row.value))
-        drawn.append(text((left, y + FONT), name, None, row.hover if row.hover != name else None))
-        value = text((WIDTH - 2, y + FONT), row.value, "e") if row.value else ""
-        drawn.append(linked(value, number(row.source), tabindex="-1") if value else "")
-        y += LINE
-        small, y = small_print(row.small, y - 1, left=18) if row.small else ([], y)
-        drawn += small
-    return drawn, y
+def clean(text: str) -> str:
+    """The text on one line: control characters and what turns the direction of the text around it are made visible."""
+    return " ".join(without_control_characters(text).split())
 
 
-def small_print(words: str, y: float, left: float = 2) -> tuple[list[str], float]:
-    """Small print from `y` on, in as many lines as it needs, and where it ends."""
-    lines = wrapped(words, WIDTH - left - 2)
-    drawn = [text((left, y + FONT + LINE * index), one, "note") for index, one in enumerate(lines)]
-    return drawn, y + LINE * len(lines)
+def escaped(text: str) -> str:
+    """The text as it may stand between tags and in attributes, of XML and of HTML."""
+    return clean(text).translate(_ESCAPES)
 
 
-# ---------------------------------------------------------------- a whole, cut into its parts
-
-COLOURS = 6  # that distinguish parts; numbers do so where there is no colour
-_THICK = 26.0  # how high a stacked bar is
-_LEFT, _ROOM = 2.0, WIDTH - 4
+def width(text: str, size: float = FONT) -> float:
+    """How wide a line of text is at most, in the unit of `size`."""
+    return size * sum(map(_advance, text))
 
 
-def draw_stacked(chart: StackedBar, number: Number) -> str:
-    """The pieces in their order, at most six and the rest together; shares above a whole are scaled down to one."""
-    shown = _gathered(chart.pieces)
-    whole = max(1.0, sum(piece.share for piece in shown))
-    drawn = [text((_LEFT, FONT), fitted(chart.title, _ROOM), "t")]
-    x, y = _LEFT, LINE + 6
-    rows = []
-    for place, piece in enumerate(shown, 1):
-        wide, colour = _ROOM * piece.share / whole, "s0" if piece.idle else f"s{(place - 1) % COLOURS + 1}"
-        mark = rect(x, y, wide, _THICK, colour if piece.idle else f"{colour} cut")
-        if wide > width(str(place)) + 6:
-            at = (x + wide / 2, y + _THICK / 2 + 0.35 * FONT)
-            mark += text(at, str(place), "m" if piece.idle else "m on")
-        drawn.append(focusable(mark, piece.hover, number(piece.source)))
-        share = f"{format_percent(100 * piece.share)} %"
-        rows.append(Legend(f"{place}  {piece.label}", share, colour, hover=piece.hover, source=piece.source))
-        x += wide
-    legend, end = legend_rows(rows, y + _THICK + 6, number)
-    return frame(f"stacked {chart.kind}", end + 4, chart.title, chart.description, [*drawn, *legend])
+@lru_cache(maxsize=1024)
+def _advance(sign: str) -> float:
+    if sign in _NARROW:
+        return 0.38
+    if sign in _WIDE or unicodedata.east_asian_width(sign) in "WF":
+        return 1.02
+    if unicodedata.combining(sign):
+        return 0.0
+    return 0.72 if sign.isupper() else 0.62
 
 
-def _gathered(pieces: Sequence[Piece]) -> list[Piece]:
-    """At most six: what is small goes together, and what is idle stays by itself."""
-    kept = [piece for piece in pieces if piece.share > 0]
-    if len(kept) <= COLOURS:
-        return kept
-    busy = sorted((p for p in kept if not p.idle), key=lambda piece: -piece.share)
-    idle = [piece for piece in kept if piece.idle]
-    room = COLOURS - 1 - len(idle)
-    first, rest = busy[:room], busy[room:]
-    words = "; ".join(piece.hover for piece in rest)
-    share = sum(piece.share for piece in rest)
-    small = Piece(f"others ({len(rest)})", share, words, source=rest[0].source)
-    return [*(piece for piece in kept if piece in first), small, *idle]
+def fitted(text: str, room: float, size: float = FONT) -> str:
+    """The text as it fits into `room`, its middle left out where it is too long; nothing where no three letters fit."""
+    text = clean(text)
+    if width(text, size) <= room:
+        return text
+    lengths = range(min(len(text) - 1, int(room / (0.38 * size)) + 1), 3, -1)
+    return next((short for count in lengths if width(short := shorten(text, count), size) <= room), "")
+
+
+WIDTH = 400.0  # of every chart, in its own units
+LONGEST_TEXT = 1500  # characters of a chart's text alternative
+
+
+def number(value: float) -> str:
+    """A coordinate with at most one decimal. ValueError where it is none: a chart with NaN in it shows nothing."""
+    if not isfinite(value):
+        raise ValueError(f"{value} is no place on a chart")
+    text = f"{value:.1f}"
+    short = text[:-2] if text.endswith(".0") else text
+    return "0" if short == "-0" else short
+
+
+def tag(name: str, body: str = "", /, **attributes: float | str | None) -> str:
+    """One element. `class_` is written as class, `_` in names as `-`; None is left out. `body` is markup already."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(v) if isinstance(v, str) else number(v)}"'
+        for key, v in attributes.items()
+        if v is not None
+    )
+    return f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>"
+
+
+def hover(text: str) -> str:
+    """What is shown while the pointer rests on an element, or the keyboard's focus does."""
+    return f"<title>{escaped(shorten(text, LONGEST))}</title>"
+
+
+def text(at: tuple[float, float], words: str, kind: str | None = None, hover_text: str | None = None) -> str:
+    """Words whose baseline begins at `at`; `kind` names classes: `e` ends there, `m` has its middle there."""
+    body = escaped(words) + (hover(hover_text) if hover_text else "")
+    return tag("text", body, x=at[0], y=at[1], class_=kind)
+
+
+def rect(x: float, y: float, w: float, h: float, kind: str) -> str:
+    """A rectangle; a negative size is none and is drawn as 0."""
+    return tag("rect", x=x, y=y, width=max(0.0, w), height=max(0.0, h), class_=kind)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    """A straight line as a path, which is the shortest way to write one."""
+    return tag("path", d=f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", class_=kind)
+
+
+def curve(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> str:
+    """A line through points, or the area inside of it."""
+    body = " ".join(f"{number(x)} {number(y)}" for x, y in points)
+    return tag("path", d=f"M{body}{'z' if closed else ''}", class_=kind)
+
+
+def focusable(body: str, hover_text: str) -> str:
+    """A group that the keyboard reaches, with its hover text as its name."""
+    label = shorten(hover_text, LONGEST)
+    return tag("g", hover(hover_text) + body, tabindex="0", role="img", aria_label=label)
+
+
+def frame(kind: str, height: float, title: str, description: str, body: Sequence[str]) -> str:
+    """A chart: its name and its text alternative, and what is drawn. `kind` is a class for the style."""
+    inner = "".join(body)
+    name, words = escaped(shorten(title, LONGEST)), escaped(shorten(description, LONGEST_TEXT))
+    mark = f"c{crc32(f'{kind}{name}{words}{inner}'.encode()):08x}"
+    named = f'<title id="{mark}t">{name}</title><desc id="{mark}d">{words}</desc>'
+    return (
+        f'<svg class="chart {kind}" viewBox="0 0 {number(WIDTH)} {number(height)}" role="group"'
+        f' aria-labelledby="{mark}t {mark}d">{named}{inner}</svg>'
+    )

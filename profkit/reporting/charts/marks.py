@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple, TypeAlias
 
-from profkit.core.formatting import format_quantity
-from profkit.reporting.view import Block, Footnote
+from profkit.analysis.stacks.files import Flame
+from profkit.core.formatting import format_quantity, shorten
+from profkit.reporting.view import Block, Paragraph
 
 _PAD = 0.06  # of the range, left free above and below what is drawn
 _LEAST_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
@@ -162,8 +163,6 @@ def date_ticks(first: float, last: float, most: int = 4) -> tuple[Tick, ...]:
 
 # ---------------------------------------------------------------- marks
 
-FEW = 60  # points of a mark up to which each is an element of its own: 365 of them would be 30 kB
-
 
 @dataclass(frozen=True)
 class Line:
@@ -172,7 +171,6 @@ class Line:
     points: tuple[tuple[float, float], ...]
     style: str = "line"
     hover: str = ""
-    source: Footnote | None = None
 
 
 @dataclass(frozen=True)
@@ -190,27 +188,23 @@ class Rectangle:
 
     x: tuple[float, float]
     y: tuple[float, float]
-    style: str = "s1"
+    style: str = "band"
     hover: str = ""
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A line across the whole chart at `y`, or down it at `x`, with a name at its end."""
+class AxisRule:
+    """A line down the whole chart at `x`, with a name at its end."""
 
-    x: float | None = None
-    y: float | None = None
-    style: str = "level"
+    x: float
+    style: str
     label: str = ""
     hover: str = ""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A value at a place; `low` and `high` are an interval that is drawn, `label` stands beside it.
-
-    `row` is that of the sortable table with the point's numbers, where thousands have no words of their own.
-    """
+    """A value at a place; `low` and `high` are an interval that is drawn, `label` stands beside it."""
 
     x: float
     y: float
@@ -220,8 +214,6 @@ class Point:
     label: str = ""
     style: str = "dot"
     size: float = 2.4
-    source: Footnote | None = None
-    row: int | None = None
 
 
 @dataclass(frozen=True)
@@ -235,13 +227,8 @@ class Points:
     joined: bool = False
     hover: str = ""
 
-    @property
-    def many(self) -> bool:
-        """Whether one path draws all of them, and a script tells the nearest."""
-        return len(self.points) > FEW or any(point.row is not None for point in self.points)
 
-
-AnyMark: TypeAlias = Line | Area | Rectangle | Rule | Points
+AnyMark: TypeAlias = Line | Area | Rectangle | AxisRule | Points
 
 
 def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
@@ -259,9 +246,8 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
             case Rectangle():
                 across += mark.x
                 up += mark.y
-            case Rule():
+            case AxisRule():
                 across.append(mark.x)
-                up.append(mark.y)
             case Points():
                 across += [point.x for point in mark.points]
                 up += [y for point in mark.points for y in (point.y, point.low, point.high)]
@@ -270,24 +256,16 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
 
 @dataclass(frozen=True)
 class Legend:
-    """A line below a chart: a coloured square, a name, a value at the right, and small print."""
+    """A line below a chart: a name, a value, and small print."""
 
     name: str
     value: str = ""
-    style: str = ""  # of the square; without one there is none
     small: str = ""
-    hover: str = ""
-    source: Footnote | None = None
 
 
 @dataclass(frozen=True)
 class Chart(Block):
-    """Marks on two axes. It stands in `Charts`, which are drawn with characters too.
-
-    `kind` is a short word for styles, `of` what it is about for those who hear its name. `caption` is a sentence above
-    it where it is drawn with characters. `columns` are those of the sortable table whose numbers hover over points with
-    a row.
-    """
+    """Marks on two axes. `kind` is a short word for styles, `of` what it is about for those who hear its name."""
 
     kind: str
     title: str
@@ -299,5 +277,86 @@ class Chart(Block):
     height: float = 190.0
     legend: tuple[Legend, ...] = ()
     note: str = ""
-    caption: str = ""
-    columns: tuple[str, ...] = ()
+
+
+ROWS = 10
+_PLOT = 76  # characters of a plot where the width of the screen is not known
+
+
+@dataclass(frozen=True)
+class FlameGraph(Block):
+    """Stacks that were sampled, callers above what they call; only a page has it."""
+
+    flame: Flame
+
+
+@dataclass(frozen=True)
+class Charts(Block):
+    """Charts side by side with a note below. `repeats`: other blocks of the view hold the same numbers."""
+
+    charts: tuple[Block, ...]
+    note: str = ""
+    repeats: bool = False
+
+    def plain(self) -> Sequence[Block]:
+        """Plots as wide as a page of text."""
+        return self.as_text(_PLOT)
+
+    def as_text(self, width: int) -> list[Block]:
+        """Plots of at most `width` characters."""
+        charts = () if self.repeats else self.charts
+        drawn = [text_plot(chart, width) for chart in charts if isinstance(chart, Chart)]
+        return [Paragraph("\n".join(lines), pre=True) for lines in drawn if lines]
+
+
+# ---------------------------------------------------------------- with characters
+
+
+def text_plot(chart: Chart, width: int) -> list[str]:
+    """The chart as lines of at most `width` characters; [] of several series, or of no more than one value.
+
+    `●` is a value, `▲` marks a change, `┊` a line down.
+    """
+    across, up = places(chart.marks)
+    points = [mark for mark in chart.marks if isinstance(mark, Points)]
+    if any(mark.letter for mark in points) or len({p.x for mark in points for p in mark.points}) < 2:
+        return []
+    y = chart.y.scale(up, ROWS - 1, 0)
+    names = {round(y(tick.value)): tick.label for tick in reversed(chart.y.marked(y))}
+    margin = max(map(len, names.values()), default=0)
+    room = max(12, width - margin - 2)
+    x = chart.x.scale(across, 0, room - 1, room=False)
+    cells = {place: sign for mark in chart.marks for place, sign in _cells(mark, x, y, room)}
+    lines = [shorten(chart.y.title, width)]
+    for row in range(ROWS):
+        body = "".join(cells.get((row, column), " ") for column in range(room))
+        lines.append(f"{names.get(row, ''):>{margin}} {'┤' if row in names else '│'}{body}".rstrip())
+    under = "".join(cells.get((ROWS, column), " ") for column in range(room))
+    below = (under, _labels(chart.x.marked(x), x, room), shorten(chart.x.title, room))
+    return [*lines, *(" " * (margin + 2) + line.rstrip() for line in below if line.strip())]
+
+
+def _cells(mark: object, x: Scale, y: Scale, room: int) -> Iterator[tuple[tuple[int, int], str]]:
+    """What a mark puts where, as ((row, column), sign); signs of changes stand below the last row."""
+    if isinstance(mark, AxisRule):
+        rows = (ROWS,) if mark.style == "change" else range(ROWS)
+        yield from (((row, round(x(mark.x))), "▲" if mark.style == "change" else "┊") for row in rows)
+    elif isinstance(mark, Line):
+        for (x1, y1), (x2, y2) in zip(mark.points, mark.points[1:], strict=False):
+            first, steps = x(x1), max(1, round(abs(x(x2) - x(x1))))
+            for n in range(steps + 1):
+                share = n / steps
+                yield (round(y(y1 + (y2 - y1) * share)), round(first + (x(x2) - first) * share)), "·"
+    elif isinstance(mark, Points):
+        yield from (((round(y(p.y)), min(room - 1, round(x(p.x)))), "●") for p in mark.points)
+
+
+def _labels(ticks: Sequence[Tick], x: Scale, room: int) -> str:
+    """Values below the axis, as many as stand apart; both ends first."""
+    below = [" "] * room
+    for tick in [*ticks[:1], *ticks[:0:-1][:1], *ticks[1:-1]]:
+        begin = max(0, min(room - len(tick.label), round(x(tick.value)) - len(tick.label) // 2))
+        end = begin + len(tick.label)
+        if x.holds(tick.value) and set(below[max(0, begin - 1) : end + 1]) == {" "}:
+            below[begin:end] = tick.label
+    return "".join(below)

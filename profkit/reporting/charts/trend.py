@@ -8,19 +8,18 @@ from itertools import groupby
 from profkit.analysis.metrics import title_of
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import ChangePoint, Segment, Series, Trend
-from profkit.core.types import Point as Value
+from profkit.core.types import HistoryPoint as Value
 from profkit.core.types.history import SegmentCause
 from profkit.reporting.charts.marks import (
-    FEW,
     AnyMark,
     Area,
     Axis,
+    AxisRule,
     Chart,
     Line,
     Point,
     Points,
     Rectangle,
-    Rule,
     Tick,
     date_ticks,
     in_order,
@@ -82,19 +81,14 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
 
 
 def _points(points: Sequence[Value], at: Sequence[float], unit: str) -> Points:
-    """Every night, each with its words where they are few."""
-    few = len(points) <= FEW
+    """Every night with its words."""
+    styles = ("dot" if p.valid else "dot hollow" for p in points)
     return Points(
         tuple(
-            Point(
-                x,
-                p.value,
-                _night(p, unit) if few else f"{p.started[:10]}: {format_quantity(p.value, unit)}",
-                style="dot" if p.valid else "dot hollow",
-            )
-            for x, p in zip(at, points, strict=True)
+            Point(x, p.value, _night(p, unit), style=style)
+            for x, p, style in zip(at, points, styles, strict=True)
         ),
-        hover=f"each of {plural(len(points), 'night')}" if few else "",
+        hover=f"each of {plural(len(points), 'night')}",
     )
 
 
@@ -123,7 +117,7 @@ def _events(trend: Trend, at: Sequence[float]) -> Iterator[AnyMark]:
         )
     for index, style, word, words in events:
         if 0 < index < len(at):
-            yield Rule(x=(at[index] + at[index - 1]) / 2, style=style, label=word, hover=words)
+            yield AxisRule(x=(at[index] + at[index - 1]) / 2, style=style, label=word, hover=words)
 
 
 def _step(change: ChangePoint) -> str:

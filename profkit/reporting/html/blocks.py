@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from profkit.core.types import Json
-from profkit.reporting.chart_blocks import Charts, FlameGraph, StackedBar, WinnerCell, WinnerMap
-from profkit.reporting.charts.draw import SERIES, draw, draw_stacked
-from profkit.reporting.charts.marks import Chart
+from profkit.reporting.charts.draw import SERIES, draw
+from profkit.reporting.charts.marks import Chart, Charts, FlameGraph
 from profkit.reporting.columns import SortableTable
 from profkit.reporting.forges import Annotations, Cases
-from profkit.reporting.html.escape import Html, element, link, prose, text, together
-from profkit.reporting.html.graphs import flame_data, flame_html, sortable_html
+from profkit.reporting.html.elements import (
+    Html,
+    element,
+    flame_data,
+    flame_html,
+    link,
+    sortable_html,
+    text,
+    together,
+)
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -26,14 +33,9 @@ from profkit.reporting.view import (
     Section,
     Span,
     Status,
-    Statuses,
-    StatusRow,
     Style,
     Text,
     View,
-    between,
-    code,
-    joined,
     plain_text,
     spans,
 )
@@ -50,7 +52,6 @@ TONES: dict[Status, str] = {
     Status.NONE: "not-applicable",
 }
 _TAGS = {Style.STRONG: "b", Style.CODE: "code", Style.COMMAND: "code"}
-_BAR = re.compile(r"[█-▏]+")  # drawn with signs, for terminals
 
 
 class PageBlocks:
@@ -80,14 +81,12 @@ class PageBlocks:
         return together(map(self._span, spans(text)))
 
     def _span(self, span: Span) -> Html:
-        typed = span.style in (Style.CODE, Style.COMMAND) or span.source is not None
-        words = span.text if typed else prose(span.text)
         tone = TONES[span.status] if span.status is not None else None
         marks = [
             element("small", mark, class_="mark doubt" if mark == "doubted" else "mark")
             for mark in span.mark.split()
         ]
-        inside = [words, *(piece for mark in marks for piece in (" ", mark))]
+        inside = [span.text, *(piece for mark in marks for piece in (" ", mark))]
         if span.source is not None:
             kind = span.source.quality.partition(":")[0]
             return element("a", *inside, class_=f"n {kind}", href=f"#s{self.number(span.source)}")
@@ -95,7 +94,7 @@ class PageBlocks:
             href = span.link if span.link.startswith("#") else link(span.link)
             return element("a", *inside, href=href)
         if span.series is not None:
-            return element("span", *inside, class_=f"letter w{span.series % 8 + 1}")
+            return element("span", *inside, class_=f"letter w{span.series % SERIES + 1}")
         if span.style in _TAGS:
             return element(_TAGS[span.style], *inside, class_=tone)
         if span.style is Style.SOFT or tone:
@@ -143,14 +142,10 @@ class PageBlocks:
                 return self._facts(block)
             case DataTable():
                 return self._table(block)
-            case Statuses():
-                return self._statuses(block)
             case Commands():
                 return _lines(block.lines)
             case Charts():
                 return self._charts(block)
-            case StackedBar() | WinnerMap():
-                return self._charts(Charts((block,)))
             case SortableTable():
                 self.need("kernels")
                 return sortable_html(block, self.text)
@@ -199,16 +194,8 @@ class PageBlocks:
 
     def _item(self, item: Text | Item) -> Html:
         known = item if isinstance(item, Item) else Item(item)
-        below = [self._line_below(text) for text in known.below]
+        below = [element("div", self.text(text), class_="because") for text in known.below]
         return element("li", self.text(known.text), *below)
-
-    def _line_below(self, text: Text) -> Html:
-        """A line below an item; where it begins with a soft word that is its label, in a column of its own."""
-        first, *rest = spans(text) or (Span(""),)
-        if first.style is Style.SOFT and rest and first.text.endswith("  "):
-            label = element("span", first.text.strip(), class_="soft")
-            return element("div", label, element("span", self.text(tuple(rest))), class_="because labelled")
-        return element("div", self.text(text), class_="because")
 
     def _facts(self, facts: Facts) -> Html:
         rows = [
@@ -230,9 +217,9 @@ class PageBlocks:
         ]
         rows = []
         for row in table.rows:
-            cells = [element("th", self._cell(row[0]), scope="row", class_="name")]
+            cells = [element("th", self.text(row[0]), scope="row", class_="name")]
             cells += [
-                element("td", self._cell(cell), class_="num" if column.numeric else None)
+                element("td", self.text(cell), class_="num" if column.numeric else None)
                 for column, cell in zip(table.columns[1:], row[1:], strict=True)
             ]
             rows.append(element("tr", *cells))
@@ -245,89 +232,19 @@ class PageBlocks:
         made = element("table", caption, head, element("tbody", *rows), class_="told")
         return together((self._scroll(made, table.title or "Table"), note, left))
 
-    def _cell(self, text: Text) -> Html:
-        """A cell without the bars that are drawn with signs."""
-        return self.text(
-            tuple(Span(_BAR.sub("", s.text).strip()) if _BAR.search(s.text) else s for s in spans(text))
-        )
-
-    def _statuses(self, statuses: Statuses) -> Html:
-        """A table of the columns that hold anything; what to try is below each reason."""
-        name, limit, value, place = statuses.titles
-        columns: list[tuple[str, str, Callable[[StatusRow], Html]]] = [
-            (
-                statuses.label,
-                "word",
-                lambda row: together(
-                    (element("span", row.status.sign, class_="sign", aria_hidden="true"), f" {row.word}")
-                ),
-            ),
-            (place, "name", lambda row: together((row.place,))),
-            (name, "name", lambda row: self.text(joined(*between(", ", map(code, row.names))))),
-            (value, "num", lambda row: self.text(row.value)),
-            (limit, "nowrap", lambda row: together((prose(row.limit),))),
-            (
-                "why",
-                "why",
-                lambda row: together((self.text(row.reason), self._below(row, statuses.below_title))),
-            ),
-        ]
-        made = [[cell(row) for _, _, cell in columns] for row in statuses.rows]
-        used = [n for n in range(len(columns)) if any(cells[n] for cells in made)]
-        heads = [element("th", columns[n][0].capitalize(), scope="col", class_=columns[n][1]) for n in used]
-        rows = []
-        for row, cells in zip(statuses.rows, made, strict=True):
-            inside = [element("td", cells[n], class_=columns[n][1], data_is=columns[n][0]) for n in used]
-            rows.append(element("tr", *inside, class_=TONES[row.status]))
-        head, body = element("thead", element("tr", *heads)), element("tbody", *rows)
-        kind = "verdicts inner" if any(row.place for row in statuses.rows) else "verdicts"
-        return self._scroll(
-            element("table", head, body, class_=kind), f"{statuses.label.capitalize()}s by {name}"
-        )
-
-    def _below(self, row: StatusRow, title: str) -> Html:
-        if not row.below:
-            return Html("")
-        lines = element("ul", *(element("li", self.text(text)) for text in row.below))
-        return element("details", element("summary", title), lines) if title else lines
-
     def _charts(self, charts: Charts) -> Html:
         self.need("charts")
         others = [self.block(chart) for chart in charts.charts if isinstance(chart, FlameGraph)]
-        drawn = [self._winner_map(chart) for chart in charts.charts if isinstance(chart, WinnerMap)]
+        plots = [chart for chart in charts.charts if isinstance(chart, Chart)]
         boxes = [
-            element("figure", Html(svg), class_="chart-box") for svg in map(self._svg, charts.charts) if svg
+            element("figure", Html(svg), _legend(chart), class_="chart-box")
+            for chart in plots
+            if (svg := draw(chart)) is not None
         ]
-        if not boxes and not drawn:
+        if not boxes:
             return together(others)
-        note = element("p", prose(charts.note), class_="note") if charts.note else ""
-        side_by_side = element("div", *boxes, class_="charts") if boxes else ""
-        return together((*drawn, side_by_side, note, *others))
-
-    def _svg(self, chart: Block) -> str | None:
-        match chart:
-            case Chart():
-                return draw(chart, self.number)
-            case StackedBar():
-                return draw_stacked(chart, self.number)
-        return None
-
-    def _winner_map(self, chart: WinnerMap) -> Html:
-        """A table of coloured cells. The first is reached by Tab; from it the page's script goes on by arrow keys."""
-        heads = [element("th", name, scope="col") for name in ("", *chart.columns)]
-        rows, first = [], ",".join(map(str, min(chart.cells, default=())))
-        for row, name in enumerate(chart.rows):
-            known = ((chart.cells.get((row, n)), f"{row},{n}") for n in range(len(chart.columns)))
-            cells = [_winner(cell, at, first=at == first) for cell, at in known]
-            rows.append(element("tr", element("th", name, scope="row"), *cells))
-        made = element(
-            "table",
-            element("caption", chart.title),
-            element("thead", element("tr", *heads)),
-            element("tbody", *rows),
-            class_="winners",
-        )
-        return self._scroll(made, chart.title)
+        note = element("p", charts.note, class_="note") if charts.note else ""
+        return together((element("div", *boxes, class_="charts"), note, *others))
 
     def _scroll(self, table: Html, title: str) -> Html:
         """A table that scrolls by itself where the screen is narrow."""
@@ -355,27 +272,25 @@ class PageBlocks:
         )
 
 
-STEPS = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0)  # leads from which on a cell of a map is shaded more
-
-
-def _winner(cell: WinnerCell | None, at: str, *, first: bool) -> Html:
-    """A cell of a map in the winner's colour, the stronger the larger its lead."""
-    if cell is None:
-        return element("td", class_="none")
-    kind = "alike"
-    if cell.number is not None:
-        kind = f"w{cell.number % SERIES + 1} h{sum((cell.lead or 0) >= step for step in STEPS)}"
-    text = cell.text if cell.number is not None else cell.letter
-    return element("td", text, class_=kind, title=cell.hover, tabindex="0" if first else "-1", data_at=at)
+def _legend(chart: Chart) -> Html:
+    """What stands below a chart: a line for each of its numbered points, and its note."""
+    if not (chart.legend or chart.note):
+        return Html("")
+    rows = [
+        element("li", element("b", row.name), f" {row.value} ", element("span", row.small, class_="soft"))
+        for row in chart.legend
+    ]
+    listed = element("ul", *rows, class_="legend") if rows else ""
+    return element("figcaption", listed, chart.note)
 
 
 def _footnote(note: Footnote, number: int) -> Html:
     parts: list[str] = [element("b", note.title), " ", element("code", note.metric), " "]
     parts.append(element("span", note.quality, class_="quality"))
-    parts += [element("p", prose(note.reason))] if note.reason else []
-    parts += [element("p", prose(f"Doubted: {note.doubt}"))] if note.doubt else []
+    parts += [element("p", note.reason)] if note.reason else []
+    parts += [element("p", f"Doubted: {note.doubt}")] if note.doubt else []
     parts += [element("p", "Fix: ", element("code", note.fix))] if note.fix else []
-    parts += [element("p", prose(note.meaning), class_="meaning")] if note.meaning else []
+    parts += [element("p", note.meaning, class_="meaning")] if note.meaning else []
     artifact = together((", ", element("code", note.artifact))) if note.artifact else ""
     facts = [element("dt", "tool"), element("dd", note.tool, artifact)]
     if note.counter and note.counter not in (note.formula or ""):

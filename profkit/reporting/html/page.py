@@ -14,7 +14,7 @@ from typing import Any
 
 from profkit.core.codec import valid_text
 from profkit.reporting.html.blocks import PageBlocks
-from profkit.reporting.html.escape import island
+from profkit.reporting.html.elements import island
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import View, plain_text
 

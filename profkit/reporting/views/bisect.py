@@ -15,6 +15,7 @@ from profkit.core.types import (
     BisectStep,
 )
 from profkit.core.types.comparison import CERTAINTY
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -33,7 +34,6 @@ from profkit.reporting.view import (
     soft,
     table,
 )
-from profkit.reporting.views.comparison.words import fact_text
 from profkit.reporting.views.kernels.cases import format_duration as duration
 
 _SHORT = 10  # digits of a commit
@@ -190,16 +190,11 @@ def _test_row(document: BisectDocument, search: BisectSearch, step: BisectStep) 
 
 
 def _word(search: BisectSearch, step: BisectStep) -> Text:
-    """Of a test of the search, which end the commit is like, or nearer to; of others the word of the paired test."""
+    """Of a test of the search, which end the commit is like; of others the word of the paired test."""
     whole = log(search.steps[0].ratio)
     if step.kind != "search" or not whole:
         return Label(_STATUSES[step.word], step.word.upper()).span
     share = log(step.ratio) / whole
-    good, bad = (step.low <= end <= step.high for end in (1.0, search.steps[0].ratio))
-    if good and bad:
-        return "nearer GOOD" if share < 0.5 else "nearer BAD"
-    if good or bad:
-        return "like GOOD" if good else "like BAD"
     return "like GOOD" if share < _NEAR else "like BAD" if 1 - _NEAR < share < 1 + _NEAR else "neither"
 
 

@@ -10,12 +10,11 @@ from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
     Entry,
-    Scope,
     Series,
     Trend,
     Value,
 )
-from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import segment_reason, trend_chart
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import (
@@ -33,7 +32,6 @@ from profkit.reporting.view import (
 
 _MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
 _LOOKED_AT = 10  # values from which changes are looked for
-_STRONG_CORRELATION = 0.5  # from here it is said what the correlation of neighbours costs
 
 
 def trends_view(trends: Sequence[Trend]) -> View:
@@ -45,11 +43,6 @@ def trends_view(trends: Sequence[Trend]) -> View:
     if len(ordered) > 1:
         columns = ("series", "values", "first", "last", "changes", "noise")
         blocks.append(Section("All series", (table(columns, [_row(trend) for trend in ordered]),)))
-    left = len(ordered) - _MOST_PLOTS
-    if left > 0:
-        blocks.append(
-            Paragraph(f"{left} more are not drawn. To see one: profkit history trend WORKLOAD:METRIC")
-        )
     if len(ordered) == 1:
         return View(title_of(ordered[0].series), tuple(trend_blocks(ordered[0])))
     changed = sum(bool(trend.change_points) for trend in trends)
@@ -84,18 +77,12 @@ def trend_blocks(trend: Trend) -> Iterator[Block]:
 
 
 def _notes(trend: Trend) -> Iterator[str]:
-    points, correlation = trend.series.points, trend.autocorrelation
+    points = trend.series.points
     left_out = sum(not point.valid for point in points)
     if left_out:
         yield f"{left_out} of {len(points)} values are not valid and decide nothing"
     if len(points) - left_out < _LOOKED_AT:
         yield f"{plural(len(points) - left_out, 'value')}: too few to look for a change, which takes {_LOOKED_AT}"
-    if correlation is not None and correlation >= _STRONG_CORRELATION:
-        worth = round(100 * (1 - correlation) / (1 + correlation))
-        yield (
-            f"neighbouring values follow each other (correlation {correlation:.2f}): a hundred of them say as much as "
-            f"{worth} independent ones, and a change must be larger to stand out"
-        )
 
 
 def _change(series: Series, change: ChangePoint) -> Text:
@@ -130,7 +117,7 @@ def _day(started: str) -> str:
 
 
 SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000
-_SCOPES = 60  # of one run that are shown; a run with 20 kernels and some regions has fewer
+_MOST_VALUES = 400  # of one run that are shown
 
 
 def history_view(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: str, total: int) -> View:
@@ -182,27 +169,19 @@ def entry_view(entry: Entry) -> View:
 
 
 def _entry_blocks(entry: Entry) -> Iterator[Block]:
-    scopes: dict[Scope, list[Value]] = {}
-    for value in entry.values:
-        scopes.setdefault(value.key.scope, []).append(value)
-    # Of a sweep the means over all shapes first: its cases are thousands.
-    order = sorted(
-        scopes, key=lambda scope: all(value.key.metric == "time.median" for value in scopes[scope])
-    )
-    for scope in order[:_SCOPES]:
-        yield _scope(scope, scopes[scope])
-    if len(order) > _SCOPES:
-        yield Paragraph(f"and {plural(len(order) - _SCOPES, 'more scope')}: --format json has all of them")
+    """Every value; of a sweep the means over all shapes first, since its cases are thousands."""
+    values = sorted(entry.values, key=lambda value: value.key.metric == "time.median")
+    yield data_table(_VALUES, values[:_MOST_VALUES], left=max(0, len(values) - _MOST_VALUES))
     reasons = dict.fromkeys(value.doubt for value in entry.values if value.doubt)
     if reasons:
         yield Items(tuple(f"contradicted: {reason}" for reason in reasons))
 
 
-def _scope(scope: Scope, values: Sequence[Value]) -> Section:
-    """What was measured of the run, or of one region or kernel, without columns that say nothing."""
-    what = kernel_word(values[0].key.backend) if scope.kind == "kernel" else scope.kind
-    headline = soft(scope.id) if scope.id else ""
-    return Section(f"{what} {scope.name or ''}".rstrip(), (data_table(_VALUES, values),), headline)
+def _place(value: Value) -> str:
+    """`kernel gemm 128x1x1 of 256x1x1`; nothing for the run."""
+    scope = value.key.scope
+    what = kernel_word(value.key.backend) if scope.kind == "kernel" else scope.kind
+    return " ".join(filter(None, (what, scope.name, scope.id))) if scope.kind != "run" else ""
 
 
 def _quality(value: Value) -> str:
@@ -223,6 +202,7 @@ def _interval(value: Value) -> str:
 
 _VALUES: tuple[Column[Value], ...] = (
     Column("metric", lambda value: value.key.metric),
+    Column("in", _place),
     Column("value", lambda v: v.value, "count", text=lambda v: format_quantity(v.value, v.unit)),
     Column("95 % interval", lambda v: v.low, "count", text=_interval),
     Column("quality", _quality),

@@ -11,7 +11,7 @@ from typing import Literal
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, signed
 from profkit.core.types import MetricOutcome, Night, NightPairs, Outcome, WorkloadOutcome
 from profkit.core.types.history import EXACTLY, MISSED_TARGET, OUTCOME_ORDER, PAIRED
-from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState, verdict_case
 from profkit.reporting.view import (
@@ -33,8 +33,8 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.comparison import DISTURBANCES
-from profkit.reporting.views.comparison.words import cause_text, evidence_texts
+from profkit.reporting.views.comparison.changes import DISTURBANCES
+from profkit.reporting.views.comparison.words import cause_text
 from profkit.reporting.views.kernels.cases import format_duration
 from profkit.reporting.views.night_words import (
     missed_targets,
@@ -164,20 +164,10 @@ def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
     return sorted(loud, key=lambda metric: (not metric.gates, OUTCOME_ORDER.index(metric.outcome)))
 
 
-def _causes(workload: WorkloadOutcome, *, disturbing: bool = False) -> list[str]:
-    """Why it changed, as far as the counters of tonight's run and of the last good one tell.
-
-    With `disturbing` what disturbed one of these runs, which is no reason: nothing where pairs decided.
-    """
-    gating = [metric for metric in alarming(workload) if metric.gates]
-    if workload.comparison is None or (
-        disturbing and all(m.code in (*BESIDE_BASE, "not-compared") for m in gating)
-    ):
-        return []
-    told = [cause for cause in workload.comparison.causes if (cause.kind in DISTURBANCES) is disturbing]
-    if not disturbing:
-        return [cause_text(cause) for cause in told]
-    return [f"{cause_text(c).rstrip('.')}: {'; '.join(evidence_texts(c))}".rstrip(": ") for c in told]
+def _causes(workload: WorkloadOutcome) -> list[str]:
+    """Why it changed, as far as the counters of tonight's run and of the last good one tell."""
+    causes = workload.comparison.causes if workload.comparison is not None else ()
+    return [cause_text(cause) for cause in causes if cause.kind not in DISTURBANCES]
 
 
 def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
@@ -229,7 +219,6 @@ def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
         yield _statuses([_status(workload, metric) for metric in loud])
     lines: list[Text] = [joined(Span("✗ ", status=Status.FAIL), line) for line in missed_targets(workload)]
     lines += [joined(strong("why: "), line) for line in _causes(workload)]
-    lines += [joined(strong("note: "), line) for line in _causes(workload, disturbing=True)]
     lines += [joined(strong("fix: "), workload.fix)] if workload.fix else []
     if workload.run:
         page = f"{workload.run}/report.html" if workload.ending == "done" else None

@@ -14,8 +14,9 @@ from profkit.core.types import (
 )
 from profkit.core.types.history import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import threshold_text
-from profkit.reporting.views.comparison.words import fact_text, size_text
+from profkit.reporting.views.comparison.words import size_text
 
 BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
 _SAID = 160  # characters of a program's last line
@@ -30,7 +31,6 @@ _NO_PAIRS = {
     "elsewhere": "it runs elsewhere (on:), and pairs are run here",
     "no-commit": "the repository has no commit yet",
     "no-parent": "there is no commit before this one",
-    "shallow": "this clone is shallow: the commit before this one is not in it",
     "accepted-tonight": "a change is accepted that begins tonight",
     SAME_CODE: "nothing was committed since the last good night",
     "budget-spent": "the night's budget is used up",
@@ -93,14 +93,9 @@ def _by_past(metric: MetricOutcome, code: str) -> str:
         "collapse": f"{value}, {size}: too fast to be believed until it is accepted; was the work done?",
         "held": f"{value}, within {limits}" if limits else value,
         "suspect": f"{value}, {size}, outside of {limits}: night {metric.nights} of {metric.nights + metric.short}",
-        "same": f"{value} is outside of {limits}, but the last good commit has the same value tonight: the machine "
-        "changed, not the code",
-        "same-night": f"{value}, {size}{since}, confirmed by a re-run beside the last good commit",
         "nights": f"{size} for {nights} in a row{since}",
-        "drift": f"{size}, in many small steps",
         "change-point": f"{size}{since}, found afterwards by the change detector",
-        "standing": f"{size}{since}, still there, and not accepted"
-        + (f"; worse again, night {metric.nights}" if metric.nights else ""),
+        "standing": f"{size}{since}, still there, and not accepted",
         "returning": f"{value}: back where it was before {day}",
         "perhaps-better": f"{value}, {size}: better than {limits} for {nights}",
         "gone": f"{value}: the regression{since} is gone",
@@ -166,7 +161,7 @@ def name_of(metric: MetricOutcome) -> str:
 def missed_targets(workload: WorkloadOutcome) -> list[str]:
     """Targets that failed, with the reason of each."""
     return [
-        f"target {v.target} ({threshold_text(v)}): {v.reason}"
+        f"target {v.target} ({threshold_text(v)}): {fact_text(v.reason)}"
         for v in workload.verdicts
         if v.verdict == "fail"
     ]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.kernel_names import labels
-from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Check, CheckState, PassPlan, Plan
+from profkit.core.formatting import format_percent, plural
+from profkit.core.types import Check, CheckState, KernelPlan, PassPlan, Plan
 from profkit.profilers.redact import FileLeftOut, RemovedText
+from profkit.reporting.columns import Column, data_table
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     Items,
@@ -21,7 +23,6 @@ from profkit.reporting.view import (
     soft,
     strong,
 )
-from profkit.reporting.views.summaries.parts import named_table
 
 _COUNTERS, _FEW = 24, 8  # more counters than that are not read; so many of them show what kind they are
 
@@ -39,7 +40,9 @@ def _pass(planned: PassPlan) -> Section:
     name = f"{planned.name} ({planned.tool})" if planned.tool else planned.name
     if planned.skipped is not None:
         fix: tuple[Block, ...] = (Paragraph(joined(soft("fix: "), planned.fix)),) if planned.fix else ()
-        return Section(f"- {name}", fix, joined(strong("skipped: ", Status.UNKNOWN), planned.skipped))
+        return Section(
+            f"- {name}", fix, joined(strong("skipped: ", Status.UNKNOWN), fact_text(planned.skipped))
+        )
     simulated = ", simulated" if planned.simulated else ""
     side = ", side by side" if planned.parallel and len(planned.steps) > 1 else ""
     runs = plural(len(planned.steps), "run")
@@ -55,8 +58,6 @@ def _collected(planned: PassPlan) -> Iterator[Block]:
         yield Paragraph(joined(soft("counters: "), _counters(planned.counters)))
     if planned.kernels:
         yield from _kernels(planned)
-    if planned.cost_note:
-        yield Paragraph(soft(f"cost: {planned.cost_note}"))
     if planned.limit is not None:
         yield Paragraph(soft(f"ended after {planned.limit:g} s a run"))
     yield from (Paragraph(soft(note)) for note in planned.notes)
@@ -69,31 +70,24 @@ def _counters(names: Sequence[str]) -> str:
 
 
 def _kernels(planned: PassPlan) -> Iterator[Block]:
-    """What is counted: each launch configuration, its share, and what counting it costs."""
+    """What is counted: each launch configuration, its share, and its replay passes."""
     chosen = planned.kernels
-    names = labels([(planned_kernel.kernel.name, planned_kernel.kernel.id) for planned_kernel in chosen])
-    share = format_percent(100 * sum(planned_kernel.share for planned_kernel in chosen))
+    names = labels([(one.kernel.name, one.kernel.id) for one in chosen])
+    share = format_percent(100 * sum(one.share for one in chosen))
     yield Paragraph(f"{plural(len(chosen), 'launch configuration')}, {share} % of the GPU time:")
-    rows = [
-        (
-            names[planned_kernel.kernel.name, planned_kernel.kernel.id],
-            f"{format_percent(100 * planned_kernel.share)} %",
-            str(planned_kernel.launch + 1) if planned_kernel.launch is not None else "-",
-            str(planned_kernel.replays) if planned_kernel.replays is not None else "-",
-            format_quantity(planned_kernel.seconds, "s"),
-        )
-        for planned_kernel in chosen
-    ]
-    yield named_table("", ("kernel", "GPU time", "launch", "replay passes", "takes"), rows)
+    columns: tuple[Column[KernelPlan], ...] = (
+        Column("kernel", lambda one: names[one.kernel.name, one.kernel.id], "kernel"),
+        Column("GPU time", lambda one: 100 * one.share, "%"),
+        Column("launch", lambda one: one.launch + 1 if one.launch is not None else None, "n"),
+        Column("replay passes", lambda one: one.replays, "n"),
+    )
+    yield data_table(columns, chosen)
 
 
 def _cost(planned: PassPlan) -> str:
-    if planned.cost is None and planned.seconds is None:
-        return "cost not known"
     if planned.cost is None:
-        return f"about {format_quantity(planned.seconds, 's')}"
-    wall = f" ({format_quantity(planned.seconds, 's')})" if planned.seconds is not None else ""
-    return f"about {_times(planned.cost)} the time of a plain run{wall}"
+        return "cost not known"
+    return f"about {_times(planned.cost)} the time of a plain run"
 
 
 def _times(cost: float) -> str:

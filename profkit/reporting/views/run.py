@@ -8,10 +8,10 @@ from pathlib import Path
 
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.backends import backend_named
-from profkit.core.formatting import format_percent, format_utc_time, plural
+from profkit.core.formatting import format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.charts.of_run import chart_sections
-from profkit.reporting.extras import Extras
+from profkit.reporting.charts.of_run import Extras, chart_sections
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
     Block,
@@ -34,30 +34,24 @@ from profkit.reporting.view import (
     strong,
 )
 from profkit.reporting.views import run_about
+from profkit.reporting.views.run_about import instructions_section, kernel_table, kernels_of
 from profkit.reporting.views.run_insights import (
-    concluded,
     more_on_screen,
-    nsight_section,
     time_split_text,
     to_do_section,
 )
-from profkit.reporting.views.run_kernels import instructions_section, kernel_table, kernels_of
 from profkit.reporting.views.run_text import (
     WORDS,
-    WORTH,
-    actions,
     command_line,
     common_causes,
     count_verdicts,
     gain_clause,
     gpu_lines,
-    is_answered,
     machine_line,
     scope_name,
     time_line,
     title_of,
     unfinished_passes,
-    with_command,
     worst_first,
 )
 from profkit.reporting.views.summaries import summary_texts
@@ -76,15 +70,23 @@ _STATES = {
     "interrupted": "This run was interrupted: what was finished stands below.",
     "failed": "This run failed: what was finished stands below.",
 }
-_IN_KERNELS = ("occupancy", "bandwidth", "access", "execution")  # what the table of kernels has in a column
+_IN_SHORT = ("functions", "python", "trace", "memory")  # concerns whose headline a short screen has
 _ABOVE = ("kernels", "ranges", "gpu", "encoders")  # concerns with a section of their own
-_NOTES = 4  # of a summary, on a short screen
+_NOTES = 4  # on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
-_PARTS = 5  # functions or kernels of which a screen shows the verdicts
 
 
-def view(document: RunDocument, folder: Path | None = None, extras: Extras | None = None) -> View:
-    """The run as blocks. `folder` is its folder, for the closing lines; `extras` is what run.json does not hold."""
+def view(
+    document: RunDocument,
+    folder: Path | None = None,
+    extras: Extras | None = None,
+    *,
+    verdicts: bool = False,
+) -> View:
+    """The run as blocks. `folder` is its folder, for the closing lines; `extras` is what run.json does not hold.
+
+    With `verdicts` a short screen has them, too.
+    """
     extras = extras if extras is not None else Extras()
     state = f" ({document.state})" if document.state != "complete" else ""
     warning: Text = _STATES.get(document.state, "")
@@ -94,7 +96,7 @@ def view(document: RunDocument, folder: Path | None = None, extras: Extras | Non
     texts = {text.concern: text for text in summary_texts(document)}
     return View(
         (strong(document.name), f" on {document.backend}{state}"),
-        tuple(block for block in _blocks(document, texts, folder, extras) if block is not None),
+        tuple(filter(None, _blocks(document, texts, folder, extras, verdicts=verdicts))),
         label,
         (reason,) if reason else (),
         facts=tuple(_facts(document, texts)),
@@ -170,25 +172,22 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
 
 
 def _blocks(
-    document: RunDocument, texts: Texts, folder: Path | None, extras: Extras
+    document: RunDocument, texts: Texts, folder: Path | None, extras: Extras, *, verdicts: bool
 ) -> Iterator[Block | None]:
     kernels = kernels_of(document)
-    charts = chart_sections(document, kernels, extras)
     yield to_do_section(document)
-    yield from charts[:1]
     yield from _gpu_sections(document, texts, kernels)
-    yield _verdicts(document)
-    yield instructions_section(document)
-    yield nsight_section(document.insights)
-    yield from charts[1:]
-    yield _all_numbers(document, texts)
+    yield from (part if verdicts else Detail((part,)) for part in _verdicts(document))
+    if (instructions := instructions_section(document)) is not None:
+        yield Detail((instructions,))
+    yield from chart_sections(document, kernels, extras)
+    yield _all_numbers(texts)
     if (unknown := texts.get("unknown")) is not None:
-        yield Section(title_of("unknown"), tuple(_summary(unknown)), unknown.headline)
+        yield Detail((Section(title_of("unknown"), tuple(_summary(unknown)), unknown.headline),))
     yield run_about.passes_section(document, extras)
     yield run_about.conditions_section(document)
     if document.notes:
         yield Section("Notes", (Items(document.notes, brief=_NOTES),))
-    yield run_about.files_section(extras)
     if folder is not None:
         yield from run_about.next_sections(document, folder)
     yield more_on_screen(document)
@@ -198,17 +197,14 @@ def _blocks(
 # ---------------------------------------------------------------- verdicts
 
 
-def _verdicts(document: RunDocument) -> Section | None:
+def _verdicts(document: RunDocument) -> Iterator[Section]:
     """Verdicts on the run, then on its functions or kernels."""
-    if not document.verdicts:
-        return None
     whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
     inner = [v for v in document.verdicts if v.scope.kind not in ("run", "region")]
     readings = _by_place(document)
     blocks: list[Block] = []
     if whole:
-        rows = tuple(_rows(whole, readings))
-        blocks.append(Detail((Statuses(rows),), (Statuses(tuple(_brief_rows(document, rows))),)))
+        blocks.append(Statuses(tuple(_rows(whole, readings))))
     if inner:
         above = {verdict.target for verdict in whole if verdict.verdict in ("fail", "unknown")}
         told = [
@@ -219,9 +215,10 @@ def _verdicts(document: RunDocument) -> Section | None:
         left = len(inner) - len(told)
         more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
         title = f"In single {backend_named(document.backend).work}s"
-        body = Section(title, (Statuses(tuple(told)), *more), count_verdicts(inner), Fold.FOLDED)
-        blocks.append(Detail((body,), tuple(_worst_parts(inner, whole))))
-    return Section("Verdicts", tuple(blocks))
+        body = (Statuses(tuple(told)), *more)
+        blocks.append(Section(title, body, count_verdicts(inner), Fold.FOLDED))
+    if blocks:
+        yield Section("Verdicts", tuple(blocks))
 
 
 def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:
@@ -239,52 +236,14 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
     several = len({verdict.scope.name for verdict in verdicts if verdict.scope.kind == "region"}) > 1
     causes = common_causes(verdicts)
     for verdict in worst_first(verdicts):
-        same = causes.get(verdict.cause or "", []) if verdict.verdict == "unknown" else []
+        same = causes.get(verdict.cause, []) if verdict.cause and verdict.verdict == "unknown" else []
         if not same:
             row = _row(verdict, readings)
             yield replace(row, place=verdict.scope.name or "") if several else row
         elif same[0] is verdict:
             names = tuple(dict.fromkeys(one.target for one in same))
-            advice = tuple(dict.fromkeys(with_command(one.advice[0]) for one in same if one.advice))
-            yield StatusRow(Status.UNKNOWN, WORDS["unknown"], names, verdict.cause or "", below=advice)
-
-
-def _brief_rows(document: RunDocument, rows: Sequence[StatusRow]) -> Iterator[StatusRow]:
-    """For a short screen: what was said above, and what is as it should be, is named; else a miss has a line to try."""
-    answered = {v.target for v in document.verdicts if is_answered(v, document.insights)}
-    above = {one.about.target for one in actions(document) if one.about} if not concluded(document) else set()
-    for status in dict.fromkeys(row.status for row in rows):
-        same = [row for row in rows if row.status is status]
-        fine = status in (Status.PASS, Status.NONE)
-        named = [row for row in same if not row.place and (fine or row.names[0] in above)]
-        if named:
-            reason = "see above" if status is Status.FAIL else ""
-            yield StatusRow(status, same[0].word, tuple(name for row in named for name in row.names), reason)
-        for row in same:
-            tries = 1 if concluded(document) and status is Status.FAIL and row.names[0] not in answered else 0
-            yield from () if row in named else (replace(row, below=row.below[:tries]),)
-
-
-def _worst_parts(inner: Sequence[Verdict], whole: Sequence[Verdict]) -> Iterator[Block]:
-    """For a screen: of the largest functions or kernels what failed, but for what decided the run's verdict."""
-    scopes: dict[Scope, list[Verdict]] = {}
-    for verdict in inner:
-        scopes.setdefault(verdict.scope, []).append(verdict)
-    for scope, verdicts in list(scopes.items())[:_PARTS]:
-        weight = next((v.weight for v in verdicts if v.weight is not None), None)
-        if scope.kind == "kernel" and weight is not None and weight < WORTH:
-            continue  # too small to fail a run
-        share = f", {format_percent(100 * weight)} % of the GPU time" if weight is not None else ""
-        words = f"{share}: {count_verdicts(verdicts)}"
-        line = Paragraph((soft("in "), strong(scope_name(scope)), soft(words)))
-        failed = [v for v in worst_first(verdicts) if v.verdict == "fail" and not _decides_run(v, whole)]
-        rows = (Statuses(tuple(replace(_row(v, {}), below=()) for v in failed)),) if failed else ()
-        yield from (line, *rows) if scope.kind == "kernel" else (Detail((line, *rows)),)
-
-
-def _decides_run(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
-    """Whether the run's own verdict on that target is this one in other words: the kernel that decided it."""
-    return any(v.target == verdict.target and verdict.reason in v.reason for v in whole)
+            advice = tuple(dict.fromkeys(one.advice[0] for one in same if one.advice))
+            yield StatusRow(Status.UNKNOWN, WORDS["unknown"], names, fact_text(verdict.cause), below=advice)
 
 
 def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> StatusRow:
@@ -300,11 +259,11 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
         STATUSES[word],
         WORDS[word],
         (verdict.target,),
-        verdict.reason + gain_clause(verdict),
+        fact_text(verdict.reason) + gain_clause(verdict),
         value,
         threshold_text(verdict),
         scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else "",
-        tuple(map(with_command, verdict.advice)) if word in ("fail", "unknown") else (),
+        verdict.advice if word in ("fail", "unknown") else (),
     )
 
 
@@ -312,35 +271,34 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
 
 
 def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Iterator[Block]:
-    """What a reader of a GPU's run looks at first: its kernels, ranges, time line, and encoders."""
+    """What a reader of a GPU's run looks at first: its kernels or encoders; then its ranges and time line."""
     if kernels:
         top = texts["kernels"]
-        yield Section("Kernels", (kernel_table(document, kernels, tuple(_summary(top))),), top.headline)
-    for concern in ("ranges", "gpu", "encoders"):
+        first, *others = _summary(top)
+        body = kernel_table(document, kernels, (first, Detail(tuple(others))))
+        yield Section("Kernels", (body,), top.headline)
+    for concern in ("encoders", "ranges", "gpu"):
         summary = texts.get(concern)
         if summary is not None:
             headline = summary.headline if concern != "gpu" else ""  # the head has it
-            yield Section(title_of(concern), tuple(_summary(summary)), headline, anchor=f"summary-{concern}")
+            inside = tuple(_summary(summary))
+            section = Section(title_of(concern), inside, headline, anchor=f"summary-{concern}")
+            yield section if concern == "encoders" else Detail((section,))
 
 
-def _all_numbers(document: RunDocument, texts: Texts) -> Section | None:
-    """Every concern in a line, with its tables and notes; a short screen has no line of what stands elsewhere."""
-    causes = common_causes(document.verdicts)
+def _all_numbers(texts: Texts) -> Section | None:
+    """Every concern in a line, with its tables and notes; a short screen has where time goes, and memory."""
     blocks: list[Block] = []
     for summary in texts.values():
-        if summary.concern in (*_ABOVE, "unknown"):
-            continue
-        inside = tuple(_summary(summary))
-        section = Section(title_of(summary.concern), inside, summary.headline, Fold.FOLDED)
-        in_table = backend_named(document.backend).per_kernel and summary.concern in _IN_KERNELS
-        missing = any(r.value is None and (r.cause or r.reason) in causes for r in summary.readings)
-        blocks.append(Detail((section,)) if summary.concern == "time" or in_table or missing else section)
+        if summary.concern not in (*_ABOVE, "unknown"):
+            inside = tuple(_summary(summary))
+            section = Section(title_of(summary.concern), inside, summary.headline, Fold.FOLDED)
+            blocks.append(section if summary.concern in _IN_SHORT else Detail((section,)))
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
 
 
 def _summary(summary: SummaryText) -> Iterator[Block]:
-    """Its tables and notes; on a short screen the tables that matter most, and a few notes."""
-    for shown in summary.tables:
-        yield shown if shown.title in summary.brief else Detail((shown,))
+    """Its tables and notes."""
+    yield from summary.tables
     if summary.notes:
-        yield Items(tuple(map(with_command, summary.notes)), brief=_NOTES)
+        yield Items(summary.notes, brief=_NOTES)

@@ -1,19 +1,24 @@
-"""Around the numbers of a run: its passes, machine and conditions, files, what to type next, and its test cases."""
+"""Parts of a run's page: its passes, conditions, what to type next, test cases, kernels and instructions."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import PassResult, RunDocument, Verdict, VerdictWord
-from profkit.reporting.extras import Extras
-from profkit.reporting.forges import Case, Cases, CaseState
+from profkit.analysis.kernel_names import shape, short_name
+from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
+from profkit.backends import backend_named
+from profkit.core.formatting import format_percent, plural
+from profkit.core.types import KernelInstruction, PassResult, RunDocument, Scope
+from profkit.reporting.charts.of_run import Extras
+from profkit.reporting.columns import Column, SortableTable, data_table, sortable_table
+from profkit.reporting.facts import fact_text
+from profkit.reporting.forges import Case, Cases, CaseState, verdict_case
 from profkit.reporting.view import (
     Block,
     Commands,
+    Detail,
     Fold,
     Item,
     Items,
@@ -29,28 +34,24 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.run_insights import to_do_lines
 from profkit.reporting.views.run_text import (
-    WORDS,
     command_line,
     cost_text,
-    gain_clause,
     gpu_lines,
     machine_line,
-    scope_name,
     session_conditions,
     time_line,
     unfinished_passes,
 )
+from profkit.reporting.views.summaries.kernels import kernel_columns
 
 _FACT = 64  # characters of a fact about the tool's session: longer ones are lists of metrics, and stand in run.json
-_MOST_FILES = 500  # that are listed
 
 
 # ---------------------------------------------------------------- passes
 
 
-def passes_section(document: RunDocument, extras: Extras) -> Section | None:
+def passes_section(document: RunDocument, extras: Extras) -> Block | None:
     """What each pass took and how it ended, with the reason and the fix where it did not finish."""
     if not document.passes:
         return None
@@ -58,9 +59,9 @@ def passes_section(document: RunDocument, extras: Extras) -> Section | None:
     for result in document.passes:
         files = joined(*between(", ", (_file(path, extras) for path in result.artifacts)))
         rows.append((result.name, result.tool or "-", result.state, cost_text(result), files))
-    column_count = 5 if extras.files else 4
+    column_count = 5 if extras.folder is not None else 4
     columns = ("pass", "tool", "state", TableColumn("took", numeric=True), "files")[:column_count]
-    blocks: list[Block] = [table(columns, [row[:column_count] for row in rows], words=5)]
+    blocks: list[Block] = [Detail((table(columns, [row[:column_count] for row in rows], words=5),))]
     unfinished = unfinished_passes(document)
     alike: dict[tuple[object, ...], list[PassResult]] = {}
     for result in unfinished:
@@ -69,11 +70,12 @@ def passes_section(document: RunDocument, extras: Extras) -> Section | None:
         blocks.append(Items(tuple(_trouble(results, extras) for results in alike.values())))
     finished = len(document.passes) - len(unfinished)
     headline = f"{finished} of {plural(len(document.passes), 'pass', 'passes')} finished."
-    return Section("Passes", tuple(blocks), headline)
+    section = Section("Passes", tuple(blocks), headline)
+    return section if unfinished else Detail((section,))
 
 
 def _file(path: str, extras: Extras) -> Span:
-    return Span(path, link=path if path in extras.paths else None)
+    return Span(path, link=path if extras.has(path) else None)
 
 
 def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
@@ -81,56 +83,22 @@ def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
     result, names = results[0], ", ".join(result.name for result in results)
     below: list[Text] = [joined("fix: ", code(result.fix))] if result.fix else []
     below += [joined("log: ", _file(result.log, extras))] if result.log else []
-    reason = result.reason or "no reason is known"
+    reason = fact_text(result.reason) or "no reason is known"
     return Item(joined(strong(f"{names} {result.state}"), f": {reason}"), tuple(below))
 
 
-# ---------------------------------------------------------------- conditions, and what a part of a recording tells
+# ---------------------------------------------------------------- conditions
 
 
-def conditions_section(document: RunDocument) -> Section | None:
+def conditions_section(document: RunDocument) -> Block | None:
     """What decides whether these numbers may be compared with others."""
-    known = session_conditions(document)
-    short = "; ".join(f"{name}: {value}" for name, value in known.items() if len(value) <= _FACT)
-    return Section("Measured under", (Paragraph(soft(short)),)) if document.facts and short else None
+    facts = session_conditions(document)
+    short = "; ".join(f"{name}: {value}" for name, value in facts.items() if len(value) <= _FACT)
+    known = bool(document.facts and short)
+    return Detail((Section("Measured under", (Paragraph(soft(short)),)),)) if known else None
 
 
-NEEDED = (
-    "for what it does not tell, export the other tables of the recording into one folder with it (docs/mps.md has the"
-    " lines), and read that: profkit summarize FOLDER"
-)
-
-
-def what_it_tells(document: RunDocument) -> RunDocument:
-    """Of one exported table alone what is known, and what else is needed in one note; any other document as it is."""
-    if document.metal is None or not document.metal.alone:
-        return document
-    known = [one for one in document.summaries if any(reading.value is not None for reading in one.readings)]
-    gpu = [one for one in document.summaries if one.concern == "gpu" and one not in known]
-    return replace(
-        document,
-        verdicts=tuple(verdict for verdict in document.verdicts if verdict.verdict != "unknown"),
-        summaries=(*gpu, *known),
-        notes=(*document.notes, NEEDED),
-    )
-
-
-# ---------------------------------------------------------------- files
-
-
-def files_section(extras: Extras) -> Section | None:
-    """The files beside the page."""
-    if not extras.files:
-        return None
-    items: list[Text] = [
-        joined(Span(file.path, link=file.path), " ", soft(format_quantity(float(file.size), "B")))
-        for file in extras.files[:_MOST_FILES]
-    ]
-    more = len(extras.files) - _MOST_FILES
-    items += [f"{more} more."] if more > 0 else []
-    total = format_quantity(float(sum(file.size for file in extras.files)), "B")
-    headline = f"{plural(len(extras.files), 'file')} beside this page, {total}."
-    return Section("Files", (Items(tuple(items)),), headline, Fold.REFERENCE)
+# ---------------------------------------------------------------- what comes next
 
 
 def next_sections(document: RunDocument, folder: Path) -> Iterator[Section]:
@@ -158,14 +126,12 @@ def next_sections(document: RunDocument, folder: Path) -> Iterator[Section]:
 def cases_of(document: RunDocument) -> Cases:
     """A case for every verdict on the run, its regions and functions, and one for every pass.
 
-    A missed target is a failure; what is not known is unknown; a pass or a workload that failed is an error. A
-    kernel's own verdict fails no run, so it is told in the output and is no case.
+    A pass or a workload that failed is an error. A kernel's own verdict fails no run, and is no case.
     """
-    verdicts = [verdict for verdict in document.verdicts if verdict.scope.kind != "kernel"]
-    regions = len({verdict.scope for verdict in verdicts if verdict.scope.kind == "region"})
-    cases = [_verdict_case(document, verdict, regions) for verdict in verdicts]
-    cases += [_pass_case(document, result) for result in document.passes]
     group = f"profkit.{document.name}"
+    verdicts = [verdict for verdict in document.verdicts if verdict.scope.kind != "kernel"]
+    cases = [verdict_case(f"{group}.targets", verdict) for verdict in verdicts]
+    cases += [_pass_case(f"{group}.passes", result) for result in document.passes]
     if document.state != "complete" or document.failure is not None:
         why = document.failure or f"the run is {document.state}: what it has is not all of it"
         cases.insert(0, Case(f"{group}.run", "workload", "error", why, kind=document.state))
@@ -174,60 +140,99 @@ def cases_of(document: RunDocument) -> Cases:
         cases.append(Case(f"{group}.targets", "any target", "skipped", why, kind="not-judged"))
     facts = {
         "command": command_line(document),
-        "backend": document.backend,
-        "started": document.started,
         "machine": machine_line(document) or "",
         "gpu": "; ".join(gpu_lines(document)),
         "time": time_line(document) or "",
+        **session_conditions(document),
     }
-    facts |= {name: value for name, value in session_conditions(document).items() if name not in facts}
-    return Cases(
-        f"{document.name} on {document.backend}",
-        tuple(cases),
-        document.started,
-        sum(result.seconds for result in document.passes),
-        tuple((name, value) for name, value in facts.items() if value),
-        "\n".join(_output(document)),
-    )
+    seconds = sum(result.seconds for result in document.passes)
+    known = tuple((name, value) for name, value in facts.items() if value)
+    name = f"{document.name} on {document.backend}"
+    return Cases(name, tuple(cases), document.started, seconds, known, "\n".join(document.notes))
 
 
-def _verdict_case(document: RunDocument, verdict: Verdict, regions: int) -> Case:
-    states: dict[VerdictWord, tuple[CaseState, str]] = {
-        "pass": ("passed", ""),
-        "fail": ("failure", "missed"),
-        "unknown": ("unknown", "unknown"),
-        "not-applicable": ("skipped", "not-applicable"),
-    }
-    scope = verdict.scope
-    apart = scope.kind == "function" or (scope.name and regions > 1)
-    group = f"profkit.{document.name}.targets" + (f".in.{scope_name(scope)}" if apart else "")
-    state, kind = states[verdict.verdict]
-    if state == "passed":
-        return Case(group, verdict.target)
-    why = verdict.reason + gain_clause(verdict)
-    tries = verdict.advice if state != "skipped" else ()
-    detail = "\n".join([why, *(f"try: {line}" for line in tries)])
-    return Case(group, verdict.target, state, why, detail, kind=kind)
-
-
-def _pass_case(document: RunDocument, result: PassResult) -> Case:
+def _pass_case(group: str, result: PassResult) -> Case:
     states: dict[str, CaseState] = {"finished": "passed", "skipped": "skipped"}
     name = f"{result.name} ({result.tool})" if result.tool else result.name
     state = states.get(result.state, "error")
-    why = "" if state == "passed" else result.reason or "no reason is known"
+    why = "" if state == "passed" else fact_text(result.reason) or "no reason is known"
     lines = [why, f"fix: {result.fix}" if result.fix else "", f"log: {result.log}" if result.log else ""]
-    detail = "\n".join(filter(None, lines))
-    group = f"profkit.{document.name}.passes"
-    return Case(group, name, state, why, detail, result.seconds, result.state)
+    return Case(group, name, state, why, "\n".join(filter(None, lines)), result.seconds, result.state)
 
 
-def _output(document: RunDocument) -> Iterator[str]:
-    for number, (what, why) in enumerate(to_do_lines(document), 1):
-        yield from (["What to do first"] if number == 1 else [])
-        yield f"{number}. {what} ({why})"
-    for verdict in document.verdicts:
-        if verdict.scope.kind == "kernel" and verdict.verdict == "fail":
-            yield f"{WORDS[verdict.verdict]} {verdict.target} in {scope_name(verdict.scope)}: {verdict.reason}"
-    if unfinished_passes(document):
-        yield f"{len(unfinished_passes(document))} passes did not finish"
-    yield from document.notes
+_NAME = 1000  # characters of a whole name: longer ones, which somebody made, are cut
+_NAMED = 50  # whole names in a table
+
+
+def kernels_of(document: RunDocument) -> tuple[KernelRow, ...]:
+    """The rows of a GPU's kernels, largest first; none of an Apple GPU, whose encoders are no launch configurations."""
+    metal = document.metal is not None or backend_named(document.backend).work == "encoder"
+    return () if metal else kernel_rows(document)
+
+
+def kernel_table(
+    document: RunDocument, kernels: Sequence[KernelRow], otherwise: Sequence[Block]
+) -> SortableTable:
+    """The table of all kernels; `otherwise` is what formats without scripts show."""
+    return sortable_table(
+        "Kernels by launch configuration",
+        kernel_columns(document),
+        kernels,
+        [
+            f"{row.scope.name or '?'}"[:_NAME] + f" {shape(row.scope.id) if row.scope.id else ''}"
+            for row in kernels
+        ],
+        note="A name tells the whole one where the pointer rests.",
+        reference=tuple(otherwise),
+    )
+
+
+# ---------------------------------------------------------------- instructions
+
+_INSTRUCTIONS, _KERNELS = 6, 5  # instructions of a kernel, and kernels
+_LEAST = 0.05  # of the kernel's samples, wasted sectors or conflicts
+
+
+def instructions_section(document: RunDocument) -> Section | None:
+    """A table for each of the largest kernels; None where no report had values for single instructions."""
+    by_kernel: dict[Scope, list[KernelInstruction]] = {}
+    for instruction in document.instructions:
+        if max(instruction.samples, instruction.excess_sectors, instruction.conflicts) >= _LEAST:
+            by_kernel.setdefault(instruction.kernel, []).append(instruction)
+    if not by_kernel:
+        return None
+    blocks = tuple(
+        data_table(_INSTRUCTION, own[:_INSTRUCTIONS], title=short_name(kernel.name or "?", 60))
+        for kernel, own in list(by_kernel.items())[:_KERNELS]
+    )
+    headline = "Where warps wait, and which accesses waste sectors or conflict, by machine instruction."
+    return Section("Instructions", (Detail(blocks),), headline, Fold.FOLDED)
+
+
+def _place(instruction: KernelInstruction) -> Text:
+    """A place in the source, else the offset in the kernel's code."""
+    if instruction.file is None:
+        return f"at {instruction.offset:#x}"
+    return code(f"{instruction.file.rsplit('/', 1)[-1]}:{instruction.line}")
+
+
+def _stall(instruction: KernelInstruction) -> str | None:
+    known = instruction.stall is not None and instruction.samples >= _LEAST
+    return instruction.stall.replace("_", " ") if known and instruction.stall else None
+
+
+def _part(title: str, share: Callable[[KernelInstruction], float]) -> Column[KernelInstruction]:
+    def text(instruction: KernelInstruction) -> str:
+        return f"{format_percent(100 * share(instruction))} %" if share(instruction) > 0 else "-"
+
+    return Column(title, share, "%", text=text)
+
+
+_INSTRUCTION: tuple[Column[KernelInstruction], ...] = (
+    Column("line", _place),
+    Column("instruction", lambda one: code(one.text) if one.text is not None else None),
+    Column("waits for", _stall),
+    _part("of its waiting", lambda one: one.samples),
+    _part("of the wasted sectors", lambda one: one.excess_sectors),
+    _part("of the conflicts", lambda one: one.conflicts),
+)

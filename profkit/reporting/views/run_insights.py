@@ -6,50 +6,39 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 
 from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
-from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Gain, Insight, RunDocument, TimeSplit, Verdict
 from profkit.reporting.view import (
     Block,
     Detail,
-    Fold,
     Item,
     Items,
     Paragraph,
     Section,
     Status,
-    Style,
     Text,
     between,
     code,
     command,
     joined,
-    plain_text,
     soft,
-    spans,
     strong,
 )
 from profkit.reporting.views.run_text import (
-    NOISE,
     actions,
     place_option,
     stdin_option,
-    with_command,
 )
 
 BRIEF = 5  # of them on a short screen
 _NAME = 44  # characters of a kernel's name
 _COMMAND = 48  # characters of a command that stands in a line to type; a longer one is COMMAND
 _MOST_NAMED = 4  # targets that are named
-_NEAR = 80.0  # %; a kernel whose busiest unit is that near to its peak has little left to win
-_ROOFS = ("dram", "tensor", "fp32", "fp64", "fp16")  # a kernel limited by a cache may still reuse more
-_MOST = 0.9  # of the GPU time
 _FEW = 3  # met targets: fewer are too little to say that nothing is wrong
 INITIALISERS = (
     "The counted kernels are PyTorch's initialisers, which fill tensors with random numbers:"
@@ -144,30 +133,6 @@ def gain_text(gain: Gain | None) -> Text:
     return f" - at most {format_percent(100 * gain.at_most)} % of {gain.of}" if gain is not None else ""
 
 
-def nsight_section(insights: Sequence[Insight]) -> Section | None:
-    """What the rules of NVIDIA's Nsight Compute say in the same report, and where profkit disagrees."""
-    items = tuple(
-        Item(
-            (
-                strong(insight.title),
-                f" - {format_percent(100 * insight.gain.at_most)} % of {insight.gain.of}",
-            ),
-            (f"{evidence_text(insight)}.", *_objection(insight.gain)),
-        )
-        for insight in insights
-        if insight.source == "nsight" and insight.gain is not None
-    )
-    if not items:
-        return None
-    headline = f"{plural(len(items), 'rule')} with an estimated speed-up. An estimate is no bound."
-    return Section("What NVIDIA's rules say", (Items(items, brief=BRIEF),), headline, Fold.FOLDED)
-
-
-def _objection(gain: Gain) -> tuple[Text, ...]:
-    """What profkit says against an estimate."""
-    return (strong(f"{gain.objection}."),) if gain.objection else ()
-
-
 def evidence_text(insight: Insight) -> str:
     """`softmax_kernel (45 % of the GPU time): 12 % of ...`: the kernel with its share, where it is about one."""
     place = insight.where
@@ -212,19 +177,6 @@ def relative_path(file: str, folder: str) -> str:
 # ---------------------------------------------------------------- what stands first, and what stands last
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """What to type to know more, and what that would tell."""
-
-    tells: tuple[str, ...]
-    line: Text
-
-
-def concluded(document: RunDocument) -> bool:
-    """Whether an insight says what to do."""
-    return any(insight.source == "profkit" for insight in document.insights)
-
-
 def to_do_section(document: RunDocument) -> Section | None:
     """The insights, or what missed targets say; else that nothing was found, if enough was looked at.
 
@@ -240,7 +192,7 @@ def to_do_section(document: RunDocument) -> Section | None:
         blocks.append(items)
     elif rows := actions(document):
         count = len(rows)
-        done = (Item(_strong(with_command(row.what)), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
+        done = (Item(strong(row.what), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
         blocks.append(Items(tuple(done), ordered=True))
     elif (sentence := nothing_text(document)) is not None:
         blocks.append(Paragraph(sentence))
@@ -250,26 +202,10 @@ def to_do_section(document: RunDocument) -> Section | None:
     return Section(title, tuple(blocks), anchor="actions") if blocks else None
 
 
-def _strong(text: Text) -> Text:
-    """The words emphasised; a line to type at their end stays one."""
-    return tuple(span if span.style is Style.COMMAND else strong(span.text) for span in spans(text))
-
-
 def more_on_screen(document: RunDocument) -> Detail | None:
     """The line on further measurements as the last one of a screen."""
     more = more_text(document)
     return Detail((), (Paragraph(""), Paragraph(more))) if more is not None else None
-
-
-def to_do_lines(document: RunDocument) -> list[tuple[str, str]]:
-    """What to do and why, as plain texts: for test reports and notebooks."""
-    if only_initialisers(document):
-        return []
-    insights = [
-        (f"{one.insight.title}{plain_text(gain_text(one.gain))}", evidence_text(one.insight))
-        for one in join_insights(document.insights)
-    ]
-    return insights or [(action.what, action.why) for action in actions(document)]
 
 
 def only_initialisers(document: RunDocument) -> bool:
@@ -285,116 +221,56 @@ def nothing_text(document: RunDocument) -> str | None:
     """That nothing to change was found, with what was looked at; None where that is too little to say so."""
     whole = [verdict for verdict in document.verdicts if verdict.scope.kind in ("run", "region")]
     words = [verdict.verdict for verdict in whole if verdict.metric != "time.interval"]
-    if document.state != "complete" or "fail" in words or "unknown" in words:
+    met = words.count("pass")
+    if document.state != "complete" or "fail" in words or "unknown" in words or met < _FEW:
         return None
-    looked = _near_limits(document) if backend_named(document.backend).per_kernel else None
-    if looked is None and not document.kernels and words.count("pass") >= _FEW:
-        looked = f"all {words.count('pass')} targets that apply are met"
-    return f"Nothing to change was found: {looked}." if looked is not None else None
-
-
-def _near_limits(document: RunDocument) -> str | None:
-    """How near to the limit of their busiest unit the kernels run that take nine tenths of the GPU time."""
-    rows = kernel_rows(document)
-    near = [
-        row
-        for row in rows
-        if row.bound is not None and row.bound.bound in _ROOFS and (row.bound.nearest or 0.0) >= _NEAR
-    ]
-    known = any(row.share is not None for row in rows)
-    share = sum(row.share or 0.0 for row in near) if known else len(near) / max(1, len(rows))
-    trace = document.trace
-    idle = trace is not None and trace.span and trace.busy is not None and trace.busy < _MOST * trace.span
-    if not near or share < _MOST or idle:
-        return None
-    least = min(row.bound.nearest or 0.0 for row in near if row.bound is not None)
-    far = max(1, ceil(100 - least))
-    if len(rows) == 1:
-        return f"its kernel runs within {far} % of what limits it"
-    part = f"{format_percent(100 * min(1.0, share))} % of the GPU time"
-    return f"kernels with {part} run within {far} % of what limits them"
+    return f"Nothing to change was found: all {met} targets that apply are met."
 
 
 # ---------------------------------------------------------------- what a further measurement would tell
 
 
 def more_text(document: RunDocument) -> Text | None:
-    """`To know more (coalescing, spills): profkit profile --depth full -- COMMAND`; None where nothing is missing."""
-    measurement = most_telling(document)
-    if measurement is None:
-        return None
-    named, left = measurement.tells[:_MOST_NAMED], len(measurement.tells) - _MOST_NAMED
-    tells = ", ".join(named) + (f" and {left} more" if left > 0 else "")
-    return joined(strong("To know more"), f" ({tells}): ", measurement.line)
+    """`To know more (coalescing, spills): profkit profile --depth full -- COMMAND`; None where nothing is missing.
 
-
-def most_telling(document: RunDocument) -> Measurement | None:
-    """The measurement that answers the most open questions; before them all one of a time that is mostly noise."""
-    lines = backend_named(document.backend).tool_lines
+    The line is the one that answers the most open questions.
+    """
     if only_initialisers(document):
         mark = "or mark the part that counts: with profkit.region(NAME)"
-        other = lines.count_other or "another part of the program"
-        return Measurement(("the kernels that do the work",), f"{other}; {mark}")
+        other = backend_named(document.backend).tool_lines.count_other or "another part of the program"
+        return joined(strong("To know more"), f" (the kernels that do the work): {other}; {mark}")
     groups: dict[Text, list[str]] = {}
     for verdict in document.verdicts:
-        if verdict.verdict != "unknown" or verdict.scope.kind not in ("run", "region"):
-            continue
-        line = _line_for(document, verdict)
-        if line is None:
-            continue
-        if verdict.metric == "time.interval" and (verdict.value or 0.0) > NOISE:
-            return Measurement((verdict.target,), line)
-        groups.setdefault(line, []).append(verdict.target)
-    if groups:
-        line = max(groups, key=lambda one: len(groups[one]))
-        return Measurement(tuple(dict.fromkeys(groups[line])), line)
-    return _deeper(document)
+        if verdict.verdict == "unknown" and verdict.scope.kind in ("run", "region"):
+            line = _line_for(document, verdict)
+            if line is not None:
+                groups.setdefault(line, []).append(verdict.target)
+    if not groups:
+        return None
+    line = max(groups, key=lambda one: len(groups[one]))
+    tells = tuple(dict.fromkeys(groups[line]))
+    left = len(tells) - _MOST_NAMED
+    named = ", ".join(tells[:_MOST_NAMED]) + (f" and {left} more" if left > 0 else "")
+    return joined(strong("To know more"), f" ({named}): ", line)
 
 
 def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
     """What to type to have a value for the verdict; None where nobody knows."""
     lines = backend_named(document.backend).tool_lines
-    typed = verdict.advice[0] if verdict.advice else None
-    advice = with_command(typed) if typed is not None else None
+    advice = verdict.advice[0] if verdict.advice else None
+    code = verdict.cause.code if verdict.cause is not None else ""
+    missing = code in ("not-collected", "deeper")
     if document.plan is None and not document.passes:
         counted = any(counter.scope.kind == "kernel" for counter in document.counters)
-        traced = document.trace is not None and bool(document.trace.kernels)
-        if lines.count and traced and not counted:
+        if lines.count and document.trace is not None and not counted:
             return lines.count
-        return lines.count_all if lines.count_all and verdict.code in ("not-collected", "deeper") else advice
+        return lines.count_all if lines.count_all and missing else advice
     if verdict.metric == "time.interval":
         return _profile_line(document, "--sampling SECONDS")
-    if verdict.code == "not-asked" and typed is not None:
-        return _profile_line(document, typed)
-    depth = document.plan.depth if document.plan is not None else None
-    counters = next((result for result in document.passes if result.name == "counters"), None)
-    finished = counters is not None and counters.state == "finished"
-    if depth in ("gate", "standard") and (
-        verdict.code in ("not-collected", "deeper")
-        or (finished and backend_named(document.backend).per_kernel and bool(document.kernels))
-    ):
-        standard = depth == "gate" and verdict.code == "deeper"
-        return _profile_line(document, "--depth standard" if standard else "--depth full")
-    return advice
-
-
-def _deeper(document: RunDocument) -> Measurement | None:
-    """What a deeper look at kernels tells, where every target is known."""
-    backend = backend_named(document.backend)
-    counted = any(
-        reading.scope.kind == "kernel" and reading.value is not None for reading in document.readings
-    )
-    if not backend.per_kernel or not counted:
-        return None
-    depth = document.plan.depth if document.plan is not None else None
-    if not document.instructions and (depth in ("gate", "standard") or not document.passes):
-        tells = ("which instructions and source lines take the time",)
-        line = backend.tool_lines.count_all
-        return Measurement(tells, _profile_line(document, "--depth full") if document.passes else line)
-    trace = document.trace
-    if document.plan is None and not document.passes and (trace is None or trace.span is None):
-        return Measurement(("how busy the GPU is",), backend.tool_lines.trace)
-    return None
+    if code == "not-asked" and advice is not None:
+        return _profile_line(document, advice)
+    shallow = document.plan is not None and document.plan.depth in ("gate", "standard")
+    return _profile_line(document, "--depth full") if shallow and missing else advice
 
 
 def _profile_line(document: RunDocument, options: str) -> Text:

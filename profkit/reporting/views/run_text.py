@@ -8,9 +8,16 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import shape, short_name
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Gpu, Insight, PassResult, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.plain_text import split_command
-from profkit.reporting.view import Text, command
+from profkit.core.types import (
+    Fact,
+    Gpu,
+    PassResult,
+    RunDocument,
+    Scope,
+    Verdict,
+    VerdictWord,
+)
+from profkit.reporting.facts import fact_text
 
 WORDS: dict[VerdictWord, str] = {
     "fail": "FAIL",
@@ -18,24 +25,11 @@ WORDS: dict[VerdictWord, str] = {
     "pass": "PASS",
     "not-applicable": "N/A",
 }
-# A sign beside the word, so that colour is never the only carrier.
-SIGNS: dict[VerdictWord, str] = {"fail": "✗", "unknown": "?", "pass": "✓", "not-applicable": "-"}
 NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak of
 # Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
 WORTH = 0.05  # of the GPU time
 WON = 0.01  # of the run's time, where it is known what could be won at most
 ACTIONS = 3  # more than three things to do first is no order
-# Rules that also speak of what these targets measure, beside the readings that they give.
-_ABOUT: dict[str, tuple[str, ...]] = {
-    "late-launches": ("gpu.utilization",),
-    "exposed-copies": ("gpu.copying", "gpu.utilization"),
-    "waiting-warps": ("throughput.busiest", "occupancy.achieved"),
-    "small-grid": ("launch.waves", "occupancy.achieved", "throughput.busiest", "bandwidth.dram.share"),
-    "last-wave": ("occupancy.achieved",),
-    "wasted-sectors": ("bandwidth.dram.share",),
-    "unaligned-matrix-product": ("memory.coalescing", "occupancy.achieved"),
-    "old-architecture-product": ("occupancy.achieved",),
-}
 
 
 @dataclass(frozen=True)
@@ -44,8 +38,6 @@ class Action:
 
     why: str
     what: str
-    verdict: VerdictWord
-    about: Verdict | None = None
 
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -54,21 +46,13 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=lambda verdict: order.index(verdict.verdict))
 
 
-def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
+def common_causes(verdicts: Sequence[Verdict]) -> dict[Fact, list[Verdict]]:
     """Unknown verdicts by their common cause (`the counters pass was not asked for`), where several share one."""
-    causes: dict[str, list[Verdict]] = {}
+    causes: dict[Fact, list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.verdict == "unknown" and verdict.cause is not None:
             causes.setdefault(verdict.cause, []).append(verdict)
     return {cause: same for cause, same in causes.items() if len(same) > 1}
-
-
-def with_command(text: str) -> Text:
-    """A sentence whose line to type, at its end, is one."""
-    words, typed = split_command(text)
-    if typed is None:
-        return text
-    return (f"{words}: ", command(typed)) if words else command(typed)
 
 
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:
@@ -80,16 +64,15 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
 def actions(document: RunDocument) -> list[Action]:
     """What missed targets say to do, three things at most: the whole run before single functions.
 
-    What an insight is about is left to that. One action for each target, and one for each line to type: the same fix
-    need not be read twice. What says of itself that another target comes first stands behind that one.
+    One action for each target, and one for each line to type: the same fix need not be read twice.
     """
     first_actions: list[Action] = []
     mentioned: set[str] = set()
     for verdict in _sorted(document):
         what = verdict.advice[0]
         if verdict.target not in mentioned and what not in mentioned:
-            why = scope_prefix(verdict.scope) + verdict.reason + gain_clause(verdict)
-            first_actions.append(Action(why, what, verdict.verdict, verdict))
+            why = scope_prefix(verdict.scope) + fact_text(verdict.reason) + gain_clause(verdict)
+            first_actions.append(Action(why, what))
         mentioned |= {verdict.target, what}
     return first_actions[:ACTIONS]
 
@@ -97,25 +80,7 @@ def actions(document: RunDocument) -> list[Action]:
 def _sorted(document: RunDocument) -> list[Verdict]:
     """Missed targets that something is to be done about, the most urgent first."""
     failed = [v for v in document.verdicts if v.verdict == "fail" and v.advice]
-    worth = [v for v in failed if _is_worth_showing(v) and not is_answered(v, document.insights)]
-    wanted = sorted(worth, key=urgency)
-    for verdict in worth:
-        first = next((v for v in wanted if f"see {v.target} first" in verdict.advice[0]), None)
-        if first is not None and wanted.index(first) > wanted.index(verdict):
-            wanted.remove(first)
-            wanted.insert(wanted.index(verdict), first)
-    return wanted
-
-
-def is_answered(verdict: Verdict, insights: Sequence[Insight]) -> bool:
-    """Whether an insight says what to do about what the target measures."""
-    kernel = verdict.scope.name if verdict.scope.kind == "kernel" else None
-    return any(
-        insight.source == "profkit"
-        and (kernel is None or insight.where.kernel in (None, kernel))
-        and verdict.metric in (*(r.metric for r in insight.readings), *_ABOUT.get(insight.rule, ()))
-        for insight in insights
-    )
+    return sorted(filter(_is_worth_showing, failed), key=urgency)
 
 
 def _is_worth_showing(verdict: Verdict) -> bool:

@@ -130,8 +130,6 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
         yield f"CUDA events, {samples.cache} L2"
     if samples.clock == "mps-synchronized":
         yield "MPS, waited for" + (", cold caches" if samples.cache == "cold" else "")
-    if samples.single_seconds is not None:
-        yield f"a single call, waited for, takes {format_duration(samples.single_seconds)}"
     if samples.seconds and samples.cache != "cold":
         yield from _describe_launches(samples, median(samples.seconds))
     if samples.clocks:
@@ -177,7 +175,7 @@ class BenchmarkResult:
         return statistics.median(self.samples.seconds)
 
     @property
-    def interval(self) -> statistics.Interval | None:
+    def interval(self) -> statistics.MedianInterval | None:
         """The 95 % interval of the median; None from fewer than 6 independent samples."""
         return statistics.median_interval(self.samples.seconds)
 
@@ -241,8 +239,8 @@ def benchmark(
     the launches, and with `cold` each call finds a flushed L2.
 
     MPS: where this process has memory on torch's MPS device (`device="mps"` says so where it has none), the device is
-    waited for. `samples.seconds` are calls back to back with one wait for many, `samples.single_seconds` is one call
-    that is waited for. With `cold` calls are timed singly, each behind a write of more than the caches hold.
+    waited for. `samples.seconds` are calls back to back with one wait for many. With `cold` calls are timed singly,
+    each behind a write of more than the caches hold.
 
     `first` are the seconds of a first call that was made already, to check its result for one: it is told as the
     first time. `precision` is the relative half-width asked of the median's 95 % interval, `budget` the seconds that

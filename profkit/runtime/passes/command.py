@@ -45,7 +45,7 @@ class _PythonCommand:
 def host_command(
     command: Sequence[str], kind: HostKind, out: Path
 ) -> tuple[list[str], None] | tuple[None, str]:
-    """The command that runs the same program under the host `kind`, writing `out`; or why there is none."""
+    """The command that runs the same program under the host `kind`, writing `out`; or the code of why not."""
     parsed = _parse_command(command)
     if isinstance(parsed, str):
         return None, parsed
@@ -55,18 +55,14 @@ def host_command(
 START_FOLDER = Path(__file__).with_name("start_up")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "make", "ninja", "xargs", "sudo"})
 _SCRIPT_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
-_INTERACTIVE = "python without a program is interactive"
+_INTERACTIVE = "interactive-python"
 _MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
-_NO_ENVIRONMENT = {
-    "E": "reads no PYTHON variables",
-    "I": "reads no PYTHON variables",
-    "S": "runs nothing at its start",
-}
+_NO_ENVIRONMENT = frozenset("EIS")  # options by which Python reads no variables, or runs nothing at its start
 
 
 def sampling_environment(command: Sequence[str], out: Path) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """The variables that let each Python below the command sample its stacks into `out`; or why there is none."""
-    return _start_up_environment(command, "PROFKIT_STACKS", out, "sampling")
+    """The variables that let each Python below the command sample its stacks into `out`; or the code of why not."""
+    return _start_up_environment(command, "PROFKIT_STACKS", out)
 
 
 def counting_environment(
@@ -76,18 +72,18 @@ def counting_environment(
 
     Each writes a file into the folder when it ends, if it made any.
     """
-    return _start_up_environment(command, "PROFKIT_OPERATION_CALLS", folder, "counting")
+    return _start_up_environment(command, "PROFKIT_OPERATION_CALLS", folder)
 
 
 def loaded_files_environment(
     command: Sequence[str], folder: Path
 ) -> tuple[dict[str, str], None] | tuple[None, str]:
     """The variables that let each Python below the command write into `folder` which files it loaded; or why not."""
-    return _start_up_environment(command, "PROFKIT_LOADED_FILES", folder, "asking for files")
+    return _start_up_environment(command, "PROFKIT_LOADED_FILES", folder)
 
 
 def _start_up_environment(
-    command: Sequence[str], variable: str, out: Path, what: str
+    command: Sequence[str], variable: str, out: Path
 ) -> tuple[dict[str, str], None] | tuple[None, str]:
     """What a Python finds at its start: it takes that from its parent, whatever started it.
 
@@ -99,9 +95,8 @@ def _start_up_environment(
             return None, parsed
     else:
         letters = {letter for word in parsed.options if not word.startswith("--") for letter in word[1:]}
-        barred = next((letter for letter in _NO_ENVIRONMENT if letter in letters), None)
-        if barred is not None:
-            return None, f"python -{barred} {_NO_ENVIRONMENT[barred]}, by which {what} begins"
+        if _NO_ENVIRONMENT & letters:
+            return None, "isolated-python"
     present = os.environ.get("PYTHONPATH")
     path = f"{START_FOLDER}{os.pathsep}{present}" if present else str(START_FOLDER)
     return {variable: str(out), "PYTHONPATH": path}, None
@@ -149,20 +144,20 @@ def reads_program_from_input(command: Sequence[str]) -> bool:
 
 
 def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
-    """The parts of the command, or in words why it is no Python program that a host could run."""
+    """The parts of the command, or the code of why it is no Python program that a host could run."""
     if not command:
-        return "there is no command"
+        return "no-command"
     start = 0
     if _base_name(command[0]) in _LAUNCHERS:
         position = next((i for i, word in enumerate(command) if i and _is_interpreter(word)), None)
         if position is None:
-            return f"{_base_name(command[0])} does not name the Python it starts (write `python script.py`)"
+            return "unnamed-python"
         start = position
     if _is_interpreter(command[start]):
         return _parse_python(tuple(command[: start + 1]), command[start + 1 :])
     script = _read_shebang(command[0])
     if script is None:
-        return f"not a Python program: {_base_name(command[0])}"
+        return "no-python-program"
     path, first_line = script
     end = next(i for i, word in enumerate(first_line) if _is_interpreter(word)) + 1
     return _parse_python(first_line[:end], (*first_line[end:], path, *command[1:]))
@@ -181,14 +176,10 @@ def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _PythonCom
         if word == "-" or not word.startswith("-"):
             break
         if word.startswith("--"):
-            if word != "--check-hash-based-pycs" or position + 1 >= len(words):
-                return f"python {word} runs no program"
-            options += words[position : position + 2]
-            position += 2
-            continue
+            return "python-runs-nothing"
         before, program, used = _parse_short_options(word, words[position + 1 :])
         if program == ("?",):
-            return f"python {word} runs no program that could be profiled"
+            return "python-runs-nothing"
         options += before
         position += used
         if program:

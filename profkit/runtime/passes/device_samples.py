@@ -287,22 +287,22 @@ class DeviceCalls:
             self.clock.flush()
             self.clock.wait()
 
-    def launch(self, place: int = 0) -> float:
-        """A block of single calls, between events from the number `place` on; seconds of the host for each."""
+    def launch(self) -> float:
+        """A block of single calls, each between two events; seconds of the host for each."""
         clock, begin = self.clock, perf_counter()
         for index in range(self.ahead):
             if self.setup is not None:
                 self.setup()
             if self.cold:
                 clock.flush(FLUSH_PIECES[index % len(FLUSH_PIECES)])
-            clock.record(clock.event(place + 2 * index))
+            clock.record(clock.event(2 * index))
             self.fn()
-            clock.record(clock.event(place + 2 * index + 1))
+            clock.record(clock.event(2 * index + 1))
         return (perf_counter() - begin) / self.ahead
 
-    def read(self, calls: int, place: int = 0) -> list[float]:
+    def read(self, calls: int) -> list[float]:
         """Seconds of each call of a block that is done."""
-        pairs = range(place, place + 2 * calls, 2)
+        pairs = range(0, 2 * calls, 2)
         return [self.clock.seconds_between(self.clock.event(at), self.clock.event(at + 1)) for at in pairs]
 
     # ------------------------------------------------------------ how long to stall
@@ -317,70 +317,3 @@ class DeviceCalls:
         if waited or calls * host <= stall or stall >= LONGEST_STALL:
             return None
         return min(LONGEST_STALL, STALL_MARGIN * calls * host)
-
-
-SPARE_SECONDS = 4e-3  # a block as short as that is launched before it is known whether anybody needs it
-SHORTEST_STALL = 20e-6
-MOST_MISSES = 3  # blocks one after the other in which the host was too late: from then on one at a time
-
-
-class _CallBlock(NamedTuple):
-    bank: int  # which half of the events is its own
-    calls: int
-    ahead: bool
-
-
-class PipelinedBlocks:
-    """Single calls of `calls`, which have no setup; the next block is launched while the device is still at the last.
-
-    A block of `DeviceCalls.time_singly` costs the host's time to launch it and then the device's to carry it out. Side
-    by side that is half the time where they are alike (H200: 0.08 ms a sample and not 0.17). What is believed is the
-    same: a block counts where its first event was still pending when its last call had been launched.
-    """
-
-    def __init__(self, calls: DeviceCalls) -> None:
-        self._calls = calls
-        self._launched: _CallBlock | None = None
-        self._device = 0.0  # seconds that the device needed for the last block
-        self._host = 0.0  # and the host for each call, the least that was seen: a full queue makes it wait
-        self._misses = 0
-
-    def next_block(self, wanted: int) -> list[float]:
-        """Seconds of each call of one block; empty where the host did not get ahead of the device.
-
-        `wanted` is how many samples are needed before anybody decides whether there are enough.
-        """
-        if self._misses >= MOST_MISSES:
-            return self.last_block() or self._calls.time_singly()
-        block = self._launched or self._launch(0, busy=False)
-        more = wanted > block.calls or 0.0 < self._device < SPARE_SECONDS
-        self._launched = self._launch(1 - block.bank, busy=True) if more else None
-        return self._land(block)
-
-    def last_block(self) -> list[float]:
-        """The block that is on its way, if there is one."""
-        block, self._launched = self._launched, None
-        return self._land(block) if block is not None else []
-
-    def _launch(self, bank: int, *, busy: bool) -> _CallBlock:
-        timed, clock = self._calls, self._calls.clock
-        calls, first = timed.ahead, 2 * MOST_SINGLY * bank
-        if not busy:
-            timed.make_ready()
-        stall = STALL_LEAST + STALL_MARGIN * calls * max(timed.host, self._host)
-        if busy:  # what the device is at stalls the stream, too
-            stall -= self._device
-        stalled = stall < SHORTEST_STALL or clock.stall(stall)
-        spent = timed.launch(first)
-        self._host = min(self._host or spent, spent)
-        ahead = stalled and clock.is_pending(clock.event(first))
-        self._misses = 0 if ahead else self._misses + 1
-        return _CallBlock(bank, calls, ahead)
-
-    def _land(self, block: _CallBlock) -> list[float]:
-        clock = self._calls.clock
-        first = 2 * MOST_SINGLY * block.bank
-        last = first + 2 * block.calls - 1
-        clock.wait_for(clock.event(last))
-        self._device = clock.seconds_between(clock.event(first), clock.event(last))
-        return self._calls.read(block.calls, first) if block.ahead else []

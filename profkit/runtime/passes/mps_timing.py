@@ -6,7 +6,6 @@ pytorch's own first measurement of a small linear layer with it, github.com/pyto
 
 - `seconds` are calls back to back with one wait for all of them, and a sample is long enough that the wait is a small
   share of it: how long is found by timing waits for the idle device;
-- `single_seconds` is one call, launched to an idle device and waited for: what a caller waits who needs each result;
 - with `cold`, and with a `setup`, calls are timed singly, since something runs between them; the wait is in them;
 - the first call, which compiles Metal pipelines and MPSGraph's graphs for these shapes, is apart (`warmup[0]`), and
   warm-up goes on until a sample is no faster than those before it: the GPU raises its clock under load.
@@ -37,19 +36,13 @@ MOST_OF_BUDGET = 60  # a sample takes at most this part of the budget, so that t
 # Warm-up: so long at least, since an idle GPU has a low clock and takes a while under load to raise it (how long is not
 # known); until so many samples are no faster than as many before them; and for so much of the budget at most.
 WARM_SECONDS, WARM_BLOCK, FASTER, WARM_SHARE = 0.3, 4, 0.98, 0.2
-PROBE_SHARE = 0.1  # of the budget, for single calls
-SINGLE = 15
-WAIT_TOLERANCE = 1.05  # times the precision asked: what the wait may be of a sample
-# the host's launches are taken to hide behind the device where it takes so much longer
-HIDDEN_LAUNCH_RATIO = 1.1
+LEAST_SHARE = 0.1  # of the budget, for samples
 # No system-level cache of an M1 to M4 is known to be larger than 96 MB (of an Ultra). Whether a write of this much
 # leaves nothing behind there, Apple does not say.
 FLUSH_BYTES = 256 << 20
 
 SINGLE_CALLS = "single calls to an idle GPU, each waited for: some {wait} of each are the wait"
-HOST_BOUND = "the host is busy or waits inside for {host} of a call: the GPU alone is not known"
 NOT_COLD = "the caches are as they were: {said}"
-LOST_IN_WAITS = "waiting for the GPU is {share:.0%} of a sample: it would take longer samples"
 
 
 def time_on_mps(
@@ -84,25 +77,13 @@ def time_on_mps(
     wait = _idle_wait(calls)
     least = min(max(SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
     warm += _warm_up(calls, least, budget)
-    left = max(budget * PROBE_SHARE, budget - spent - (perf_counter() - begin)) * (1 - PROBE_SHARE)
+    left = max(budget * LEAST_SHARE, budget - spent - (perf_counter() - begin))
     samples = time_calls(calls, precision=precision, budget=left, warmup=warmup, before=warm, least=least)
     if single:
         remarks.append(SINGLE_CALLS.format(wait=format_quantity(wait, "s")))
         return _set_clock(replace(samples, remarks=tuple(remarks)), begin, spent, cold=cold)
-    per_call = median(samples.seconds or samples.warmup)
-    if wait > WAIT_TOLERANCE * precision * per_call * calls.loops:
-        remarks.append(LOST_IN_WAITS.format(share=wait / (per_call * calls.loops)))
-    host, alone = _time_single_calls(calls, per_call, budget * PROBE_SHARE)
-    if per_call - wait / samples.loops <= HIDDEN_LAUNCH_RATIO * host:  # else the device decides
-        remarks.append(HOST_BOUND.format(host=format_quantity(min(host, per_call), "s")))
-    timed = replace(
-        samples,
-        remarks=tuple(remarks),
-        batching=f"{calls.loops} calls back to back, then one wait of {format_quantity(wait, 's')}",
-        single_seconds=alone,
-        host_seconds=host,
-    )
-    return _set_clock(timed, begin, spent)
+    batching = f"{calls.loops} calls back to back, then one wait of {format_quantity(wait, 's')}"
+    return _set_clock(replace(samples, remarks=tuple(remarks), batching=batching), begin, spent)
 
 
 def _set_clock(samples: SampleSet, begin: float, spent: float, *, cold: bool = False) -> SampleSet:
@@ -153,19 +134,3 @@ def _add_flush(setup: Callable[[], object] | None) -> Callable[[], object]:
         buffer.zero_()
 
     return both
-
-
-def _time_single_calls(calls: TimedCalls, per_call: float, seconds: float) -> tuple[float, float]:
-    """Medians over as many calls to an idle device as fit into so many seconds, at least one.
-
-    Until a call came back, and until the device was done.
-    """
-    launched, done = [], []
-    for _ in range(max(1, min(SINGLE, int(seconds / max(per_call, 1e-4))))):
-        calls.wait()
-        begin = perf_counter()
-        calls.fn()
-        launched.append(perf_counter() - begin)
-        calls.wait()
-        done.append(perf_counter() - begin)
-    return median(launched), median(done)

@@ -7,14 +7,10 @@ Linux counts for each thread how long it could have run and did not, and how oft
 from __future__ import annotations
 
 import os
+import resource
 from contextlib import suppress
 from time import perf_counter
 from types import TracebackType
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 MOST_WAITING = 0.05  # of a sample's time; below that the median of many samples sees to it
 # A thread that was woken gets even an idle processor only after some time: such waits are the program's own.
@@ -90,7 +86,7 @@ class ProcessorWatch:
 
 
 def _involuntary_switches() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource is not None else 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 # ------------------------------------------------------------ how fast it is

@@ -1,8 +1,7 @@
 """Secrets in a text or a command by the forms that they have: names of options and variables, tokens, addresses.
 
-Options like `-pX`, and passwords by their place, are like any other word by their form (`docker run -p 80:80`): for
-programs that are known (`mysql -pX`, `curl -u USER:X`, `redis-cli AUTH X`) the program's name decides, as its
-own manual says. What has no such form is not found.
+Options like `-pX` are like any other word by their form (`docker run -p 80:80`): for programs that are known
+(`mysql -pX`, `curl -u USER:X`) the program's name decides, as its own manual says. What has no such form is not found.
 """
 
 from __future__ import annotations
@@ -28,111 +27,51 @@ class _Options:
     starts: bool = False  # what follows is another program's command
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A password is the word of this `number` behind a word like `verb`; one of `least` characters at least."""
-
-    verb: str
-    number: int = 1
-    least: int = 1
-
-
-_MYSQL = _Options(("-p",))  # `-p X` is no password of theirs, but a frequent mistake
-_SHORT_P = _Options(("-p",))
-_LONG_P = _Options(("-P",))
-_LOGIN = _Options(("-p",), joined=False, verb="login")
-_LDAP = _Options(("-w",))
+_SHORT_P = _Options(("-p",))  # `mysql -p X` is no password, but a frequent mistake
 _PROGRAMS = {
-    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump"), _MYSQL),
-    **dict.fromkeys(
-        ("mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"), _SHORT_P
-    ),
+    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump"), _SHORT_P),
+    **dict.fromkeys(("mongo", "mongosh", "mongodump", "mongorestore"), _SHORT_P),
     "sshpass": _Options(("-p",), starts=True),
     "curl": _Options(("--user", "--proxy-user", "-u", "-U"), after=":"),
-    **dict.fromkeys(("http", "https"), _Options(("--auth", "-a"), after=":")),  # HTTPie
     "redis-cli": _Options(("--pass", "-a"), joined=False),
     "wget": _Options(("--password", "--http-password", "--ftp-password", "--proxy-password")),
-    **dict.fromkeys(("7z", "7za", "7zr", "7zz", "rar", "unrar"), _Options(("-p",), apart=False)),
-    **dict.fromkeys(("zip", "unzip", "sqlcmd", "bcp"), _LONG_P),
-    **dict.fromkeys(("docker", "podman", "helm", "az", "oc"), _LOGIN),
-    **dict.fromkeys(("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami"), _LDAP),
+    **dict.fromkeys(("7z", "7za", "7zr", "7zz"), _Options(("-p",), apart=False)),
+    **dict.fromkeys(("zip", "unzip"), _Options(("-P",))),
+    **dict.fromkeys(("docker", "podman", "helm"), _Options(("-p",), joined=False, verb="login")),
     "smbclient": _Options(("--user", "-U"), after="%"),
     "openssl": _Options(("pass:",), apart=False),
-    **dict.fromkeys(("plink", "pscp", "psftp"), _Options(("-pw",), joined=False)),
-    "lftp": _Options(("-u", "--user"), after=","),
-    **dict.fromkeys(("ncftp", "ncftpget", "ncftpput", "cqlsh", "rdesktop", "twine"), _SHORT_P),
-    **dict.fromkeys(
-        ("keytool", "jarsigner"),
-        _Options(("-storepass", "-keypass", "-srcstorepass", "-deststorepass", "-new"), joined=False),
-    ),
-    "ssh-keygen": _Options(("-N", "-P"), joined=False),
-    **dict.fromkeys(("ipmitool", "mosquitto_pub", "mosquitto_sub"), _Options(("-P",), joined=False)),
-    **dict.fromkeys(("snmpget", "snmpwalk", "snmpset", "snmpbulkwalk"), _Options(("-A", "-X"), joined=False)),
-    **dict.fromkeys(("xfreerdp", "wlfreerdp"), _Options(("/p:",), apart=False)),
 }
-_PLACES = {
-    "redis-cli": (_Place("auth|AUTH"), _Place("auth|AUTH", 2)),  # the user may stand before it
-    "rabbitmqctl": (_Place("add_user|change_password|authenticate_user", 2),),
-    "htpasswd": (_Place(r"-(?=\w*b)(?!\w*n)\w+", 3), _Place(r"-(?=\w*b)(?=\w*n)\w+", 2)),
-    "smbclient": (_Place("//.*"),),
-    **dict.fromkeys(("wandb", "vault"), (_Place("login", least=16),)),
-    "aws": (_Place("aws_secret_access_key|aws_session_token"),),
-    "nmcli": (_Place("password"),),
-    **dict.fromkeys(("npm", "pnpm", "yarn"), (_Place(".*:_(?:auth|authToken|password)"),)),
-    "rclone": (_Place("obscure"),),
-}
-_OF_ORACLE = re.compile(r"[\w.$#-]+/(?=[^/\s@]+@)")  # USER/PASSWORD@DATABASE
-_ORACLE = {"sqlplus", "sqlldr", "expdp", "impdp", "rman"}
 _STARTERS = {"sudo", "doas", "env", "nice", "timeout", "time", "nohup", "xargs", "exec"}
-_NAMES = "|".join(sorted(map(re.escape, {*_PROGRAMS, *_PLACES, *_ORACLE}), key=len, reverse=True))
+_NAMES = "|".join(sorted(map(re.escape, _PROGRAMS), key=len, reverse=True))
 _IN_TEXT = re.compile(rf"(?<![\w.-])(?:{_NAMES})(?:\.exe)?[ \t]+[^\r\n;&|]{{0,2000}}")
-_HINT = re.compile(
-    r"\s-[-aAbnNpPsuUwX]|pass:|/p:|AUTH|auth\s|_user\s|\s//|login\s|aws_s|password\s|:_|obscure\s|/[^\s/@]+@"
-)
+_HINT = re.compile(r"\s-[-apPuU]|pass:")
 _WORDS = re.compile(r"[^\s\"'`]+|\"[^\"\n]*\"|'[^'\n]*'")
 
 
 def program_secrets(words: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Where the passwords are: the number of a word, and at which character of it the password begins."""
     options: _Options | None = None
-    places: tuple[_Place, ...] = ()
-    behind: list[tuple[_Place, int]] = []
-    oracle = waiting = verb = False
+    waiting = verb = False
     for number, word in enumerate(words):
-        behind = [(place, count + 1) for place, count in behind] if not word.startswith("-") else []
-        if any(count == place.number and len(word) >= place.least for place, count in behind):
-            yield number, 0
-            continue
-        behind += [(place, 0) for place in places if re.fullmatch(place.verb, word)]
-        if oracle and (user := _OF_ORACLE.match(word)):
-            yield number, user.end()
-            continue
-        if options is not None and waiting and not word.startswith("-"):
-            waiting = False
-            if (at := _begin(word, 0, options)) is not None:
-                yield number, at
-                options = None if options.starts else options
-            continue
-        waiting = False
+        at, is_next, waiting = None, waiting and not word.startswith("-"), False
         name = re.sub(r".*[/\\]|\.exe\Z", "", word)
-        if (name in _PROGRAMS or name in _PLACES or name in _ORACLE) and _may_be_program(words, number):
-            options, places, behind, verb = _PROGRAMS.get(name), _PLACES.get(name, ()), [], False
-            oracle = name in _ORACLE
+        if options is not None and is_next:
+            at = _begin(word, 0, options)
+        elif name in _PROGRAMS and _may_be_program(words, number):
+            options, verb = _PROGRAMS[name], False
         elif options is not None:
             verb = verb or word == options.verb
-            if options.verb and not verb:
-                continue
             found = next((option for option in options.names if word.startswith(option)), None)
-            if found is None:
+            if found is None or (options.verb and not verb):
                 continue
             rest = word[len(found) :]
             if not rest:
                 waiting = options.apart
             elif rest.startswith("=") or (options.joined and not found.startswith("--")):
                 at = _begin(word, len(found) + rest.startswith("="), options)
-                if at is not None:
-                    yield number, at
-                    options = None if options.starts else options
+        if at is not None and options is not None:
+            yield number, at
+            options = None if options.starts else options
 
 
 def hide_in_text(text: str, hide: Callable[[str], str]) -> str:
@@ -191,9 +130,6 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _HEADER_WORD = re.compile(r"[aA]uthorization|AUTHORIZATION|[bB]earer|BEARER|[cC]ookie|COOKIE")
-_HEADER_NAME = re.compile(r"([A-Za-z][\w-]*):")
-_HEADERS = {"authorization", "proxy-authorization", "cookie", "set-cookie"}
-_SCHEMES = {"bearer", "basic", "token", "digest", "negotiate", "apikey"}
 _QUERY = re.compile(
     r"((?<=[?&;])[\w.-]{0,40}(?:key|sig|signature|token|secret|passw(?:or)?d|pwd|auth|code|credential|session)=)([^&\s\"'#<>]+)",
     re.IGNORECASE,
@@ -330,20 +266,7 @@ def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
     is_value = False
     of_programs = dict(program_secrets(words))
-    header = ""  # the name of one whose value is the next word: `X-Api-Key:` `VALUE`
     for number, word in enumerate(words):
-        name, header = header, ""
-        if name and word.lower() in _SCHEMES:
-            masked.append(word)
-            header = name
-            continue
-        if name and _is_named_secret(name, ": ", word):
-            masked.append(_hide_value(word, hide))
-            continue
-        if (found := _HEADER_NAME.fullmatch(word)) and (
-            found[1].lower() in _HEADERS or is_secret_name(found[1])
-        ):
-            header = found[1]
         if (at := of_programs.get(number)) is not None:
             masked.append(word[:at] + _hide_value(word[at:], hide))
             is_value = False

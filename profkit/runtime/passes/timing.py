@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from profkit.core import statistics
-from profkit.core.statistics import Interval
+from profkit.core.statistics import MedianInterval
 from profkit.core.types import SampleSet
 from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
 
@@ -217,7 +217,7 @@ class SampleAssessment(NamedTuple):
 
     warmup: int
     warm: bool
-    interval: Interval | None
+    interval: MedianInterval | None
     half_width: float | None  # relative to the median
     precise: bool  # the half-width is as small as asked
     done: bool  # and there is enough behind it to believe so

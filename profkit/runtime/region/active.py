@@ -330,6 +330,8 @@ class RegionSession:
         """Save once more, with what Triton did: looking for it takes too long for the end of each region."""
         if self.directive is None or not (self._regions or self._benchmarks):
             return
+        for switch in self._switches:
+            _call_if_defined(switch, "save")
         if "triton" in sys.modules:
             with own_library:
                 from profkit.runtime.region.triton_work import try_find_triton_work

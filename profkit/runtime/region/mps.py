@@ -10,9 +10,8 @@ nothing there, and is left alone. The functions are torch's public ones (`torch.
 - A trace of Instruments cannot be switched on and off: what it saw of a region is cut out of it afterwards. For that
   each entry leaves its begin and end in ns of mach absolute time (CLOCK_UPTIME_RAW, clock_gettime(3) on macOS).
 - The signpost is for people who look at the trace, and a second way to find the region: `kdebug_signpost_start` and
-  `_end` of libSystem (sys/kdebug_signpost.h). Its number is that of the region's name, in the order in which regions
-  were first entered; its arguments are the number of the entry, MARK, 0 and a colour. os_signpost would show the name,
-  but takes it from a compiled image. Where nobody traces, a signpost is a look at one flag.
+  `_end` of libSystem (sys/kdebug_signpost.h). Its arguments are the number of the entry, MARK, 0 and a colour.
+  os_signpost would show the region's name, but takes it from a compiled image.
 """
 
 from __future__ import annotations
@@ -50,9 +49,8 @@ def mps_is_available() -> bool:
 
 
 MOST_SPANS = 20_000  # of one process, some 40 bytes each in its record; later entries are counted, not kept
-MOST_CODES = 200  # numbers for names; the rest share the number 0. A code has 14 bits.
 MARK = 0x70726F66  # the second argument of each signpost of ours: "prof"
-COLOURS = 5  # the fourth argument: blue, green, purple, orange, red
+CODE, COLOUR = 1, 1  # of all regions; green
 # CLOCK_MONOTONIC stands in elsewhere, where no trace is on it: for tests.
 CLOCK: int = getattr(time, "CLOCK_UPTIME_RAW", getattr(time, "CLOCK_MONOTONIC", 0))
 
@@ -67,9 +65,8 @@ class SignpostSwitch:
         self.left_out = 0
         self._spans: list[tuple[int, int]] = []
         self._wait = device
-        self._codes: dict[str, int] = {}
         self._entry = 0
-        self._open: tuple[int, tuple[int, int, int, int, int]] | None = None
+        self._begin: int | None = None
         self._start, self._end = _load_signposts()
 
     @property
@@ -77,24 +74,22 @@ class SignpostSwitch:
         """Begin and end of each entry that has ended, in ns of mach absolute time."""
         return tuple(self._spans)
 
-    def enter(self, name: str) -> None:
+    def enter(self, name: str) -> None:  # noqa: ARG002
         """Wait for the device, note the time, and set the signpost."""
         self._wait.wait()
         self._entry += 1
-        code = self._code(name)
-        signpost = (code, self._entry, MARK, 0, code % COLOURS)
-        self._open = time.clock_gettime_ns(CLOCK), signpost
+        self._begin = time.clock_gettime_ns(CLOCK)
         if self._start is not None:
-            self._start(*signpost)
+            self._start(CODE, self._entry, MARK, 0, COLOUR)
 
     def exit(self, name: str) -> None:  # noqa: ARG002
         """Wait for the region's own work, end the signpost, and note the time."""
-        if self._open is None:
+        if self._begin is None:
             return
         self._wait.wait()
-        (begin, signpost), self._open = self._open, None
+        begin, self._begin = self._begin, None
         if self._end is not None:
-            self._end(*signpost)
+            self._end(CODE, self._entry, MARK, 0, COLOUR)
         if len(self._spans) < MOST_SPANS:
             self._spans.append((begin, time.clock_gettime_ns(CLOCK)))
         else:
@@ -102,16 +97,8 @@ class SignpostSwitch:
 
     def forget(self) -> None:
         """In a forked child: the spans are the parent's, and so is Metal."""
-        self._spans, self.left_out, self._open = [], 0, None
+        self._spans, self.left_out, self._begin = [], 0, None
         self._wait.forget()
-
-    def _code(self, name: str) -> int:
-        code = self._codes.get(name)
-        if code is None:
-            if len(self._codes) >= MOST_CODES:
-                return 0
-            code = self._codes[name] = len(self._codes) + 1
-        return code
 
 
 def _load_signposts() -> tuple[SignpostFunction | None, SignpostFunction | None]:

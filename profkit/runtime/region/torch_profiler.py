@@ -23,8 +23,6 @@ import time
 from typing import Any
 
 MOST_EVENTS = 1_000_000  # in one process, about 1 GB while it is written; entries after that are not traced
-SAVE_PAUSE = 1.0  # seconds between two saves at exits, and
-SAVE_SHARE = 20  # at least this many times what the last one took
 DOMAIN = "profkit"
 
 
@@ -45,8 +43,7 @@ class TorchProfilerSwitch:
         self._start = 0
         self._trace: dict[str, Any] | None = None
         self._off = False
-        self._warm = self._unsaved = False
-        self._saved_at, self._save_took = float("-inf"), 0.0
+        self._warm = False
 
     def prepare(self) -> None:
         """Load the tracer: the first start in a process takes a second or more."""
@@ -95,9 +92,6 @@ class TorchProfilerSwitch:
             self._add(profile, end)
         except Exception as error:
             self._fail(error)
-            return
-        if time.perf_counter() - self._saved_at > max(SAVE_PAUSE, SAVE_SHARE * self._save_took):
-            self.save()
 
     def drop(self) -> None:
         """End an entry without keeping what it traced."""
@@ -120,18 +114,15 @@ class TorchProfilerSwitch:
 
     def save(self) -> None:
         """Write what was traced so far, whole or not at all."""
-        if self._trace is None or not self._unsaved or self._pid != os.getpid():
+        if self._trace is None or self._pid != os.getpid():
             return
-        begin, path = time.perf_counter(), f"{self._output}.{self._pid}.json"
+        path = f"{self._output}.{self._pid}.json"
         try:
             with open(f"{path}.tmp", "w", encoding="utf-8") as file:
                 json.dump(self._trace, file)
             os.replace(f"{path}.tmp", path)
-            self._unsaved = False
         except (OSError, ValueError) as error:
             self._fail(error)
-        self._saved_at = time.perf_counter()
-        self._save_took = self._saved_at - begin
 
     # ------------------------------------------------------------ inside
 
@@ -197,7 +188,6 @@ class TorchProfilerSwitch:
                 if shift and "ts" in event:
                     event["ts"] += shift
             self._trace["traceEvents"] += events
-        self._unsaved = True
 
     def _fail(self, error: Exception) -> None:
         text = str(error).strip().split("\n")[0]

@@ -8,7 +8,7 @@ Triton when it likes. Found are kernels at the top of some module, and every fun
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -36,9 +36,8 @@ def find_triton_work(pass_name: str, pid: int) -> TritonWork | None:
     kinds = _kernel_types()
     if not kinds:
         return None
-    tunings = [
-        tuning for tuner in _find_tuners(_find_kernels(kinds), kinds) for tuning in _read_tunings(tuner)
-    ]
+    tuners = {id(tuner): tuner for kernel in _find_kernels(kinds) for tuner in _tuners_of(kernel, kinds)}
+    tunings = [tuning for tuner in tuners.values() for tuning in _read_tunings(tuner)]
     reported = tuple(tunings[:MOST_TUNINGS])
     return TritonWork(pass_name, pid, reported, len(tunings) - len(reported)) if tunings else None
 
@@ -74,18 +73,14 @@ def _find_kernels(kinds: frozenset[type]) -> Iterator[Any]:
         yield from list(listed.values())
 
 
-def _find_tuners(kernels: Iterable[Any], kinds: frozenset[type]) -> list[Any]:
-    """What tunes a kernel, each once: one kernel is imported by many modules."""
-    tuners: dict[int, Any] = {}
-    for kernel in kernels:
-        inner = kernel
-        for _ in range(MOST_WRAPPERS):
-            if type(getattr(inner, "cache", None)) is dict and hasattr(inner, "configs"):
-                tuners[id(inner)] = inner
-            inner = getattr(inner, "fn", None)
-            if type(inner) not in kinds:
-                break
-    return list(tuners.values())
+def _tuners_of(kernel: Any, kinds: frozenset[type]) -> Iterator[Any]:
+    """What tunes a kernel, among all that is put around it."""
+    for _ in range(MOST_WRAPPERS):
+        if type(getattr(kernel, "cache", None)) is dict and hasattr(kernel, "configs"):
+            yield kernel
+        kernel = getattr(kernel, "fn", None)
+        if type(kernel) not in kinds:
+            return
 
 
 # ------------------------------------------------------------ tuning
@@ -110,7 +105,8 @@ def _read_tunings(tuner: Any) -> list[Tuning]:
     times = getattr(tuner, "configs_timings", None)
     tunings = []
     for index, (key, best) in enumerate(chosen):
-        tried = None if _tries_only_some(tuner) else len(configs)
+        some = any(getattr(tuner, word, None) is not None for word in ("early_config_prune", "perf_model"))
+        tried = None if some else len(configs)
         failed = 0
         if isinstance(times, dict) and index == len(chosen) - 1:
             tried, failed = len(times), sum(_median_time(each) == float("inf") for each in times.values())
@@ -118,11 +114,6 @@ def _read_tunings(tuner: Any) -> list[Tuning]:
         chose = _format_configuration(best)
         tunings.append(Tuning(name, module, _format_key(tuner, key), chose, tried, failed, took, read[index]))
     return tunings
-
-
-def _tries_only_some(tuner: Any) -> bool:
-    """Whether only some of its configurations are tried."""
-    return any(getattr(tuner, word, None) is not None for word in ("early_config_prune", "perf_model"))
 
 
 def _came_from_disk(tuner: Any, best: Any) -> bool:

@@ -2,10 +2,8 @@
 
 A client request is a run of rotations that add up to nothing, followed by an instruction that does nothing.
 A real processor runs it as a no-op; valgrind recognises it while translating and reads the request from
-memory (valgrind.h, `__SPECIAL_INSTRUCTION_PREAMBLE`). Here it is machine code in an executable page, called
-by ctypes. The page is made only inside valgrind, so nothing of this happens in any other run. The x86-64 code
-is run by the tests; the aarch64 code is taken from the same header, checked with a disassembler, and has
-never been run.
+memory (valgrind.h, `__SPECIAL_INSTRUCTION_PREAMBLE`). Here it is machine code of x86-64 in an executable page,
+called by ctypes. The page is made only inside valgrind, so nothing of this happens in any other run.
 
 The scheme, for callgrind started with `--instr-atstart=no --combine-dumps=yes` (valgrind 3.19, each by
 experiment):
@@ -44,27 +42,15 @@ _TOGGLE_COLLECT = _CALLGRIND + 2
 _DUMP_STATS_AT = _CALLGRIND + 3
 _START_INSTRUMENTATION = _CALLGRIND + 4
 
-# Each is a function (default, address of six words) -> answer, in the platform's C calling convention.
-_CODE = {
-    "x86_64": bytes.fromhex(
-        "4889f0"  # mov rax, rsi      the request block
-        "4889fa"  # mov rdx, rdi      the answer of a real processor
-        "48c1c703 48c1c70d 48c1c73d 48c1c733"  # rol rdi, 3; 13; 61; 51: 128 bits in all
-        "4887db"  # xchg rbx, rbx     rdx = client request(rax)
-        "4889d0"  # mov rax, rdx
-        "c3"
-    ),
-    "aarch64": bytes.fromhex(
-        "e30300aa"  # mov x3, x0      the answer of a real processor
-        "e40301aa"  # mov x4, x1      the request block
-        "8c0dcc93 8c35cc93 8ccdcc93 8cf5cc93"  # ror x12, 3; 13; 51; 61
-        "4a010aaa"  # orr x10, x10, x10   x3 = client request(x4)
-        "e00303aa"  # mov x0, x3
-        "c0035fd6"
-    ),
-}
-_CODE["amd64"] = _CODE["x86_64"]
-_CODE["arm64"] = _CODE["aarch64"]
+# A function (default, address of six words) -> answer, in the platform's C calling convention.
+_CODE = bytes.fromhex(
+    "4889f0"  # mov rax, rsi      the request block
+    "4889fa"  # mov rdx, rdi      the answer of a real processor
+    "48c1c703 48c1c70d 48c1c73d 48c1c733"  # rol rdi, 3; 13; 61; 51: 128 bits in all
+    "4887db"  # xchg rbx, rbx     rdx = client request(rax)
+    "4889d0"  # mov rax, rdx
+    "c3"
+)
 
 _NAME_BYTES = 300  # callgrind formats the trigger into a buffer of 512 bytes
 _MOST_DUMPS = 200  # a region entered a million times must not leave a million dumps
@@ -85,21 +71,20 @@ class ClientRequests:
     def __init__(self) -> None:
         self.reason: str | None = None  # why nothing is switched, None when requests arrive
         self._blocks: list[object] = []  # must outlive every call, as must the page
-        code = _CODE.get(platform.machine().lower())
         if not inside_valgrind():
             self.reason = "this process does not run under valgrind"
-        elif code is None or sys.maxsize < 2**32:
+        elif platform.machine().lower() not in ("x86_64", "amd64") or sys.maxsize < 2**32:
             self.reason = f"no client request code for {platform.machine()}"
         else:
-            self._load(code)
+            self._load()
 
-    def _load(self, code: bytes) -> None:
+    def _load(self) -> None:
         try:
             page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
         except (OSError, ValueError) as error:  # a hardened kernel refuses a writable executable page
             self.reason = f"no executable memory for client requests: {error}"
             return
-        page.write(code)
+        page.write(_CODE)
         self._blocks.append(page)
         address = ctypes.addressof(ctypes.c_char.from_buffer(page))
         # PYFUNCTYPE keeps the interpreter lock: giving it back and taking it again would be counted too.

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.core.types import Counter, Scope
+from tests.spoken import spoken
 
 WIDTHS = (
     "scalar_double",
@@ -135,15 +136,15 @@ def test_a_simulated_metric_is_labelled_so(metric, counts, value):
 
 def test_write_backs_are_in_the_bytes_only_where_they_were_simulated_and_the_reading_says_which():
     without = one("dram.bytes", simulated(I3mr=1, D3mr=2, D3mw=3, line_bytes=64), tool="valgrind")
-    assert "writes back come on top" in without.reason
+    assert "writes back come on top" in spoken(without.reason)
     with_them = one("dram.bytes", simulated(I3mr=1, D3mr=2, D3mw=3, D3wb=1, line_bytes=64), tool="valgrind")
-    assert "written back" in with_them.reason
+    assert "written back" in spoken(with_them.reason)
 
 
 def test_a_simulation_has_no_ipc_and_says_why():
     reading = one("ipc", simulated(Ir=100), tool="valgrind")
     assert reading.value is None
-    assert "no cycles" in reading.reason
+    assert "no cycles" in spoken(reading.reason)
 
 
 @pytest.mark.parametrize(
@@ -183,23 +184,23 @@ def test_an_unusable_counter_is_named_with_its_state(counter, words):
     reading = one("ipc", [counted("instructions", 5), counter])
     assert reading.quality == "unavailable"
     assert reading.value is None
-    assert words in reading.reason
+    assert words in spoken(reading.reason)
 
 
 def test_an_absent_counter_is_named_as_not_collected():
-    assert one("ipc", [counted("instructions", 5)]).reason == "cycles was not collected"
+    assert spoken(one("ipc", [counted("instructions", 5)]).reason) == "not collected: cycles"
 
 
 def test_without_any_counter_every_metric_is_unavailable_with_a_reason():
     readings = derive([], formula_table("perf"), "perf")
     assert readings
-    assert all(r.value is None and r.reason for r in readings)
+    assert all(r.value is None and spoken(r.reason) for r in readings)
 
 
 def test_nothing_to_divide_by_is_unavailable_and_not_zero():
     reading = one("branch.miss_rate", [counted("branches", 0), counted("branch-misses", 0)])
     assert reading.value is None
-    assert "branches is 0" in reading.reason
+    assert "branches is 0" in spoken(reading.reason)
 
 
 def test_no_misses_among_many_accesses_is_a_true_zero():
@@ -213,22 +214,22 @@ def test_no_misses_among_many_accesses_is_a_true_zero():
         (
             "branch.miss_rate",
             {"branches": 100, "branch-misses": 127.47},
-            "impossible: 127.5 % is more than 100 %",
+            "impossible: 127.5 % is more than 100.0 %",
         ),
-        ("ipc", {"instructions": 1700, "cycles": 100}, "impossible: 17 instructions/cycle is more than 16"),
-        ("cache.l1.miss_rate", {"L1-dcache-loads": 10, "L1-dcache-load-misses": 11}, "impossible: 110 %"),
+        ("ipc", {"instructions": 1700, "cycles": 100}, "impossible: 17.00 is more than 16.00"),
+        ("cache.l1.miss_rate", {"L1-dcache-loads": 10, "L1-dcache-load-misses": 11}, "impossible: 110.0 %"),
     ],
 )
 def test_what_cannot_be_is_never_told_as_a_fact(metric, counts, words):
     reading = one(metric, [counted(name, count) for name, count in counts.items()])
     assert reading.value is None
-    assert reading.reason.startswith(words)
+    assert spoken(reading.reason).startswith(words)
 
 
 def test_a_reading_is_as_multiplexed_as_its_rarest_counter():
     reading = one("ipc", [counted("instructions", 5, 0.7), counted("cycles", 5, 0.64)])
     assert (reading.quality, reading.share) == ("multiplexed", 0.64)
-    assert "64%" in reading.reason
+    assert "64 %" in spoken(reading.reason)
 
 
 def test_a_counter_that_ran_99_percent_of_the_time_counts_as_always_on():
@@ -277,7 +278,7 @@ def test_a_metric_from_several_runs_says_so_and_is_an_estimate_where_they_drifte
 ):
     reading = one("cache.l3.miss_rate", PAIR, groups=groups, drift=drift)
     assert reading.quality == quality
-    assert words is None or words in reading.reason
+    assert words is None or words in spoken(reading.reason)
 
 
 # ------------------------------------------------------------ scopes
@@ -323,13 +324,13 @@ def test_a_hybrid_part_has_a_reading_for_each_kind_of_core_and_no_sum_of_both():
 
 
 def test_the_run_of_a_hybrid_part_is_told_by_the_cores_that_did_most_cycles():
-    assert "of cpu_atom, which did 90% of the cycles" in one("ipc", HYBRID).reason
+    assert "of cpu_atom, which did 90 % of the cycles" in spoken(one("ipc", HYBRID).reason)
 
 
 def test_a_ratio_never_mixes_two_kinds_of_core():
     # branch-misses of the performance cores over branches of both would be a number, and wrong
     assert one("branch.miss_rate", HYBRID).value is None
-    assert "branch-misses is not counted" in one("branch.miss_rate", HYBRID).reason
+    assert "branch-misses is not counted" in spoken(one("branch.miss_rate", HYBRID).reason)
     values = {
         r.scope.id: r.value
         for r in derive(HYBRID, formula_table("perf"), "perf")
@@ -377,4 +378,4 @@ def any_counter(draw):
 def test_whatever_the_counters_say_a_reading_has_a_value_or_a_reason(counters, tool):
     for reading in derive(counters, formula_table(tool), tool):
         assert (reading.value is None) == (reading.quality == "unavailable")
-        assert reading.value is not None or reading.reason
+        assert reading.value is not None or spoken(reading.reason)

@@ -10,6 +10,7 @@ from profkit.analysis.metrics import derive, formula_table
 from profkit.core.types import Counter, Kernel, Reading
 from profkit.profilers.ncu.rep import read_ncu_rep
 from tests.conftest import ROOT
+from tests.spoken import spoken
 
 TRUTHS = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
 N = 64 * 2**20  # floats in the arrays of truths.cu
@@ -101,7 +102,7 @@ def test_every_kernel_has_every_reading_that_is_not_optional_with_a_value_or_a_r
     table = formula_table("ncu")
     for told in truths.values():
         assert set(table.formulas) - table.optional <= set(told)
-        assert all(reading.reason for reading in told.values() if reading.value is None)
+        assert all(spoken(reading.reason) for reading in told.values() if reading.value is None)
 
 
 def test_sampled_stalls_are_estimates_of_the_counted_ones():
@@ -258,7 +259,7 @@ DIVERGENT = "smsp__sass_branch_targets_threads_divergent.sum"
 def test_a_zero_of_what_never_happened_is_no_value(metric, counters, reason):
     told = readings(given(counters))[metric]
     assert told.value is None
-    assert reason in told.reason
+    assert reason in spoken(told.reason)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +314,7 @@ def test_coalescing_without_the_exact_sectors_is_a_lower_bound_and_right_for_one
 ):
     told = readings(counters)["memory.coalescing"]
     assert told.value == pytest.approx(share), what
-    assert (told.quality, told.reason.partition(";")[0]) == ("estimated", "at least")
+    assert (told.quality, spoken(told.reason).partition(";")[0]) == ("estimated", "at least")
 
 
 RAW = {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": 128_901}
@@ -323,7 +324,7 @@ def test_raw_bank_conflicts_are_an_estimate_and_say_so():
     told = readings(given({**RAW, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": 25_935_480}))
     assert told["shared.bank_conflicts"].value == 128_901
     assert told["shared.bank_conflicts"].quality == told["shared.bank_conflicts.share"].quality == "estimated"
-    assert "not the instructions' own excess" in told["shared.bank_conflicts"].reason
+    assert "not the instructions' own excess" in spoken(told["shared.bank_conflicts"].reason)
     assert told["shared.bank_conflicts.share"].value == pytest.approx(0.497, abs=0.001)
     assert "shared.bank_conflicts.excess" not in told
 
@@ -332,7 +333,7 @@ def test_arithmetic_without_the_tensor_cores_says_so():
     counters = {SASS.format(f"{t}{op}"): 1 for t in "fdh" for op in ("add", "mul", "fma")}
     told = readings(given(counters))["flops"]
     assert told.value == 2 * 4 + 8
-    assert told.reason == "of the CUDA cores, without the tensor cores"
+    assert spoken(told.reason) == "of the CUDA cores, without the tensor cores"
 
 
 def test_a_report_of_the_older_full_set_has_a_roofline_without_half_precision():
@@ -346,7 +347,7 @@ def test_a_report_of_the_older_full_set_has_a_roofline_without_half_precision():
     told = readings(given(counters))
     assert told["flops.rate"].value == told["flops.rate.f32"].value == pytest.approx(1.513e12)
     assert told["arithmetic_intensity"].value == pytest.approx(11.3, abs=0.01)
-    assert "without half precision" in told["arithmetic_intensity"].reason
+    assert "without half precision" in spoken(told["arithmetic_intensity"].reason)
 
 
 def test_a_clock_alone_is_no_arithmetic_rate():
@@ -362,7 +363,7 @@ def test_what_cannot_be_is_unavailable_and_never_zero(value, state, reason, word
     name = "sm__warps_active.avg.pct_of_peak_sustained_active"
     told = readings([Counter(name, value, state, scope=KERNEL.scope, reason=reason)])["occupancy.achieved"]
     assert (told.value, told.quality) == (None, "unavailable")
-    assert words in told.reason
+    assert words in spoken(told.reason)
 
 
 def test_a_kernel_of_which_nothing_was_counted_says_of_each_target_that_it_was_not():
@@ -374,7 +375,7 @@ def test_a_kernel_of_which_nothing_was_counted_says_of_each_target_that_it_was_n
         "memory.coalescing",
     ):
         assert told[metric].value is None
-        assert "collected" in told[metric].reason
+        assert "collected" in spoken(told[metric].reason)
 
 
 def test_the_recorded_gemm_of_an_h200_reads_as_it_was_published(fixtures: Path):
@@ -393,4 +394,4 @@ def test_the_recorded_gemm_of_an_h200_reads_as_it_was_published(fixtures: Path):
     }.items():
         assert told["nvjet", metric].value == pytest.approx(value, abs=0.1), metric
     assert told["silu", "bandwidth.dram.share"].value == pytest.approx(77.25, abs=0.1)
-    assert told["silu", "branch.efficiency"].reason == "the kernel has no branches"
+    assert spoken(told["silu", "branch.efficiency"].reason) == "the kernel has no branches"

@@ -11,6 +11,7 @@ from profkit.analysis.metrics.formula import checked_counters, consistency_check
 from profkit.analysis.summaries.gpu import check_consistency
 from profkit.core.types import Counter, RunDocument
 from tests.kernel_documents import Values, document, kernel
+from tests.spoken import spoken
 
 # silu_mul on an H200, --set full: every number as it was recorded.
 SOUND: dict[str, float | None] = {
@@ -51,7 +52,7 @@ def doubted(values: Values, counters: dict[str, float]) -> set[str]:
 
 def test_a_recorded_report_agrees_with_itself() -> None:
     done = check_consistency(report(SOUND, COUNTERS))
-    assert not any(r.doubt for r in done.readings)
+    assert not any(spoken(r.doubt) for r in done.readings)
     assert done.notes == ()
 
 
@@ -110,7 +111,7 @@ def test_readings_of_different_artifacts_are_not_held_against_each_other() -> No
         replace(r, source=replace(r.source, artifact="explain.ncu-rep")) if "theoretical" in r.metric else r
         for r in told.readings
     )
-    assert not any(r.doubt for r in check_consistency(replace(told, readings=apart)).readings)
+    assert not any(spoken(r.doubt) for r in check_consistency(replace(told, readings=apart)).readings)
 
 
 def test_every_check_speaks_of_metrics_that_there_are() -> None:

@@ -10,6 +10,7 @@ from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bo
 from profkit.core.types import Bound, Gpu, GpuTrace, Kernel, KernelBottleneck, KernelTime
 from tests import documents
 from tests.kernel_documents import SAMPLES, Values, document, kernel
+from tests.spoken import message, spoken
 
 
 def classed(values: Values, one: Kernel = kernel("k"), seconds: float = 1e-3) -> KernelBottleneck:  # noqa: B008
@@ -33,8 +34,8 @@ def test_known_kernels_have_their_known_class(
     sample: str, bound: Bound, busiest: Bound, evidence: str
 ) -> None:
     found = classed(SAMPLES[sample])
-    assert (found.bound, found.busiest) == (bound, busiest), found.reason
-    assert found.reason.startswith(evidence)
+    assert (found.bound, found.busiest) == (bound, busiest), spoken(found.reason)
+    assert spoken(found.reason).startswith(evidence)
 
 
 QUIET: Values = {"memory.throughput": 20.0, "sm.throughput": 15.0, "bandwidth.dram.share": 20.0}
@@ -108,7 +109,7 @@ def test_a_trace_alone_tells_what_is_too_small() -> None:
         "big": "unknown",
         "few": "launch",
     }  # 95 % of the time; the rest is not named
-    assert found["few"].reason == "12 blocks for 132 multiprocessors"
+    assert spoken(found["few"].reason) == "12 blocks for 132 multiprocessors"
     every = replace(whole, trace=GpuTrace("nsys", tuple(replace(t, total=0.25) for t in times)))
     bounds = {one.scope.name: one.bound for one in classify_bottlenecks(every)}
     assert (bounds["short"], bounds["short, in a graph"]) == ("launch", "unknown")
@@ -119,7 +120,7 @@ def test_a_collective_is_not_too_small_but_waits_for_others() -> None:
     few = KernelTime(kernel(name, grid=(24, 1, 1)), 10, 0.9, median=4e-3)
     whole = replace(document({}), gpus=(Gpu("H200", multiprocessors=132),), trace=GpuTrace("nsys", (few,)))
     (found,) = classify_bottlenecks(whole)
-    assert (found.bound, "slowest GPU" in found.reason) == ("unknown", True)
+    assert (found.bound, "slowest GPU" in spoken(found.reason)) == ("unknown", True)
 
 
 def test_a_grid_that_the_tracer_did_not_tell_is_not_an_empty_one() -> None:
@@ -135,12 +136,12 @@ def test_issue_slots_that_are_busier_than_their_pipe_are_not_called_the_next() -
     found = classed({"pipe.alu.utilization": 62.0, "issue.active": 69.0, "bandwidth.dram.share": 41.0,
                      "tensor.utilization": 1.0, "sm.throughput": 69.0, "memory.throughput": 41.0})  # fmt: skip
     assert found.bound == "integer"
-    assert found.reason.endswith("at 62 % of its peak; what feeds it, instruction issue, at 69 %")
+    assert spoken(found.reason).endswith("at 62 % of its peak; what feeds it, instruction issue, at 69 %")
 
 
 def test_doubted_readings_make_no_class() -> None:
     told = document({kernel("k"): (1e-3, SAMPLES["addConstDouble"])})
-    doubted = replace(told, readings=tuple(replace(r, doubt="nonsense") for r in told.readings))
+    doubted = replace(told, readings=tuple(replace(r, doubt=message("nonsense")) for r in told.readings))
     assert classify_bottlenecks(doubted)[0].bound == "unknown"
 
 

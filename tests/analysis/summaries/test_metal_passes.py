@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.core.types import MetalAbsent, MetalCounter, MetalState, MetalTrace
+from tests.spoken import message
 
 ALU = MetalCounter("ALU Utilization", "%", 30.0, 0.0, 60.0, 100)
 RED = replace(ALU, name="GPU Read Bandwidth")
@@ -28,9 +29,9 @@ def test_one_alone_is_what_it_is() -> None:
 
 
 def test_what_is_absent_is_what_neither_has_and_of_counters_their_own_pass_says_why() -> None:
-    none = MetalAbsent("metal-gpu-counter-intervals", "Counter Set: (null)")
-    refused = MetalAbsent("metal-gpu-counter-intervals", "not supported on this chip")
-    states = MetalAbsent("gpu-performance-state-intervals", "not exported")
+    none = MetalAbsent("metal-gpu-counter-intervals", message("Counter Set: (null)"))
+    refused = MetalAbsent("metal-gpu-counter-intervals", message("not supported on this chip"))
+    states = MetalAbsent("gpu-performance-state-intervals", message("not exported"))
     first = MetalTrace(absent=(none, states))
     assert merge_metal_traces(first, MetalTrace(absent=(refused,))).absent == (states, refused)
     assert merge_metal_traces(first, MetalTrace()).absent == (states, none)

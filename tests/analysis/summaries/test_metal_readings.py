@@ -12,21 +12,22 @@ from profkit.analysis.summaries.metal_readings import metal_trace_readings, slow
 from profkit.core.errors import Fault
 from profkit.core.types import (
     RUN,
+    Fact,
     Gpu,
     MetalAbsent,
     MetalState,
     MetalTrace,
     MetalWork,
-    Moment,
     Reading,
     RunDocument,
 )
 from profkit.hardware.macos import chip_table, find_chip
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.summarize import summarize_document as summarize
 from tests import metal_documents as metal
 from tests.reporting.shown import texts_of
+from tests.spoken import message, spoken
 
 
 def told(document: RunDocument) -> dict[str, Reading]:
@@ -83,13 +84,13 @@ def test_queue_and_command_buffers() -> None:
 def test_a_queue_without_completions_is_an_estimate_and_says_so() -> None:
     found = told(metal.report(metal.metal(completion=None)))
     assert found["queue.depth"].quality == found["queue.most"].quality == "estimated"
-    assert "completions are not in the trace" in (found["queue.depth"].reason or "")
+    assert "completions are not in the trace" in (spoken(found["queue.depth"].reason) or "")
     assert "ended on the GPU" in (found["queue.depth"].source.formula or "")
     assert told(metal.report())["queue.depth"].quality == "measured"
 
 
 def test_a_device_whose_states_are_not_told_names_the_table_that_told_it() -> None:
-    absent = (MetalAbsent("metal-gpu-state-intervals", "the table was not exported"),)
+    absent = (MetalAbsent("metal-gpu-state-intervals", message("the table was not exported")),)
     device = told(metal.report(metal.metal(absent=absent)))["gpu.utilization.device"]
     assert device.value == pytest.approx(75.0)
     assert device.source.counter == "metal-gpu-intervals"
@@ -98,40 +99,41 @@ def test_a_device_whose_states_are_not_told_names_the_table_that_told_it() -> No
 
 def test_a_run_that_was_not_asked_to_count_says_that_and_not_how_to_set_up_a_trace() -> None:
     reason = "it was recorded with Counter Set: (null)"
-    absent = (MetalAbsent("metal-gpu-counter-intervals", reason, "xctrace record ...", "no-counter-set"),)
+    why = Fact.of("no-counter-set", setting="(null)")
+    absent = (MetalAbsent("metal-gpu-counter-intervals", why, "xctrace record ..."),)
     whole = metal.run(metal.metal(counters=(), absent=absent))
     gate = replace(whole, plan=replace(metal.plan(), passes=metal.plan().passes[:2]), passes=whole.passes[:2])
     found = told(gate)["gpu.occupancy"]
-    assert (found.reason, found.fix) == (
+    assert (spoken(found.reason), found.fix) == (
         "the counters pass was not asked for",
         "--passes timing,trace,counters",
     )
-    assert told(gate)["bandwidth.gpu"].reason == (
-        "the counters pass was not asked for, and the workload declares no bytes"
+    assert spoken(told(gate)["bandwidth.gpu"].reason) == (
+        "the counters pass was not asked for; the workload declares no bytes"
     )
-    assert told(whole)["gpu.occupancy"].reason == reason
+    assert spoken(told(whole)["gpu.occupancy"].reason) == reason
 
 
 def test_the_longest_is_a_shader_where_shaders_are_told_and_an_encoder_else() -> None:
     assert told(metal.report())["gpu.longest"].value == pytest.approx(100 * 0.9 / 1.4)
-    assert told(metal.report())["gpu.longest"].reason == "encoder MPSMatrixMultiplication"
+    assert spoken(told(metal.report())["gpu.longest"].reason) == "encoder MPSMatrixMultiplication"
     shaders = (MetalWork("softmax", "shader", 1, 0.3), MetalWork("rope", "shader", 1, 0.1))
     found = told(metal.report(metal.metal(shaders=shaders)))["gpu.longest"]
-    assert (found.value, found.reason) == (pytest.approx(75.0), "shader softmax")
+    assert (found.value, spoken(found.reason)) == (pytest.approx(75.0), "shader softmax")
 
 
 def test_an_empty_trace_invents_nothing() -> None:
     for reading in told(metal.report(MetalTrace())).values():
         assert reading.value is None, reading.metric
-        assert reading.reason
+        assert spoken(reading.reason)
 
 
 def test_a_trace_of_nothing_divides_by_nothing() -> None:
     nothing = MetalTrace(span=0.0, device_busy=0.0, process_busy=0.0, others=0.0, window=0.0, unsubmitted=0.0)
     found = told(metal.report(nothing))
     assert found["gpu.utilization"].value is None
-    assert found["gpu.utilization"].reason == "the process had nothing on the GPU"
-    assert found["gpu.starved"].reason == "the GPU did not idle"
+    assert spoken(found["gpu.utilization"].reason) == "the process had nothing on the GPU"
+    assert spoken(found["gpu.starved"].reason) == "the GPU did not idle"
 
 
 def test_each_reading_names_its_table_and_every_metric_is_in_the_catalogue() -> None:
@@ -146,18 +148,18 @@ def test_each_reading_names_its_table_and_every_metric_is_in_the_catalogue() -> 
 
 def test_a_table_that_is_missing_gives_its_reason_and_the_way_to_get_it() -> None:
     found = told(metal.report())["gpu.occupancy"]
-    assert found.reason == metal.NO_COUNTERS.reason
+    assert spoken(found.reason) == spoken(metal.NO_COUNTERS.reason)
     assert found.fix == metal.NO_COUNTERS.fix
 
 
 def test_of_two_missing_tables_each_is_named() -> None:
     gone = tuple(
-        MetalAbsent(what, "the table was not exported", f"export {what}")
+        MetalAbsent(what, Fact.of("not-exported", table=what), f"export {what}")
         for what in ("metal-gpu-intervals", "device-thermal-state-intervals")
     )
     found = told(metal.report(MetalTrace(absent=gone)))
-    assert found["gpu.utilization"].reason == "metal-gpu-intervals was not exported"
-    assert found["gpu.slowed"].reason == "device-thermal-state-intervals was not exported"
+    assert spoken(found["gpu.utilization"].reason) == "metal-gpu-intervals was not exported"
+    assert spoken(found["gpu.slowed"].reason) == "device-thermal-state-intervals was not exported"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_a_process_that_works_for_longer_than_its_device_is_doubtful_and_decides
     assert any(note.startswith("Doubtful: the process had work") for note in notes) is doubtful
     if doubtful:
         assert words["gpu-busy"].verdict == "unknown"
-        assert "is not whole" in words["gpu-busy"].reason
+        assert "is not whole" in spoken(words["gpu-busy"].reason)
 
 
 # ---------------------------------------------------------------- slowed down
@@ -212,23 +214,14 @@ STATES_HIGH = (MetalState("Maximum", 2.0, 1.4),)
 def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: str) -> None:
     found = slowed_reading(metal.metal(**changes))
     assert found.value == pytest.approx(value)
-    assert why in (found.reason or "")
-
-
-def test_what_the_system_told_around_the_timing_counts() -> None:
-    hot = Moment("after timing", slowed=("thermal pressure: heavy",))
-    found = slowed_reading(metal.metal(), (Moment("before timing"), hot))
-    assert found.value == 100.0
-    assert (found.reason or "").startswith("the system reported thermal pressure: heavy after timing")
-    document = metal.run(moments=(hot,))
-    assert told(document)["gpu.slowed"].value == 100.0
+    assert why in (spoken(found.reason) or "")
 
 
 @pytest.mark.parametrize("low_power", [None, False])  # that alone tells nothing of heat
 def test_without_states_nobody_knows_whether_it_was_slowed_down(low_power: bool | None) -> None:
     found = slowed_reading(metal.metal(performance=(), thermal=(), low_power=low_power, induced="Default"))
     assert found.value is None
-    assert found.reason == "the trace has no performance and thermal states"
+    assert spoken(found.reason) == "the trace has no performance and thermal states"
 
 
 @pytest.mark.parametrize(
@@ -244,7 +237,7 @@ def test_a_cool_gpu_of_which_no_state_is_told_is_not_called_fast(
 ) -> None:
     found = slowed_reading(metal.metal(**changes))
     assert found.value is None
-    assert why in (found.reason or "")
+    assert why in (spoken(found.reason) or "")
     assert "not known" in texts_of(metal.report(metal.metal(**changes)))["state"].headline
 
 
@@ -271,9 +264,7 @@ def test_a_mean_over_all_time_is_an_estimate_of_that_at_work() -> None:
     assert told(metal.run(metal.metal(counters=(low,))))["gpu.occupancy"].value == 38.0
     blind = told(metal.run(metal.metal(counters=(counter,), device_busy=None)))["gpu.occupancy"]
     assert blind.value is None
-    assert (blind.reason or "").startswith(
-        "Compute Occupancy is 30.0 % in the mean and 90.0 % at most, over a time"
-    )
+    assert (spoken(blind.reason) or "").startswith("Compute Occupancy is of a time")
 
 
 def test_an_estimate_that_could_be_far_off_is_doubtful_and_decides_nothing() -> None:
@@ -283,21 +274,21 @@ def test_an_estimate_that_could_be_far_off_is_doubtful_and_decides_nothing() -> 
     found = told(metal.run(trace))["gpu.occupancy"]
     assert (found.value, found.quality) == (60.0, "estimated")
     assert (
-        found.doubt
+        spoken(found.doubt)
         == "it may be up to 90.0 %: whether Compute Occupancy was sampled while the GPU rested is not known"
     )
     judged = judge_document(metal.run(trace), targets_for("mps"))
     words = {v.target: v for v in judged.verdicts}
     assert words["occupancy"].verdict == "unknown"
     notes = texts_of(judged)["occupancy"].notes
-    assert f"Doubtful: {found.doubt}." in notes
+    assert f"Doubtful: {spoken(found.doubt)}." in notes
 
 
 def test_samples_that_are_longer_than_the_work_in_them_decide_nothing() -> None:
     counters = tuple(replace(one, filled=0.3) for one in metal.counters(read=160e9))
     document = metal.run(metal.metal(counters=counters))
     for name in ("gpu.occupancy", "gpu.limiter", "bandwidth.gpu.share"):
-        assert "work in 30.0 % of the time of the samples" in (told(document)[name].doubt or "")
+        assert "work in 30.0 % of the time of the samples" in (spoken(told(document)[name].doubt) or "")
     words = {v.target: v for v in judge_document(document, targets_for("mps")).verdicts}
     assert words["occupancy"].verdict == words["memory-bandwidth"].verdict == "unknown"
     nearly = tuple(replace(one, filled=0.9) for one in metal.counters())
@@ -310,7 +301,9 @@ def test_counters_of_a_gpu_that_did_more_than_the_trace_saw_do_not_go_with_it() 
         "gpu.occupancy"
     ]
     assert found.value == 90.0
-    assert (found.doubt or "").startswith("the GPU of the counters worked for longer than that of the trace")
+    assert (spoken(found.doubt) or "").startswith(
+        "the GPU of the counters worked for longer than that of the trace"
+    )
     rates = metal.counters(read=60e9)
     rates = tuple(
         replace(c, active=None, mean=60e9, most=90e9, covered=1.0) if c.unit == "B/s" else c for c in rates
@@ -338,7 +331,7 @@ def test_a_counter_in_a_unit_of_its_own_is_no_bandwidth(unit: str) -> None:
     found = told(metal.run(metal.metal(counters=metal.counters(unit=unit))))
     assert found["bandwidth.gpu"].value is None
     assert found["bandwidth.gpu.share"].value is None
-    assert "not in bytes per second" in (found["bandwidth.gpu.read"].reason or "")
+    assert "is counted in" in (spoken(found["bandwidth.gpu.read"].reason) or "")
 
 
 def test_half_of_the_traffic_is_no_bandwidth() -> None:
@@ -346,7 +339,7 @@ def test_half_of_the_traffic_is_no_bandwidth() -> None:
     assert found["bandwidth.gpu.read"].value == 1e9
     assert found["bandwidth.gpu"].value is None
     assert "none of the recorded counters tells it (GPU write bandwidth)" in (
-        found["bandwidth.gpu"].reason or ""
+        spoken(found["bandwidth.gpu"].reason) or ""
     )
 
 
@@ -368,7 +361,7 @@ def test_a_counter_that_is_always_zero_is_a_hard_zero_and_no_value() -> None:
     zero = metal.counter("Compute Occupancy", 0.0, mean=0.0, most=0.0)
     found = told(metal.run(metal.metal(counters=(zero,))))["gpu.occupancy"]
     assert found.value is None
-    assert found.reason == "Compute Occupancy is a hard zero: 0 in all of 1000 samples"
+    assert spoken(found.reason) == "Compute Occupancy is a hard zero: 0 in all of 1000 samples"
 
 
 def test_the_largest_limiter_stands_for_the_top_one_but_not_that_of_launches() -> None:
@@ -378,7 +371,7 @@ def test_the_largest_limiter_stands_for_the_top_one_but_not_that_of_launches() -
         metal.counter("LLC Limiter", 12.0),
     )
     found = told(metal.run(metal.metal(counters=counters)))["gpu.limiter"]
-    assert (found.value, found.reason) == (61.0, "ALU Limiter")
+    assert (found.value, spoken(found.reason)) == (61.0, "ALU Limiter")
 
 
 def test_without_counters_declared_work_gives_an_estimate() -> None:
@@ -397,8 +390,8 @@ def test_of_an_unmarked_trace_nobody_knows_how_often_the_work_was_done() -> None
         metal.metal(marked=False, entries=0), timings=(metal.timing(flops=14e9, bytes=0.7e9),)
     )
     found = told(document)
-    assert "how many iterations were traced" in (found["bandwidth.gpu"].reason or "")
-    assert "how many iterations were traced" in (found["flops.gpu.rate"].reason or "")
+    assert "how many iterations were traced" in (spoken(found["bandwidth.gpu"].reason) or "")
+    assert "how many iterations were traced" in (spoken(found["flops.gpu.rate"].reason) or "")
     assert "flops.gpu.rate" not in told(metal.run())  # nothing is declared: nothing is missed
 
 
@@ -408,9 +401,9 @@ def test_the_chip_is_known_by_the_name_in_the_trace() -> None:
     assert found["bandwidth.gpu.share"].value == pytest.approx(100 * 25 / 68)
     several = told(metal.report(metal.metal(counters=counters, device="Apple M3 Max")))["bandwidth.gpu.share"]
     assert several.value is None
-    assert "GPU cores" in (several.reason or "")
+    assert "GPU cores" in (spoken(several.reason) or "")
     foreign = told(metal.report(metal.metal(counters=counters), gpus=(Gpu("AMD Radeon Pro 5500M"),)))
-    assert "not in profkit's table" in (foreign["bandwidth.gpu.share"].reason or "")
+    assert "not in profkit's table" in (spoken(foreign["bandwidth.gpu.share"].reason) or "")
 
 
 def test_a_figure_of_one_report_makes_an_estimate() -> None:
@@ -419,7 +412,10 @@ def test_a_figure_of_one_report_makes_an_estimate() -> None:
     for name in doubtful[:1]:
         gpu = Gpu(name, cores=_cores(name))
         found = told(metal.report(metal.metal(counters=counters), gpus=(gpu,)))["bandwidth.gpu.share"]
-        assert (found.quality, found.reason) == ("estimated", "the figure of the chip is one report's")
+        assert (found.quality, spoken(found.reason)) == (
+            "estimated",
+            "the figure of the chip is one report's",
+        )
     assert doubtful
 
 

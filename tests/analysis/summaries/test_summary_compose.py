@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from profkit.core.types import RUN, PassResult, RunDocument
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import summarize_document as summarize
 from tests import documents
 from tests.documents import reading
+from tests.spoken import message, spoken
 
 CONCERNS = [
     "time",
@@ -52,17 +53,17 @@ def test_what_nobody_told_has_the_reason_of_the_pass_that_could_have() -> None:
     base = replace(documents.document(), readings=(), profiles=())
     cases = {
         "the counters pass was skipped: no valgrind": PassResult(
-            "counters", "valgrind", "skipped", "no valgrind"
+            "counters", "valgrind", "skipped", message("no valgrind")
         ),
-        "the counters pass failed: died": PassResult("counters", "valgrind", "failed", "died"),
+        "the counters pass failed: died": PassResult("counters", "valgrind", "failed", message("died")),
         "the counters pass was interrupted": PassResult("counters", "valgrind", "interrupted"),
         "the counters pass did not measure it": PassResult("counters", "valgrind", "finished"),
     }
     for reason, result in cases.items():
         cache = {s.concern: s for s in summarize(enrich(replace(base, passes=(result,))))}["cache"]
-        assert {r.reason for r in cache.readings} == {reason}
+        assert {spoken(r.reason) for r in cache.readings} == {reason}
     ended = {s.concern: s for s in summarize(enrich(replace(base, passes=())))}["cache"]
-    assert {r.reason for r in ended.readings} == {"the run ended before its counters pass"}
+    assert {spoken(r.reason) for r in ended.readings} == {"the run ended before its counters pass"}
 
 
 def test_a_report_speaks_only_of_what_it_holds() -> None:

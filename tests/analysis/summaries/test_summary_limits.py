@@ -16,6 +16,7 @@ from profkit.analysis.summaries.roofline import (
 )
 from profkit.core.types import RUN, Peaks, Quality, Reading
 from tests.documents import peaks, reading
+from tests.spoken import spoken
 
 
 def work(**changes: object) -> Work:
@@ -98,7 +99,7 @@ def test_without_counted_flops_the_declared_ones_serve_and_it_is_said() -> None:
     found = told(roofline_readings(blind, choose_ceilings(peaks(), 100.0, RUN)))
     assert found["flops.rate"].value == pytest.approx(2e10)
     assert found["flops.rate"].quality == "estimated"
-    assert found["flops.rate"].reason == "as the workload declares them"
+    assert spoken(found["flops.rate"].reason) == "as the workload declares it"
 
 
 def test_what_is_missing_leaves_unavailable_with_the_first_reason() -> None:
@@ -107,7 +108,7 @@ def test_what_is_missing_leaves_unavailable_with_the_first_reason() -> None:
     found = told((*bandwidth_readings(blind, limit), *roofline_readings(blind, limit)))
     for name in ("bandwidth.dram", "bandwidth.dram.share", "arithmetic_intensity", "roofline.share"):
         assert found[name].value is None
-        assert found[name].reason == "it needs dram.bytes: no such counter"
+        assert spoken(found[name].reason) == "it needs dram.bytes: no such counter"
         assert found[name].fix == "do this"
     assert found["flops.rate"].value == pytest.approx(1e10)
 
@@ -128,7 +129,7 @@ def test_without_peaks_the_rates_stay_and_the_shares_say_why(limit: Peaks | None
     found = told((*bandwidth_readings(work(), roofs_), *roofline_readings(work(), roofs_)))
     assert found["bandwidth.dram"].value == pytest.approx(1e8)
     for name in ("bandwidth.dram.share", "flops.share", "roofline.share"):
-        assert "peaks of this machine were not measured" in (found[name].reason or "")
+        assert "peaks of this machine were not measured" in (spoken(found[name].reason) or "")
 
 
 @pytest.mark.parametrize(
@@ -145,8 +146,8 @@ def test_more_than_the_whole_bandwidth_is_no_fact_and_says_what_it_means(
     share = told(found)["bandwidth.dram.share"]
     assert share.value == pytest.approx(125)
     assert share.quality == "estimated"
-    assert cause in str(share.reason)
-    assert other is None or other not in str(share.reason)
+    assert cause in str(spoken(share.reason))
+    assert other is None or other not in str(spoken(share.reason))
     assert (
         told(bandwidth_readings(work(dram=reading("dram.bytes", 1.55e8, "B")), limit))[
             "bandwidth.dram.share"
@@ -160,5 +161,5 @@ def test_more_arithmetic_than_the_peak_names_the_peak_and_the_type_as_causes() -
     share = told(roofline_readings(fast, choose_ceilings(peaks(), None, RUN)))["roofline.share"]
     assert share.value is not None
     assert share.value > 105
-    assert "float16" in str(share.reason)
-    assert "busy" in str(share.reason)
+    assert "float16" in str(spoken(share.reason))
+    assert "busy" in str(spoken(share.reason))

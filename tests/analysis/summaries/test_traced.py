@@ -19,6 +19,7 @@ from profkit.core.types import (
     Step,
 )
 from tests.comparison_documents import kernel, run, timing
+from tests.spoken import message
 
 
 def marked(launches: int, *entries: int, asked: int | None = 10, skipped: str | None = None) -> RunDocument:
@@ -26,7 +27,7 @@ def marked(launches: int, *entries: int, asked: int | None = 10, skipped: str | 
     step = Step("trace", ("python",), directive=Directive("trace", "x", iterations=asked))
     ranges = tuple(GpuRange("mlp", "profkit", count, 1.0, 1, 1.0) for count in entries)
     trace = GpuTrace("nsys", (KernelTime(kernel("k"), launches, 1e-3),), marked=True, ranges=ranges)
-    plan = Plan("cuda", "gate", (PassPlan("trace", "nsys", (step,), skipped=skipped),))
+    plan = Plan("cuda", "gate", (PassPlan("trace", "nsys", (step,), skipped=message(skipped)),))
     return run(trace=trace, plan=plan)
 
 

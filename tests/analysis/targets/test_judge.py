@@ -10,9 +10,10 @@ from profkit.analysis.targets import Target, TargetContext, evaluate_run, evalua
 from profkit.analysis.targets.target import is_met
 from profkit.core.formatting import format_threshold
 from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Threshold, Verdict, VerdictWord
-from profkit.profiling.evaluate_targets import targets_for
+from profkit.profiling.summarize import targets_for
 from tests import documents
 from tests.documents import REGION, reading
+from tests.spoken import spoken
 
 TARGETS = {target.name: target for target in targets_for("cpu")}
 
@@ -43,7 +44,9 @@ def test_the_unrounded_value_is_compared() -> None:
 def test_a_failure_says_value_quality_threshold_and_what_to_try() -> None:
     verdict = one("l1-miss-rate", reading("cache.l1.miss_rate", 9.0, scope=RUN))
     assert verdict.verdict == "fail"
-    assert verdict.reason == "9.0 % of the data accesses missed the L1 cache (simulated); target < 5 %"
+    assert (
+        spoken(verdict.reason) == "9.0 % of the data accesses missed the L1 cache (simulated); target < 5 %"
+    )
     assert verdict.threshold == Threshold("<", 5, "%")
     assert verdict.advice[0].startswith("Walk arrays")
     assert any("without a prefetcher" in line for line in verdict.advice)
@@ -58,7 +61,7 @@ def test_a_pass_has_no_advice() -> None:
 def test_unavailable_is_unknown_with_reason_and_fix() -> None:
     verdict = one("ipc", measured("ipc", None, "", reason="no PMU", fix="use a metal instance"))
     assert verdict.verdict == "unknown"
-    assert verdict.reason == "Instructions per cycle not known: no PMU"
+    assert spoken(verdict.reason) == "Instructions per cycle not known: no PMU"
     assert verdict.advice == ("use a metal instance",)
 
 
@@ -95,7 +98,7 @@ def test_a_multiplexed_value_near_the_threshold_decides_nothing(
     value: float, share: float, word: VerdictWord
 ) -> None:
     verdict = one("ipc", measured("ipc", value, "", quality="multiplexed", share=share))
-    assert verdict.verdict == word, verdict.reason
+    assert verdict.verdict == word, spoken(verdict.reason)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,7 @@ def test_an_l2_rate_means_something_only_when_accesses_reach_l2(l1: float | None
     verdict = one("l2-miss-rate", measured("cache.l1.miss_rate", l1), measured("cache.l2.miss_rate", 50.0))
     assert verdict.verdict == word
     if word == "not-applicable":
-        assert "L1 misses 0.40 %" in verdict.reason
+        assert "L1 misses 0.40 %" in spoken(verdict.reason)
 
 
 @pytest.mark.parametrize(("l1", "l2", "word"), [(5.0, 1.0, "not-applicable"), (5.0, 2.0, "fail")])
@@ -138,7 +141,7 @@ def test_compulsory_misses_of_streaming_data_are_no_fault(
     verdict = one("l3-miss-rate", *told)
     assert verdict.verdict == word
     if word == "not-applicable":
-        assert "compulsory misses" in verdict.reason
+        assert "compulsory misses" in spoken(verdict.reason)
 
 
 @pytest.mark.parametrize(("share", "word"), [(80.0, "not-applicable"), (50.0, "fail"), (None, "fail")])
@@ -261,7 +264,7 @@ def test_advice_stands_only_where_its_condition_holds() -> None:
 def test_a_targets_words_cannot_reach_into_python() -> None:
     target = Target("x", "ipc", ">", 2.0, "", says="{value} {0} {value.__class__}")
     (verdict,) = evaluate_targets([target], [measured("ipc", 1.0, "")])
-    assert verdict.reason == "1 {0} {value.__class__}; target > 2"
+    assert spoken(verdict.reason) == "1 {0} {value.__class__}; target > 2"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +292,7 @@ def test_more_than_the_peak_is_not_passed_blindly(share: float, word: VerdictWor
     memory = TargetContext(roof="memory")
     verdict = one("memory-bandwidth", measured("bandwidth.dram.share", share, reason="why"), context=memory)
     assert verdict.verdict == word
-    assert ("why" in verdict.reason) is (word == "unknown")
+    assert ("why" in spoken(verdict.reason)) is (word == "unknown")
 
 
 @pytest.mark.parametrize("target", ["l1-miss-rate", "l2-miss-rate", "l3-miss-rate"])
@@ -301,7 +304,7 @@ def test_a_stream_that_fills_the_memory_bandwidth_is_not_blamed_for_its_misses(
     bandwidth = measured("bandwidth.dram.share", share, reason=None if share is not None else "not measured")
     verdict = one(target, *rates, bandwidth)
     assert verdict.verdict == word
-    assert ("92.0 % of its peak" in verdict.reason) == (word == "not-applicable")
+    assert ("92.0 % of its peak" in spoken(verdict.reason)) == (word == "not-applicable")
 
 
 def test_a_function_of_a_stream_is_excused_by_the_run_it_belongs_to() -> None:

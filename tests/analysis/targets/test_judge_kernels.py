@@ -20,9 +20,10 @@ from profkit.core.types import (
     Verdict,
     VerdictWord,
 )
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from tests import documents
 from tests.kernel_documents import SAMPLES, Values, document, kernel, readings_of, words_of
+from tests.spoken import message, spoken
 
 TARGETS = targets_for("cuda")
 FOUR = ("occupancy", "memory-bandwidth", "bank-conflicts", "warp-efficiency", "coalescing")
@@ -71,10 +72,10 @@ def test_known_reports_get_their_known_verdicts(sample: str, expected: tuple[Ver
 
 def test_explained_occupancy_says_what_explains_it() -> None:
     verdict = on(SAMPLES["addConstDouble"], "occupancy")
-    assert verdict.reason.startswith(
+    assert spoken(verdict.reason).startswith(
         "73.5 % of the warps that the multiprocessors can hold, but more warps would not help"
     )
-    assert "DRAM at 91 % of its peak" in verdict.reason
+    assert "DRAM at 91 % of its peak" in spoken(verdict.reason)
 
 
 def test_a_failure_says_what_limits_it_what_to_try_and_the_most_that_could_be_won() -> None:
@@ -93,9 +94,8 @@ def test_a_failure_says_what_limits_it_what_to_try_and_the_most_that_could_be_wo
     }
     occupancy = on(values, "occupancy")
     assert occupancy.verdict == "fail"
-    assert (
-        "37.5 % at most, limited by registers and shared memory (3 blocks per multiprocessor)"
-        in occupancy.reason
+    assert "37.5 % at most, limited by registers and shared memory (3 blocks per multiprocessor)" in spoken(
+        occupancy.reason
     )
     assert any("__launch_bounds__" in line for line in occupancy.advice)
     assert any("num_stages" in line for line in occupancy.advice)
@@ -103,7 +103,9 @@ def test_a_failure_says_what_limits_it_what_to_try_and_the_most_that_could_be_wo
     assert occupancy.gain == pytest.approx(0.55)  # the headroom of DRAM, not the 0.70 of its warps
     memory = on(values, "memory-bandwidth")
     assert memory.verdict == "fail"
-    assert "data from global or local memory (L1, L2 or DRAM) (90 % of their waiting)" in memory.reason
+    assert "data from global or local memory (L1, L2 or DRAM) (90 % of their waiting)" in spoken(
+        memory.reason
+    )
     assert memory.gain == pytest.approx(0.55)
     assert any("raise occupancy" in line for line in memory.advice)
 
@@ -163,7 +165,7 @@ def test_raw_conflicts_have_a_noise_floor_and_exact_ones_none(
         "sm.throughput": 20.0,
     }
     verdict = on(values, "bank-conflicts")
-    assert verdict.verdict == word, verdict.reason
+    assert verdict.verdict == word, spoken(verdict.reason)
 
 
 @pytest.mark.parametrize("name", ["occupancy.achieved", "bandwidth.dram.share", "warp.execution_efficiency"])
@@ -192,8 +194,8 @@ def test_many_small_kernels_that_miss_fail_the_run_together() -> None:
     done = judge_document(document(whole), TARGETS)
     run = next(v for v in done.verdicts if v.scope == RUN and v.target == "bank-conflicts")
     assert run.verdict == "fail"
-    assert run.reason.startswith("10.0 % of the GPU time is in kernels that miss it: bad0")
-    assert run.reason.endswith("and 7 more; target <= 0")
+    assert spoken(run.reason).startswith("10.0 % of the GPU time is in kernels that miss it: bad0")
+    assert spoken(run.reason).endswith("and 7 more; target <= 0")
 
 
 def test_what_was_not_counted_leaves_the_run_unknown_not_passed() -> None:
@@ -216,7 +218,11 @@ def test_a_trace_alone_leaves_what_needs_counters_unknown_with_the_reason_of_the
         readings=readings_of(RUN, {"gpu.utilization": 50.0, "gpu.starved": 90.0}),
         passes=(
             PassResult(
-                "counters", "ncu", "skipped", "the driver restricts counters", "options nvidia NVreg_...=0"
+                "counters",
+                "ncu",
+                "skipped",
+                message("the driver restricts counters"),
+                "options nvidia NVreg_...=0",
             ),
         ),
     )
@@ -224,7 +230,7 @@ def test_a_trace_alone_leaves_what_needs_counters_unknown_with_the_reason_of_the
     words = words_of(done.verdicts, RUN)
     assert {words[name] for name in FOUR} == {"unknown"}
     occupancy = next(v for v in done.verdicts if v.target == "occupancy")
-    assert occupancy.reason.endswith("the counters pass was skipped: the driver restricts counters")
+    assert spoken(occupancy.reason).endswith("the counters pass was skipped: the driver restricts counters")
     assert occupancy.advice == ("options nvidia NVreg_...=0",)
     idle = next(v for v in done.verdicts if v.target == "gpu-busy")
     assert idle.verdict == "fail"
@@ -242,7 +248,7 @@ def test_a_doubtful_reading_decides_nothing() -> None:
     done, scope = judged(values)
     verdict = next(v for v in done.verdicts if v.target == "occupancy" and v.scope == scope)
     assert verdict.verdict == "unknown"
-    assert "uncertain: achieved and theoretical occupancy do not agree" in verdict.reason
+    assert "uncertain: achieved and theoretical occupancy do not agree" in spoken(verdict.reason)
     assert any("these readings decide nothing" in note for note in done.notes)
 
 
@@ -316,7 +322,7 @@ def test_lanes_that_share_addresses_are_no_waste(
         "bandwidth.dram.share": 88.0,
     }
     verdict = on(values, "coalescing")
-    assert verdict.verdict == word, verdict.reason
+    assert verdict.verdict == word, spoken(verdict.reason)
 
 
 def test_no_wasted_sector_is_nothing_to_judge() -> None:
@@ -353,8 +359,8 @@ def test_a_pass_says_of_which_large_kernel_the_target_was_not_asked() -> None:
     )
     run = next(v for v in judge_document(two, TARGETS).verdicts if v.scope == RUN and v.target == "occupancy")
     assert run.verdict == "pass"
-    assert "does not apply to nvjet_sm90: 14.6 % of the warps" in run.reason
-    assert "tensor pipe at 95 % of its peak" in run.reason
+    assert "does not apply to nvjet_sm90: 14.6 % of the warps" in spoken(run.reason)
+    assert "tensor pipe at 95 % of its peak" in spoken(run.reason)
 
 
 @pytest.mark.parametrize(("uncounted", "word"), [(0.049, P), (0.06, U)])
@@ -379,7 +385,7 @@ def test_what_was_counted_over_several_kernels_together_decides_on_none() -> Non
     )
     (verdict,) = judge_document(told, TARGETS).verdicts
     assert (verdict.verdict, verdict.scope) == ("unknown", region)
-    assert verdict.reason == "85.2 %, counted over several kernels together"
+    assert spoken(verdict.reason) == "85.2 %, counted over several kernels together"
 
 
 def test_resources_that_let_nearly_every_warp_in_are_not_advised_against() -> None:
@@ -396,10 +402,10 @@ def test_resources_that_let_nearly_every_warp_in_are_not_advised_against() -> No
     }
     verdict = on(values, "occupancy")
     assert verdict.verdict == "fail"
-    assert "blocks of uneven length, or so short that starting them" in verdict.reason
+    assert "blocks of uneven length, or so short that starting them" in spoken(verdict.reason)
     assert [line for line in verdict.advice if "size of the blocks limits" in line] == []
     few = on({**values, "launch.waves": 2.5}, "occupancy")
-    assert "or too few of them (2.50 waves)" in few.reason
+    assert "or too few of them (2.50 waves)" in spoken(few.reason)
 
 
 @pytest.mark.parametrize(
@@ -439,7 +445,7 @@ def test_a_kernel_with_a_tiny_share_passes_no_run_either() -> None:
     both = judge_document(document({kernel("a"): (0.999, large), kernel("b"): (0.001, small)}), TARGETS)
     (verdict,) = [v for v in both.verdicts if v.target == "memory-bandwidth" and v.scope == RUN]
     assert verdict.verdict == "not-applicable"
-    assert "only 0.10 % of the GPU time" in verdict.reason
+    assert "only 0.10 % of the GPU time" in spoken(verdict.reason)
 
 
 def test_a_librarys_kernel_is_not_held_to_targets_on_how_a_kernel_is_written() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import (
+    Fact,
     MetalAbsent,
     MetalState,
     MetalTrace,
@@ -16,8 +17,9 @@ from profkit.core.types import (
     Verdict,
     VerdictWord,
 )
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from tests import metal_documents as metal
+from tests.spoken import message, spoken
 
 TARGETS = targets_for("mps")
 BUSY = metal.metal(process_busy=1.6, device_busy=1.7, unsubmitted=0.3, blocked=0.0, others=0.0)
@@ -53,7 +55,7 @@ def test_the_targets_are_those_that_were_asked_for() -> None:
 
 def test_every_target_says_its_value_and_what_to_try() -> None:
     for target in TARGETS:
-        assert "{value}" in target.says
+        assert target.says
         assert target.advice
         assert all(c.otherwise != "its condition does not hold" for c in (*target.applies, *target.guard))
 
@@ -98,7 +100,7 @@ def test_the_process_keeps_the_gpu_busy_or_somebody_says_why_not(
     trace: MetalTrace, word: VerdictWord, why: str
 ) -> None:
     found = on("gpu-busy", trace)
-    assert (found.verdict, why in found.reason) == (word, True), found.reason
+    assert (found.verdict, why in spoken(found.reason)) == (word, True), spoken(found.reason)
 
 
 def test_advice_is_of_metal_and_by_what_the_gpu_waited_for() -> None:
@@ -144,12 +146,12 @@ def test_no_word_on_the_speed_of_a_gpu_that_was_slowed_down(
     document = metal.run(replace(trace, **changes), timings=(metal.timing(flops=14e9),))  # type: ignore[arg-type]
     found = verdicts(document)
     assert found["gpu-state"].verdict == "fail"
-    assert why in found["gpu-state"].reason
+    assert why in spoken(found["gpu-state"].reason)
     for name in SPEED:
-        assert found[name].verdict in ("unknown", "not-applicable"), (name, found[name].reason)
+        assert found[name].verdict in ("unknown", "not-applicable"), (name, spoken(found[name].reason))
     assert found["gpu-busy"].verdict == "unknown"
-    assert "nothing can be said of speed" in found["gpu-busy"].reason
-    assert why in found["gpu-busy"].reason
+    assert "nothing can be said of speed" in spoken(found["gpu-busy"].reason)
+    assert why in spoken(found["gpu-busy"].reason)
 
 
 def test_the_state_of_a_gpu_passes_and_may_not_be_known() -> None:
@@ -178,7 +180,7 @@ def test_bandwidth_is_held_against_the_chip_where_memory_may_limit(
     trace: MetalTrace, word: VerdictWord, why: str
 ) -> None:
     found = on("memory-bandwidth", trace)
-    assert (found.verdict, why in found.reason) == (word, True), found.reason
+    assert (found.verdict, why in spoken(found.reason)) == (word, True), spoken(found.reason)
 
 
 @pytest.mark.parametrize(
@@ -204,24 +206,24 @@ def test_declared_work_stands_in_for_counters(
     flops: float | None, bytes: float | None, bandwidth: VerdictWord, arithmetic: VerdictWord | None
 ) -> None:
     found = verdicts(metal.run(BUSY, timings=(metal.timing(flops, bytes),)))
-    assert found["memory-bandwidth"].verdict == bandwidth, found["memory-bandwidth"].reason
+    assert found["memory-bandwidth"].verdict == bandwidth, spoken(found["memory-bandwidth"].reason)
     assert (found["arithmetic"].verdict if "arithmetic" in found else None) == arithmetic
     if bytes and bandwidth != "not-applicable":
         assert found["memory-bandwidth"].quality == "estimated"
-        assert "(estimated)" in found["memory-bandwidth"].reason
+        assert "(estimated)" in spoken(found["memory-bandwidth"].reason)
 
 
 def test_where_the_gpu_waits_neither_memory_nor_arithmetic_is_what_it_waits_for() -> None:
     found = verdicts(metal.run(metal.idle(), timings=(metal.timing(flops=3e9, bytes=0.3e9),)))
     for name in ("memory-bandwidth", "arithmetic"):
         assert found[name].verdict == "not-applicable"
-        assert "the GPU waits for most of the time (busy for 20.0 %)" in found[name].reason
+        assert "the GPU waits for most of the time (busy for 20.0 %)" in spoken(found[name].reason)
 
 
 def test_more_arithmetic_than_the_chip_has_in_float32_is_no_pass_and_says_what_may_do_it() -> None:
     found = verdicts(metal.run(BUSY, timings=(metal.timing(flops=50e9),)))["arithmetic"]
     assert found.verdict == "unknown"
-    assert "numbers narrower than float32" in found.reason
+    assert "numbers narrower than float32" in spoken(found.reason)
 
 
 # ---------------------------------------------------------------- occupancy
@@ -246,22 +248,23 @@ def test_low_occupancy_is_a_fault_only_where_nothing_is_busy(
     trace: MetalTrace, word: VerdictWord, why: str
 ) -> None:
     found = on("occupancy", trace)
-    assert (found.verdict, why in found.reason) == (word, True), found.reason
+    assert (found.verdict, why in spoken(found.reason)) == (word, True), spoken(found.reason)
 
 
 def test_the_gpus_own_manager_and_other_work_excuse_low_occupancy() -> None:
     counters = metal.counters(occupancy=33.0)
     held = replace(BUSY, counters=(*counters, metal.counter("Occupancy Manager Target", 35.0)))
-    assert "occupancy manager holds it there (0.943 of what it allows)" in on("occupancy", held).reason
+    assert "occupancy manager holds it there (0.943 of what it allows)" in spoken(
+        on("occupancy", held).reason
+    )
     free = replace(BUSY, counters=(*counters, metal.counter("Occupancy Manager Target", 100.0)))
     assert on("occupancy", free).verdict == "fail"
     others = (
         *tuple(c for c in counters if c.name != "Total Occupancy"),
         metal.counter("Total Occupancy", 90.0),
     )
-    assert (
-        "full with other work as well (90.0 % in all)"
-        in on("occupancy", replace(BUSY, counters=others)).reason
+    assert "full with other work as well (90.0 % in all)" in spoken(
+        on("occupancy", replace(BUSY, counters=others)).reason
     )
 
 
@@ -269,7 +272,7 @@ def test_without_a_limiter_low_occupancy_is_not_called_a_fault() -> None:
     alone = replace(BUSY, counters=(metal.counter("Compute Occupancy", 30.0),))
     found = on("occupancy", alone)
     assert found.verdict == "unknown"
-    assert "low occupancy alone is no fault" in found.reason
+    assert "low occupancy alone is no fault" in spoken(found.reason)
     assert found.advice
 
 
@@ -295,14 +298,14 @@ def test_the_longest_shader_is_named_and_judged_by_what_it_keeps_busy(
     trace: MetalTrace, word: VerdictWord, why: str
 ) -> None:
     found = on("longest-shader", trace)
-    assert (found.verdict, why in found.reason) == (word, True), found.reason
+    assert (found.verdict, why in spoken(found.reason)) == (word, True), spoken(found.reason)
 
 
 def test_a_shader_that_keeps_the_arithmetic_units_busy_is_no_fault() -> None:
     document = metal.run(counted(limiter=70.0, alu=50.0), timings=(metal.timing(flops=30e9),))
     found = verdicts(document)["longest-shader"]
     assert found.verdict == "not-applicable"
-    assert "it keeps the arithmetic units busy (68.6 % of the chip's float32 rate)" in found.reason
+    assert "it keeps the arithmetic units busy (68.6 % of the chip's float32 rate)" in spoken(found.reason)
 
 
 # ---------------------------------------------------------------- laws
@@ -311,32 +314,31 @@ def test_a_shader_that_keeps_the_arithmetic_units_busy_is_no_fault() -> None:
 def test_what_is_not_in_a_trace_never_fails_and_never_passes() -> None:
     for document in (metal.report(MetalTrace()), metal.run(MetalTrace())):
         for verdict in verdicts(document).values():
-            assert verdict.verdict == "unknown" or verdict.target == "time-precision", verdict.reason
+            assert verdict.verdict == "unknown" or verdict.target == "time-precision", spoken(verdict.reason)
 
 
 def test_a_run_without_a_trace_says_why() -> None:
     whole = metal.run(None)
     without = replace(whole, metal=None, trace=None, profiles=())
     passes = tuple(
-        replace(p, state="failed", reason="xctrace is a stub", fix="xcode-select") if p.tool else p
+        replace(p, state="failed", reason=message("xctrace is a stub"), fix="xcode-select") if p.tool else p
         for p in whole.passes
     )
     found = verdicts(replace(without, passes=passes))
     assert found["gpu-busy"].verdict == "unknown"
-    assert "the trace pass failed: xctrace is a stub" in found["gpu-busy"].reason
-    assert "the counters pass failed" in found["occupancy"].reason
+    assert "the trace pass failed: xctrace is a stub" in spoken(found["gpu-busy"].reason)
+    assert "the counters pass failed" in spoken(found["occupancy"].reason)
     assert found["gpu-busy"].advice == ("xcode-select",)
 
 
 def test_a_program_that_put_nothing_on_the_gpu_is_asked_whether_it_uses_it() -> None:
-    empty = MetalAbsent(
-        "metal-gpu-intervals", "the table has no rows", "launch the program with xctrace", "no-rows"
-    )
+    why = Fact.of("no-rows", table="metal-gpu-intervals")
+    empty = MetalAbsent("metal-gpu-intervals", why, "launch the program with xctrace")
     found = on("gpu-busy", MetalTrace(span=2.0, absent=(empty,)))
-    assert found.reason == "GPU utilization not known: nothing of the program was seen on the GPU"
+    assert spoken(found.reason) == "GPU utilization not known: nothing of the program was seen on the GPU"
     assert found.advice[0].startswith("Does it use the GPU?")
     brought = verdicts(metal.report(MetalTrace(span=2.0, absent=(empty,))))["gpu-busy"]
-    assert brought.reason == "GPU utilization not known: metal-gpu-intervals has no rows"
+    assert spoken(brought.reason) == "GPU utilization not known: metal-gpu-intervals has no rows"
     assert brought.advice == ("launch the program with xctrace",)
 
 
@@ -346,14 +348,14 @@ def test_of_a_process_that_is_a_guess_nothing_is_said(trace: MetalTrace) -> None
     found = verdicts(metal.report(replace(trace, guessed=why)))
     for name in ("gpu-busy", "longest-shader"):
         assert found[name].verdict == "unknown"
-        assert f"uncertain: {why}; the table of contents (toc.xml) tells" in found[name].reason
+        assert f"uncertain: {why}; the table of contents (toc.xml) tells" in spoken(found[name].reason)
 
 
 @pytest.mark.parametrize("trace", [BUSY, metal.idle()])
 def test_of_a_region_that_was_not_found_nothing_is_said(trace: MetalTrace) -> None:
     why = "the whole trace counts, not the region alone: the trace does not tell its clock"
     found = on("gpu-busy", replace(trace, lost=why, marked=False))
-    assert (found.verdict, why in found.reason) == ("unknown", True), found.reason
+    assert (found.verdict, why in spoken(found.reason)) == ("unknown", True), spoken(found.reason)
 
 
 def test_judging_again_changes_nothing() -> None:

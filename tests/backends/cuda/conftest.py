@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,30 +91,32 @@ class Machine:
         self.said.append(text)
 
 
-@pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def devices(monkeypatch: pytest.MonkeyPatch, *found: Gpu) -> None:
     """Sets the devices that the driver tells of."""
+    for room in (hardware_gpu, ncu_probe):
+        monkeypatch.setattr(room, "read_gpus", lambda *_, **__: found)
 
-    def there(*found: Gpu) -> None:
-        for room in (hardware_gpu, ncu_probe):
-            monkeypatch.setattr(room, "read_gpus", lambda *_, **__: found)
 
-    return there
+@contextmanager
+def machine_in(folder: Path) -> Iterator[Machine]:
+    """An H200 with nsys and ncu."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        devices(monkeypatch, H200)
+        monkeypatch.setattr("profkit.profiling.profile.write_page", lambda *_: None)
+        made = Machine(folder)
+        made.tools()
+        for name in ("ncu", "nsys"):
+            monkeypatch.setenv(f"PROFKIT_{name.upper()}", str(STAND_INS / name))
+            monkeypatch.setenv(f"{name.upper()}_SCENARIO", str(folder / f"{name}.json"))
+        for probe in (probe_ncu, probe_nsys):
+            probe.cache_clear()
+        yield made
+        for probe in (probe_ncu, probe_nsys):
+            probe.cache_clear()
 
 
 @pytest.fixture
-def machine(
-    tmp_path: Path, no_page: None, gpus: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Machine]:
-    """An H200 with nsys and ncu."""
-    gpus(H200)
-    made = Machine(tmp_path)
-    made.tools()
-    for name in ("ncu", "nsys"):
-        monkeypatch.setenv(f"PROFKIT_{name.upper()}", str(STAND_INS / name))
-        monkeypatch.setenv(f"{name.upper()}_SCENARIO", str(tmp_path / f"{name}.json"))
-    for probe in (probe_ncu, probe_nsys):
-        probe.cache_clear()
-    yield made
-    for probe in (probe_ncu, probe_nsys):
-        probe.cache_clear()
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A machine of the test's own."""
+    with machine_in(tmp_path) as made:
+        yield made

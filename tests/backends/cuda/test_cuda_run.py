@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from profkit.core.errors import MachineError, UsageError, WorkloadError
 from profkit.core.types import PassResult, RunDocument
+from profkit.profilers.nsys.probe import probe_nsys
 from profkit.profiling.profile import ProfileOptions, make_plan
-from tests.backends.cuda.conftest import MARKED, TRACE, Machine
+from tests.backends.cuda.conftest import MARKED, TRACE, Machine, devices
+from tests.spoken import spoken
 
 UNMARKED = "sum(range(1000))\n"
 
@@ -40,8 +42,7 @@ def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Mach
     ]  # fmt: skip
     assert [result.state for result in run.passes][:5] == ["finished"] * 5
     assert run.trace is not None
-    assert run.trace.tool == "nsys"
-    assert run.trace.launches == 39
+    assert (run.trace.tool, run.trace.launches) == ("nsys", 39)
     occupancy = [r for r in run.readings if r.metric == "occupancy.achieved" and r.value is not None]
     planned = {k.kernel.scope: k.kernel.name for k in run.plan.passes[4].kernels} if run.plan else {}
     assert {name for scope, name in planned.items() if scope not in {r.scope for r in occupancy}} == {
@@ -54,10 +55,12 @@ def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Mach
     assert any(v.scope.kind == "kernel" for v in run.verdicts)
 
 
-def test_the_plan_names_the_kernels_their_share_and_their_replays_before_they_are_counted(
+def test_at_depth_gate_one_process_runs_under_each_tool_and_the_plan_names_the_kernels_before(
     machine: Machine,
 ) -> None:
     run = machine.profile(depth="gate")
+    assert [result.name for result in run.passes] == ["timing", "trace", "counters"]
+    assert len(machine.calls("nsys", "workload.py")) == len(machine.calls("ncu", "workload.py")) == 1
     assert run.plan is not None
     counters = next(planned for planned in run.plan.passes if planned.name == "counters")
     names = [re.split(r"[<(]", k.kernel.name.removeprefix("void "))[0] for k in counters.kernels]
@@ -72,18 +75,10 @@ def test_the_plan_names_the_kernels_their_share_and_their_replays_before_they_ar
         "l2_loop",
     ]
     assert 0.95 <= sum(k.share for k in counters.kernels) < 1
-    assert counters.seconds is not None
-    assert counters.cost is not None
     begun = next(i for i, line in enumerate(machine.said) if line.startswith("counters ncu"))
-    told = machine.said[begun - 9 : begun]
+    told = machine.said[begun - 10 : begun]
     assert told[0].startswith("counters: 8 launch configurations, 96.7 % of the GPU time")
     assert "histogram" in told[1]
-
-
-def test_depth_gate_runs_one_process_under_each_of_nsys_and_ncu(machine: Machine) -> None:
-    run = machine.profile(depth="gate")
-    assert [result.name for result in run.passes] == ["timing", "trace", "counters"]
-    assert len(machine.calls("nsys", "workload.py")) == len(machine.calls("ncu", "workload.py")) == 1
 
 
 # ---------------------------------------------------------------- what goes wrong
@@ -100,51 +95,30 @@ def test_where_counters_are_refused_the_run_goes_on_with_what_nsys_gives(machine
     assert run.state == "complete"
     assert run.trace is not None
     assert counters.state == "failed"
-    assert "only administrators" in str(counters.reason)
+    assert "only administrators" in str(spoken(counters.reason))
     assert counters.fix is not None
     assert {v.verdict for v in run.verdicts if v.scope.kind == "kernel"} <= {"unknown", "not-applicable"}
 
 
-def test_without_ncu_the_counters_are_skipped_with_the_reason(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PROFKIT_NCU", "/nowhere/ncu")
-    run = machine.profile(passes=("timing", "trace", "counters", "explain"))
-    assert [result.state for result in of(run, "counters") + of(run, "explain")] == ["skipped", "skipped"]
-    assert of(run, "counters")[0].fix
-
-
 def test_an_nsys_that_leaves_no_report_is_followed_by_torchs_profiler(machine: Machine) -> None:
-    machine.profile(depth="gate")  # the probe finds it working, then it fails
+    assert probe_nsys(trial=False).works  # then it fails
     machine.tools(nsys={"report": False, "text": "Generated:\n    No reports were generated."})
     run = machine.profile(TRACED_BY_TORCH, depth="gate")
     assert [result.tool for result in of(run, "trace")] == ["nsys", "torch_profiler"]
     assert [result.state for result in of(run, "trace")] == ["failed", "finished"]
-    assert of(run, "trace")[0].reason
+    assert spoken(of(run, "trace")[0].reason)
     assert of(run, "counters")[0].state == "finished"
 
 
-def test_a_workload_that_launches_nothing_is_told_to_profile_the_cpu(
-    machine: Machine, tmp_path: Path
-) -> None:
-    import sqlite3
-
+def test_a_trace_that_lost_its_kernels_leaves_nothing_to_count(machine: Machine, tmp_path: Path) -> None:
     empty = tmp_path / "empty.sqlite"
-    with (
-        sqlite3.connect(TRACE) as source,
-        sqlite3.connect(empty) as copy,
-    ):
+    with sqlite3.connect(TRACE) as source, sqlite3.connect(empty) as copy:
         source.backup(copy)
         copy.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
     machine.tools(nsys={"sqlite": str(empty)})
     counters = of(machine.profile(depth="gate"), "counters")[0]
     assert counters.state == "skipped"
-    assert "the trace lost them" in str(counters.reason)  # the calls that launched them are in it
-    with sqlite3.connect(empty) as copy:
-        copy.execute("DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME")
-    counters = of(machine.profile(depth="gate"), "counters")[0]
-    assert "launched no kernel" in str(counters.reason)
-    assert counters.fix == "--backend cpu"
+    assert "the trace lost them" in spoken(counters.reason)  # the calls that launched them are in it
 
 
 @pytest.mark.parametrize(
@@ -152,8 +126,6 @@ def test_a_workload_that_launches_nothing_is_told_to_profile_the_cpu(
     [
         ("import os; os._exit(0)", None),
         ("raise SystemExit(3)", "exited with 3"),
-        ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
-        ("print('x' * 20_000_000)", None),
     ],
 )
 def test_a_workload_that_ends_otherwise_under_the_profilers_costs_no_result(
@@ -166,7 +138,7 @@ def test_a_workload_that_ends_otherwise_under_the_profilers_costs_no_result(
     assert run.trace.launches == 39
     for result in of(run, "trace") + of(run, "counters"):
         assert (result.state == "failed") is (says is not None)
-        assert says is None or says in str(result.reason)
+        assert says is None or says in str(spoken(result.reason))
 
 
 def test_a_workload_that_fails_by_itself_is_its_own_fault_and_nothing_is_profiled(machine: Machine) -> None:
@@ -179,9 +151,9 @@ def test_a_workload_that_fails_by_itself_is_its_own_fault_and_nothing_is_profile
 
 
 def test_without_a_device_cuda_ends_with_the_drivers_reason(
-    machine: Machine, gpus: Callable[..., None]
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gpus()
+    devices(monkeypatch)
     with pytest.raises(MachineError) as caught:
         machine.profile()
     assert caught.value.message.startswith("--backend cuda: ")
@@ -195,7 +167,7 @@ def test_a_set_that_is_too_much_for_this_machine_is_followed_by_the_smallest(mac
     machine.tools(ncu={"fails": "smsp__sass", "text": "==ERROR== Failed to find metric smsp__sass_no.sum"})
     run = machine.profile(passes=("timing", "trace", "counters"))
     assert [result.state for result in of(run, "counters")] == ["failed", "finished"]
-    assert "smsp__sass_no" in str(of(run, "counters")[0].reason)
+    assert "smsp__sass_no" in str(spoken(of(run, "counters")[0].reason))
     assert of(run, "counters")[1].artifacts == ("artifacts/counters-gate.ncu-rep",)
     assert any(r.metric == "occupancy.achieved" and r.value is not None for r in run.readings)
 

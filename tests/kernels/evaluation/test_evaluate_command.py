@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -132,10 +131,3 @@ def test_no_kernel_gets_out_of_a_test_by_ending_the_judge(tmp_path: Path) -> Non
         assert result is not None
         assert result.status == status
         assert "killed by SIGKILL" in result.reason
-
-
-def test_a_pipe_in_place_of_the_journal_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "tests.jsonl")
-    done = evaluate("--resume", str(tmp_path), cwd=tmp_path)
-    assert done.code == 2
-    assert "tests.jsonl cannot be read: it is no regular file" in done.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +24,6 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.evaluation import one_test
-from profkit.execution.places.files import Sending, workload_tree
-from profkit.execution.places.kinds import ExecutionPlace, parse_places
 from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, read_document
 from profkit.kernels.evaluation.sources.source import SourceRequest
@@ -146,44 +143,6 @@ def test_a_test_is_a_program_that_calls_the_kernel_of_the_evaluation(
     printed = capsys.readouterr()
     assert printed.out.startswith("mine")
     assert "has no tests that begin with zzz" in printed.err
-
-
-def test_a_test_that_was_judged_elsewhere_is_the_same_program_there_with_its_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    (here / "reports" / "e").mkdir(parents=True)
-    (here / "mine.py").write_text("def relu_kernel_impl(x):\n    print('mine')\n    return x.clamp(min=0)\n")
-    source = SourceRequest("file", (str(here / "mine.py"),))
-    request = evaluation(here / "reports" / "e", a_result("relu"), source=source)
-    monkeypatch.chdir(here)
-    asked: list[tuple[ProfileOptions, tuple[str, ...]]] = []
-
-    def profile(
-        wanted: ProfileOptions, places: tuple[ExecutionPlace, ...], sending: Sending, progress: object
-    ) -> tuple[RunDocument, Path]:
-        asked.append((wanted, tuple(place.title for place in places)))
-        shutil.copytree(here, there)
-        sent = workload_tree(wanted.command, sending.paths)
-        assert {"mine.py", "reports/e/tests.jsonl"} <= sent.files.keys()
-        return RUN, wanted.output / "run"
-
-    monkeypatch.setattr(drill_down, "profile_elsewhere", profile)
-    where = drill_down.ProfiledElsewhere(parse_places(["local", "ssh:a"]), Sending())
-    choices = drill_down.parse_choices("slowest", "tests")
-    document = read_document(request.folder)
-    drill_down.profile_tests(request, document, choices, "gate", Silent(), write_results, where)
-    ((options, titles),) = asked
-    assert titles == ("ssh:a",)
-    assert options.command[:3] == ("python", "-m", "profkit.evaluation.one_test")
-    (here / "mine.py").unlink()
-    monkeypatch.chdir(there)
-    monkeypatch.setattr("profkit.runtime.passes.benchmark.benchmark", lambda fn, **named: fn())
-    try:
-        assert one_test.main(options.command[3:]) == 0
-    finally:
-        torch.set_grad_enabled(True)
-    assert capfd.readouterr().out.startswith("mine")
 
 
 def test_arguments_that_the_operation_changes_are_given_their_values_back() -> None:

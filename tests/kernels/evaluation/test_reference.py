@@ -11,12 +11,12 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.kernels.evaluation.judging.correctness import Incorrect, compare
 from profkit.kernels.evaluation.judging.reference import (
     CallReference,
     make_reference,
     written_places,
 )
+from profkit.kernels.operations.check import Incorrect, compare
 
 aten = torch.ops.aten
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16

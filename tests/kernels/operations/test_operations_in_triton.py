@@ -25,7 +25,6 @@ from profkit.kernels.operations.check import check_result as compare, reference_
 from profkit.kernels.operations.definitions import Problem
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call as build
 from profkit.kernels.operations import triton as calls
-from profkit.kernels.operations.triton import wide
 from profkit.kernels.sweep.bench import make_problem
 def problem(operation, shape, dtype="float32", direction="forward"):
     return make_problem(GridPoint(operation, *shape, dtype, direction), torch.device("cpu"))
@@ -92,41 +91,22 @@ def test_they_are_right_at_odd_and_even_shapes(interpreted: Interpret) -> None:
     found = interpreted("""
 for operation in OPERATIONS:
     for direction in BOTH:
-        for dtype in ("float32", "float16", "bfloat16"):
-            for shape in ((3, 7, 5), (2, 16, 64), (1, 1, 1), *([(1, 5000, 2)] * (dtype == "float32"))):
+        for dtype in ("float32", "float16"):
+            for shape in ((3, 7, 5), *([(2, 16, 64), (1, 1, 1), (1, 5000, 2)] * (dtype == "float32"))):
                 print(share(problem(operation, shape, dtype, direction)))
 """)
-    assert len(found) == 5 * 2 * (3 * 3 + 1)
+    assert len(found) == 5 * 2 * (2 + 3)
     assert max(map(float, found)) < 0.7
 
 
-def test_rows_wider_than_a_program_holds_are_gone_over_several_times(interpreted: Interpret) -> None:
+def test_rows_that_one_warp_holds_and_that_programs_walk_over(interpreted: Interpret) -> None:
     found = interpreted("""
-calls.WIDEST = calls.WIDEST_BACK = 16
-wide.BLOCK = 32
 for operation in ("LayerNorm", "CrossEntropy"):
     for direction in BOTH:
-        for shape in ((2, 5, 37), (1, 3, 64)):
-            print(share(problem(operation, shape, "float32", direction)))
-""")
-    assert len(found) == 8
-    assert max(map(float, found)) < 0.7
-
-
-def test_rows_that_one_warp_holds_and_that_programs_walk_over_and_configurations_that_are_tuned(
-    interpreted: Interpret,
-) -> None:
-    found = interpreted("""
-from profkit.kernels.operations.triton import flat
-for operation in ("LayerNorm", "CrossEntropy"):
-    for direction in BOTH:
-        for shape, dtype in (((2, 21, 200), "float32"), ((1, 40, 300), "bfloat16"), ((1, 3, 1500), "float16")):
+        for shape, dtype in (((2, 21, 200), "float32"), ((1, 18, 300), "float16"), ((1, 3, 1500), "float16")):
             print(share(problem(operation, shape, dtype, direction)))
-flat.LARGE = 8
-for operation, direction in (("GELU", "forward"), ("GELU", "backward"), ("Swish", "backward"), ("MSE", "backward")):
-    print(share(problem(operation, (2, 16, 70), "float32", direction)))
 """)
-    assert len(found) == 12 + 4
+    assert len(found) == 12
     assert max(map(float, found)) < 0.7
 
 
@@ -139,16 +119,21 @@ for given in (x.transpose(1, 2), x[:0], x.double()):
         build("Triton", Problem(point.point, point.operation, (given,)))
     except Unavailable as refused:
         print(refused.reason)
-calls.MOST_ROWS = 5
-try:
-    build("Triton", problem("CrossEntropy", (2, 3, 16)))
-except Unavailable as refused:
-    print(refused.reason)
+calls.MOST_ROWS = calls.WIDEST_BACK = 5
+for wanted in (("CrossEntropy", (2, 3, 16)), ("LayerNorm", (1, 3, 16), "float32", "backward")):
+    try:
+        build("Triton", problem(*wanted))
+    except Unavailable as refused:
+        print(refused.reason)
 shifted = torch.empty(x.numel() + 1)[1:].view(x.shape).copy_(x)
 print(share(Problem(point.point, point.operation, (shifted,))) < 0.7)
 """)
     assert ["contiguous" in found[0], "no elements" in found[1], "float64" in found[2]] == [True] * 3
-    assert found[3:] == ["the Triton kernels take at most 5 rows", "True"]
+    assert found[3:] == [
+        "the Triton kernels take at most 5 rows",
+        "the Triton kernel takes rows of at most 5 elements",
+        "True",
+    ]
 
 
 def test_a_label_that_is_no_class_gives_no_loss_and_large_logits_lose_nothing(interpreted: Interpret) -> None:
@@ -167,9 +152,8 @@ _COMPILED = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from profkit.kernels.operations.triton import flat, rows, wide
+from profkit.kernels.operations.triton import flat, rows
 def compiled(kernel, warps, sizes, /, **constants):
-    kernel = getattr(kernel, "fn", kernel) if hasattr(kernel, "configs") else kernel
     kinds = {"N": sizes, "M": sizes, "SCALE": "fp32", "target": "*i64" if "entropy" in kernel.__name__ else "*bf16",
              "done": "*i32", "UNITS": "i32", "H": "i32", "C": "i32", "SIZE": "i32", "EACH": "i32", "P": "i32",
              **{name: "*fp32" for name in ("partial", "mean_out", "rstd_out", "mean_in", "rstd_in")}}
@@ -184,8 +168,6 @@ compiled(rows._layer_norm, 1, "i32", STEP=16, BLOCK=512, ROWS=4, EPS=1e-5, KEEP=
 compiled(rows._cross_entropy, 1, "i32", STEP=16, BLOCK=512, ROWS=2, CHUNK=1024)
 compiled(rows._cross_entropy_backward, 1, "i32", STEP=16, BLOCK=512, ROWS=2)
 compiled(rows._layer_norm_backward, 4, "i32", STEP=16, BLOCK=128, ROWS=16, AHEAD=True)
-compiled(wide._cross_entropy, 8, "i64", BLOCK=4096, CHUNK=1024)
-compiled(wide._layer_norm_columns, 4, "i64", PART=32, ACROSS=128)
 """
 
 
@@ -206,7 +188,5 @@ def test_the_kernels_with_loops_compile_for_a_hopper_and_for_more_than_two_to_th
             "_cross_entropy",
             "_cross_entropy_backward",
             "_layer_norm_backward",
-            "_cross_entropy",
-            "_layer_norm_columns",
         )
     ]

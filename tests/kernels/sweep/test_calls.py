@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 from small_sweep import in_process as in_process
 from small_sweep import request_for, settled
 
-from profkit.core.errors import Interrupted, WorkloadError
+from profkit.core.errors import WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
@@ -192,32 +192,13 @@ def test_cases_that_are_profiled_are_linked_and_one_that_fails_costs_no_other(
     assert len(asked) == 3  # only the one that failed is tried again
 
 
-def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request = request_for(tmp_path / "out", "PyTorch")
-    settled(request)
-    document = run_sweep(request, Silent())
-    asked: list[ProfileOptions] = []
-
-    def profile(wanted: ProfileOptions, progress: object) -> tuple[RunDocument, Path]:
-        asked.append(wanted)
-        return replace(RUN, state="interrupted"), tmp_path
-
-    monkeypatch.setattr(drill_down, "profile_workload", profile)
-    with pytest.raises(Interrupted) as found:
-        drill_down.profile_cases(
-            request, document, drill_down.parse_choices("slowest:2", "cases"), "gate", Silent()
-        )
-    assert len(asked) == 1
-    wanted = f"profkit sweep --resume {request.folder} --profile slowest:2 --profile-depth gate"
-    assert found.value.fix == wanted
-    records = json.loads((request.folder / "benchmark_results.json").read_text())
-    assert {record["profile"] for record in records} == {None}  # what is half is not linked, and tried again
-
-
-def test_one_case_runs_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_case_runs_by_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: list[str] = []
+    monkeypatch.setattr(
+        "profkit.runtime.passes.benchmark.benchmark", lambda fn, name, **_: fn() is None or timed.append(name)
+    )
     assert one_case.main(["gelu", "pytorch", "2x4x8", "--device", "cpu"]) == 0
     assert "PyTorch: GELU forward float32 2x4x8: right" in capsys.readouterr().out
+    assert timed == ["PyTorch: GELU forward float32 2x4x8"]
     assert one_case.main(["gelu", "pytorch", "2x4"]) == 2
     assert "error: 2x4 is no shape" in capsys.readouterr().err

@@ -14,8 +14,8 @@ import torch
 from profkit.core.types import CaseResult, GridPoint
 from profkit.kernels.operations import registry
 from profkit.kernels.operations.check import (
+    Incorrect,
     RepeatedCheck,
-    WrongResult,
     check_result,
     fingerprint,
     reference_result,
@@ -91,7 +91,7 @@ def test_what_does_not_compute_in_its_call_is_wrong_though_its_first_result_was_
         "PyTorch": "measured",
     }
     for name in ("before", "address", "adds"):
-        assert str(found[name].reason).startswith("once it was timed, with other numbers in x: the value: ")
+        assert str(found[name].reason).startswith("once it was timed, with other numbers in x: the value at")
         assert (found[name].median, found[name].samples, found[name].seconds) == (None, 0, ())
     assert found["lazy"].reason == "it gave what is of type Lazy, and not a tensor"
 
@@ -138,7 +138,7 @@ def test_every_operation_is_looked_at_again_with_other_numbers_which_are_put_bac
     check_result(problem, stale, expected)
     look = RepeatedCheck(problem, expected)
     look.ask(problem, call, lambda: None)
-    with pytest.raises(WrongResult, match="once it was timed"):
+    with pytest.raises(Incorrect, match="once it was timed"):
         look.ask(problem, lambda: stale, lambda: None)
     assert fingerprint(problem) == before
     problem.inputs[0][-1, -1, -1] += 1

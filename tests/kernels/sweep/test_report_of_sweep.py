@@ -44,7 +44,7 @@ def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["report", str(folder), "--format", "html", "--output", str(output)])
     assert done.exit_code == 0
     made = output.read_text(encoding="utf-8")
-    assert "Fastest at batch x sequence" in made
+    assert "Fastest, by dimension" in made
     assert "interrupted, 1 left" in made
 
 

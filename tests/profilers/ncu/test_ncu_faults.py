@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.ncu.faults import counters_fault, explain, open_counters, superuser_line
+from profkit.profilers.ncu.probe import counters_fault, explain, open_counters, superuser_line
 from tests.conftest import ROOT
 
 TEXTS = ROOT / "tests" / "data" / "cuda" / "texts"

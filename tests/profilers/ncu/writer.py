@@ -11,7 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from profkit.profilers.ncu.launches import LaunchResult
+from profkit.profilers.ncu.rep import open_report
+
 NAN = float("nan")
+
+
+def read_launches(path: Path) -> tuple[LaunchResult, ...]:
+    """Every result with all of its metrics."""
+    with open_report(path) as file:
+        return tuple(file.launches(lambda _: True))
 
 
 def varint(value: int) -> bytes:
@@ -138,13 +147,7 @@ def nvtx_state(
 
 def _attributes(handle: int) -> bytes:
     """NvtxEventAttributes with a registered message."""
-    return (
-        number(1, 3)
-        + number(2, 0)
-        + lump(3, number(1, 0))
-        + lump(4, number(1, 0))
-        + lump(5, number(1, 3) + number(3, handle))
-    )
+    return number(1, 3) + number(2, 0) + lump(5, number(1, 3) + number(3, handle))
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,6 @@ def block(
     *,
     details: bytes | None = None,
     sources: Sequence[bytes] = (),
-    process: tuple[int, str] = (4711, "/usr/bin/python3"),
     sized: bool = True,
 ) -> bytes:
     """One block: its header and its payload."""
@@ -261,7 +263,7 @@ def block(
         + (lump(3, details) if details is not None else b"")
         + lump(4, names.table())
         + (number(5, len(payload)) if sized else b"")
-        + lump(6, number(1, process[0]) + lump(2, "host") + lump(3, process[1]))
+        + lump(6, number(1, 4711) + lump(2, "host") + lump(3, "/usr/bin/python3"))
         + b"".join(number(kind, counts[kind]) for kind in (7, 8, 9))
     )
     return struct.pack("<I", len(header)) + header + payload

@@ -118,7 +118,7 @@ def test_a_program_without_cuda_is_a_trace_without_kernels() -> None:
 def test_the_tables_of_nsys_stats_agree_with_the_export_they_were_made_of(tmp_path: Path) -> None:
     export = trace_of(DATA / "hostbound.sqlite")
     text = tmp_path / "all.csv"
-    reports = ("cuda_gpu_kern_gb_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", "cuda_api_sum")
+    reports = ("cuda_gpu_kern_gb_sum", "cuda_api_sum")
     text.write_text("".join(f"\nProcessing [x.sqlite] with [/opt/reports/{name}.py]... \n"
                             + (DATA / "stats" / f"hostbound_{name}.csv").read_text() for name in reports))  # fmt: skip
     tables = trace_of(text)
@@ -128,21 +128,17 @@ def test_the_tables_of_nsys_stats_agree_with_the_export_they_were_made_of(tmp_pa
     for table, exported in zip(tables.kernels, export.kernels, strict=True):
         assert table.total == pytest.approx(exported.total)
         assert table.median == pytest.approx(exported.median)
-    assert [(t.kind, t.count) for t in tables.transfers] == [(t.kind, t.count) for t in export.transfers]
-    assert tables.transfers[0].bytes == pytest.approx(export.transfers[0].bytes, rel=1e-5)
     assert tables.launch_call == pytest.approx(export.launch_call)
     calls = {call.name: call.calls for call in tables.api}
     del calls["cuProfilerStart"]  # it is where the part that counts begins
     assert calls == {call.name: call.calls for call in export.api}
 
 
-def test_a_table_without_shapes_or_sizes_says_which_report_has_them() -> None:
+def test_a_table_without_shapes_says_which_report_has_them() -> None:
     kernels = read_stats(DATA / "stats" / "hostbound_cuda_gpu_kern_sum.csv")
     assert kernels.trace is not None
     assert kernels.trace.kernels[0].kernel.grid == (0, 0, 0)
     assert "cuda_gpu_kern_gb_sum" in kernels.warnings[0]
-    copies = read_stats(DATA / "stats" / "hostbound_cuda_gpu_mem_time_sum.csv")
-    assert "cuda_gpu_mem_size_sum" in copies.warnings[0]
 
 
 def test_nsys_stats_that_found_nothing_is_an_error_though_it_ended_with_0() -> None:

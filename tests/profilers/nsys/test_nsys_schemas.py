@@ -296,15 +296,3 @@ def test_what_nsys_lost_while_it_made_the_report_is_not_said_to_have_never_been(
     assert len(report.warnings) == 1
     assert "its importer could not put the events together" in report.warnings[0]
     assert "nsys profile --trace=cuda " in report.warnings[0]
-
-
-def test_an_error_that_left_the_kernels_is_told_and_costs_nothing(tmp_path: Path) -> None:
-    report = read_sqlite(
-        export(
-            tmp_path / "lost.sqlite", {**ordinary(), "DIAGNOSTIC_EVENT": (DIAGNOSTIC, [EXTERIOR])}, STRINGS
-        )
-    )
-    assert report.fault is None
-    assert report.trace is not None
-    assert report.trace.launches == 3
-    assert any("importer" in warning for warning in report.warnings)

@@ -74,15 +74,6 @@ def test_every_table_can_tell_what_the_targets_speak_of(table):
 
 
 @by_name
-def test_every_event_is_used_by_a_formula(table):
-    formulas = formula_table("perf", table.chip)
-    used = {formulas.resolve(n) for ways in formulas.formulas.values() for way in ways for n in way.names}
-    for cores in table.cores:
-        assert cores.events.keys() <= used
-    assert table.shared.keys() <= used
-
-
-@by_name
 def test_perf_prints_each_event_under_the_name_that_formulas_know(table):
     formulas = formula_table("perf", table.chip)
     events = [e for cores in table.cores for e in (*cores.anchors, *cores.events.values())]
@@ -149,12 +140,6 @@ def test_root_gets_the_memory_controllers(name):
     assert any(is_system_wide(code) for group in groups for code in group)
     # perf tells the time of the whole process there, also where only a region was switched on
     assert not any("duration_time" in group for group in groups)
-
-
-def test_a_split_formula_is_split_only_because_it_does_not_fit():
-    table = next(t for t in TABLES if t.name == "intel-server")
-    groups = plan_groups(table, ["flops"], 2)
-    assert len(groups) == 2  # five events of 512-bit parts on four counters
 
 
 def test_without_metrics_the_anchors_are_still_counted():

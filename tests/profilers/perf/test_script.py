@@ -102,23 +102,6 @@ def test_python_frames_of_a_recorded_313_are_told_apart_and_add_up(fixtures: Pat
     assert frames == path.read_text().count(" py::") == 933  # the figure known from the recording
 
 
-def test_by_library_and_by_thread_of_a_recorded_shell_and_its_children(fixtures: Path):
-    path = fixtures / "perf" / "vm-without-pmu-perf6.1" / "script.py311-cpu-clock.txt"
-    report = read_script(path)
-    functions, libraries, threads = report.profiles
-    assert [p.title for p in report.profiles] == [
-        "cpu-clock by function",
-        "cpu-clock by library",
-        "cpu-clock by thread",
-    ]
-    names = re.findall(r"^(\S+) +\d+ +[\d.]+:", path.read_text(), re.MULTILINE)
-    assert {h.function: round(h.own / 0.001003009) for h in threads.hotspots} == Counter(names)
-    blocks = path.read_text().strip().split("\n\n")
-    kernel = sum("([kernel.kallsyms])" in block for block in blocks)
-    assert round((row(libraries, KERNEL)[1] or 0) / 0.001003009) == kernel
-    assert functions.total == libraries.total == threads.total
-
-
 @pytest.mark.parametrize("name", OWN)
 def test_own_recordings_are_sniffed_and_read_whole(name: str):
     path = DATA / name
@@ -264,12 +247,6 @@ def test_an_event_of_user_space_only_says_so(tmp_path: Path):
             assert report.warnings == (said if user_only else ())
 
 
-def test_windows_line_ends_make_no_difference(tmp_path: Path):
-    text = (DATA / "script.py313-jit.txt").read_bytes()
-    plain, windows = read(tmp_path, text), read(tmp_path, text.replace(b"\n", b"\r\n"))
-    assert windows == plain
-
-
 TEXT = (DATA / "script.py313-jit.txt").read_bytes()
 SAMPLE = b"app 1 1.000000: 1 cycles: \n\t  1f main+0x3 (/bin/app)\n\t  2f _start+0x1 (/bin/app)\n\n"
 LINE = b"app 1 1.000000: 1 cycles: 1f main (/bin/app)\n"
@@ -293,17 +270,6 @@ def test_a_text_that_is_cut_keeps_its_whole_samples_and_says_so(
     report = read(tmp_path, text)
     assert report.facts["samples"] == str(count)
     assert says in report.warnings[0]
-
-
-@pytest.mark.parametrize("end", [*range(1, 700, 61), *range(700, len(TEXT), 2971)])
-def test_wherever_it_is_cut_it_is_read_or_refused(tmp_path: Path, end: int):
-    if b"\n\n" not in TEXT[:end]:
-        with contextlib.suppress(UnreadableReport):  # not one whole sample
-            read(tmp_path, TEXT[:end])
-        return
-    report = read(tmp_path, TEXT[:end])
-    assert int(report.facts["samples"]) <= TEXT.count(b" cpu-clock:", 0, end)
-    assert TEXT[:end].endswith(b")\n\n") or report.warnings
 
 
 @pytest.mark.parametrize(
@@ -348,7 +314,7 @@ HOSTILE = {
     "digits without end": b"app " + b"1" * 2_000_000,
     "a frame without end": b"app 1 1.000000: 1 cycles: \n\t 1f " + b"(" * 1_000_000 + b")\n\n",
     "parentheses both ways": b"app 1 1.000000: 1 cycles: \n\t 1f " + b")(" * 200_000 + b")\n\n",
-    "a stack without end": b"app 1 1.000000: 1 cycles: \n" + b"\t 1f f (/bin/a)\n" * 300_000,
+    "a stack without end": b"app 1 1.000000: 1 cycles: \n" + b"\t 1f f (/bin/a)\n" * 100_000,
     "spaces": b" " * 2_000_000 + b"\n",
     "a new function each line": b"".join(
         b"app 1 1.000000: 1 cycles: \n\t 1f f%d (/bin/a%d)\n\n" % (n, n) for n in range(20_000)

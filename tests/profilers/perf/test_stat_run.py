@@ -7,7 +7,6 @@ import subprocess
 
 import pytest
 
-from profkit.analysis.metrics import derive, formula_table
 from profkit.core.process import run
 from profkit.core.status import read_status, status_wrapper
 from profkit.core.types import Counter, Report
@@ -19,6 +18,7 @@ from profkit.profilers.perf.probe import (
     probe_perf,
 )
 from profkit.profilers.perf.stat_csv import read_stat_csv
+from tests.spoken import spoken
 
 # ------------------------------------------------------------ the command
 
@@ -83,10 +83,9 @@ def test_an_interrupt_reaches_the_workload_and_its_end_is_still_written(tmp_path
 @pytest.mark.perf
 @pytest.mark.parametrize(
     "options",
-    [("-j",), ("-x,",), ("-x;",), ("-x\\t",), ("-x|", "-r", "2"), ("-x,", "-A", "-a"), ("-x,", "-I", "10")],
+    [("-x,",), ("-x;",), ("-x\\t",), ("-x|", "-r", "2"), ("-x,", "-A", "-a"), ("-x,", "-I", "10")],
 )
 def test_perf_of_this_machine_is_read_with_any_option(tmp_path, options):
-    from profkit.profilers.perf import stat_text
 
     out = tmp_path / "out"
     argv = (
@@ -105,8 +104,7 @@ def test_perf_of_this_machine_is_read_with_any_option(tmp_path, options):
     outcome = run(argv, env=STAT_ENV)
     if not outcome.ok:
         pytest.skip(f"perf refuses {options}: {outcome.output_tail[:80]}")
-    reader = stat_text.read_stat_json if options == ("-j",) else read_stat_csv
-    counters = {c.name: c for c in reader(out).counters}
+    counters = {c.name: c for c in read_stat_csv(out).counters}
     assert set(counters) == {"task-clock", "page-faults", "cycles"}
     assert counters["task-clock"].value > 0
     assert counters["page-faults"].value > 10
@@ -131,8 +129,8 @@ def test_an_event_that_is_refused_does_not_take_its_group_with_it():
     refused = find_refused_events("perf", groups)
     assert set(refused) == {"nosuch_event", "nosuchpmu/event=4/"}
     assert {(counter.state, counter.value) for counter in refused.values()} == {("not-supported", None)}
-    assert "nosuch_event" in refused["nosuch_event"].reason
-    assert "nosuchpmu" in refused["nosuchpmu/event=4/"].reason
+    assert "nosuch_event" in spoken(refused["nosuch_event"].reason)
+    assert "nosuchpmu" in spoken(refused["nosuchpmu/event=4/"].reason)
 
 
 # ------------------------------------------------------------ where perf is
@@ -158,7 +156,7 @@ def test_a_wrapper_without_a_perf_for_this_kernel_gives_way_to_the_newest_perf_i
         script(tmp_path / f"usr/lib/linux-tools-{version}/perf", f"echo perf version {version}")
     script(tmp_path / "usr/lib/linux-tools-6.8.0-1/perf", "exit 1")  # newest, and broken
     found = find_perf(tmp_path)
-    assert (found.version, found.reason) == ("5.15.0-101", None)
+    assert (found.version, spoken(found.reason)) == ("5.15.0-101", None)
     assert found.path == tmp_path / "usr/lib/linux-tools-5.15.0-101/perf"
 
 
@@ -166,78 +164,70 @@ def test_no_perf_at_all_says_so_with_the_package(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", tmp_path)
     found = find_perf(tmp_path)
-    assert (found.path, found.reason) == (None, "perf is not installed")
+    assert (found.path, spoken(found.reason)) == (None, "perf is not installed")
     assert "apt-get install" in found.fix
     ability = probe_perf() if not list(tmp_path.parent.glob("usr/lib/linux-tools*")) else None
     assert ability is None or ability.path is None or ability.path.startswith("/usr/lib/linux-tools")
 
 
-LIMITED = """Error:
-Access to performance monitoring and observability operations is limited.
-Consider adjusting /proc/sys/kernel/perf_event_paranoid setting to open
+# The exit code and what perf prints; a part of what it means, and a part of what mends it.
+TOLD = r"""
+255 | Error:\nAccess to performance monitoring and observability operations is limited.\n
+  does not let this user | perf_event_paranoid=1
+255 | Error:\nAccess to performance monitoring and observability operations is limited.\n
+  does not let this user | --cap-add PERFMON
+255 | Error:\nYou may not have permission to collect system-wide stats.\n
+  does not let | paranoid
+129 | event syntax error: 'nosuch'\n \\___ parser error\n
+  does not know the event nosuch | raw encoding
+129 | event syntax error: '{0}{x}'
+  {0}{x} |
+129 | event syntax error: 'uncore_imc/x/'\n \\___ Cannot find PMU `uncore_imc'.\n
+  no PMU called uncore_imc |
+129 | event syntax error: 'l3/x/'\n \\_ Unable to find PMU or event on a PMU of 'l3'\n
+  no PMU called l3 |
+129 | Cannot find metric or group `TopdownL1'\n
+  no metric TopdownL1 | events
+234 | top down event configuration requires system-wide mode (-a)\n
+  whole machine | --topdown
+2 | WARNING: perf not found for kernel 6.8.0-31\n\n  You may need\n
+  no perf for kernel 6.8.0-31 | linux-tools
+255 | failed to mmap with 1 (Operation not permitted)\n
+  locked memory | perf_event_mlock_kb
+255 | mmap failed: Operation not permitted
+  locked memory | sysctl kernel.perf_event_mlock_kb=2048
+255 | Workload failed: No such file or directory\n
+  could not start the workload |
+255 | Workload failed: Permission denied\n
+  not executable |
+1 | error, jitted code must be sampled with perf record -k 1\n
+  monotonic | -k 1
+129 | Error: unknown switch `x'\n
+  option x | newer perf
+255 | failed to write perf data, error: No space left on device\n
+  disk is full |
+-9 |
+  was killed |
+137 |
+  was killed |
+0 | <not supported>||cycles|0|100.00||\n0.56|msec|task-clock|1|100.00||\n
+  no hardware counters |
+0 | <not supported>,,cycles,0,100.00,,\n0.56,msec,task-clock,560261,100.00,0.002,CPUs\n
+  no hardware cou |
+0 |       0.52 msec task-clock     #    0.450 CPUs\n   <not supported>      cycles\n
+  no hardware count |
 """
-TEXTS = [
-    (LIMITED, 255, "does not let this user", "perf_event_paranoid=1"),
-    (LIMITED, 255, "does not let this user", "--cap-add PERFMON"),
-    ("Error:\nYou may not have permission to collect system-wide stats.\n", 255, "does not let", "paranoid"),
-    (
-        "event syntax error: 'nosuch'\n \\___ parser error\n",
-        129,
-        "does not know the event nosuch",
-        "raw encoding",
-    ),
-    ("event syntax error: '{0}{x}'", 129, "{0}{x}", ""),
-    (
-        "event syntax error: 'uncore_imc/x/'\n \\___ Cannot find PMU `uncore_imc'.\n",
-        129,
-        "no PMU called uncore_imc",
-        "",
-    ),
-    (
-        "event syntax error: 'l3/x/'\n \\_ Unable to find PMU or event on a PMU of 'l3'\n",
-        129,
-        "no PMU called l3",
-        "",
-    ),
-    ("Cannot find metric or group `TopdownL1'\n", 129, "no metric TopdownL1", "events"),
-    ("top down event configuration requires system-wide mode (-a)\n", 234, "whole machine", "--topdown"),
-    (
-        "WARNING: perf not found for kernel 6.8.0-31\n\n  You may need\n",
-        2,
-        "no perf for kernel 6.8.0-31",
-        "linux-tools",
-    ),
-    ("failed to mmap with 1 (Operation not permitted)\n", 255, "locked memory", "perf_event_mlock_kb"),
-    ("mmap failed: Operation not permitted", 255, "locked memory", "sysctl kernel.perf_event_mlock_kb=2048"),
-    ("Workload failed: No such file or directory\n", 255, "could not start the workload", ""),
-    ("Workload failed: Permission denied\n", 255, "not executable", ""),
-    ("error, jitted code must be sampled with perf record -k 1\n", 1, "monotonic", "-k 1"),
-    ("Error: unknown switch `x'\n", 129, "option x", "newer perf"),
-    ("failed to write perf data, error: No space left on device\n", 255, "disk is full", ""),
-    ("", -9, "was killed", ""),
-    ("", 137, "was killed", ""),
-    ("<not supported>||cycles|0|100.00||\n0.56|msec|task-clock|1|100.00||\n", 0, "no hardware counters", ""),
-    (
-        "<not supported>,,cycles,0,100.00,,\n0.56,msec,task-clock,560261,100.00,0.002,CPUs\n",
-        0,
-        "no hardware cou",
-        "",
-    ),
-    (
-        "      0.52 msec task-clock     #    0.450 CPUs\n   <not supported>      cycles\n",
-        0,
-        "no hardware count",
-        "",
-    ),
-]
+TEXTS = list(zip(*[iter(TOLD.strip().splitlines())] * 2, strict=True))
 
 
-@pytest.mark.parametrize(("text", "code", "reason", "fix"), TEXTS)
-def test_an_error_text_is_explained_with_the_line_that_fixes_it(text, code, reason, fix):
-    fault = explain(text, code)
+@pytest.mark.parametrize(("printed", "told"), TEXTS)
+def test_an_error_text_is_explained_with_the_line_that_fixes_it(printed, told):
+    code, _, text = printed.partition(" |")
+    reason, _, fix = told.strip().partition(" |")
+    fault = explain(text.strip().replace("\\n", "\n").replace("\\\\", "\\"), int(code))
     assert fault is not None
     assert reason in fault.reason
-    assert fix in (fault.fix or "")
+    assert fix.strip() in (fault.fix or "")
 
 
 def test_what_is_no_fault_is_not_explained_and_no_fix_runs_sudo_by_itself():
@@ -282,16 +272,12 @@ def group(*counters, warnings=()):
 def test_drift_is_how_far_the_instructions_of_the_groups_lie_apart(instructions, spread, stable):
     drift = check_drift([[counted("instructions", n), counted("cycles", 5 * n)] for n in instructions])
     assert drift.spread == (None if spread is None else pytest.approx(spread, rel=0.01))
-    assert drift.stable is stable
-    assert (drift.warning or "unstable: instructions differ by").startswith(
-        "unstable: instructions differ by"
-    )
     assert (drift.warning is None) is stable
 
 
 def test_without_instructions_the_cycles_are_the_anchor_and_kinds_of_core_are_added():
     drift = check_drift([[DEAD, counted("cycles", 100)], [DEAD, counted("cycles", 200)]])
-    assert (drift.anchor, drift.stable) == ("cycles", False)
+    assert (drift.warning or "").startswith("unstable: cycles differ")
     moved = [
         [counted("instructions", n, pmu="cpu_core"), counted("instructions", 1000 - n, pmu="cpu_atom")]
         for n in (900, 500)
@@ -319,7 +305,7 @@ def test_merged_groups_hold_each_counter_once_with_the_middle_of_its_counts():
     )
     values = {"cycles": 102, "instructions": 300, "branches": 7, "LLC-loads": 9, "LLC-load-misses": 2}
     assert {c.name: c.value for c in merged.counters} == values
-    assert (len(merged.groups), merged.drift.stable, merged.warnings) == (3, True, ("cut off",))
+    assert (len(merged.groups), merged.drift.warning, merged.warnings) == (3, None, ("cut off",))
 
 
 def test_a_count_that_was_on_all_the_time_beats_others_and_one_that_never_counted_keeps_its_state():
@@ -329,21 +315,3 @@ def test_a_count_that_was_on_all_the_time_beats_others_and_one_that_never_counte
     assert [(c.value, c.state) for c in merge_groups([group(DEAD)] * 2).counters] == [(None, "not-supported")]
     assert merge_groups([group(counted("a", n), counted("b", n)) for n in (1, 2, 3)]).groups == (("a", "b"),)
     assert merge_groups([]).counters == ()
-
-
-def test_a_ratio_inside_one_group_stays_measured_though_the_runs_drifted():
-    merged = merge_groups(
-        [
-            group(counted("instructions", 1000), counted("branches", 100), counted("branch-misses", 5)),
-            group(counted("instructions", 1100), counted("L1-icache-load-misses", 10)),
-            group(counted("instructions", 1100), counted("LLC-loads", 10)),
-            group(counted("instructions", 1100), counted("LLC-load-misses", 1)),
-        ]
-    )
-    found = derive(
-        merged.counters, formula_table("perf"), "perf", groups=merged.groups, drift=merged.drift.spread
-    )
-    readings = {reading.metric: reading for reading in found}
-    assert (readings["branch.miss_rate"].quality, readings["branch.miss_rate"].value) == ("measured", 5.0)
-    assert readings["cache.l3.miss_rate"].quality == "estimated"
-    assert "unstable" in readings["cache.l3.miss_rate"].reason

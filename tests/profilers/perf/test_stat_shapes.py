@@ -1,4 +1,4 @@
-"""Synthetic twins of the odd shapes of `perf stat`: CSV, JSON, and what it prints for people, of perf 4 to 7."""
+"""Synthetic twins of the odd shapes of `perf stat`: CSV, and what it prints for people, of perf 4 to 7."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import tracemalloc
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.stat_csv import looks_like_stat_csv, read_stat_csv
-from profkit.profilers.perf.stat_text import (
-    looks_like_stat_json,
+from profkit.profilers.perf.stat_csv import (
+    looks_like_stat_csv,
     looks_like_stat_text,
-    read_stat_json,
+    read_stat_csv,
     read_stat_text,
 )
 
-READERS = {"csv": read_stat_csv, "json": read_stat_json, "text": read_stat_text}
-LOOKS = {"csv": looks_like_stat_csv, "json": looks_like_stat_json, "text": looks_like_stat_text}
+READERS = {"csv": read_stat_csv, "text": read_stat_text}
+LOOKS = {"csv": looks_like_stat_csv, "text": looks_like_stat_text}
 TITLE = " Performance counter stats for 'x':\n\n"
 
 
@@ -108,26 +107,12 @@ CPU0                              32.95 msec task-clock -> task-clock=32.95
    80'114'687      cycles -> cycles=80114687
    80\u202f114\u202f687      cycles -> cycles=80114687
 """
-OBJECT = (
-    '{"counter-value" : "5.000000", "unit" : "", "event" : "cycles", "event-runtime" : 100, "pcnt-running" : '
-)
-OBJECTS = (
-    OBJECT + '100.00, "metric-value" : "nan", "metric-unit" : "(null)"}',
-    OBJECT + "100.00, }",
-    OBJECT + "100,00}",  # a French locale
-    OBJECT.replace("100", '"100"') + '"100.00"}',
-    OBJECT.replace('"cycles"', '"cycles:u", "variance" : 2.25') + "100.00}",
-    OBJECT.replace('"5.000000"', "5.0") + "100.00}",
-    OBJECT.replace('"5.000000"', '"5,000000"') + "100.00}",
-    "[\n" + OBJECT + "100.00},\n]",
-)
 
 
 @pytest.mark.parametrize(
     ("kind", "line", "expected"),
     [("csv", *line.split(" -> ")) for line in ROWS.strip("\n").splitlines()]
-    + [("text", *line.split(" -> ")) for line in LINES.strip("\n").splitlines()]
-    + [("json", line, "cycles=5") for line in OBJECTS],
+    + [("text", *line.split(" -> ")) for line in LINES.strip("\n").splitlines()],
 )
 def test_a_line_is_read_in_every_shape(tmp_path, kind, line, expected):
     text = (TITLE if kind == "text" else "") + line + "\n"
@@ -164,21 +149,18 @@ def test_context_switches_counted_in_user_space_only_are_no_zero(tmp_path):
     assert [(c.state, c.value) for c in counters] == [("not-counted", None), ("measured", 0)]
 
 
-NO_COUNT = """
-<not supported> 0 100.00 not-supported
-<not counted> 0 0.00 not-counted
-nan 5 100.00 not-counted
-0.000000 5 65.00 hard-zero
-0.000000 0 0.00 not-counted
-1e999 5 100.00 not-counted
-"""
-
-
-@pytest.mark.parametrize("printed", NO_COUNT.strip().splitlines())
-def test_what_is_no_count_has_its_state_and_no_value(tmp_path, printed):
-    value, runtime, percent, state = printed.rsplit(" ", 3)
-    line = f'{{"counter-value" : "{value}", "unit" : "", "event" : "cycles", "event-runtime" : {runtime}, '
-    (counter,) = read(tmp_path, f'{line}"pcnt-running" : {percent}}}\n', "json").counters
+@pytest.mark.parametrize(
+    ("row", "state"),
+    [
+        ("<not supported>,,cycles,0,100.00,,", "not-supported"),
+        ("<not counted>,,cycles,0,0.00,,", "not-counted"),
+        ("nan,,cycles,5,100.00,,", "not-counted"),
+        ("0.000000,,cycles,5,65.00,,", "hard-zero"),
+        ("0.000000,,cycles,0,0.00,,", "not-counted"),
+    ],
+)
+def test_what_is_no_count_has_its_state_and_no_value(tmp_path, row, state):
+    (counter,) = read(tmp_path, row + "\n").counters
     assert (counter.state, counter.value) == (state, None)
 
 
@@ -202,15 +184,14 @@ def test_the_share_of_a_multiplexed_event_is_as_fine_as_the_report_allows(tmp_pa
 
 
 SECOND = "     {0}.000000000,1.00,msec,task-clock,1000,100.00,,\n     {0}.000000000,{1}\n"
-JSON_ROW = '"counter-value" : "%d", "event" : "cycles", "event-runtime" : 9, "pcnt-running" : 50.00}\n'
 SUMMED = {
     "two intervals": ("csv", "     1.000000000,10,,cycles,1000,100.00,,\n     2.000000000,30,,cycles,500,50.00,,\n",
                       {"cycles": 40}, {"intervals": "2"}, None),
     "no counter free": ("csv", SECOND.format(1, "8,,cycles,1000,100.00,,")
                         + "".join(SECOND.format(n, "<not counted>,,cycles,0,0.00,,") for n in (2, 3, 4)),
-                        {"task-clock": 4, "cycles": 8}, {"intervals": "4"}, "no counter free for cycles"),
+                        {"task-clock": 4, "cycles": 8}, {"intervals": "4"}, None),
     "CPUs": ("csv", "CPU0,5,,cycles,100,100.00,,\nCPU1,<not counted>,,cycles,0,0.00,,\nCPU2,7,,cycles,100,100.00,,\n",
-             {"cycles": 12}, {"aggregation": "cpu"}, None),
+             {"cycles": 12}, {}, None),
     "controllers": ("csv", "".join(f"1.50,MiB,uncore_imc_{n}/cas_count_read/,100,100.00,,\n" for n in range(4)),
                     {"cas_count_read": 6}, {}, None),
     "kinds of core": ("csv", "5,,cpu_core/cycles/,1,100.00,,\n<not counted>,,cpu_atom/cycles/,0,0.00,,\n",
@@ -226,18 +207,6 @@ SUMMED = {
                      "passed over 2 lines that are not of perf stat"),
     "cut off": ("csv", "5,,cycles,100,100.00,,\n9,,instruct", {"cycles": 5}, {}, "the last line is cut off"),
     "whole without its newline": ("csv", "5,,cycles,100,100.00", {"cycles": 5}, {}, None),
-    "JSON of cores": ("json", '{"core" : "S0-D0-C0", ' + JSON_ROW % 5 + '{"core" : "S0-D0-C1", ' + JSON_ROW % 7,
-                      {"cycles": 12}, {"aggregation": "core"}, None),
-    "JSON of threads": ("json", '{"thread" : "a 3-17", ' + JSON_ROW % 5 + '{"thread" : "a 3-18", ' + JSON_ROW % 7,
-                        {"cycles": 12}, {"aggregation": "thread"}, None),
-    "JSON of intervals": ("json", '{"interval" : 1.000000001, ' + JSON_ROW % 5 + '{"interval" : 2.0, ' + JSON_ROW % 5,
-                          {"cycles": 10}, {"intervals": "2"}, None),
-    "JSON of metrics":
-        ("json", OBJECT + '100.00}\n{"event-runtime" : 2, "pcnt-running" : 100.00, "metricgroup" : "T"}\n'
-                        '{"metric-value" : "nan", "metric-unit" : "%  tma_backend_bound"}\n', {"cycles": 5}, {}, None),
-    "JSON of others, cut":
-        ("json", "hello\n" + OBJECT + '100.00}\n{"loss": 1}\n{"counter-value" : "5', {"cycles": 5}, {},
-                            "passed over 2 lines that are not of perf stat"),
     "text of cores": ("text", TITLE + "S0-D0-C0      2     5      cycles\nS0-D0-C1      2     7      cycles\n",
                       {"cycles": 12}, {}, None),
     "text of intervals":
@@ -304,13 +273,6 @@ REFUSED = {
         ("\xff\xfe\xfd\n", "holds no counts"),
         ("".join(f"5,,e{n},1,100.00,,\n" for n in range(50_002)), "different ev"),
     ],
-    "json": [
-        ("", "is empty"), ("[]\n", "holds no counts"), ("[" * 50_000 + "\n", "holds no counts"),
-        ('{"a":' * 12_000 + "\n", "holds no counts"), ('{"event": 5, "counter-value": {}}\n', "holds no counts"),
-        ('{"linux-perf-json-version": 1, "samples": []}\n', "holds no counts"),
-        ('{"event": "cycles", "counter-value": 1, "event-runtime": -1, "pcnt-running": 50}\n', "holds no counts"),
-        ("Error:\nAccess to performance monitoring and observability operations is limited.\n", "does not let"),
-    ],
     "text": [("", "is empty"), ("5 apples\n", "no counts"), (TITLE, "no counts"), (TITLE + "x" * 5000, "no counts")],
 }  # fmt: skip
 
@@ -329,14 +291,11 @@ def test_a_missing_file_and_a_folder_are_refused_in_a_sentence(tmp_path):
             read_stat_csv(path)
 
 
-@pytest.mark.parametrize(
-    ("kind", "whole"), [("csv", PLAIN), ("json", OBJECT + "64.00, }\n" + OBJECT + "50.00}\n")]
-)
-def test_a_file_cut_off_at_any_byte_gives_no_value_that_the_whole_file_does_not_give(tmp_path, kind, whole):
-    values = {c.name: c.value for c in read(tmp_path, whole, kind).counters}
-    for end in range(len(whole) + 1):
+def test_a_file_cut_off_at_any_byte_gives_no_value_that_the_whole_file_does_not_give(tmp_path):
+    values = {c.name: c.value for c in read(tmp_path, PLAIN).counters}
+    for end in range(len(PLAIN) + 1):
         try:
-            counters = read(tmp_path, whole[:end], kind).counters
+            counters = read(tmp_path, PLAIN[:end]).counters
         except UnreadableReport:
             continue
         assert {c.name: c.value for c in counters}.items() <= values.items(), end

@@ -1,4 +1,4 @@
-"""Callgrind files, whoever wrote them, read into counters and a profile."""
+"""Callgrind files read into counters and a profile."""
 
 from __future__ import annotations
 
@@ -60,12 +60,6 @@ def test_the_hottest_function_of_a_matrix_product_is_its_kernel(fixtures: Path) 
     assert hottest.counters["D1mr"] > 0.6 * 144837
 
 
-@pytest.mark.parametrize("name", ["numpy-sgemm256.roi", "torch-add-1M.roi-cold", "torch-linear.roi-warm"])
-def test_no_function_costs_more_than_everything(fixtures: Path, name: str) -> None:
-    profile = read_callgrind(fixtures / "valgrind" / f"callgrind.{name}.out").profiles[0]
-    assert all(h.own <= (h.total or 0.0) <= profile.total for h in profile.hotspots)
-
-
 def test_a_region_restricts_to_its_dump_and_the_run_adds_them_up() -> None:
     report = read_callgrind(DATA / "kernels.l2.callgrind")
     add, calls = (counters(report, Scope("region", name)) for name in ("add", "calls"))
@@ -99,44 +93,6 @@ def test_positions_by_instruction_and_by_line_give_the_same_sums() -> None:
     by_line, by_address = (read_callgrind(DATA / f"kernels.{n}.callgrind") for n in ("l2", "l3"))
     for name in ("Ir", "Dr", "Dw", "D1mr", "Bc"):
         assert counters(by_line)[name] == counters(by_address)[name]
-
-
-# ---------------------------------------------------------------- other writers
-
-XDEBUG = """\
-version: 1
-creator: xdebug 3.3.1 (PHP 8.2.7)
-cmd: /app/index.php
-part: 1
-positions: line
-
-events: Time_(10ns) Memory_(bytes)
-
-fl=(1) php:internal
-fn=(1) php::strlen
-4 12 0
-
-fl=(2) /app/index.php
-fn=(2) {main}
-
-summary: 1512 416
-
-0 1500 416
-cfl=(1)
-cfn=(1)
-calls=1 0 0
-4 12 0
-"""
-
-
-def test_another_writers_events_keep_their_names(tmp_path: Path) -> None:
-    report = read_callgrind(written(tmp_path, XDEBUG))
-    assert counters(report) == {"Time_(10ns)": 1512.0, "Memory_(bytes)": 416.0}
-    assert report.tool == "xdebug"
-    assert report.version == "3.3.1"
-    assert function(report, "{main}").total == 1512
-    assert function(report, "php::strlen").calls == 1
-    assert function(report, "php::strlen").file == "php:internal"
 
 
 @pytest.mark.parametrize(
@@ -182,6 +138,7 @@ def test_a_file_that_was_cut_inside_its_last_totals_is_doubted(tmp_path: Path) -
     ("what", "text"),
     [
         ("empty", ""),
+        ("another writer's events", "version: 1\ncreator: xdebug 3.3.1\nevents: Time_(10ns)\nfn=f\n1 2\n"),
         ("no events", "version: 1\ncreator: callgrind-3.19.0\n"),
         ("words for costs", "events: Ir\nfn=f\n1 many\n"),
         ("more costs than events", "events: Ir\nfn=f\n1 2 3\n"),
@@ -220,7 +177,6 @@ def test_totals_that_contradict_the_lines_are_said(tmp_path: Path) -> None:
     ("head", "is_one"),
     [
         (WHOLE, True),
-        (XDEBUG.encode(), True),
         (b"events: ticks\nfl=a\nfn=b\n1 2\n", True),
         (b"desc: I1 cache: 1 B\ncmd: ./a\nevents: Ir\nfl=a\nfn=b\n1 2\n", False),
         (b"", False),
@@ -255,13 +211,6 @@ def test_a_file_without_lines_has_none(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("positions: instr\nevents: Ir\nfl=a.c\nfn=f\n0x10 5\ntotals: 5\n")
     assert [one.kind for one in read_callgrind(path).profiles] == ["counted-functions"]
-
-
-def test_a_line_that_is_no_number_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    path.write_text("positions: line\nevents: Ir\nfl=a.c\nfn=f\n+x 5\ntotals: 5\n")
-    with pytest.raises(UnreadableReport, match="no sound callgrind file"):
-        read_callgrind(path)
 
 
 Calls = dict[tuple[str, str], int]

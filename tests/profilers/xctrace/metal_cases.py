@@ -71,7 +71,7 @@ def run(settings=SETTINGS, process=ME, schemas=(), **summary):
         1,
         process={"name": process.name, "pid": str(process.pid)} if process is not None else {},
         summary={"template-name": "Metal System Trace", **summary},
-        settings=tuple(("GPU", line) for line in settings),
+        settings=dict(line.split(": ") for line in settings),
         tables=tuple({"schema": schema} for schema in schemas),
     )
 
@@ -82,7 +82,7 @@ def read(tables, *, contents=None, windows=(), pids=(), left_out=None, alignment
     bounds = tuple((begin * _NS, end * _NS) for begin, end in windows)
     recording = TraceRecording(
         run() if contents is None else contents or None,
-        alignment=alignment or (Alignment(bounds, len(bounds), "clock") if bounds else Alignment()),
+        alignment=alignment or Alignment(bounds, len(bounds)),
         left_out=left_out or {},
         pids=frozenset(pids),
     )

@@ -181,14 +181,6 @@ def test_the_page_on_macs_exports_the_same_tables_by_hand_as_an_error_does() -> 
     assert tuple(shown.replace("\\\n", " ").split()) == XCTRACE_TABLES
 
 
-def test_what_the_page_on_macs_asks_for_keeps_the_regions_that_a_workload_marks() -> None:
-    """A document alone has no note of them; its exported tables have it beside them."""
-    page = (ROOT / "docs" / "mps.md").read_text()
-    (asked,) = re.findall(r"^ +profkit record --tool xctrace --report (\S+)", page, re.MULTILINE)
-    assert not asked.endswith(".trace")
-    assert f"profkit summarize {asked}\n" in page
-
-
 def test_the_command_reads_a_folder_and_names_what_it_is(folder: Path) -> None:
     done = profkit("summarize", folder, "--format", "json", cwd=folder)
     assert done.code == 0, done.err
@@ -202,7 +194,7 @@ def test_the_table_of_contents_of_the_recorded_trace(fixtures: Path) -> None:
     assert len(run.tables) == 114
     assert run.has("metal-gpu-counter-intervals")
     assert not run.has("counters-profile")
-    assert run.setting("Induced GPU Performance State") == "Default"
+    assert run.settings.get("Induced GPU Performance State") == "Default"
     assert run.summary["end-reason"] == "Target app exited"
     assert run.table("time-profile")["target-pid"] == "SINGLE"
     assert run.table("kdebug") == {}  # there are many

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import xml.etree.ElementTree as ET
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from profkit.profilers.xctrace.report import read_exports
 from profkit.runtime.region.record import RegionRecord
 from tests.conftest import ROOT
+from tests.spoken import spoken
 
 EXTRACT = ROOT / "tests" / "data" / "xctrace" / "m1"
 TOC = "toc.xml"
@@ -23,6 +25,7 @@ def folder(request):
     return request.getfixturevalue("fixtures") / "xctrace" / "m1-metal-system-trace"
 
 
+@lru_cache(maxsize=8)
 def plainly(path: Path) -> list[dict[str, ET.Element | None]]:
     """Rows as elements by mnemonic, references resolved."""
     root = ET.parse(path).getroot()
@@ -136,7 +139,7 @@ def test_a_region_cuts_the_real_trace_as_it_cuts_a_plain_reading(folder, monkeyp
     from profkit.profilers.xctrace.alignment import Alignment
 
     begin, end = 870_000_123, 880_000_456
-    monkeypatch.setattr(module, "find_alignment", lambda *_: Alignment(((begin, end),), 1, "clock"))
+    monkeypatch.setattr(module, "find_alignment", lambda *_: Alignment(((begin, end),), 1))
     metal = read_exports(folder, [RegionRecord(1, "trace")]).metal
     assert metal.marked
     rows = plainly(folder / "metal-gpu-intervals.xml")
@@ -163,7 +166,7 @@ def test_the_published_truths_of_the_whole_recording(fixtures):
 
 def test_what_the_recording_lacks_is_told_with_its_reason(folder):
     absent = {one.what: one for one in read_exports(folder).metal.absent}
-    assert "Counter Set: (null)" in absent["metal-gpu-counter-intervals"].reason
+    assert "Counter Set: (null)" in spoken(absent["metal-gpu-counter-intervals"].reason)
     assert "--instrument 'Metal GPU Counters'" in absent["metal-gpu-counter-intervals"].fix
-    assert "Shader Timeline: Disabled" in absent["metal-shader-profiler-intervals"].reason
+    assert "Shader Timeline: Disabled" in spoken(absent["metal-shader-profiler-intervals"].reason)
     assert "xctrace export" in absent["device-thermal-state-intervals"].fix

@@ -130,15 +130,6 @@ def test_a_gap_waits_for_the_host_until_something_is_committed():
     assert report.trace.launch_latency == us(50)
 
 
-def test_the_latency_tells_when_work_was_committed():
-    rows = [work(100, 100, cmdbuffer_id=1, latency=30), work(150, 70, cmdbuffer_id=1, latency=80)]
-    metal = read({INTERVALS: rows, COMPLETED: [completion(1, 260)]}).metal
-    assert metal.latency == Spread(1, us(30), us(30), us(30), us(30))
-    assert metal.completion.median == us(190)
-    unknown = read({INTERVALS: [work(100, 100, cmdbuffer_id=1)]}).metal
-    assert (unknown.queue_depth, unknown.unsubmitted, unknown.blocked, unknown.latency) == (None,) * 4
-
-
 def test_encoders_have_the_labels_of_the_list_and_else_their_own():
     tables = {
         INTERVALS: [

@@ -108,13 +108,13 @@ def test_a_stack_is_its_frames_innermost_first(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_none_are_no_values_and_counts_stay_whole(tmp_path: Path) -> None:
-    columns = (("a", "percent"), ("b", "uint64"), ("c", "text-addresses"), ("d", "made-up-in-2030"))
-    counts, unknown = Spec("text-addresses", "40 4770", "x"), text("made-up-in-2030", "5")
+    columns = (("a", "percent"), ("b", "uint64"), ("c", "made-up-in-2030"))
+    unknown = text("made-up-in-2030", "5")
     shares: tuple[object, ...] = (0.5, "nan", "n/a", "inf", "", "1e-3")
-    rows = [[number("percent", share), number("uint64", 2**64 - 1), counts, unknown] for share in shares]  # type: ignore[arg-type]
-    found = read(written(tmp_path, node("t", columns, rows)), "a", "b", "c", "d")
+    rows = [[number("percent", share), number("uint64", 2**64 - 1), unknown] for share in shares]  # type: ignore[arg-type]
+    found = read(written(tmp_path, node("t", columns, rows)), "a", "b", "c")
     assert [row[0] for row in found] == [0.5, None, None, None, None, 0.001]
-    assert found[0][1:] == (2**64 - 1, (40, 4770), "5")
+    assert found[0][1:] == (2**64 - 1, "5")
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "1_0", "12 34", "zwölf", "0x10", "٣", "1" * 21])
@@ -140,13 +140,14 @@ def test_several_tables_of_one_file_each_count_from_1(tmp_path: Path) -> None:
         read(written(tmp_path, node(None, (), [[time(1)]])), "start")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [EMPTY, b"<trace-query-result/>", b"<trace-query-result><node xpath='x'/></trace-query-result>"],
-)
-def test_an_export_of_nothing_has_no_table(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x.xml").write_bytes(content)
-    assert list(read_tables(tmp_path / "x.xml")) == []
+def test_an_export_of_nothing_has_no_table(tmp_path: Path) -> None:
+    for content in (
+        EMPTY,
+        b"<trace-query-result/>",
+        b"<trace-query-result><node xpath='x'/></trace-query-result>",
+    ):
+        (tmp_path / "x.xml").write_bytes(content)
+        assert list(read_tables(tmp_path / "x.xml")) == []
 
 
 def test_the_attributes_of_a_table_are_those_of_its_entry_in_the_table_of_contents(fixtures: Path) -> None:
@@ -197,7 +198,7 @@ def test_references_to_what_was_not_said_are_refused(tmp_path: Path) -> None:
 
 def test_a_file_cut_off_at_any_byte_says_so(tmp_path: Path, small_pieces: None) -> None:
     path, end = tmp_path / "x.xml", WHOLE.rindex(b">")
-    for cut in range(40, end, 7):
+    for cut in range(40, end, 29):
         assert refused(path, WHOLE[:cut]) == ": cut off: the export ends in its middle"
     path.write_bytes(WHOLE[: end + 1])
     assert len(read(path, "start")) == 12
@@ -222,11 +223,10 @@ def test_elements_in_one_another_without_end_are_refused(tmp_path: Path) -> None
     path = tmp_path / "x.xml"
     one = export(node("t", (("process", "process"),), [[HOST]]))
     deep = b"<thread>" * 300 + b"</thread>" * 300
-    path.write_bytes(re.sub(rb"<process id.*</process>", deep, one))
-    assert read(path, "process") == [(Thread(""),)]
-    refused(path, b"<trace-query-result>" * 200_000)
-    refused(path, b"<trace-query-result><node>" + b"<a>" * 200_000)
-    refused(path, WHOLE.replace(b"<row>", b"<row>" * 100_000, 1))
+    refused(path, re.sub(rb"<process id.*</process>", deep, one))
+    refused(path, b"<trace-query-result>" * 40_000)
+    refused(path, b"<trace-query-result><node>" + b"<a>" * 40_000)
+    refused(path, WHOLE.replace(b"<row>", b"<row>" * 40_000, 1))
 
 
 def test_a_row_or_a_value_without_end_is_refused_before_it_is_held(
@@ -264,7 +264,7 @@ def test_what_is_no_export_is_refused(content: bytes, tmp_path: Path) -> None:
     ("content", "reason"),
     [
         (b'<?xml version="1.0"?>' + BOMB + b"<trace-toc>&b;</trace-toc>", "DOCTYPE"),
-        (b"<trace-toc>" + b"<a>" * 100_000, "cut off"),
+        (b"<trace-toc>" + b"<a>" * 40_000, "cut off"),
         (b"<trace-toc><run number='1'><info>", "cut off"),
         (b"<html/>", "begins with <html>"),
     ],

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.run_folder import read_run, write_run
 from profkit.core.types import PassPlan, PassResult, Plan, Step, Workload
-from profkit.profiling import scrub as module
 from profkit.profiling.scrub import ScrubResult, scrub
 from profkit.profiling.summarize import summarize_report
 from tests.cli_runner import profkit
 from tests.documents import document
 from tests.profilers.ncu.writer import KernelResult, simple
 from tests.profiling.scrub.test_scrub_text import NCU_CSV
+from tests.spoken import spoken
 
 SECRET = "Pl4ntedS3cret"
 HOME = f"/home/{SECRET}"
@@ -120,7 +118,7 @@ def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: P
     }
     assert "nsys stats" in str(left["artifacts/trace.nsys-rep"].fix)
     assert "ncu --import counters.ncu-rep --csv" in str(left["artifacts/counters.ncu-rep"].fix)
-    assert "may be anything" in left["logs/counters.log"].reason
+    assert "may be anything" in spoken(left["logs/counters.log"].reason)
     kept = {path.relative_to(done.output).as_posix() for path in done.output.rglob("*") if path.is_file()}
     assert kept == {
         "run.json",
@@ -137,93 +135,67 @@ def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: P
 
 def test_nothing_is_overwritten_and_nothing_is_put_into_the_run(run: Path) -> None:
     done = scrub(run)
-    with pytest.raises(UsageError, match="is there already"):
-        scrub(run)
-    with pytest.raises(UsageError, match="is inside the run"):
-        scrub(run, run / "artifacts" / "copy")
-    with pytest.raises(UsageError, match="no folder"):
-        scrub(run, run.parent / "absent" / "copy")
     report = run / "artifacts" / "counters.csv"
-    with pytest.raises(UsageError, match="is there already"):
-        scrub(report, report)
+    for source, output, says in (
+        (run, None, "is there already"),
+        (run, run / "artifacts" / "copy", "is inside the run"),
+        (run, run.parent / "absent" / "copy", "no folder"),
+        (report, report, "is there already"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            scrub(source, output)
     assert done.output.is_dir()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
-def test_a_stranger_who_swaps_the_copy_for_a_link_gets_nothing_of_root(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base, victim = run.parent / "base", run.parent / "victim"
-    for folder in (base, victim / "artifacts", victim / "logs"):
-        folder.mkdir(parents=True)
-    (victim / "run.json").write_text("theirs")
-    os.chown(base, 65534, 65534)
-    write = module._write_document
-
-    def swap_and_write(*arguments: Any) -> None:
-        for folder in list(base.iterdir()):
-            folder.rename(folder.with_name(f"{folder.name}-moved"))
-            folder.symlink_to(victim)
-        write(*arguments)
-
-    monkeypatch.setattr(module, "_write_document", swap_and_write)
-    done = scrub(run, base / "copy")
-    assert read_run(done.output).name == read_run(run).name
-    assert sorted(path.name for path in victim.rglob("*")) == ["artifacts", "logs", "run.json"]
-    assert (victim / "run.json").read_text() == "theirs"
-
-
 def test_a_run_that_cannot_be_read_leaves_no_copy(run: Path) -> None:
-    (run / "run.json").write_text('{"schema": "profkit.run/3", "workload": 3')
+    (run / "run.json").write_text('{"schema": "profkit.run/4", "workload": 3')
     with pytest.raises(UnreadableReport):
         scrub(run)
     assert not run.with_name(f"{run.name}-scrubbed").exists()
 
 
-class TestTheVerb:
-    def test_it_lists_what_was_taken_out_and_the_secret_is_not_in_the_list(self, run: Path) -> None:
-        said = profkit("scrub", run / "artifacts" / "counters.csv", "-o", "public copy.csv", cwd=run.parent)
-        assert said.code == 0, said.err
-        assert "Scrubbed copy: public copy.csv" in said.out
-        assert "host name: 1" in said.out
-        assert "Look at it" in said.out
-        assert SECRET not in said.out + said.err
-        assert (run.parent / "public copy.csv").stat().st_size > 0
+def test_it_lists_what_was_taken_out_and_the_secret_is_not_in_the_list(run: Path) -> None:
+    said = profkit("scrub", run / "artifacts" / "counters.csv", "-o", "public copy.csv", cwd=run.parent)
+    assert said.code == 0, said.err
+    assert "Scrubbed copy: public copy.csv" in said.out
+    assert "host name: 1" in said.out
+    assert "Look at it" in said.out
+    assert SECRET not in said.out + said.err
+    assert (run.parent / "public copy.csv").stat().st_size > 0
 
-    def test_json_is_one_document(self, run: Path) -> None:
-        said = profkit("scrub", run, "--format", "json", cwd=run.parent)
-        assert said.code == 0, said.err
-        told = said.json()
-        assert told["schema"] == "profkit.scrub/2"
-        assert {"kind", "count", "examples"} == set(told["removed"][0])
-        assert any(left["name"] == "artifacts/trace.nsys-rep" for left in told["left_out"])
-        assert SECRET not in said.out
 
-    @pytest.mark.parametrize(
-        ("arguments", "says"),
-        [
-            (("absent",), "does not exist"),
-            (("empty",), "is empty"),
-            (("folder",), "no run.json"),
-            (("foreign",), "no report that profkit knows"),
-            (("good.ncu-rep",), "only text is scrubbed"),
-            (("x.nsys-rep",), ".nsys-rep"),
-            (("good.csv", "-o", "good.csv"), "is there already"),
-        ],
-    )
-    def test_what_cannot_be_done_is_one_sentence(
-        self, tmp_path: Path, arguments: tuple[str, ...], says: str
-    ) -> None:
-        good = simple([KernelResult("k()", {"gpu__time_duration.sum": 1.0})])
-        (tmp_path / "empty").touch()
-        (tmp_path / "folder").mkdir()
-        (tmp_path / "foreign").write_bytes(bytes(range(256)) * 9)
-        (tmp_path / "good.csv").write_text(NCU_CSV)
-        (tmp_path / "good.ncu-rep").write_bytes(good)
-        (tmp_path / "x.nsys-rep").write_bytes(b"CDMF" + b"QuadD\0NVIDIA Nsight Systems report" * 20)
-        before = sorted(path.name for path in tmp_path.iterdir())
-        said = profkit("scrub", *arguments, cwd=tmp_path)
-        assert said.code == 2, said.err
-        assert says in said.err
-        assert "Traceback" not in said.err
-        assert sorted(path.name for path in tmp_path.iterdir()) == before
+def test_json_is_one_document(run: Path) -> None:
+    said = profkit("scrub", run, "--format", "json", cwd=run.parent)
+    assert said.code == 0, said.err
+    told = said.json()
+    assert told["schema"] == "profkit.scrub/2"
+    assert {"kind", "count", "examples"} == set(told["removed"][0])
+    assert any(left["name"] == "artifacts/trace.nsys-rep" for left in told["left_out"])
+    assert SECRET not in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("empty",), "is empty"),
+        (("folder",), "no run.json"),
+        (("foreign",), "no report that profkit knows"),
+        (("good.ncu-rep",), "only text is scrubbed"),
+        (("x.nsys-rep",), ".nsys-rep"),
+        (("good.csv", "-o", "good.csv"), "is there already"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    good = simple([KernelResult("k()", {"gpu__time_duration.sum": 1.0})])
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "foreign").write_bytes(bytes(range(256)) * 9)
+    (tmp_path / "good.csv").write_text(NCU_CSV)
+    (tmp_path / "good.ncu-rep").write_bytes(good)
+    (tmp_path / "x.nsys-rep").write_bytes(b"CDMF" + b"QuadD\0NVIDIA Nsight Systems report" * 20)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    said = profkit("scrub", *arguments, cwd=tmp_path)
+    assert said.code == 2, said.err
+    assert says in said.err
+    assert "Traceback" not in said.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

@@ -52,6 +52,12 @@ python3  77 100.000001:  10101010 cpu-clock:
 \t    7f10 main+0x20 (/usr/lib/x86_64-linux-gnu/libc.so.6)
 
 """
+EVENTS: list[dict[str, object]] = [
+    {"ph": "M", "name": "process_name", "args": {"name": "python"}},
+    {"ph": "M", "name": "thread_name", "args": {"name": "stream 7 "}},
+    {"ph": "X", "cat": "kernel", "name": "silu_mul", "dur": 3.5, "args": {}},
+    {"ph": "X", "cat": "python_function", "name": f"{HOME}/train.py(12): step"},
+]
 TORCH = json.dumps(
     {
         "schemaVersion": 1,
@@ -59,28 +65,7 @@ TORCH = json.dumps(
         "hostname": f"host-{SECRET}",
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": 1,
-        "traceEvents": [
-            {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "ts": 1, "args": {"name": "python"}},
-            {"ph": "M", "name": "thread_name", "pid": 7, "tid": 7, "ts": 1, "args": {"name": "stream 7 "}},
-            {
-                "ph": "X",
-                "cat": "kernel",
-                "name": "silu_mul",
-                "pid": 0,
-                "tid": 7,
-                "ts": 2.5,
-                "dur": 3.5,
-                "args": {},
-            },
-            {
-                "ph": "X",
-                "cat": "python_function",
-                "name": f"{HOME}/train.py(12): step",
-                "pid": 7,
-                "tid": 7,
-                "ts": 2,
-            },
-        ],
+        "traceEvents": [{"pid": 7, "tid": 7, "ts": 2, **event} for event in EVENTS],
         "traceName": f"{HOME}/trace.json",
     },
     indent=1,

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from math import log
 
-import jsonschema
 import pytest
 
-from profkit.core.types import (
-    BisectDocument,
-    BisectOptions,
-    BisectPart,
-    BisectSearch,
-    BisectStep,
-    SkippedCommit,
-)
-from profkit.regression.bisect.search import Found, Move, Observation, Rules, is_enough, next_move, stretches
-from profkit.reporting.json import bisection
-from profkit.reporting.view import plain_text
-from profkit.reporting.views.bisect import view
-from tests import schemas
+from profkit.core.types.comparison import CERTAINTY
+from profkit.regression.bisect.search import Found, Move, Observation, next_move, stretches
 
-RULES = Rules()
+FLOOR = log(1.02)
 NOBODY: frozenset[int] = frozenset()
 SLOWER = log(1.2)
 
@@ -54,7 +40,7 @@ def search(
 ) -> tuple[tuple[Found, ...], list[Observation]]:
     draw, n = random.Random(seed), len(levels) - 1
     seen = [Observation(0, n, levels[-1] + draw.gauss(0, error / 2), error / 2)]
-    while isinstance(move := next_move(n, skipped, seen, RULES), Move):
+    while isinstance(move := next_move(n, skipped, seen, FLOOR), Move):
         assert not {move.earlier, move.later} & skipped
         seen.append(observe(levels, move, draw, error, wrong))
     return move, seen
@@ -88,17 +74,17 @@ def test_the_probability_of_a_commit_is_how_often_it_was_that_one() -> None:
     """Of all states that a search goes through: those in which the likeliest commit has 10 to 20 %, 20 to 30 %, ..."""
     draw = random.Random(5)
     told: dict[int, list[tuple[float, bool]]] = {}
-    for seed in range(300):
+    for seed in range(200):
         change = draw.randint(1, 12)
         _, seen = search(one_step(12, change), 1000 + seed, error=0.07)  # a test decides little
         for count in range(1, len(seen)):
-            whole = stretches(12, NOBODY, seen[:count], RULES)
+            whole = stretches(12, NOBODY, seen[:count], FLOOR)
             weights = whole[0].weights
             if len(whole) == 1:
                 likeliest = max(range(12), key=weights.__getitem__)
                 tenth = int(10 * weights[likeliest])
                 told.setdefault(tenth, []).append((weights[likeliest], likeliest + 1 == change))
-    frequent = {tenth: rows for tenth, rows in told.items() if len(rows) >= 70}
+    frequent = {tenth: rows for tenth, rows in told.items() if len(rows) >= 20}
     assert frequent.keys() >= {1, 3, 5, 7, 9}
     for rows in frequent.values():
         stated = sum(p for p, _ in rows) / len(rows)
@@ -106,32 +92,26 @@ def test_the_probability_of_a_commit_is_how_often_it_was_that_one() -> None:
         assert stated - 0.05 <= true <= stated + 0.2  # a doubt is kept, though no test here is wrong
 
 
-def test_a_change_in_two_commits_is_found_as_two_parts() -> None:
-    half = SLOWER / 2
-    levels = [half * (commit >= 7) + half * (commit >= 14) for commit in range(21)]
-    for wrong in (0.0, 0.1):
-        right = 0
-        for seed in range(20):
-            found, _ = search(levels, seed, wrong)
-            right += [(one.high, one.rest) for one in found] == [(7, False), (14, False)]
-        assert right >= 18 + 2 * (wrong == 0)
-
-
-def test_the_second_of_two_changes_is_looked_for_where_the_noise_of_a_test_hides_it() -> None:
-    part, alone, both = log(1.05), 0, 0
-    levels = [part * (commit >= 4) + part * (commit >= 12) for commit in range(17)]
-    for seed in range(40):
-        found, _ = search(levels, seed, error=0.03)
-        named = [one.high for one in found if not one.rest]
-        both += named == [4, 12]
-        alone += len(found) == 1 and named in ([4], [12])
-    assert both >= 15
-    assert alone <= 4
+@pytest.mark.parametrize(
+    ("places", "part", "error", "wrong", "least"),
+    [
+        ((7, 14), SLOWER / 2, 0.01, 0.0, 20),
+        ((7, 14), SLOWER / 2, 0.01, 0.1, 18),
+        ((4, 9, 14), log(1.05), 0.01, 0.0, 18),
+        ((4, 12), log(1.05), 0.03, 0.0, 8),  # the noise of a test nearly hides it
+    ],
+)
+def test_changes_in_several_commits_are_found_as_parts(
+    places: tuple[int, ...], part: float, error: float, wrong: float, least: int
+) -> None:
+    levels = [part * sum(commit >= place for place in places) for commit in range(21)]
+    found = [search(levels, seed, wrong, error)[0] for seed in range(20)]
+    assert sum([(o.high, o.rest) for o in one] == [(p, False) for p in places] for one in found) >= least
 
 
 def test_a_change_that_creeps_in_is_given_to_no_single_commit() -> None:
     levels = [commit * log(1.2) / 40 for commit in range(41)]
-    for seed in range(3):
+    for seed in range(2):
         found, seen = search(levels, seed, error=0.004)
         assert all(one.rest for one in found)
         assert sum(one.size for one in found) == pytest.approx(log(1.2), abs=0.02)
@@ -154,9 +134,9 @@ def test_a_commit_that_ran_once_and_does_not_any_more_is_not_asked_again() -> No
     for value in (0.0, SLOWER / 2, SLOWER):
         seen = [ends, *[Observation(0, 10, value, 0.01)] * 3]
         skipped = frozenset({10})
-        assert next_move(20, skipped, seen, RULES) == next_move(20, skipped, [ends], RULES)
+        assert next_move(20, skipped, seen, FLOOR) == next_move(20, skipped, [ends], FLOOR)
         draw = random.Random(1)
-        while isinstance(move := next_move(20, skipped, seen, RULES), Move):
+        while isinstance(move := next_move(20, skipped, seen, FLOOR), Move):
             assert 10 not in (move.earlier, move.later)
             seen.append(observe(one_step(20, 10), move, draw, 0.01, 0.0))
         assert [(one.low, one.high) for one in move] == [(9, 11)]
@@ -166,68 +146,6 @@ def test_the_answer_is_tested_against_the_commit_before_it() -> None:
     _, seen = search(one_step(20, 13), 4)
     assert (seen[-1].earlier, seen[-1].later) == (12, 13)
     refuted = [*seen[:-1], Observation(12, 13, 0.0, 0.01)]
-    (stretch,) = stretches(20, NOBODY, refuted, RULES)
-    assert stretch.weights[12] < RULES.certainty
-    assert isinstance(next_move(20, NOBODY, refuted, RULES), Move)
-
-
-def test_a_test_ends_when_it_is_clear_which_end_its_commit_is_like() -> None:
-    ends = Observation(0, 20, SLOWER, 0.005)
-
-    def enough(shift: float, error: float, asked: float | None = None) -> bool:
-        move = Move(0, 10, error=asked)
-        return is_enough(move, 20, NOBODY, [ends, Observation(0, 10, shift, error, 6)], RULES)
-
-    assert enough(0.0, 0.02)
-    assert enough(SLOWER, 0.02)
-    assert not enough(SLOWER / 2, 0.1)
-    assert not enough(SLOWER / 3, 0.1)
-    assert enough(SLOWER / 2, 0.01)  # clearly neither: more pairs would say the same
-    assert not enough(0.0, 0.02, asked=0.01)
-
-
-# ---------------------------------------------------------------- what it leaves and shows
-
-
-ROW = tuple(f"{number:x}" * 40 for number in range(6))
-PAIRS = ((1.0, 1.2),) * 4
-
-
-def document(subject: str = "a change") -> BisectDocument:
-    """A bisection of five commits whose third made it slower."""
-    steps = (
-        BisectStep("ends", ROW[0], ROW[5], PAIRS, "different", 1.2, 1.1, 1.3, 9.0),
-        BisectStep("search", ROW[0], ROW[3], PAIRS, "different", 1.19, 1.1, 1.3, 9.0, 0.9),
-        BisectStep("search", ROW[0], ROW[2], PAIRS, "ambiguous", 1.01, 0.95, 1.08, 9.0, 0.03),
-        BisectStep("confirm", ROW[2], ROW[3], PAIRS, "different", 1.2, 1.1, 1.3, 9.0, 0.99),
-    )
-    part = BisectPart("one", ROW[2], (ROW[3],), 0.97, 1.2, 1.1, 1.3, "different", ("a.py +1 -2",))
-    search = BisectSearch(
-        ROW[0],
-        ROW[1:],
-        steps=steps,
-        skipped=(SkippedCommit(ROW[4], "no build"),),
-        state="found",
-        parts=(part,),
-        probabilities={ROW[2]: 0.02, ROW[3]: 0.97},
-    )
-    options = BisectOptions(60.0, 0.02, 1.0, None)
-    return BisectDocument("", ("./a b",), None, ".", "v1", "HEAD", options, search, {ROW[3]: subject})
-
-
-def test_the_document_is_one_by_its_schema() -> None:
-    checker = jsonschema.Draft202012Validator(schemas.bisect())
-    told = json.loads(bisection(document()))
-    checker.validate(told)
-    del told["search"]["steps"][0]["pairs"]
-    with pytest.raises(jsonschema.ValidationError, match="'pairs' is a required property"):
-        checker.validate(told)
-
-
-def test_a_commit_that_made_half_of_the_change_is_not_said_to_have_made_all_of_it() -> None:
-    whole = document()
-    search = whole.search
-    half = replace(search, parts=(replace(search.parts[0], ratio=1.1),))
-    said = "It is +20.0 % between both ends: another commit may have made the rest."
-    assert said in plain_text(view(replace(whole, search=half)).headline[0])
-    assert said not in plain_text(view(whole).headline[0])
+    (stretch,) = stretches(20, NOBODY, refuted, FLOOR)
+    assert stretch.weights[12] < CERTAINTY
+    assert isinstance(next_move(20, NOBODY, refuted, FLOOR), Move)

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.types import Hotspot, KernelTime, Profile, RunDocument, SampleSet, Workload
 from profkit.regression.compare import CompareOptions, compare
-from profkit.reporting.json import comparison as as_json
+from profkit.reporting.json import document as as_json
 from tests import documents, gpu_documents
 from tests.comparison_documents import kernel, run, timing, traced, value
 from tests.reporting.shown import comparison_markdown as as_markdown

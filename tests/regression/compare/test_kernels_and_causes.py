@@ -163,16 +163,3 @@ def test_misses_and_traffic_of_the_cpu_are_told(
 ) -> None:
     found = compare(run(0.0, value(metric, before, unit)), run(0.2, value(metric, after, unit), seed=2))
     assert kind in kinds(found)
-
-
-def test_samples_of_a_profile_differ_by_their_number() -> None:
-    def sampled(parse: float, samples: int) -> Profile:
-        one = 1.0 / samples
-        return Profile(
-            "cpu-clock by function", "s", 1.0, (Hotspot("parse", parse), Hotspot("x", one)), "functions"
-        )
-
-    few = compare(run(profiles=(sampled(0.50, 100),)), run(profiles=(sampled(0.60, 100),)))
-    many = compare(run(profiles=(sampled(0.50, 10_000),)), run(profiles=(sampled(0.60, 10_000),)))
-    assert few.functions == ()
-    assert [f.name for f in many.functions] == ["parse"]

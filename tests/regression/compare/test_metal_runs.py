@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from profkit.core.types import (
     RUN,
     Gpu,
@@ -66,20 +64,3 @@ def test_a_slower_state_of_the_gpu_decides_nothing() -> None:
     assert {k.word for k in found.kernels} <= {"same", "ambiguous"}
     assert [c.kind for c in found.causes] == ["state"]
     assert "How well it was measured" in terminal(found, color=False, width=100)
-
-
-def timed(median: float, total: float) -> RunDocument:
-    """A run whose encoders have this median, and whose GPU time is `total`."""
-    base = run()
-    assert base.trace is not None
-    kernels = tuple(replace(one, median=median) for one in base.trace.kernels)
-    readings = (replace(base.readings[0], value=total), base.readings[1])
-    return replace(base, trace=replace(base.trace, kernels=kernels), readings=readings)
-
-
-def test_recordings_of_one_program_differ_by_their_sum_and_not_by_their_medians() -> None:
-    """As they did on an M1: 23 % in the sum, 3 % in the median."""
-    found = compare(timed(8.75e-6, 0.1), timed(9.0e-6, 0.123))
-    assert found.outcome in ("same", "ambiguous")
-    assert {k.word for k in found.kernels} <= {"same", "ambiguous"}
-    assert compare(timed(8.75e-6, 0.1), timed(1.2e-5, 0.1)).outcome == "regressed"

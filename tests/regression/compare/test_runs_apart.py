@@ -10,7 +10,7 @@ from profkit.core.types import Disturbance, Revision, RunDocument, RunSpread
 from profkit.regression.compare import compare
 from profkit.regression.compare.machine import command_that_decides, lost_share
 from tests.comparison_documents import run, timing, value
-from tests.regression.compare.test_open_times import time_of
+from tests.regression.compare.test_decisions import time_of
 from tests.spoken import spoken
 
 
@@ -31,11 +31,6 @@ def test_a_guest_of_which_nothing_is_known_may_differ_by_a_factor_of_two_from_ru
     assert found.outcome == "ambiguous"
     assert "(docker in kvm) are taken to lie up to 2 times apart" in spoken(found)
     assert time_of(found).course == "neither"
-
-
-@pytest.mark.parametrize(("by", "outcome"), [(1.4, "regressed"), (-0.6, "improved")])
-def test_a_change_beyond_that_decides(by: float, outcome: str) -> None:
-    assert compare(guest(), guest(by, seed=2)).outcome == outcome
 
 
 def test_on_the_machine_itself_nothing_is_assumed_and_what_was_seen_counts_from_five_pairs_on() -> None:
@@ -109,7 +104,7 @@ def of_command(text: str, commit: str | None = None) -> RunDocument:
         (
             ("python old.py 5", None),
             ("python new.py 5", None),
-            'profkit compare --a "python old.py 5" --b "python new.py 5"',
+            "profkit compare --a 'python old.py 5' --b 'python new.py 5'",
         ),
         (
             ("python step.py", "a" * 40),
@@ -119,7 +114,7 @@ def of_command(text: str, commit: str | None = None) -> RunDocument:
         (
             ("python step.py", "a" * 40),
             ("python step.py", "a" * 40),
-            'profkit compare --a "python step.py" --b "python step.py"',
+            "profkit compare --a 'python step.py' --b 'python step.py'",
         ),
         (
             ("python step.py", "a" * 40),
@@ -129,12 +124,7 @@ def of_command(text: str, commit: str | None = None) -> RunDocument:
         (
             ("python step.py", "a" * 40 + "+"),
             ("python step.py", "b" * 40),
-            'profkit compare --a "python step.py" --b "python step.py"',
-        ),
-        (
-            ("echo $HOME", None),
-            ("echo x", None),
-            """profkit compare --a 'echo '"'"'$HOME'"'"'' --b "echo x\"""",
+            "profkit compare --a 'python step.py' --b 'python step.py'",
         ),
     ],
 )

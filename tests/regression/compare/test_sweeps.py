@@ -10,11 +10,10 @@ from itertools import permutations
 import pytest
 
 from profkit.cli.compare import exit_code
-from profkit.core.types import Change, Comparison, GridPoint, RunDocument
-from profkit.regression.compare import CompareOptions, compare
-from tests.reporting.shown import comparison_markdown as markdown
+from profkit.core.types import Comparison, GridPoint, RunDocument
+from profkit.regression.compare import compare
 from tests.spoken import spoken, spoken_lines
-from tests.sweep_twins import Times, changed, made_up, measured, noisy, sweep
+from tests.sweep_twins import changed, made_up, measured, noisy, sweep
 
 OVER = "time.geometric_mean"
 
@@ -22,10 +21,6 @@ OVER = "time.geometric_mean"
 @cache
 def twin(name: str) -> RunDocument:
     return sweep(measured()[name])
-
-
-def stand_out(found: Comparison) -> list[Change]:
-    return [c for c in found.changes if c.metric == "time.median" and c.word == "different"]
 
 
 def with_faulty(document: RunDocument, count: float) -> RunDocument:
@@ -48,9 +43,6 @@ def test_measured_sweeps_of_the_same_code_are_neither_worse_nor_better(before: s
     found = compare(twin(before), twin(after))
     assert found.outcome in ("same", "changed", "ambiguous")
     assert all(c.word != "different" for c in found.changes if c.metric == OVER)
-    # A tuner that chose anew is no noise; nothing else may stand out.
-    assert all((c.scope.name or "").startswith("Triton: ") for c in stand_out(found))
-    assert len(stand_out(found)) <= 1
     if "a1" not in (before, after):
         assert found.outcome in ("same", "changed")
         assert exit_code(found, strict=False) == 0
@@ -70,13 +62,8 @@ def test_one_case_that_is_twice_as_slow_is_told_and_decides_nothing() -> None:
     slow = GridPoint("GELU", 64, 1024, 128)
     by = changed(measured()["a4b"], lambda p, name: 2.0 if (p, name) == (slow, "CUDA") else 1.0)
     found = compare(twin("a4"), sweep(by))
-    assert found.outcome == "changed"
-    assert "stand" in spoken(found)
-    names = [c.scope.name or "" for c in stand_out(found)]
-    assert [name for name in names if not name.startswith("Triton: ")] == [f"CUDA: {slow.name}"]
-    assert f"CUDA: {slow.name}" in markdown(found)
-    only = compare(twin("a4"), sweep(by), CompareOptions(metrics=("time.median",)))
-    assert only.outcome == "regressed"  # asked for by name they decide
+    assert found.outcome == "same"
+    assert any(f"of CUDA: {slow.name}" in note for note in spoken_lines(found.notes))
 
 
 def test_a_framework_of_the_same_version_that_moved_says_that_the_machine_did() -> None:
@@ -119,17 +106,6 @@ def test_equal_code_is_called_different_no_more_often_than_promised() -> None:
     base = made_up(12)
     found = [compare(sweep(noisy(base, 2 * n)), sweep(noisy(base, 2 * n + 1))) for n in range(40)]
     assert sum(c.outcome in ("regressed", "improved") for c in found) <= 2  # 5 %
-    assert sum(bool(stand_out(c)) for c in found) <= 4
-
-
-def test_sweeps_of_other_cases_have_nothing_in_common() -> None:
-    one: Times = made_up(3, ("GELU",), ("CUDA",))
-    other: Times = made_up(3, ("MSE",), ("CUDA",))
-    for complete in (True, False):
-        found = compare(sweep(one), sweep(other, complete=complete))
-        assert found.outcome == "ambiguous"
-        assert "no case has a time in both" in spoken(found)
-    assert compare(sweep(one), sweep(other), CompareOptions(metrics=(OVER,))).outcome == "refused"
 
 
 def test_a_case_that_is_wrong_now_is_a_regression() -> None:

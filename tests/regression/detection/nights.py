@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from profkit.core.types import AcceptedChange, Direction, MetricOutcome, Point, Series, SeriesKey
-from profkit.regression.detection.decide import decide, outcome_of
-from profkit.regression.detection.nights import judge_nights
+from profkit.core.types import AcceptedChange, Direction, HistoryPoint, MetricOutcome, Series, SeriesKey
+from profkit.regression.detection.nights import decide, judge_nights, outcome_of
 from profkit.regression.detection.rules import NightRule
 
-LATE = ("change-point", "drift")  # said every night until it is gone or accepted
+LATE = ("change-point",)  # said every night until it is gone or accepted
 FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
 # noise of about 1 %, the same for every test, and no two neighbours alike
 NOISE = (
@@ -43,7 +42,7 @@ def series_of(
         unit,
         better,
         tuple(
-            Point(
+            HistoryPoint(
                 entry=f"run-{i}",
                 started=date(i),
                 machine=machines[i] if machines else "m",

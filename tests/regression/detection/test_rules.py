@@ -54,4 +54,3 @@ def test_the_floor_is_the_larger_of_both() -> None:
     rule = rule_for("time.median")
     assert rule.floor(1.0) == pytest.approx(0.02)
     assert rule.floor(1e-8) == pytest.approx(2e-8)
-    assert rule.drift_floor(1.0) == pytest.approx(0.04)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from math import sqrt
 
-from profkit.core.types import AcceptedChange, Point, Series, SeriesKey
+from profkit.core.types import AcceptedChange, HistoryPoint, Series, SeriesKey
 
 NIGHTS = 365
 BEGIN = datetime(2025, 1, 1, 3, tzinfo=timezone.utc)
@@ -224,7 +224,7 @@ def make_year(noise: str, story: str, seed: int, sigma: float = 0.01) -> Year:
     plot = Plot()
     STORIES[story](plot, rng)
     draws = NOISES[noise](rng, sigma)
-    points: list[Point] = []
+    points: list[HistoryPoint] = []
     code: list[float] = []
     index_of: dict[int, int] = {}
     for night in range(NIGHTS):
@@ -236,7 +236,7 @@ def make_year(noise: str, story: str, seed: int, sigma: float = 0.01) -> Year:
         value = plot.code[night] * plot.factor.get(machine, 1.0) * (1 + draw) * plot.wild.get(night, 1.0)
         hot = night in plot.throttled
         points.append(
-            Point(
+            HistoryPoint(
                 entry=f"{seed}-{night}",
                 started=(BEGIN + timedelta(days=night)).isoformat(),
                 machine=machine,

@@ -114,22 +114,6 @@ def test_pruned_runs_are_gone_with_all_that_was_theirs(history: History) -> None
     assert history.add(entry(9, workload="other"))  # and may come again
 
 
-NAMES = (
-    "a 'b' \"c\"",
-    "<script>alert(1)</script>",
-    "π\n\t",
-    "x" * 4096,
-    "nul\0inside",
-    "",
-    "%_'; DROP TABLE entry; --",
-)
-
-
-def test_a_name_that_is_no_unicode_is_kept_as_near_as_can_be(history: History) -> None:
-    history.add(entry(1, workload="caf\udce9", facts={"file": "\udcff"}))
-    assert history.entry("last").workload == "caf\ufffd"
-
-
 @pytest.mark.parametrize("number", [0.0, -1.5, 1e-320, 5e-324, 1e308, 1 / 3, 2.0**53 + 2])
 def test_a_value_is_kept_to_its_last_bit(history: History, number: float) -> None:
     history.add(entry(1, value(number=number)))
@@ -149,15 +133,11 @@ def test_what_is_no_number_is_refused_and_leaves_nothing(history: History, numbe
 @pytest.mark.parametrize(
     ("text", "utc"),
     [
-        ("2026-11-20T05:47:00+00:00", "2026-11-20T05:47:00+00:00"),
         ("2026-11-20T05:47:00Z", "2026-11-20T05:47:00+00:00"),
-        ("2026-11-20 05:47:00", "2026-11-20T05:47:00+00:00"),
-        ("2026-11-20T05:47", "2026-11-20T05:47:00+00:00"),
         ("2026-11-20", "2026-11-20T00:00:00+00:00"),
         ("2026-11-20T05:47:00+05:30", "2026-11-20T00:17:00+00:00"),
         ("2026-11-20T05:47:00.25+01:00", "2026-11-20T04:47:00.250000+00:00"),
         ("2026-11-20T05:47:00.123456789Z", "2026-11-20T05:47:00.123456+00:00"),
-        ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59+00:00"),
     ],
 )
 def test_a_moment_is_told_in_utc(text: str, utc: str) -> None:

@@ -10,12 +10,11 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError, ProfkitError
+from profkit.core.errors import MachineError
 from profkit.regression.history import open_history
 from tests.conftest import ROOT
 from tests.regression.history.entries import entry, value
@@ -93,80 +92,3 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_stored(tmp_path: Path) -
     with open_history(path) as history:
         assert len(history.series()) == 1
         assert history.add(entry(2))
-
-
-def in_child(work: Callable[[], object], user: int | None = None) -> str:
-    """What `work` gives, or the fault it raises, in a child process (of another user, where asked)."""
-    reader, pipe = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            if user is not None:
-                os.setuid(user)
-            said = str(work())
-        except ProfkitError as fault:
-            said = f"{type(fault).__name__}: {fault.message}"
-        except BaseException as error:
-            said = f"{error!r}"
-        os.write(pipe, said.encode())
-        os._exit(0)
-    os.close(pipe)
-    with os.fdopen(reader) as answer:
-        said = answer.read()
-    os.waitpid(child, 0)
-    return said
-
-
-@pytest.fixture
-def read_only(tmp_path: Path) -> Path:
-    """A history in a folder that nobody may write to."""
-    folder = tmp_path / "reports"
-    with open_history(folder / "history.sqlite") as history:
-        history.add(entry(1))
-    for parent in tmp_path.parents:
-        if parent.owner() == Path.home().owner() and parent != Path("/"):
-            with contextlib.suppress(OSError):
-                parent.chmod(parent.stat().st_mode | 0o055)
-    tmp_path.chmod(0o755)
-    (folder / "history.sqlite").chmod(0o444)
-    folder.chmod(0o555)
-    yield folder / "history.sqlite"
-    folder.chmod(0o755)
-
-
-def runs_of(path: Path) -> list[str]:
-    with open_history(path, read_only=True) as history:
-        return [one.workload for one in history.entries()]
-
-
-def user() -> int | None:
-    return NOBODY if os.geteuid() == 0 else None
-
-
-def test_in_a_folder_that_may_only_be_read_it_is_read(read_only: Path) -> None:
-    assert in_child(lambda: runs_of(read_only), user()) == "['mlp']"
-
-
-def test_in_a_folder_that_may_only_be_read_writing_is_refused(read_only: Path) -> None:
-    def add() -> str:
-        with open_history(read_only) as history:
-            history.add(entry(2))
-        return "added"
-
-    assert "MachineError: cannot" in in_child(add, user())
-    assert "cannot make a history" in in_child(
-        lambda: open_history(read_only.with_name("new.sqlite")), user()
-    )
-
-
-def test_what_was_stored_is_read_while_another_one_writes(tmp_path: Path) -> None:
-    path = tmp_path / "history.sqlite"
-    with open_history(path) as history:
-        history.add(entry(1))
-        with history._transaction() as sql:
-            sql.execute("UPDATE entry SET workload = 'half'")
-            assert runs_of(path) == ["mlp"]
-        assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert [file.name for file in tmp_path.iterdir()] == [
-        "history.sqlite"
-    ]  # the log is gone with its last user

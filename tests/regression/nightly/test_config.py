@@ -35,25 +35,6 @@ def test_the_example_is_a_file_that_can_be_read(tmp_path: Path) -> None:
     assert config.budget == 7200
 
 
-def test_every_line_of_the_example_that_is_commented_out_can_be_read(tmp_path: Path) -> None:
-    lines = []
-    for line in EXAMPLE.read_text().splitlines():
-        bare = line.lstrip()
-        if (
-            bare.startswith("# ")
-            and (": " in bare or bare.startswith("#   -"))
-            and "profkit nightly" not in bare
-        ):
-            line = line.replace("# ", "", 1)
-        lines.append(line)
-    text = "\n".join(lines[3:]).replace("- {workload", "  - {workload")
-    (tmp_path / "targets.yaml").write_text("targets: {}\n")
-    config = read_config(written(tmp_path, text))
-    assert config.workloads[0].passes == ("timing",)
-    assert config.workloads[0].floors["time.p95"] == {"relative": "5 %", "nights": 5}
-    assert config.accepted[0].word == "now checks its input"
-
-
 def test_a_workload_takes_what_it_does_not_say_from_the_defaults(tmp_path: Path) -> None:
     config = read_config(
         written(
@@ -69,44 +50,25 @@ def test_a_workload_takes_what_it_does_not_say_from_the_defaults(tmp_path: Path)
     assert first.declared == ()
 
 
-def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = tmp_path / "ci"
-    inner.mkdir()
-    monkeypatch.chdir("/")
-    config = read_config(written(inner, LEAST + "output: ../out\ndefaults: {cwd: ..}\n"))
-    assert config.output == inner / "../out"
-    assert config.workloads[0].cwd.resolve() == tmp_path
-
-
 @pytest.mark.parametrize(
     ("text", "line", "says", "fix"),
     [
         ("", 1, "is not of version 1", "version: 1"),
-        ("version: 2\nworkloads: []\n", 1, "is not of version 1", "version: 1"),
         ("version: 1\nworkloads: []\n", 2, "at least one", "workloads:"),
-        ("version: 1\nworkloads: {a: b}\n", 2, "at least one", "workloads:"),
         (LEAST + "histroy: x\n", 5, "no key 'histroy'; did you mean history", "one of: name"),
         (LEAST + "    backends: cpu\n", 5, "no key 'backends'; did you mean backend", "one of: name"),
-        (LEAST + "    depth: best\n", 5, "is 'best', not gate", "gate"),
         (LEAST + "    timeout: soon\n", 5, "no time", "timeout: 600"),
-        (LEAST + "    timeout: -1\n", 5, "no time", "timeout: 600"),
-        (LEAST + "    timeout: .nan\n", 5, "no time", "timeout: 600"),
         (LEAST + "    timeout: 1e999\n", 5, "no time", "timeout: 600"),
         (LEAST + "    budget: true\n", 5, "no time", "budget: 600"),
         (LEAST + "    precision: 2\n", 5, "not a number from", "precision: 0.0001"),
-        (LEAST + "    passes: [timing, magic]\n", 5, "is 'magic', not timing", "timing"),
-        (LEAST + "    gates: [time.medain]\n", 5, "did you mean time.median", "catalogue.yaml"),
         (LEAST + "    floors: {time.median: 2}\n", 5, "not a percentage", "time.median: 2 %"),
         (LEAST + "    floors: {time.median: {relativ: 2 %}}\n", 5, "has no 'relativ'", "one of"),
         (LEAST + "    floors: {time.median: {gates: true}}\n", 5, "stands under gates", "gates: ["),
-        (LEAST + "    env: {A: [1]}\n", 5, "A must be text", "in quotes"),
         (LEAST + '    env: {"A=B": x}\n', 5, "no name of a variable", "NAME:"),
         (LEAST + "  - name: a\n    command: [x]\n", 5, "into one folder", "name: a-2"),
         (LEAST + "  - command: [x]\n", 5, "has no name", "name:"),
         (LEAST + "  - name: b\n", 5, "has no command", "command:"),
-        (LEAST + "  - name: b\n    command: []\n", 6, "command is empty", "command: ["),
         (LEAST + '  - name: b\n    command: "a \'b"\n', 6, "No closing quotation", "command: ["),
-        (LEAST + "  - just text\n", 5, "a workload must be a mapping", "key: value"),
         (LEAST + "  - {name: b, command: ./b > out.txt}\n", 5, "holds >", '[sh, -c, "./b > out.txt"]'),
         (
             LEAST + "accepted: [{workload: b, since: 2026-01-01, word: x}]\n",
@@ -117,9 +79,7 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "accepted: [{workload: a, since: 2026-01-01}]\n", 5, "has no word", "word:"),
         (LEAST + "accepted: [{workload: a, since: soon, word: x}]\n", 5, "not a date", "since: 2026"),
         (LEAST + "name: 7\n", 5, "name must be text", "in quotes"),
-        (LEAST + 'name: "a\\0b"\n', 5, "null byte", "name: NAME"),
         ("version: 1\nx: &a 1\ny: *a\n", 3, "aliases", "write out"),
-        ("version: 1\nx: " + "[" * 50 + "\n", 2, "nested too deeply", "levels"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_line_and_what_to_write(

@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import replace
 from html import unescape
-from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -19,10 +18,7 @@ from profkit.core.types import (
     Comparison,
     MetricOutcome,
     Night,
-    NightPairs,
     Outcome,
-    Pairing,
-    PairsCommand,
     Sample,
     Scope,
     Side,
@@ -31,9 +27,9 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.regression.nightly.workflow import build_night, exit_code, night_to_text
-from profkit.reporting.views.night_words import night_reason
 from tests.paired_documents import said
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
+from tests.spoken import message
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'`|\u202e\udcff\n::error::x 100 %"
 REGION = Scope("region", "work")
@@ -73,15 +69,6 @@ MIXED = night(
 )
 
 
-def test_the_worst_stands_first_and_what_passed_last() -> None:
-    text = night_text(MIXED, width=80)
-    places = [
-        text.index(f"w-{o}") for o in ("regressed", "missing", "invalid", "ambiguous", "improved", "pass")
-    ]
-    assert all(a < b for a, b in pairwise(places))
-    assert max(len(line) for line in text.splitlines()) <= 80
-
-
 def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> None:
     side = Sample(1e-3)
     again = Change(
@@ -100,39 +87,8 @@ def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> N
         assert "profkit compare reports/nights/n1/w 'reports/nights/n 2/w'" in words
         assert "/home/jo" not in words
         assert "profkit history accept w --because WHY" in words
-        assert "Other work disturbed the candidate: load 7.2" in words
+        assert "Other work disturbed" not in words
         assert words.lower().count("why:") + words.count("<b>Why</b>") == 1  # a disturbance is no reason
-
-
-def test_what_pairs_decided_is_said_once_and_the_next_commands_run_the_same_two_commits() -> None:
-    side = Sample(1e-3)
-    change = Change(
-        "time.median", "s", "lower", side, side, "different", "worse", ratio=1.5, low=1.25, high=1.8
-    )
-    told = replace(
-        metric("regressed", change=change, commit="b" * 40, good_commit="a" * 40),
-        code="paired",
-    )
-    pairing = NightPairs("a" * 40, pairing=Pairing(4, 1.0, 2.0))
-    how = PairsCommand(("python", "my bench.py"), ("make", "-j2"), ("PYTHONPATH=my src",))
-    one = night(workload("w", "regressed", metrics=(told,), pairs=pairing, in_pairs=how))
-    for text in (night_text(one), night_markdown(one), night_page(one)):
-        words = " ".join(unescape(text).replace("\\", "").split())
-        start, end = "PYTHONPATH='my src' profkit", "--setup 'make -j2' -- python 'my bench.py'"
-        assert "+50.0 % [+25.0, +80.0] beside aaaaaaaaaaaa in 4 pairs" in words
-        assert f"{start} compare --base {'a' * 12} --head {'b' * 12} {end} # why" in words
-        assert f"{start} bisect {'a' * 12} {'b' * 12} {end}" in words
-    both = night(
-        *(workload(name, "regressed", metrics=(told,), pairs=pairing, in_pairs=how) for name in ("v", "w"))
-    )
-    assert " ".join(night_text(both).split()).count(" bisect ") == 1  # the same line
-
-
-def test_every_pass_says_how_small_a_change_it_could_have_seen() -> None:
-    one = night(workload("a"))
-    for text in (night_text(one), night_markdown(one), night_page(one)):
-        assert "3.1" in text
-    assert night_reason(one) == "nothing regressed; a change of 3.1 % would have been seen everywhere"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +154,7 @@ def hostile() -> Night:
         change_points=(ChangePoint(1, 1.0, 2.0, HOSTILE, HOSTILE),),
     )
     verdict = Verdict(
-        HOSTILE, "ipc", "fail", HOSTILE, Threshold(">", 1, ""), None, "", Scope("run"), "measured"
+        HOSTILE, "ipc", "fail", message(HOSTILE), Threshold(">", 1, ""), None, "", Scope("run"), "measured"
     )
     one = workload(
         HOSTILE, "regressed", metrics=(bad,), message=HOSTILE, fix=HOSTILE, run=HOSTILE, log=HOSTILE, ending="died",

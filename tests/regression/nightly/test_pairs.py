@@ -129,20 +129,6 @@ def test_what_could_not_be_decided_is_held_against_the_same_commit_again(
     assert (code, base_of(time)) == (1, good)
 
 
-def test_a_first_commit_is_new_and_what_the_next_night_is_held_against(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    place = place_of(tmp_path)
-    first = git(place, "rev-parse", "HEAD")
-    code, found, _ = night(place, "a")
-    assert (code, found["outcome"], in_turn.runs) == (0, "new", [])
-    assert "there is no commit before this one: later nights are held against" in told(found)
-    assert notes_of(found) == []
-    commit(place, 120)
-    code, _, time = night(place, "b")
-    assert (code, base_of(time)) == (1, first)
-
-
 @pytest.mark.parametrize(
     ("more", "says", "fix"),
     [
@@ -165,19 +151,6 @@ def test_a_night_whose_pairs_are_prevented_is_not_decided_and_says_why_first(
     said = profkit("nightly", "night.yaml", "--strict", "--quiet", "--night", "b", cwd=place, process=False)
     assert said.code == 5
     assert "not compared" in " ".join(said.out.splitlines()[0:2])
-
-
-def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_paired(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    (bare / "night.yaml").write_text(HEAD + "workloads: [{name: work, command: [python, work.py]}]\n")
-    assert "in no git repository (fix: git init" in notes_of(night(bare, "a")[1])[0]
-    place = place_of(tmp_path, workload=", on: 'prefix:env'")
-    commit(place, 120)
-    assert "it runs elsewhere (on:)" in notes_of(night(place, "a")[1])[0]
-    assert in_turn.runs == []
 
 
 def test_a_ctrl_c_in_the_pairs_keeps_the_night_and_the_next_call_makes_them(
@@ -212,20 +185,6 @@ def slower_machine(monkeypatch: pytest.MonkeyPatch, factor: float, hot: bool = F
         return replace(done, document=replace(done.document, readings=readings, timings=timings))
 
     monkeypatch.setattr(profile_process, "profile_once", profile_once)
-
-
-def test_the_commit_of_the_last_good_night_is_no_regression_however_slow_the_machine_is(
-    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = place_of(tmp_path)
-    for number in range(9):
-        assert night(place, f"a{number}")[0] == 0
-    slower_machine(monkeypatch, 1.5)
-    for number in range(5):
-        code, workload, time = night(place, f"b{number}")
-        assert (code, workload["outcome"], time["code"]) == (0, "pass", "same-code")
-        assert "the machine or a package changed" in told(workload, "time.median")
-    assert in_turn.runs == []
 
 
 @pytest.mark.parametrize(("size", "outcome", "code"), [(100, "pass", 0), (120, "regressed", 1)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,21 +51,6 @@ def held(done: subprocess.CompletedProcess[str], repository: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "1 NEW" in done.stdout
     assert len(nights(repository)) == 1
-
-
-def test_the_line_of_cron_runs(repository: Path) -> None:
-    lines = [
-        line for line in (CI / "nightly.cron").read_text().splitlines() if line and not line.startswith("#")
-    ]
-    (line,) = [line for line in lines if "=" not in line.split()[0]]
-    fields = line.split(None, 5)
-    assert [bool(re.fullmatch(r"\*|\d+", field)) for field in fields[:5]] == [True] * 5
-    assert not re.search(r"(?<!\\)%", fields[5])  # a bare percent sign is a line break to cron
-    command = fields[5].replace("\\%", "%")
-    profkit = str(repository / ".venv" / "bin" / "profkit")
-    done = run(command, repository, REPOSITORY=str(repository), PROFKIT=profkit)
-    held(done, repository)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", nights(repository)[0])
 
 
 def test_the_workflow_of_github_is_one_and_its_command_runs(repository: Path, tmp_path: Path) -> None:

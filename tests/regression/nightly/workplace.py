@@ -13,28 +13,12 @@ from typing import Any
 from profkit.core.codec import from_plain_data
 from profkit.core.types import Scope, WorkloadOutcome
 from profkit.regression.history import open_history
-from profkit.regression.nightly.config import WorkloadSpec
+from profkit.regression.paired.checkout import PRESENT, Version
 from profkit.regression.paired.one_run import OneRun, RunOptions
-from profkit.regression.paired.version import PRESENT, Version
 from profkit.reporting.views.night_words import reason_of, workload_notes, workload_reason
 from tests.git_repository import commit as commit
 from tests.git_repository import git as git
 from tests.git_repository import repository as repository
-
-
-def spec(folder: Path, **more: object) -> WorkloadSpec:
-    """The workload as quick as a profile can be."""
-    told: dict[str, object] = {
-        "name": "work",
-        "command": ("python", "work.py"),
-        "backend": "cpu",
-        "passes": ("timing",),
-        "timing": 0.1,
-        "precision": 0.2,
-        "cwd": folder,
-        "budget": 30.0,
-    }
-    return WorkloadSpec(**{**told, **more})  # type: ignore[arg-type]
 
 
 def told(workload: dict[str, Any], metric: str | None = None) -> str:

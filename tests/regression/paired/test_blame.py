@@ -7,7 +7,7 @@ from pathlib import Path
 
 from profkit.core.types import RUN, Hotspot, Profile, Reading, RunDocument, Source
 from profkit.regression.paired.blame import ChangedLines, blamed_lines, changed_lines
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.why import ROUNDS, CallChange, Reason
 from tests.documents import document
 from tests.git_repository import git, repository
@@ -62,15 +62,6 @@ def test_the_changed_line_of_the_function_that_rose_is_blamed_with_its_commit(tm
     assert (line.path, line.line, line.text) == ("tool.py", 7, "words = sorted(words)")
     assert (line.function, line.subject, line.commit) == ("parse", "Sort the words", new.commit)
     assert "100 ms to 250 ms" in spoken(line)
-
-
-def test_nothing_is_blamed_where_no_changed_function_takes_more(tmp_path: Path) -> None:
-    old, new = versions(tmp_path)
-    assert old.root is not None
-    assert new.root is not None
-    documents = profiled(old.root, parse=0.2, other=0.1), profiled(new.root, parse=0.2, other=0.7)
-    assert blamed_lines(reason(*documents), old, new) == ()
-    assert blamed_lines(Reason(), old, new) == ()
 
 
 def test_a_function_of_machine_code_is_known_by_the_name_that_git_sees(tmp_path: Path) -> None:

@@ -66,33 +66,6 @@ def test_no_hook_of_the_repository_runs_for_it(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_submodules_come_from_the_repository_itself_at_their_own_commits(tmp_path: Path) -> None:
-    leaf, inner, place = (repository(tmp_path / name) for name in ("leaf", "inner", "repo"))
-    allow = ("-c", "protocol.file.allow=always")
-    git(inner, *allow, "submodule", "add", "-q", str(leaf), "leaf")
-    commit(inner, 1)
-    git(place, *allow, "submodule", "add", "-q", str(inner), "deps")
-    git(place, *allow, "submodule", "update", "-q", "--init", "--recursive")
-    first = commit(place, 1)
-    (place / "deps" / "work.py").write_text("later\n")
-    git(place / "deps", "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qam", "Later")
-    later = commit(place, 2)
-    for gone in (leaf, inner):  # a private server, or a machine without a network
-        gone.rename(gone.with_suffix(".gone"))
-    texts = []
-    for name in (first, later):
-        with checked_out(place, name, USUAL, tmp_path / "log") as there:
-            texts.append((there.folder / "deps" / "work.py").read_text())
-            assert (there.folder / "deps" / "leaf" / "work.py").is_file()
-    assert texts[0] != texts[1] == "later\n"
-    git(place, "submodule", "deinit", "-q", "-f", "deps")
-    with checked_out(
-        place, first, USUAL, tmp_path / "log"
-    ) as there:  # nobody here has it, so nothing needs it
-        assert list((there.folder / "deps").iterdir()) == []
-    assert git(place, "worktree", "list").count("\n") == 0
-
-
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
@@ -126,16 +99,6 @@ def test_a_shallow_clone_is_told_with_the_line_that_mends_it(tmp_path: Path) -> 
         pytest.fail("there is nothing to run")
     assert "shallow" in caught.value.message
     assert "fetch-depth: 0" in (caught.value.fix or "")
-
-
-def test_a_commit_that_is_gone_and_a_folder_without_git_are_reasons(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    with pytest.raises(NoCheckout, match="does not have the commit"):
-        checked_out(place, "a" * 40, USUAL, tmp_path / "log").__enter__()
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    with pytest.raises(NoCheckout, match="in no git repository"):
-        checked_out(bare, "a" * 40, USUAL, tmp_path / "log").__enter__()
 
 
 def test_without_git_there_is_no_checkout_and_no_traceback(
@@ -210,9 +173,7 @@ def test_two_at_once_have_two_builds_and_the_repository_knows_of_none(place: Pat
     assert git(place, "worktree", "list").count("\n") == 0
 
 
-def test_what_a_run_left_there_is_taken_away_and_a_broken_build_is_made_anew(
-    place: Path, tmp_path: Path
-) -> None:
+def test_what_a_run_left_there_is_taken_away(place: Path, tmp_path: Path) -> None:
     with checked_out(place, git(place, "rev-parse", "HEAD"), SETUP, tmp_path / "log") as there:
         (there.folder / "left.txt").write_text("")
         (there.folder / "size.txt").write_text("9")
@@ -220,5 +181,3 @@ def test_what_a_run_left_there_is_taken_away_and_a_broken_build_is_made_anew(
     commit(place, 2)
     assert built(place, "HEAD", tmp_path) == "12"
     assert not (folder / "left.txt").exists()
-    (folder.parent / "ready").write_text("")
-    assert built(place, "HEAD", tmp_path) == "122"

@@ -1,8 +1,9 @@
-"""`compare --base` and `--a --b` with real processes in a real repository."""
+"""`compare --base` and `--a --b` with real processes: does each version run its own code, and which is slower?"""
 
 from __future__ import annotations
 
-import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,6 @@ from profkit.core.progress import Silent
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
 from tests.git_repository import commit, git, repository
-from tests.spoken import spoken_lines
 
 QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
 BUSY = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
@@ -37,30 +37,6 @@ def test_a_commit_that_does_more_is_a_regression_and_the_tree_is_left_as_it_was(
     assert found.candidate.commit == git(place, "rev-parse", "HEAD")
     assert git(place, "worktree", "list").count("\n") == 0
     assert git(place, "status", "--porcelain") == ""
-
-
-def test_a_version_that_runs_the_code_of_the_other_is_refused(tmp_path: Path) -> None:
-    """As a project does that is installed in place: its path comes first, whatever the folder."""
-    place = repository(tmp_path / "repo")
-    (place / "library").mkdir()
-    (place / "library" / "tool.py").write_text("pass\n")
-    program = f"import sys\nsys.path.insert(0, {str(place / 'library')!r})\nimport tool\n"
-    (place / "program.py").write_text(program)
-    commit(place, 1)
-    commit(place, 2)
-    with pytest.raises(UsageError, match=r"runs the code of .* it loads library/tool\.py"):
-        compare_versions(request(place, sys.executable, "program.py"), Silent())
-
-
-def test_a_change_that_is_not_loaded_is_noted(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    (place / "program.py").write_text(BUSY.format(0.02))
-    (place / "other.py").write_text("a = 1\n")
-    commit(place, 1)
-    (place / "other.py").write_text("a = 2\n")
-    git(place, "commit", "-qam", "another file")
-    found = compare_versions(request(place, sys.executable, "program.py"), Silent()).comparison
-    assert any("Neither version loads" in note and "other.py" in note for note in spoken_lines(found.notes))
 
 
 def test_a_version_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
@@ -113,19 +89,59 @@ def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: 
     assert "Interrupted before the" in " ".join(printed.split())
 
 
-def test_ctrl_c_shows_what_there_is_and_leaves_no_process(tmp_path: Path) -> None:
-    command = [*PROFKIT, "compare", "--budget", "60", "--floor", "0.01%", "--no-cause", "--format", "json"]
-    slow = f'{sys.executable} -c "{BUSY.format(0.05)}"'
-    with subprocess.Popen(
-        [*command, "--a", slow, "--b", slow],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-    ) as process:
-        time.sleep(5)
-        process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert json.loads(said)["pairing"]["pairs"] >= 2
+def between(place: Path, *command: str) -> VersionsRequest:
+    """The command at two commits, neither of which is the working tree."""
+    return VersionsRequest(command, "HEAD~1", "HEAD", cwd=place, pairs=QUICK, causes=False)
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> tuple[Path, str]:
+    """A project whose code lies in `lib/`, installed in place into an environment as `pip install -e` does it."""
+    place = repository(tmp_path / "repo")
+    (place / "lib" / "tool").mkdir(parents=True)
+    for milliseconds in (50, 100):
+        (place / "lib" / "tool" / "__init__.py").write_text(
+            f"import time\nend = time.process_time() + {milliseconds}e-3\nwhile time.process_time() < end: pass\n"
+        )
+        (place / "bench.py").write_text("import tool\n")
+        commit(place, milliseconds)
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "__editable__.tool.pth").write_text(f"{place / 'lib'}\n")
+    return place, str(environment / "bin" / "python")
+
+
+def test_two_commits_that_both_load_the_working_tree_are_refused_with_the_folder_that_mends_it(
+    installed: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, python = installed
+    with pytest.raises(
+        UsageError, match=r"runs the code of the working tree .*lib/tool/__init__\.py"
+    ) as found:
+        compare_versions(between(place, python, "bench.py"), Silent())
+    assert "--setup" in (found.value.fix or "")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*sys.path, "lib"]))
+    mended = compare_versions(between(place, python, "bench.py"), Silent()).comparison
+    assert mended.outcome == "regressed"
+
+
+def test_one_program_for_both_versions_is_refused(tmp_path: Path) -> None:
+    """What was built in the working tree is in no commit: both would run it."""
+    place = repository(tmp_path / "repo")
+    commit(place, 2)
+    shutil.copy("/bin/true", place / "bench")
+    with pytest.raises(UsageError, match="both versions would run the same program") as found:
+        compare_versions(between(place, "./bench"), Silent())
+    assert found.value.fix == "--setup make"
+
+
+def test_a_command_that_fails_in_both_versions_is_told_of_the_candidate(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    commit(place, 2)
+    with pytest.raises(WorkloadError) as found:
+        compare_versions(between(place, sys.executable, "absent.py"), Silent())
+    assert "HEAD" in found.value.message
+    assert found.value.message.count("can't open file") == 1
+    with pytest.raises(UsageError, match="cannot start absent-program"):
+        compare_versions(between(place, "absent-program"), Silent())

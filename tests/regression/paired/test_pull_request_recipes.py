@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,33 +23,6 @@ name: bench
 workloads:
   - {name: slow, command: [python, slow.py]}
 """
-# `gh` as far as the recipe needs it: it has a forge's comments in a file, and lists, makes or changes one.
-GH = """#!{python}
-import json, pathlib, sys
-store = pathlib.Path("forge.json")
-comments = json.loads(store.read_text()) if store.exists() else []
-words = sys.argv[1:]
-assert words[0] == "api", words
-path = next(word for word in words if word.startswith("repos/"))
-if "--method" not in words:
-    assert path == "repos/o/r/issues/7/comments", path
-    mark = "<!-- profkit compare -->"
-    chosen = words[words.index("--jq") + 1]
-    assert "startswith(\\"" + mark + "\\")" in chosen, words
-    assert ".user.login == \\"github-actions[bot]\\"" in chosen, words
-    for one in comments:
-        if one["login"] == "github-actions[bot]" and one["body"].startswith(mark):
-            print(one["id"])
-else:
-    name, _, value = words[words.index("--field") + 1].partition("=@")
-    body = pathlib.Path(value).read_text()
-    if words[words.index("--method") + 1] == "POST":
-        comments.append({{"id": 100 + len(comments), "login": "github-actions[bot]", "body": body}})
-    else:
-        (one,) = [one for one in comments if path.endswith("/comments/" + str(one["id"]))]
-        one["body"] = body
-    store.write_text(json.dumps(comments))
-"""
 
 
 @pytest.fixture
@@ -64,7 +35,6 @@ def checkout(tmp_path: Path) -> Path:
     bin = folder / ".venv" / "bin"
     bin.mkdir(parents=True)
     (bin / "profkit").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m profkit "$@"\n')
-    (bin / "gh").write_text(GH.format(python=sys.executable))
     for path in bin.iterdir():
         path.chmod(0o755)
     return folder
@@ -117,23 +87,6 @@ def test_the_comparison_of_github_runs_on_the_merge_and_fills_the_folder_that_is
     assert re.search(r"^::error title=slow%3A worse::time\.median", done.stderr, re.MULTILINE)
 
 
-def test_the_comment_is_made_once_and_then_written_anew_and_nobody_elses_is_touched(checkout: Path) -> None:
-    report = checkout / "profkit-report" / "report.md"
-    report.parent.mkdir()
-    others = [{"id": 1, "login": "somebody", "body": "<!-- profkit compare -->\nmine"}]
-    (checkout / "forge.json").write_text(json.dumps(others))
-    line = step("tell", "Comment")["run"]
-    for text in ('## first `x` $HOME "q"\n', "## second\n"):
-        report.write_text(text)
-        done = run(line, checkout, REPOSITORY="o/r", NUMBER="7")
-        assert done.returncode == 0, done.stderr
-    found = json.loads((checkout / "forge.json").read_text())
-    assert [one["body"] for one in found] == [
-        "<!-- profkit compare -->\nmine",
-        "<!-- profkit compare -->\n## second\n",
-    ]
-
-
 def test_code_of_the_pull_request_has_no_token_that_writes_and_every_action_is_pinned() -> None:
     whole = flow()
     assert whole["permissions"] == {}
@@ -148,22 +101,3 @@ def test_code_of_the_pull_request_has_no_token_that_writes_and_every_action_is_p
     assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", name) for name in uses)
     scripts = [one["run"] for job in whole["jobs"].values() for one in job["steps"] if "run" in one]
     assert not any("${{" in text for text in scripts)  # a name of a branch would be typed into the shell
-
-
-def test_the_job_of_gitlab_runs_and_its_reports_are_there(checkout: Path) -> None:
-    job = yaml.safe_load((CI / "gitlab-merge-request.yml").read_text())["profkit-compare"]
-    assert job["variables"]["GIT_DEPTH"] == "0"
-    line = quick(job["script"][-1])
-    assert job["script"][0] == "./setup.sh"
-    base = subprocess.run(
-        ["git", "-C", str(checkout), "rev-parse", "HEAD^1"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    done = run(line, checkout, CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
-    assert done.returncode == 1, done.stderr
-    for path in job["artifacts"]["reports"].values():
-        assert (checkout / path).is_file()
-
-
-@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
-def test_the_workflows_have_no_slip() -> None:
-    subprocess.run(["actionlint", str(CI / "github-pull-request.yml")], check=True)

@@ -83,17 +83,6 @@ def test_all_workloads_are_compared_and_each_ends_as_it_is(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "message", "fix"),
     [
-        (("--suite", "nightly.yaml"), "what is it compared with?", "--base main"),
-        (
-            ("--suite", "nightly.yaml", "--base", "main", "--", "true"),
-            "has the commands in its file",
-            "leave COMMAND",
-        ),
-        (
-            ("--suite", "none.yaml", "--base", "main"),
-            "there is no configuration none.yaml",
-            "nightly --example",
-        ),
         (("--suite", "nightly.yaml", "--base", "no such"), "there is no commit 'no such'", "git fetch"),
         (("--suite", "nightly.yaml", "--base", "HEAD"), "nothing to compare", "--base HEAD~1"),
     ],

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from profkit.reporting.charts.draw import draw
+from profkit.reporting.charts.draw import FONT, draw, width
 from profkit.reporting.charts.marks import Chart
-from profkit.reporting.charts.svg import FONT, width
 
 
 def svg(chart: Chart) -> str:
-    """The chart as a page draws it; a footnote has no place."""
-    return draw(chart, lambda _note: 0) or ""
+    """The chart as a page draws it."""
+    return draw(chart) or ""
 
 
 def corners(mark: ElementTree.Element) -> list[tuple[float, float]]:

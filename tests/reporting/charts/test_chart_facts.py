@@ -1,57 +1,25 @@
-"""What charts of samples and rooflines are made of: counted right, under their own ceilings, nothing made up."""
+"""What rooflines are made of: kernels under their own ceilings, and nothing made up."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf, nan
 
 import pytest
 
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import Roofline, roofline_of
-from profkit.analysis.summaries.time import BINS, distribution_of
-from profkit.core.types import RUN, Peaks, Reading, RunDocument, SampleSet, Source, Timing
-from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.core.types import RUN, Peaks, Reading, RunDocument, Source
+from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.charts.of_run import roofline_chart
-from tests import documents, gpu_documents
+from tests import documents
 from tests.conftest import ROOT
-from tests.documents import noise
-from tests.reporting.charts.test_charts import spread
 
 REPORT = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
 
 
 def of(document: RunDocument) -> Roofline | None:
     return roofline_of(document, kernel_rows(document))
-
-
-def test_samples_lie_in_the_bin_of_their_value() -> None:
-    found = spread((1.0, 1.0, 1.0, 2.0))
-    (one,) = found.processes
-    assert (found.begin, found.end, found.log) == (1.0, 2.0, False)
-    assert one.bins[0] == 3
-    assert one.bins[BINS - 1] == 1
-    assert sum(one.bins) == 4
-
-
-def test_processes_that_lie_far_apart_share_a_logarithmic_axis() -> None:
-    found = spread(noise(100, 1e-3), noise(100, 1e-1))
-    assert found.log
-    assert [sum(one.bins[: BINS // 2]) for one in found.processes] == [100, 0]
-
-
-def test_no_sample_is_no_distribution() -> None:
-    assert distribution_of(Timing("mlp", "benchmark", (SampleSet(()),), 0.01)) is None
-    assert distribution_of(Timing("mlp", "benchmark", (), 0.01)) is None
-
-
-def test_a_sample_that_is_no_number_is_left_out_of_the_distribution() -> None:
-    sound = (0.01, 0.011, 0.012)
-    sets = (SampleSet((nan, *sound, inf)), SampleSet((nan,)))
-    assert distribution_of(Timing("mlp", "benchmark", sets, 0.01)) == distribution_of(
-        Timing("mlp", "benchmark", (SampleSet(sound),), 0.01)
-    )
 
 
 def test_kernels_of_a_real_report_stand_under_their_own_roofs() -> None:
@@ -96,8 +64,3 @@ def test_a_kernel_without_a_place_is_named_with_its_reason_and_share() -> None:
     told = roofline_chart(found).note
     assert f"Not placed: {found.left_out[0].first}" in told
     assert "no arithmetic of it is counted" in told
-
-
-def test_without_counters_there_is_no_roofline() -> None:
-    assert of(documents.empty()) is None
-    assert of(gpu_documents.of_trace()) is None

@@ -17,26 +17,15 @@ from profkit.analysis.summaries.roofline_points import (
     RooflineCeiling,
     RooflinePoint,
 )
-from profkit.analysis.summaries.time import SampleDistribution, distribution_of
-from profkit.core.types import ChangePoint, SampleSet, Scope, Segment, Series, SeriesKey, Timing, Trend
-from profkit.core.types import Point as Night
-from profkit.reporting.chart_blocks import Charts, Piece, StackedBar, WinnerCell, WinnerMap
-from profkit.reporting.charts.draw import draw_stacked
-from profkit.reporting.charts.marks import Chart, Point, Points
-from profkit.reporting.charts.of_run import (
-    distribution_chart,
-    growth_chart,
-    roofline_chart,
-)
-from profkit.reporting.charts.series import (
-    cloud_chart,
+from profkit.core.types import ChangePoint, Scope, Segment, Series, SeriesKey, Trend
+from profkit.core.types import HistoryPoint as Night
+from profkit.reporting.charts.marks import ROWS, Chart, Charts, Point, Points, text_plot
+from profkit.reporting.charts.of_run import roofline_chart
+from profkit.reporting.charts.trend import trend_chart
+from profkit.reporting.html.blocks import PageBlocks
+from profkit.reporting.views.kernels.sweep import (
     series_chart,
 )
-from profkit.reporting.charts.text_plot import ROWS, text_plot
-from profkit.reporting.charts.trend import trend_chart
-from profkit.reporting.html.blocks import STEPS, PageBlocks
-from profkit.reporting.html.page import asset
-from tests.documents import noise
 from tests.reporting.charts.svg_facts import corners, hovers, marks, outside, overlaps, parsed, svg, words
 
 FIRST = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
@@ -71,13 +60,6 @@ def spot(intensity: float, rate: float, share: float | None = 0.5, **more: objec
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def spread(*samples: tuple[float, ...], warmup: tuple[float, ...] = ()) -> SampleDistribution:
-    sets = tuple(SampleSet(one, warmup=warmup) for one in samples)
-    found = distribution_of(Timing("mlp", "benchmark", sets, 0.01))
-    assert found is not None
-    return found
-
-
 def line(name: str, values: list[float], number: int = 0, half: float | None = None) -> Points:
     points = [
         Point(2.0**n, v, f"{name} {v}", v * (1 - half) if half else None, v * (1 + half) if half else None)
@@ -86,27 +68,15 @@ def line(name: str, values: list[float], number: int = 0, half: float | None = N
     return Points(tuple(points), name, name[0], number, joined=True, hover=name)
 
 
-def lines(*drawn: Points, unit: str = "s", of: str = "") -> Chart:
-    return series_chart("Time", "batch", drawn, unit, of=of)
-
-
-def cloud(*places: tuple[float, float], name: str = "A", number: int = 0) -> Points:
-    return Points(tuple(Point(x, y, row=n) for n, (x, y) in enumerate(places)), name, name, number)
-
-
-def rates(*clouds: Points) -> Chart:
-    """Below 1 TB/s and 10 TFLOP/s."""
-    return cloud_chart("All cases", "FLOP per byte", "FLOP/s", clouds, ceilings=(1e12, 1e13))
+def lines(*drawn: Points, of: str = "") -> Chart:
+    return series_chart("Time", "batch", drawn, "s", of=of)
 
 
 SPOTS = tuple(spot(10 ** (n / 3), 1e12, 1 / 12, label=f"kernel {n}") for n in range(12))
 CHARTS: dict[str, Callable[[], Chart]] = {
     "trend": lambda: trend_chart(trend(noisy(31), change_points=(ChangePoint(9, 4e-3, 4.2e-3),))),
     "roofline": lambda: roofline_chart(Roofline(CEILINGS, SPOTS)),
-    "distribution": lambda: distribution_chart(spread(noise(200), noise(200), warmup=noise(30, 9e-3))),
-    "growth": lambda: growth_chart([(n, 7e7 + n) for n in range(90)], "Held", "flat"),
     "lines": lambda: lines(*(line(name, [1e-6, 2e-5], n) for n, name in enumerate("ABCDEFGH"))),
-    "cloud": lambda: rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(100)))),
 }
 
 
@@ -123,18 +93,11 @@ def test_every_chart_has_words_that_stand_apart_a_text_alternative_and_a_plot(na
     assert any(re.search(rf"\d [a-zA-Zµ]*{chart.y.unit}$", one) for one in words(drawn)) or not chart.y.unit
 
 
-EMPTY = {
-    "growth of one": growth_chart([(0, 1.0)], "Held", "flat"),
-    "no points": lines(),
-    "no night": trend_chart(trend([])),
-}
-
-
-@pytest.mark.parametrize("name", EMPTY)
-def test_what_is_empty_is_not_drawn(name: str) -> None:
-    assert svg(EMPTY[name]) == ""
-    assert text_plot(EMPTY[name], 80) == []
-    assert PageBlocks().block(Charts((EMPTY[name],))) == ""
+@pytest.mark.parametrize("chart", [lines(), trend_chart(trend([]))])
+def test_what_is_empty_is_not_drawn(chart: Chart) -> None:
+    assert svg(chart) == ""
+    assert text_plot(chart, 80) == []
+    assert PageBlocks().block(Charts((chart,))) == ""
 
 
 # ---------------------------------------------------------------- trends
@@ -237,10 +200,10 @@ def test_a_larger_share_is_a_larger_point_and_an_estimate_is_hollow() -> None:
 
 
 def test_every_point_has_its_number_beside_it_and_its_words_below() -> None:
-    drawn = svg(roofline_chart(Roofline(CEILINGS, SPOTS)))
-    assert {str(n) for n in range(1, 13)} <= set(words(drawn))
-    assert all(any(f"kernel {n}" in one for one in words(drawn)) for n in range(12))
-    stops = [e for e in parsed(drawn).iter("g") if e.get("tabindex") == "0"]
+    chart = roofline_chart(Roofline(CEILINGS, SPOTS))
+    assert {str(n) for n in range(1, 13)} <= set(words(svg(chart)))
+    assert all(f"kernel {n}" in PageBlocks().block(Charts((chart,))) for n in range(12))
+    stops = [e for e in parsed(svg(chart)).iter("g") if e.get("tabindex") == "0"]
     assert len(stops) == 12 + len(CEILINGS)
 
 
@@ -256,39 +219,6 @@ def test_strange_places_are_drawn(
     assert overlaps(drawn) == outside(drawn) == []
     assert "<script" not in drawn
     assert len(drawn) < 20_000
-
-
-# ---------------------------------------------------------------- samples
-
-
-def test_the_histogram_is_drawn_as_high_as_its_counts_and_says_what_lies_outside() -> None:
-    (outline,) = marks(svg(distribution_chart(spread((1.0, 1.0, 1.0, 2.0)))), "path", "bins")
-    heights = [y for _, y in corners(outline)]
-    base = max(heights)
-    assert base - heights[0] == pytest.approx(3 * (base - heights[len(heights) // 2 - 1]), abs=1)
-    values = (*noise(500), 1.0, 1.1, 1e-9)
-    assert any("‹ 1 below, 2 beyond ›" in one for one in words(svg(distribution_chart(spread(values)))))
-
-
-def test_median_and_interval_stand_in_words_and_on_the_axis() -> None:
-    drawn = svg(distribution_chart(spread(noise(200), noise(200), noise(200))))
-    assert len(marks(drawn, "path", "median")) == 3
-    assert sum("95 % interval" in one for one in hovers(drawn)) == 4  # three processes, and all of them
-
-
-@pytest.mark.parametrize(
-    "values", [(1.0,), (1.0,) * 50, (1e-12, 2e-12), (1e15,) * 3, (0.0, 0.0), (5e-324,) * 2]
-)
-@pytest.mark.parametrize("processes", [1, 40])
-def test_strange_samples_are_drawn(values: tuple[float, ...], processes: int) -> None:
-    found = distribution_of(
-        Timing(HOSTILE, "benchmark", (SampleSet(values, warmup=values),) * processes, 0.01)
-    )
-    assert found is not None
-    drawn = svg(distribution_chart(found))
-    assert overlaps(drawn) == outside(drawn) == []
-    assert "<script" not in drawn
-    assert len(drawn) < 45_000
 
 
 # ---------------------------------------------------------------- series and clouds
@@ -324,132 +254,13 @@ def test_charts_of_two_panels_have_names_of_their_own() -> None:
     assert parsed(one).get("aria-labelledby") != parsed(other).get("aria-labelledby")
 
 
-def in_path(mark: object) -> list[tuple[float, float]]:
-    found = re.findall(r"M([\d.]+) ([\d.]+)h0", mark.get("d"))  # type: ignore[attr-defined]
-    return [(float(x), float(y)) for x, y in found]
-
-
-def test_a_case_at_half_of_the_ceiling_stands_below_it_by_a_factor_of_two() -> None:
-    drawn = svg(rates(cloud((1.0, 1e12), (1.0, 0.5e12), (1.0, 0.25e12))))
-    (x, top), (_, half), (_, quarter) = in_path(marks(drawn, "path", "cloud")[0])
-    assert quarter - half == pytest.approx(half - top, abs=0.2)
-    (x1, y1), (x2, y2) = corners(marks(drawn, "path", "ceiling")[0])
-    assert y1 + (y2 - y1) * (x - x1) / (x2 - x1) == pytest.approx(top, abs=1.0)
-
-
-def test_ten_thousand_points_take_a_path_and_those_on_each_other_are_drawn_once() -> None:
-    drawn = svg(rates(cloud(*((1.0 + n % 3, 1e11 * (1 + n % 50)) for n in range(10_000)))))
-    assert len(drawn) < 10_000
-    rows = (marks(drawn, "rect", "reader")[0].get("data-points") or "").split("|")
-    assert len(rows) == len(in_path(marks(drawn, "path", "cloud")[0])) <= 150
-
-
-def test_implementations_stand_beside_each_other_where_all_have_one_place() -> None:
-    chart = rates(cloud((1.0, 1e11)), cloud((1.0, 1e11), name="B", number=1))
-    first, second = (in_path(mark)[0] for mark in marks(svg(chart), "path", "cloud"))
-    assert second[0] - first[0] == pytest.approx(3.4, abs=0.11)
-    assert first[1] == second[1]
-
-
-def test_a_speed_up_of_1_and_all_of_the_roofline_have_a_line() -> None:
-    shares = cloud_chart("s", "bytes", "%", (cloud((1e6, 50.0), (1e9, 100.0)),))
-    level = corners(marks(svg(shares), "path", "ceiling")[0])[0][1]
-    assert in_path(marks(svg(shares), "path", "cloud")[0])[1][1] == pytest.approx(level, abs=0.11)
-    ratios = lines(line("mine", [1.0, 2.0]), unit="x")
-    assert corners(marks(svg(ratios), "path", "level")[0])[0][1] == pytest.approx(
-        places(ratios, "f1")[0][1], abs=0.2
-    )
-
-
-# ---------------------------------------------------------------- a whole, cut into its parts
-
-
-def stacked_bar(pieces: list[Piece]) -> str:
-    return draw_stacked(StackedBar("time", "Time", "words", tuple(pieces)), lambda _note: 0)
-
-
-def pieces_of(chart: str) -> list[float]:
-    """How wide the pieces of the bar are."""
-    found = [e for e in parsed(chart).iter("rect") if float(e.get("height") or 0) > 20]
-    return [float(e.get("width") or 0) for e in found]
-
-
-def test_pieces_fill_the_bar_in_their_shares_and_have_their_words_below() -> None:
-    chart = stacked_bar([Piece("GEMM", 0.75, "GEMM 75 %"), Piece("idle", 0.25, "idle 25 %", idle=True)])
-    wide = pieces_of(chart)
-    assert wide[0] == pytest.approx(3 * wide[1], abs=0.3)
-    assert {"75.0 %", "25.0 %"} <= set(words(chart))
-    assert [e.get("aria-label") for e in parsed(chart).iter("g")] == ["GEMM 75 %", "idle 25 %"]
-    assert sum(pieces_of(stacked_bar([Piece("a", 0.9, "a"), Piece("b", 0.9, "b")]))) <= 398.1
-
-
-@pytest.mark.parametrize("count", [1, 6, 7, 10_000])
-def test_any_number_of_pieces_is_six_rows_at_most_and_still_the_whole(count: int) -> None:
-    chart = stacked_bar([Piece(f"kernel {i}", 1 / count, HOSTILE, idle=i == 0) for i in range(count)])
-    assert len(pieces_of(chart)) == min(6, count)
-    assert sum(pieces_of(chart)) == pytest.approx(396, abs=1)
-    assert overlaps(chart) == outside(chart) == []
-    assert len(chart) < 12_000
-
-
 # ---------------------------------------------------------------- with characters
-
-
-def test_series_stand_side_by_side_on_one_axis() -> None:
-    plot = text_plot(lines(line("P", [2.0, 4.0]), line("C", [2.0, 1.0], 1), unit="x"), 60)
-    assert plot[0] == "Time"
-    assert any("PC" in row for row in plot)
-    assert sum("─" in row for row in plot) == 1  # at 1
-    assert "batch" in plot[-1]
-    dense = [(1 + n / 100, 1e11) for n in range(100)]
-    assert any("*" in row for row in text_plot(rates(cloud(*dense), cloud(*dense, name="B", number=1)), 30))
 
 
 def test_every_value_has_a_dot_and_the_axis_its_unit() -> None:
     plot = text_plot(trend_chart(trend([4e-3, 5e-3, 4.5e-3])), 60)
     assert sum(row.count("●") for row in plot) == 3
     assert any("5.00 ms ┤" in row for row in plot)
-
-
-# ---------------------------------------------------------------- maps
-
-
-def grid(known: dict[tuple[int, int], WinnerCell], rows: int = 2, columns: int = 3) -> str:
-    names = tuple(map(str, range(max(rows, columns))))
-    return PageBlocks().block(WinnerMap("Fastest", "who", names[:rows], names[:columns], known))
-
-
-def test_a_cell_says_who_wins_and_by_how_much_without_its_colour() -> None:
-    made = grid({(0, 0): WinnerCell("C", 3, 1.3, "all of it"), (1, 1): WinnerCell("=", None, None, "alike")})
-    assert '<td class="w4 h4" title="all of it" tabindex="0" data-at="0,0">C 1.30</td>' in made
-    assert '<td class="alike" title="alike" tabindex="-1" data-at="1,1">=</td>' in made
-    assert made.count('<td class="none"></td>') == 4  # where nothing was compared
-    assert made.count('tabindex="0" data-at') == 1
-    assert 'data-at="0,0"' not in grid({(1, 0): WinnerCell("C", 0)})
-    assert 'tabindex="0" data-at="1,0"' in grid({(1, 0): WinnerCell("C", 0)})
-
-
-def luminance(color: list[float]) -> float:
-    """Relative luminance of a colour in 0..255 (WCAG 2.2)."""
-    parts = [c / 255 / 12.92 if c <= 10.0 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
-@pytest.mark.parametrize("theme", [r":root\{", r":root\[data-theme=dark\]\{"])
-def test_letters_can_be_read_upon_every_shade_of_every_colour(theme: str) -> None:
-    block = re.split(theme, asset("style.css"), maxsplit=1)[1].partition("}")[0]
-    colors = {
-        name: [float(int(value[n : n + 2], 16)) for n in (0, 2, 4)]
-        for name, value in re.findall(r"--(\w+):#([0-9a-f]{6})", block)
-    }
-    shades = [float(value) / 100 for value in re.findall(r"\.h\d \{ --h: ([\d.]+)%", asset("charts.css"))]
-    assert len(shades) == len(STEPS) + 1
-    assert shades == sorted(shades)
-    ink, strong = luminance(colors["ink"]), max(shades)
-    for number in range(1, 9):
-        pairs = zip(colors[f"c{number}"], colors["paper"], strict=True)
-        low, high = sorted((ink, luminance([strong * c + (1 - strong) * p for c, p in pairs])))
-        assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
 def test_names_do_no_harm() -> None:

@@ -20,6 +20,7 @@ from profkit.core.types import (
     Workload,
 )
 from tests.page_documents import HOSTILE
+from tests.spoken import message
 
 SPAN, WINDOW, DEVICE, PROCESS = 0.5782, 0.212, 0.02302, 0.00826
 LABELS = ("Compute Command 0", "sgemm_tiled", "softmax rows", "[0] copy (blit)")
@@ -60,9 +61,11 @@ def trace(labels: tuple[str, ...] = LABELS) -> MetalTrace:
         ),
         absent=(
             MetalAbsent(
-                "metal-shader-profiler-intervals", "the recording had Shader Timeline: Disabled", "--set it"
+                "metal-shader-profiler-intervals",
+                message("the recording had Shader Timeline: Disabled"),
+                "--set it",
             ),
-            MetalAbsent("metal-gpu-counter-intervals", "Counter Set: (null)"),
+            MetalAbsent("metal-gpu-counter-intervals", message("Counter Set: (null)")),
         ),
     )
 
@@ -100,7 +103,7 @@ def hostile() -> RunDocument:
         counters=tuple(
             MetalCounter(name, unit, 5.0, 1.0, 9.0, 4) for name in HOSTILE for unit in ("%", "B/s", name)
         ),
-        absent=tuple(MetalAbsent(name, name, name) for name in HOSTILE),
+        absent=tuple(MetalAbsent(name, message(name), name) for name in HOSTILE),
         induced=HOSTILE[0],
     )
     return document(made)

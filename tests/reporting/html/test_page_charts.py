@@ -4,39 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from profkit.core.types import (
     RUN,
-    AllocationLine,
-    Allocations,
     Frame,
     Hotspot,
-    MemoryGrowth,
-    Point,
     Profile,
     Reading,
     RunDocument,
     SampleSet,
-    Series,
-    SeriesKey,
     Source,
     Stacks,
     Timing,
-    Trend,
 )
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import summarize_document as summarize
-from profkit.reporting.extras import Extras
-from profkit.reporting.html import page as page_of
-from profkit.reporting.views.history import trends_view
-from tests import documents, page_documents
-from tests.browser import visit
-from tests.reporting.html import metal_pages
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import summarize_document as summarize
+from profkit.reporting.charts.of_run import Extras
+from tests import documents
 
 Show = Callable[..., Any]
 # Pairs of words of one chart whose boxes overlap by more than a pixel or two, as the browser laid them out.
@@ -84,19 +71,12 @@ def extras() -> Extras:
     main, work = Frame("main", "python", "train.py"), Frame("at::native::gemm<float>", "libtorch_cpu.so")
     helper, swapper = Frame("helper", "python", "train.py"), Frame("swapper", "[kernel]")
     weights = {(main, work): 3.0, (main, helper): 1.0, (swapper,): 0.5}
-    growth = MemoryGrowth(
-        0.0, 0.0, 0.0, 90, False, "what is held after a collection does not grow with its iterations"
-    )
-    lines = (AllocationLine("/a/b/train.py", 7, 1 << 20, 12), AllocationLine("/a/b/<b>.py", 9, 1 << 19, 3))
-    points = tuple((i, 70_000_000 + i % 3) for i in range(100))
-    held = Allocations(80_000_000, 70_000_000, 0, 75_000_000, growth, lines, (), "3.11", (), points)
-    return Extras(stacks=(Stacks("cpu-clock", "s", weights),), allocations=held)
+    return Extras(stacks=(Stacks("cpu-clock", "s", weights),))
 
 
 RUNS: dict[str, Callable[[RunDocument], tuple[RunDocument, Extras]]] = {
     "gpu": lambda counted: (counted, Extras()),
     "cpu": lambda _: (cpu_run(), extras()),
-    "metal": lambda _: (metal_pages.document(), Extras()),
 }
 
 
@@ -105,7 +85,7 @@ def test_no_words_overlap_and_letters_can_be_read_at_any_width(
     show: Show, gpu_document: RunDocument, run: str
 ) -> None:
     page = show(*RUNS[run](gpu_document)).page
-    assert page.locator("svg.chart").count() >= 2
+    assert page.locator("svg.chart").count() >= 1
     for width in (320, 480, 640, 768, 1280, 3840):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("innerWidth") == width
@@ -123,43 +103,6 @@ def test_a_mark_tells_its_value_to_the_keyboard_and_escape_hides_it(show: Show) 
     assert tip.inner_text() == mark.get_attribute("aria-label")
     page.keyboard.press("Escape")
     assert tip.is_hidden()
-
-
-def test_marks_of_time_and_roofline_lead_to_where_their_numbers_come_from(
-    show: Show, gpu_document: RunDocument
-) -> None:
-    page = show(page_documents.many(12)).page
-    mark = page.locator("#where-time a[tabindex='0']").last
-    mark.focus()
-    assert "its part / the sum of all parts" in page.locator("#tip").inner_text()
-    page.keyboard.press("Enter")
-    assert page.evaluate("location.hash") == mark.get_attribute("href")
-    page = show(gpu_document).page
-    marks = page.locator("#roofline a[tabindex='0']")
-    assert marks.count() == page.locator("#roofline .chart [tabindex='0']").count() >= 8
-    marks.last.focus()
-    assert "Share of the roofline" in page.locator("#tip").inner_text()
-
-
-def test_a_year_tells_the_value_under_the_pointer(browser: Any, tmp_path: Path) -> None:
-    values = [4e-3 + 1e-6 * day for day in range(365)]
-    first = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
-    points = tuple(
-        Point(f"r{n}", (first + timedelta(days=n)).isoformat(), "m", v) for n, v in enumerate(values)
-    )
-    trend = Trend(Series(SeriesKey("mlp", "cuda", "time.median"), "s", "lower", points))
-    path = tmp_path / "trend.html"
-    path.write_text(page_of.render(trends_view([trend])), encoding="utf-8")
-    with visit(browser, path, viewport={"width": 900, "height": 700}) as opened:
-        opened.page.locator(".reader").focus()
-        opened.page.keyboard.press("End")
-        assert opened.page.locator(".chart-tip").inner_text().startswith("2026-12-")
-        ring = opened.page.locator(".ring").bounding_box()
-        opened.page.evaluate("document.activeElement.blur()")
-        opened.page.mouse.move(ring["x"] + 4, ring["y"] + 4)
-        assert opened.page.locator(".chart-tip").inner_text().startswith("2026-12-")
-        opened.page.mouse.move(5, 5)
-        assert opened.page.locator(".chart-tip").is_hidden()
 
 
 def test_a_chart_is_told_in_words(show: Show) -> None:
@@ -201,9 +144,3 @@ def test_a_flame_graph_of_a_phone_and_of_paper_stays_inside(show: Show) -> None:
     visit.page.emulate_media(media="print")
     assert [one.is_visible() for one in visit.page.locator(".flame-box").all()] == [True] * 4
     assert [one.is_hidden() for one in visit.page.locator(".flame-tools").all()] == [True, True]
-
-
-def test_without_a_script_the_hottest_functions_are_a_table(show: Show) -> None:
-    page = show(cpu_run(), extras(), java_script_enabled=False).page
-    assert page.locator(".flame").is_hidden()
-    assert page.locator("#flame-graph td").first.inner_text() == "at::native::gemm<float>"

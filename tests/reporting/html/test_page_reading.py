@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from profkit.core.types import RunDocument, Scope, Threshold, Verdict
-from profkit.reporting.extras import Extras, RunFile
+from profkit.core.types import RunDocument
 from tests import documents
 from tests.reporting.html.conftest import Show
 from tests.reporting.shown import run_page as render
+from tests.spoken import message
 
 MOST = 300_000  # bytes of a page
 
@@ -26,7 +26,7 @@ def test_a_page_is_small(gpu_document: RunDocument) -> None:
 def test_nothing_is_hard_to_see_hear_or_reach(show: Show, gpu_document: RunDocument, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    page = show(gpu_document, Extras(files=(RunFile("run.json", 10),)), color_scheme=scheme).page
+    page = show(gpu_document, color_scheme=scheme).page
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     page.locator("#kernel-table tbody tr").first.click()
     page.locator("section#verdicts a.n").first.focus()
@@ -47,42 +47,6 @@ def test_colours_follow_the_system_and_then_the_button(show: Show, gpu_document:
     assert page.get_by_role("button", name="Colours: dark").is_visible()
 
 
-def test_it_fits_the_width_of_any_screen(show: Show, gpu_document: RunDocument) -> None:
-    page = show(gpu_document).page
-    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    for width in (320, 768, 1280, 3840):
-        page.set_viewport_size({"width": width, "height": 800})
-        assert page.evaluate("innerWidth") == width
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.locator("h1").is_visible()
-
-
-def test_on_a_telephone_a_verdict_and_its_reason_are_read_without_scrolling_sideways(
-    show: Show, gpu_document: RunDocument
-) -> None:
-    page = show(gpu_document, viewport={"width": 360, "height": 700}).page
-    room = page.locator("section#verdicts .scroll").first
-    assert room.evaluate("one => one.scrollWidth <= one.clientWidth")
-    row = page.locator("table.verdicts tbody tr").first
-    verdict, why = row.locator("td.word").bounding_box(), row.locator("td.why").bounding_box()
-    assert verdict is not None
-    assert why is not None
-    assert why["y"] >= verdict["y"] + verdict["height"] / 2
-    assert why["width"] > 250
-
-
-def test_nothing_moves_while_it_opens(show: Show, gpu_document: RunDocument) -> None:
-    page = show(gpu_document).page
-    page.wait_for_timeout(150)
-    moved = page.evaluate(
-        """() => new Promise(done => { let sum = 0;
-        new PerformanceObserver(list => { for (const one of list.getEntries()) sum += one.value; })
-          .observe({type: 'layout-shift', buffered: true});
-        setTimeout(() => done(sum), 60); })"""
-    )
-    assert moved < 0.02
-
-
 def test_on_paper_it_is_black_on_white_with_everything_opened(show: Show, gpu_document: RunDocument) -> None:
     from pypdf import PdfReader
 
@@ -99,25 +63,6 @@ def test_on_paper_it_is_black_on_white_with_everything_opened(show: Show, gpu_do
         "[getComputedStyle(document.documentElement).backgroundColor, getComputedStyle(document.body).color]"
     )
     assert colours == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
-
-
-def test_on_paper_no_table_is_an_empty_head(show: Show) -> None:
-    kept = Verdict(
-        "spills",
-        "spills",
-        "pass",
-        "0 loads",
-        Threshold("<=", 0, ""),
-        0.0,
-        "",
-        Scope("kernel", "f"),
-        "measured",
-    )
-    for verdicts, shown in ((kept,), False), ((kept, replace(kept, verdict="fail")), True):
-        page = show(replace(documents.document(), verdicts=verdicts)).page
-        page.emulate_media(media="print")
-        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        assert page.locator("table.inner").is_visible() == shown
 
 
 def test_without_a_script_everything_is_there(show: Show, gpu_document: RunDocument) -> None:
@@ -177,7 +122,10 @@ def test_what_was_not_measured_looks_and_says_so(show: Show) -> None:
         documents.reading("ipc", None, "instructions/cycle", reason="no cycles here", fix="profkit doctor"),
         documents.reading("bandwidth.dram", 5e8, "B/s", quality="estimated"),
         documents.reading("branch.miss_rate", 3.0, quality="multiplexed", share=0.62),
-        replace(documents.reading("occupancy.achieved", 50.0, quality="measured"), doubt="another says 20 %"),
+        replace(
+            documents.reading("occupancy.achieved", 50.0, quality="measured"),
+            doubt=message("another says 20 %"),
+        ),
     )
     page = show(_with(readings)).page
     page.locator("section#numbers summary").first.click()
@@ -194,7 +142,7 @@ def test_what_was_not_measured_looks_and_says_so(show: Show) -> None:
         "all => all.map(one => document.querySelector(one.getAttribute('href')).textContent)"
     )
     assert "62.0 % of the time" in notes[2]
-    assert "another says 20\u00a0%" in notes[3]
+    assert "another says 20 %" in notes[3]
 
 
 def _with(readings: tuple[Any, ...]) -> RunDocument:

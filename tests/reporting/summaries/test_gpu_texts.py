@@ -18,16 +18,17 @@ from profkit.core.types import (
     RunDocument,
     Scope,
 )
-from profkit.profiling.evaluate_targets import enrich_document as enrich
-from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.profiling.summarize import enrich_document as enrich
+from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.summarize import summarize_document as summarize
 from profkit.reporting.views.summaries import summary_texts
-from profkit.reporting.views.summaries.kernels import limiter_cell
+from profkit.reporting.views.summaries.kernels import limiter
 from tests import gpu_documents as gpu
 from tests import metal_documents as metal
 from tests.reporting.shown import cells_of as cells
 from tests.reporting.shown import rows_of, table_of
 from tests.reporting.shown import texts_of as summed
+from tests.spoken import message, spoken
 
 # ---------------------------------------------------------------- concerns
 
@@ -78,7 +79,7 @@ def test_counters_alone_have_no_timeline_and_say_what_has() -> None:
     told = {r.metric: r for r in trace_readings(gpu.counted(), CUDA.tool_lines)}
     assert told["time.gpu"].value == pytest.approx(240e-6)
     assert told["gpu.utilization"].value is None
-    assert "no timeline" in (told["gpu.utilization"].reason or "")
+    assert "no timeline" in (spoken(told["gpu.utilization"].reason) or "")
     assert "nsys profile" in (told["gpu.utilization"].fix or "")
     assert "launch.count" not in told
 
@@ -104,13 +105,16 @@ def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: 
     parts = time_by_limit(trace, rows)
     assert parts[0][0] == first
     assert sum(part for _, part in parts) == pytest.approx(1.0)
-    if trace is not gpu.trace():
-        assert words in summed(gpu.report(trace=trace))["gpu"].headline
+    text = summed(gpu.report(trace=trace))["gpu"]
+    assert words in text.headline
+    assert len(rows_of(text, "The GPU's time, by what limits it")) == len(parts)
 
 
 def test_kernels_that_are_limited_by_the_same_unit_are_added_up() -> None:
     bounds = (("tensor", gpu.GEMM), ("dram", gpu.ADD), ("dram", gpu.SMALL))
-    classes = tuple(KernelBottleneck(kernel.scope, None, bound, "because") for bound, kernel in bounds)  # type: ignore[arg-type]
+    classes = tuple(
+        KernelBottleneck(kernel.scope, None, bound, message("because")) for bound, kernel in bounds
+    )  # type: ignore[arg-type]
     document = gpu.report(trace=gpu.trace(), kernels=classes)
     parts = dict(time_by_limit(gpu.trace(), kernel_rows(document)))
     assert parts["tensor cores"] == pytest.approx(0.9 * 7.0 / 11.304, rel=1e-3)
@@ -178,10 +182,10 @@ def test_the_table_of_kernels_has_what_decides() -> None:
     first = cells(summary, "Kernels by GPU time", 0)
     assert first["kernel"] == gpu.GEMM.name
     assert first["launches"] == "40"
-    assert first["GPU time"].startswith(" 84.3 % ███")
+    assert first["GPU time"] == "84.3 %"
     assert first["median"] == "175 µs"
     assert first["limited by"].startswith("tensor cores 95 %")
-    assert first["occupancy"] == "14.6/18.8 %"
+    assert (first["occupancy"], first["possible"]) == ("14.6 %", "18.8 %")
     assert first["limiter"] == "regs+shared"
     assert first["DRAM"] == "27.0 %"
     assert first["conflicts"] == "129 k"
@@ -193,8 +197,8 @@ def test_the_table_of_kernels_has_what_decides() -> None:
 def test_ties_of_the_limiter_are_all_named_and_a_full_multiprocessor_has_none() -> None:
     gemm, add, small = kernel_rows(gpu.run())
     assert occupancy_limiters(gemm) == ("registers", "shared memory")
-    assert (occupancy_limiters(add), limiter_cell(add)) == ((), "none")
-    assert (occupancy_limiters(small), limiter_cell(small)) == ((), None)
+    assert (occupancy_limiters(add), limiter(add)) == ((), "none")
+    assert (occupancy_limiters(small), limiter(small)) == ((), None)
     assert summed(gpu.run())["occupancy"].headline.endswith("limiter regs+shared.")
 
 
@@ -317,11 +321,13 @@ def test_counters_that_nobody_asked_for_are_one_line_however_their_lack_was_word
 
 def test_a_doubt_is_told_and_marks_the_number() -> None:
     doubted = tuple(
-        replace(r, doubt="more than it can be") if r.metric == "bandwidth.dram" else r for r in gpu.readings()
+        replace(r, doubt=message("more than it can be")) if r.metric == "bandwidth.dram" else r
+        for r in gpu.readings()
     )
     found = {s.concern: s for s in summary_texts(gpu.report(trace=gpu.counted(), readings=doubted))}
     assert "Contradicted: DRAM bandwidth: more than it can be." in found["unknown"].notes
-    assert cells(found["kernels"], "Kernels by GPU time", 0)["DRAM rate"] == "1.30 TB/s?"
+    assert cells(found["kernels"], "Kernels by GPU time", 0)["DRAM rate"] == "1.30 TB/s"
+    assert table_of(found["kernels"], "Kernels by GPU time").rows[0][8].mark == "doubted"  # type: ignore[union-attr]
 
 
 def test_a_trace_alone_says_that_it_has_no_counters_and_counters_that_they_have_no_timeline() -> None:
@@ -336,7 +342,10 @@ def test_a_run_without_counters_has_the_reason_and_the_fix_of_its_pass() -> None
     for concern in ("occupancy", "bandwidth", "access", "execution"):
         (reading, *_) = found[concern].readings
         assert reading.value is None
-        assert reading.reason == "the counters pass was skipped: the driver lets only administrators count"
+        assert (
+            spoken(reading.reason)
+            == "the counters pass was skipped: the driver lets only administrators count"
+        )
         assert reading.fix == "sudo modprobe nvidia NVreg_RestrictProfilingToAdminUsers=0"
     assert "only administrators" in found["occupancy"].headline
 
@@ -359,8 +368,6 @@ def test_a_time_says_which_side_decides_it() -> None:
     )
     assert "host-bound" in notes_of(device_seconds=20e-6, host_seconds=80e-6)
     assert "both decide" in notes_of(device_seconds=80e-6, host_seconds=82e-6)
-    alone = notes_of(device_seconds=None, host_seconds=None, wall_ratio=1.4)
-    assert "by the wall clock an iteration takes 1.40 times as long" in alone
 
 
 def test_a_time_says_cold_or_warm_clocks_and_throttling() -> None:
@@ -373,25 +380,13 @@ def test_a_time_says_cold_or_warm_clocks_and_throttling() -> None:
     assert "launches amortised: CUDA graph of 20 calls" in notes_of(batching="CUDA graph of 20 calls")
 
 
-def test_a_time_without_a_device_says_nothing_of_devices() -> None:
-    notes = notes_of(clock="wall", cache=None)
-    for word in ("device", "cold", "clock", "host"):
-        assert word not in notes
-
-
-def test_a_trace_that_caught_nothing_is_no_report_of_counters() -> None:
-    summary = summed(gpu.report(trace=GpuTrace("nsys", ())))["gpu"]
-    assert summary.headline == "No kernel is in the report."
-    assert {r.reason for r in summary.readings if r.value is None} == {"no kernel is in the report"}
-
-
 def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
     copy = replace(gpu.trace().transfers[0], kind="memset", count=1, seconds=1.47e-6)
     document = gpu.report(trace=GpuTrace("nsys", (), span=1.47e-6, busy=1.47e-6, transfers=(copy,)))
     summary = summed(document)["gpu"]
     assert summary.headline == "No kernel is in the report, only copies and memsets: 1.47 µs of them."
     told = {r.metric: r for r in summary.readings}
-    assert told["gpu.utilization"].reason == "no kernel is in the report"
+    assert spoken(told["gpu.utilization"].reason) == "no kernel is in the report"
     verdicts = {v.target: v.verdict for v in judge_document(document, targets_for("cuda")).verdicts}
     assert verdicts["gpu-busy"] == "unknown"
     assert set(verdicts.values()) == {"unknown"}
@@ -417,22 +412,11 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     document = judge_document(gpu.report(trace=trace), targets_for("cuda"))
     told = {v.target: v for v in document.verdicts if v.scope == RUN}
     assert (told["gpu-busy"].verdict, told["copies"].verdict) == ("pass", "fail")
-    assert told["copies"].reason == "for 82.0 % of the time the GPU only copied; target < 20 %"
+    assert spoken(told["copies"].reason) == "for 82.0 % of the time the GPU only copied; target < 20 %"
     assert told["copies"].gain == pytest.approx(0.82)
     summary = summed(document)["gpu"]
     assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")
     assert dict(rows_of(summary, "Timeline"))["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
-
-
-def test_many_small_kernels_have_no_largest_one() -> None:
-    one = gpu.trace().kernels[0]
-    many = tuple(
-        replace(one, kernel=replace(one.kernel, name=f"k{n}", grid=(10_000, 1, 1)), total=1.0)
-        for n in range(30)
-    )
-    trace = replace(gpu.trace(), kernels=many, transfers=(), starved=0.0, busy=9.9e-3)
-    headline = summed(gpu.report(trace=trace))["gpu"].headline
-    assert headline.endswith("No single cause: the largest part, k0, is 3.3 %.")
 
 
 @pytest.mark.parametrize(
@@ -449,31 +433,13 @@ def test_a_long_way_from_launch_to_start_is_a_queue(latency: float, busy: float,
     assert rows["Launch to start"] == words
 
 
-def test_a_doubted_occupancy_has_its_mark_in_the_table() -> None:
-    base = gpu.of_counters()
-    doubted = tuple(
-        replace(r, doubt="nonsense") if r.metric == "occupancy.achieved" and r.value is not None else r
-        for r in base.readings
-    )
-    (kernels,) = [one for one in summary_texts(replace(base, readings=doubted)) if one.concern == "kernels"]
-    assert cells(kernels, "Kernels by GPU time")["occupancy"].endswith("%?")
-
-
 def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:
     whole = Scope("region", "range 1")
     readings = tuple(replace(r, scope=whole) for r in gpu.readings() if r.scope == gpu.GEMM.scope)
     summary = summed(gpu.report(readings=readings))["ranges"]
     row = cells(summary, "Counted as wholes", 0)
-    assert (row["range"], row["occupancy"], row["DRAM"]) == ("range 1", "14.6/18.8 %", "27.0 %")
+    assert (row["range"], row["occupancy"], row["DRAM"]) == ("range 1", "14.6 %", "27.0 %")
     assert "ranges" not in summed(gpu.run())  # a region that was timed is none
-
-
-def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
-    untold = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], bytes=0),))
-    document = gpu.report(trace=untold)
-    moved = {reading.metric: reading for reading in trace_readings(untold, CUDA.tool_lines)}["transfer.bytes"]
-    assert (moved.quality, moved.reason) == ("unavailable", "how much was copied is not in the trace")
-    assert "bytes" not in cells(summed(document)["gpu"], "Copies", 0)
 
 
 # ---------------------------------------------------------------- Apple GPUs
@@ -487,13 +453,6 @@ def test_without_labels_the_channels_are_told() -> None:
     assert "Encoders cannot be distinguished" in found.notes[0]
 
 
-def test_names_that_metal_gives_are_told_from_labels() -> None:
-    unnamed = (MetalWork("Compute Command 0", "encoder", 9, 1.0), MetalWork("", "encoder", 1, 0.1))
-    for works, said in ((unnamed, True), ((*unnamed, metal.SILU), False)):
-        found = summed(metal.run(metal.metal(encoders=works)))["encoders"]
-        assert any("Metal's own names" in note for note in found.notes) is said
-
-
 def test_a_table_shows_the_largest_and_counts_the_rest() -> None:
     works = tuple(MetalWork(f"op {n}", "encoder", 1, 1.0 + n) for n in range(14))
     text = summed(metal.run(metal.metal(encoders=works)))["encoders"]
@@ -503,9 +462,3 @@ def test_a_table_shows_the_largest_and_counts_the_rest() -> None:
     counters = tuple(metal.counter(f"c{n}", 1.0) for n in range(86))
     text = summed(metal.run(metal.metal(counters=counters)))["occupancy"]
     assert str(table_of(text, "All counters, of the whole device").note).startswith("and 46 further counters")
-
-
-def test_states_without_work_have_no_column_for_it() -> None:
-    text = summed(metal.run())["state"]
-    assert list(cells(text, "Performance states of the GPU")) == ["state", "time", "share", "at work"]
-    assert list(cells(text, "Thermal states")) == ["state", "time", "share"]

@@ -9,7 +9,7 @@ import pytest
 
 from profkit.core.run_folder import run_to_json
 from profkit.core.types import RunDocument
-from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.summarize import judge_document, targets_for
 from tests import documents
 from tests import gpu_documents as gpu
 from tests import metal_documents as metal

@@ -68,18 +68,6 @@ assert len(calls) >= len(r.samples.seconds) + len(r.samples.warmup)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_quick_function_is_looped_until_the_clock_can_see_it(tmp_path: Path) -> None:
-    done = run(
-        tmp_path,
-        """
-r = profkit.benchmark(lambda: time.sleep(1e-6), name="nothing", budget=0.5)
-assert r.samples.loops == 1024
-assert 1e-6 < r.median < 1.01e-6
-""",
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_what_cannot_be_known_in_the_budget_is_said(tmp_path: Path) -> None:
     # Spread evenly: of two values alone the median may by chance be one of them, and its interval of no width.
     noisy = "import random\ndef fn(): time.sleep(random.uniform(0.001, 0.03))\n"
@@ -111,12 +99,6 @@ assert r.median < 0.0011, r.median
 def test_a_number_that_is_none_is_refused(tmp_path: Path, word: str) -> None:
     done = run(tmp_path, f"profkit.benchmark(lambda: None, name='a', {word})")
     assert f"ValueError: a: {word.split('=')[0]} must be a positive finite number" in done.stderr
-
-
-def test_what_the_function_raises_passes_through(tmp_path: Path) -> None:
-    for directive in ({}, {"pass_name": "timing", "budget": 0.5}, {"pass_name": "trace", "iterations": 3}):
-        done = run(tmp_path, "def fn(): raise KeyError('mine')\nprofkit.benchmark(fn, name='a')", **directive)
-        assert done.stderr.endswith("KeyError: 'mine'\n")
 
 
 # ---------------------------------------------------------------- the timing pass

@@ -16,10 +16,7 @@ from profkit.core.statistics import median
 from profkit.runtime.passes import device_timing
 from profkit.runtime.passes.benchmark import describe_device
 from profkit.runtime.passes.device_samples import (
-    MOST_MISSES,
-    DeviceCalls,
     DeviceClock,
-    PipelinedBlocks,
     open_clock,
 )
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
@@ -163,24 +160,10 @@ def run(
     return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
 
 
-def test_by_hand_one_line_says_clock_cache_and_what_the_device_needs(tmp_path: Path, nvidia: Path) -> None:
-    code = """
-    def fn():
-        time.sleep(2e-4)
-        cuda.stand_in_work(30)
-    profkit.benchmark(fn, name="tiny", budget=2, precision=0.05)
-    """
-    done = run(tmp_path, nvidia, code)
-    (line,) = done.stdout.splitlines()
-    for word in ("tiny: ", "CUDA events, warm L2", "launch-bound: the device alone needs 30", "SM clock 1.7"):
-        assert word in line
-
-
 @pytest.mark.parametrize(
     ("call", "clock", "remark"),
     [
         ("lambda: cuda.stand_in_elsewhere(400)", "wall", "part of the work is on another stream"),
-        ("lambda: time.sleep(0.0004)", "wall", "nothing was launched"),
         ("lambda: cuda.stand_in_work(400), device='cpu', synchronize=cuda.cuCtxSynchronize", "wall", ""),
         ("lambda: cuda.stand_in_elsewhere(400), cold=True", "wall", "by the wall clock, the L2 as it is"),
     ],
@@ -220,67 +203,10 @@ def test_the_timing_pass_records_all_of_it_and_loads_no_profiler(
 # ------------------------------------------------------------ test_pipelined_blocks
 
 
-class Counted:
-    """A call that says how often it was made, and takes the host some time before its launch."""
-
-    def __init__(self, device: Device, microseconds: int, host: float = 0.0) -> None:
-        self.made = 0
-        self._device, self._launch, self._host = device, device.work(microseconds), host
-
-    def __call__(self) -> None:
-        self.made += 1
-        self._device.spin(self._host)
-        self._launch()
-
-
 @pytest.fixture
 def clock(device: Device) -> Iterator[DeviceClock]:
     with open_clock(device.driver) as opened:
         yield opened
-
-
-def blocks(fn: Counted, clock: DeviceClock, calls: int = 8) -> PipelinedBlocks:
-    timed = DeviceCalls(fn, clock, cold=True)
-    timed.fit_blocks(timed.back_to_back(1))
-    timed.ahead = calls
-    fn.made = 0
-    return PipelinedBlocks(timed)
-
-
-def test_the_next_block_is_launched_before_the_last_one_is_read(device: Device, clock: DeviceClock) -> None:
-    fn = Counted(device, 40)
-    pipelined = blocks(fn, clock)
-    assert len(pipelined.next_block(wanted=100)) == 8
-    assert fn.made == 16
-    assert len(pipelined.next_block(wanted=92)) == 8
-    assert fn.made == 24
-
-
-def test_what_a_call_takes_is_the_device_alone_in_every_block(device: Device, clock: DeviceClock) -> None:
-    pipelined = blocks(Counted(device, 40, host=100), clock)
-    found = [second for _ in range(6) for second in pipelined.next_block(wanted=100)] + pipelined.last_block()
-    assert len(found) >= 16
-    assert median(found) == pytest.approx(40e-6, rel=0.02)
-    assert max(found) < 100e-6, "the host shows in no sample"
-
-
-def test_a_host_that_waits_for_the_device_inside_is_told_as_without_a_flight(
-    device: Device, clock: DeviceClock
-) -> None:
-    launch, wait = device.work(200), device.driver.synchronize
-
-    def fn() -> None:
-        launch()
-        wait()
-
-    timed = DeviceCalls(fn, clock, cold=True)
-    timed.fit_blocks(timed.back_to_back(1))
-    timed.ahead = 2
-    pipelined, found = PipelinedBlocks(timed), []
-    for _ in range(MOST_MISSES + 40):
-        found += pipelined.next_block(wanted=100)
-    assert timed.hurried
-    assert min(found) >= 200e-6
 
 
 def test_a_flush_in_pieces_writes_as_much_as_one_in_one(

@@ -53,8 +53,6 @@ print(sys.modules["__main__"].__dict__ is globals(), "program" in sys.modules, "
     "program",
     [
         ["work.py", "a", "--", "-m"],
-        ["./work.py"],
-        ["-m", "work", "a"],
         ["-m", "package", "a"],
         ["-c", FACTS, "a"],
         ["package"],
@@ -84,16 +82,12 @@ def test_a_program_sees_what_it_sees_alone(tmp_path: Path, kind: str, program: l
     "code",
     [
         "import sys; sys.exit(7)",
-        "import sys; sys.exit('last words')",
-        "raise SystemExit",
         "def f():\n    1 / 0\nf()",
         "try:\n    {}['k']\nexcept KeyError as e:\n    raise RuntimeError('mine') from e",
         "x = (",
         "raise KeyboardInterrupt",
-        "import os; os.kill(os.getpid(), 2)",
         "import os, time; os.kill(os.getpid(), 15); time.sleep(5)",
         "import sys; sys.excepthook = lambda *a: print('own hook', a[0].__name__); 1 / 0",
-        "import absent_module",
     ],
 )
 def test_every_ending_is_the_programs_own_and_leaves_a_result(tmp_path: Path, kind: str, code: str) -> None:
@@ -185,6 +179,9 @@ def test_the_region_and_the_rest_are_two_profiles(tmp_path: Path) -> None:
     done = run([str(HOST_PROGRAM), "cprofile", "x.prof", "--", name], tmp_path)
     assert done.returncode == 0, done.stderr
     region, rest = functions(tmp_path / "x.prof"), functions(tmp_path / "x.setup.prof")
+    for path in (tmp_path / "x.prof", tmp_path / "x.setup.prof"):  # nothing of what measures
+        files = {file for file, _, _ in pstats.Stats(str(path)).stats}  # type: ignore[attr-defined]
+        assert not [file for file in files if "/passes/" in file or "/region/" in file]
     assert region["inside"] == 3
     assert not {"before", "after"} & set(region)
     assert {"before", "after"} <= set(rest)
@@ -193,21 +190,6 @@ def test_the_region_and_the_rest_are_two_profiles(tmp_path: Path) -> None:
     assert facts["entries"] == 3
     assert facts["import_seconds"]["setup"] > 0
     assert facts["import_seconds"]["region"] == 0
-
-
-def test_unmarked_everything_is_in_one_profile(tmp_path: Path) -> None:
-    name = script(tmp_path, "def f(): pass\nf()")
-    host("cprofile", tmp_path, [name])
-    assert functions(tmp_path / "out")["f"] == 1
-    assert not list(tmp_path.glob("*.setup.prof"))
-
-
-def test_the_profile_holds_nothing_of_what_measures(tmp_path: Path) -> None:
-    name = script(tmp_path, MARKED)
-    run([str(HOST_PROGRAM), "cprofile", "x.prof", "--", name], tmp_path)
-    for path in (tmp_path / "x.prof", tmp_path / "x.setup.prof"):
-        files = {file for file, _, _ in pstats.Stats(str(path)).stats}  # type: ignore[attr-defined]
-        assert not [file for file in files if "/passes/" in file or "/region/" in file]
 
 
 # ---------------------------------------------------------------- tracemalloc
@@ -308,14 +290,6 @@ def test_growth_is_steady_only_from_each_look_to_the_next(sizes: tuple[int, ...]
     assert not find_steady_lines(looks, 100.0)  # the rest of the run was not looked at
 
 
-def test_code_that_is_imported_for_long_is_no_growth() -> None:
-    looks = [look(float(number), number * MIB) for number in range(1, 6)]
-    assert find_steady_lines(looks, 6.0)
-    for one in looks:
-        one["lines"][0]["file"] = "<frozen importlib._bootstrap_external>"  # type: ignore[index]
-    assert not find_steady_lines(looks, 6.0)
-
-
 # ------------------------------------------------------------ test_early_end
 
 PROGRAM = """
@@ -326,9 +300,9 @@ def early():
 def late():
     return sum(range(100))
 begin = time.perf_counter()
-while time.perf_counter() - begin < 1.0:
+while time.perf_counter() - begin < 0.6:
     early()
-while time.perf_counter() - begin < 1.4:
+while time.perf_counter() - begin < 0.8:
     late()
 last = bytearray(100_000_000)
 print("the program's own end")
@@ -348,21 +322,16 @@ def run_limited(kind: str, out: Path, longest: float | None) -> str:
 
 
 @pytest.mark.parametrize("longest", [0.3, None])
-def test_cprofile_sees_the_beginning_and_says_so_while_the_program_runs_to_its_end(tmp_path, longest):
+def test_the_beginning_is_seen_and_that_is_said_while_the_program_runs_to_its_end(
+    tmp_path: Path, longest: float | None
+) -> None:
     assert run_limited("cprofile", tmp_path / "p.prof", longest) == "the program's own end\n"
-    report = read_cprofile(tmp_path / "p.prof")
-    names = {hotspot.function for hotspot in report.profiles[0].hotspots}
+    names = {hotspot.function for hotspot in read_cprofile(tmp_path / "p.prof").profiles[0].hotspots}
     assert "early" in names
     assert ("late" in names) == (longest is None)
     notes = read_pass_notes(tmp_path / "p.json")
     assert any("of a longer run" in note for note in notes) == (longest is not None)
-
-
-@pytest.mark.parametrize("longest", [0.3, None])
-def test_tracemalloc_stops_tracing_and_says_so(tmp_path, longest):
     assert run_limited("tracemalloc", tmp_path / "t.json", longest) == "the program's own end\n"
-    allocations = read_tracemalloc(tmp_path / "t.json")
-    assert any("of a longer run" in note for note in allocations.notes) == (longest is not None)
-    assert (allocations.peak > LAST) == (
-        longest is None
-    )  # the last block is not seen where it stopped before
+    found = read_tracemalloc(tmp_path / "t.json")
+    assert any("of a longer run" in note for note in found.notes) == (longest is not None)
+    assert (found.peak > LAST) == (longest is None)  # the last block is not seen where it stopped before

@@ -102,15 +102,6 @@ def test_a_call_of_torch_has_the_line_of_the_program_that_made_it(
     assert (traced.open, traced.emitting, lines._reason) == ([], [True], None)
 
 
-def test_errors_of_the_program_are_its_own_and_close_their_range(
-    lines: OperationLines, traced: Traced
-) -> None:
-    with pytest.raises(RuntimeError, match="mat1 and mat2"):
-        torch.mm(torch.ones(2, 3), torch.ones(2, 3))
-    assert traced.open == []
-    assert lines._on
-
-
 def test_an_error_of_ours_switches_us_off_and_is_in_the_file(
     lines: OperationLines, traced: Traced, tmp_path: Path
 ) -> None:

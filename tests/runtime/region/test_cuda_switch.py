@@ -96,16 +96,6 @@ def test_a_region_waits_starts_marks_and_the_other_way_round(tmp_path: Path, nvi
     assert (seen.notes, seen.done.stderr) == ((), "")
 
 
-def test_every_entry_switches_and_nested_ones_do_not(tmp_path: Path, nvidia: Path) -> None:
-    code = """
-    use_cuda()
-    for _ in range(2):
-        with profkit.region('a'):
-            with profkit.region('b'): pass
-    """
-    assert run(tmp_path, nvidia, code).order == ENTRY * 2
-
-
 def test_cuda_that_is_linked_but_not_begun_is_begun_for_the_start(tmp_path: Path, nvidia: Path) -> None:
     code = """
     import ctypes; ctypes.CDLL("libcuda.so.1")
@@ -126,13 +116,6 @@ def test_a_process_without_cuda_loads_nothing_and_says_so(tmp_path: Path, nvidia
     assert (seen.done.stdout, seen.order) == ("False\n", ["range a in profkit", "end a"])
     assert seen.notes == ("the region used no CUDA in this process",)
     assert seen.done.stderr == ""  # a remark, no fault
-
-
-def test_without_the_nvtx_package_the_profiler_is_still_switched(tmp_path: Path, nvidia: Path) -> None:
-    seen = run(tmp_path, nvidia, "use_cuda()\nwith profkit.region('a'): pass", nvtx=False)
-    assert seen.order == [call for call in ENTRY if "a" not in call.split()]
-    assert seen.notes == ("no NVTX range marks the region: this Python has no nvtx (fix: pip install nvtx)",)
-    assert seen.done.stderr == ""
 
 
 @pytest.mark.parametrize(

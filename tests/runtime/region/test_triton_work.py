@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
-from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
 
-from profkit.core.types import TritonWork, Tuning
-from profkit.runtime.region.triton_work import find_triton_work
 from tests.runtime.region.test_region import Run
 from tests.runtime.region.test_region import workload as workload
 
@@ -72,15 +66,6 @@ def test_a_tuned_kernel_is_told_with_its_key_its_choice_and_its_seconds(workload
     assert (work.pass_name, work.pid) == ("trace", done.record.pid)
 
 
-def test_triton_is_not_imported_for_it(workload: Run) -> None:
-    done = workload("""
-        import atexit, sys
-        atexit.register(lambda: print([name for name in sys.modules if name.split(".")[0] == "triton"]))
-        with profkit.region("a"): pass
-        """)
-    assert (done.out.strip(), done.record.triton) == ("[]", None)
-
-
 def test_a_triton_that_is_something_else_costs_a_remark_and_nothing_more(workload: Run) -> None:
     done = workload("""
         import sys, types
@@ -99,73 +84,3 @@ def test_a_triton_that_is_something_else_costs_a_remark_and_nothing_more(workloa
     assert done.record.triton is None
     assert any("ZeroDivisionError" in note for note in done.record.notes)
     assert done.err == ""
-
-
-# ------------------------------------------------------------ other versions, by stand-ins for their objects
-
-
-class KernelInterface:
-    """Triton's base class of kernels."""
-
-
-class Autotuner(KernelInterface):
-    def __init__(self, **told: Any) -> None:
-        self.__dict__.update(told)
-
-
-class JITFunction(KernelInterface):
-    def __init__(self, **told: Any) -> None:
-        self.fn = example
-        self.__dict__.update(told)
-
-
-def example() -> None:
-    """The Python function of a kernel."""
-
-
-def config(block: int, **told: Any) -> SimpleNamespace:
-    return SimpleNamespace(**{"kwargs": {"B": block}, "num_warps": 4, "num_stages": 3, "num_ctas": 1, **told})
-
-
-Place = Callable[..., TritonWork | None]
-
-
-@pytest.fixture
-def placed(monkeypatch: pytest.MonkeyPatch) -> Place:
-    """Puts kernels at the top of a module, and looks."""
-    jit = ModuleType("triton.runtime.jit")
-    jit.KernelInterface = KernelInterface  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "triton.runtime.jit", jit)
-    top = ModuleType("somebodys_kernels")
-    monkeypatch.setitem(sys.modules, "somebodys_kernels", top)
-
-    def look(*kernels: Any) -> TritonWork | None:
-        for number, kernel in enumerate(kernels):
-            setattr(top, f"kernel_{number}", kernel)
-        return find_triton_work("timing", 7)
-
-    return look
-
-
-CONFIGS = [config(1), config(2, num_ctas=2, maxnreg=64)]
-
-
-def tunings(work: TritonWork | None) -> tuple[Tuning, ...]:
-    assert work is not None
-    return work.tunings
-
-
-def test_a_choice_that_was_read_from_disk_took_no_seconds_and_says_so(placed: Place) -> None:
-    read = Autotuner(
-        fn=JITFunction(), base_fn=example, keys=["n"], configs=CONFIGS, cache={(8,): config(2)}, cache_results=True,
-        configs_timings={0: [1.0], 1: [2.0]},
-    )  # fmt: skip
-    assert tunings(placed(read)) == (
-        Tuning("example", __name__, "n 8", "B 2, 4 warps, 3 stages", 2, 0, None, True),
-    )
-
-
-def test_one_configuration_is_no_choice_and_a_kernel_that_never_ran_chose_nothing(placed: Place) -> None:
-    single = Autotuner(fn=JITFunction(), configs=CONFIGS[:1], cache={})
-    idle = Autotuner(fn=JITFunction(), configs=CONFIGS, cache={})
-    assert placed(single, idle) is None

@@ -45,5 +45,3 @@ R nvmlDeviceGetMaxMigDeviceCount(void *h, unsigned *n) { *n = 7; return 0; }
 R nvmlDeviceGetMigDeviceHandleByIndex(void *h, unsigned i, void **m) { if (i > 1) return 6; *m = (void *)((intptr_t)h * 100 + i + 1); return 0; }
 R nvmlDeviceGetAttributes_v2(void *h, void *a) { memset(a, 0, 40); *(unsigned *)a = 16; return is_mig((intptr_t)h) ? 0 : 2; }
 R nvmlDeviceGetVirtualizationMode(void *h, unsigned *mode) { *mode = number("STAND_IN_VIRTUAL", 1); return 0; }
-R nvmlDeviceGetPciInfo_v3(void *h, void *info) {
-  memset(info, 0, 68); *(unsigned *)((char *)info + 28) = number("STAND_IN_MIXED", 0) && device((intptr_t)h) == 0 ? 0x1EB810DE : 0x233510DE; return 0; }

@@ -28,10 +28,9 @@ def _files() -> Mapping[str, tuple[str, ...]]:
 class FormulaTable:
     """From counters to metrics for one tool and chip: for each metric its formulas, best first.
 
-    `absent` says why this tool can never have a metric. `aliases` maps another name of a counter to the one
+    `absent` says by a code why this tool can never have a metric. `aliases` maps another name of a counter to the one
     the formulas use. `quality` is what a reading is at best. An `optional` metric is not spoken of where no
-    formula's counters were all collected. `missing` says in words what it means that none was;
-    those of `deeper` come with the standard depth.
+    formula's counters were all collected. `missing` is the code of what it means that none was.
     """
 
     tool: str
@@ -42,7 +41,6 @@ class FormulaTable:
     aliases: Mapping[str, str] = field(default_factory=dict)
     optional: frozenset[str] = frozenset()
     missing: Mapping[str, str] = field(default_factory=dict)
-    deeper: frozenset[str] = frozenset()
 
     def resolve(self, name: str) -> str:
         """The name under which the formulas know the counter `name`; case does not matter."""
@@ -77,7 +75,6 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
     aliases: dict[str, str] = {}
     optional: set[str] = set()
     missing: dict[str, str] = {}
-    deeper: set[str] = set()
     quality: Literal["measured", "simulated"] = "measured"
     for name in chosen:
         stem = name if name == tool else f"{tool}-{name}"
@@ -86,7 +83,6 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
         aliases |= {str(k).lower(): str(v).lower() for k, v in content.get("aliases", {}).items()}
         absent |= content.get("absent", {})
         missing |= content.get("missing", {})
-        deeper |= set(content.get("deeper", ()))
         terms = content.get("terms", {})
         optional |= set(content.get("optional", ()))
         for metric, rows in content["metrics"].items():
@@ -99,9 +95,7 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
             del formulas[metric]
     order = [info.name for info in all_metrics()]
     in_order = {name: tuple(formulas[name]) for name in sorted(formulas, key=order.index)}
-    return FormulaTable(
-        tool, chip, quality, in_order, absent, aliases, frozenset(optional), missing, frozenset(deeper)
-    )
+    return FormulaTable(tool, chip, quality, in_order, absent, aliases, frozenset(optional), missing)
 
 
 def _formula(row: Mapping[str, Any], terms: Mapping[str, str]) -> Formula:
@@ -120,6 +114,5 @@ def _formula(row: Mapping[str, Any], terms: Mapping[str, str]) -> Formula:
         most_of=most_of,
         unless_zero=read("unless_zero"),
         zero=row.get("zero"),
-        nothing="zero" in row and not row.get("unclear", False),
         quality=row.get("quality"),
     )

@@ -3,55 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from profkit.core.types import Fault
 from profkit.kernels.evaluation.candidate.arguments import DTYPES, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.judging.reference import (
-    CallReference,
-    Expected,
-    argument_of,
-    leaves_unwritten,
-)
-from profkit.kernels.operations.check import lean_limit
-from profkit.kernels.operations.in_float64 import WIDER, flat_tensors
+from profkit.kernels.evaluation.judging.reference import CallReference, argument_of, leaves_unwritten
+from profkit.kernels.operations.check import Errors, Expected, Incorrect, compare
+from profkit.kernels.operations.in_float64 import flat_tensors
 
-EPS = 1e-10  # of a relative error, as the field has it: |y - t| / (|t| + eps)
 # Of what gives places, a tie may be broken in another way: the places are right where they hold the same values.
 PLACES = {
     "argmax": 0, "argmin": 0, "max": 1, "min": 1, "topk": 1, "sort": 1, "kthvalue": 1, "median": 1, "nanmedian": 1,
     "mode": 1, "cummax": 1, "cummin": 1,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Largest errors against float64: absolute, relative, and as a share of what is allowed (at most 1 is correct)."""
-
-    absolute: float = 0.0
-    relative: float = 0.0
-    share: float = 0.0
-
-    def with_other(self, other: Errors) -> Errors:
-        """The larger ones of both."""
-        return Errors(
-            max(self.absolute, other.absolute),
-            max(self.relative, other.relative),
-            max(self.share, other.share),
-        )
-
-
-class Incorrect(Exception):
-    """What the kernel gave is wrong; the text says where, and `errors` by how much where that is a number."""
-
-    def __init__(self, fault: Fault, reason: str, errors: Errors | None = None) -> None:
-        super().__init__(reason)
-        self.fault = fault
-        self.errors = errors
 
 
 class CallCheck:
@@ -158,93 +124,6 @@ class CallCheck:
                 raise Incorrect("aliasing", f"output {place} must be a view of an argument, and is not")
         elif info is None and any(address < end and begin < address + count for begin, end in self._bases):
             raise Incorrect("aliasing", f"output {place} shares memory with an argument, and must not")
-
-
-def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> Errors:
-    """The errors of a tensor. Raises Incorrect where one is larger than allowed."""
-    if expected.condition is None:
-        return _compare(output, expected, ties)
-    try:
-        return _compare(output, expected, ties)
-    except Incorrect:
-        return _compare(output, expected.with_condition(), ties)
-
-
-def _compare(output: Tensor, expected: Expected, ties: Tensor | None) -> Errors:
-    native = expected.native
-    if expected.undefined is not None:
-        output = torch.where(expected.undefined, native, output)
-    if expected.truth is None or expected.allowed is None:
-        wrong = output != native
-        if native.is_floating_point() or native.is_complex():
-            wrong &= ~(output.isnan() & native.isnan())
-        if ties is not None:
-            wrong &= ~ties.reshape(wrong.shape)
-        count = int(wrong.sum())
-        if count:
-            raise Incorrect("values", _where(expected.name, wrong, output, native, count))
-        return Errors()
-    wide = WIDER.get(output.dtype, output.dtype)
-    value, truth = output.to(wide), expected.truth
-    finite = value.isfinite() & truth.isfinite()
-    same = (output == native) | (output.isnan() & native.isnan())
-    rounded = truth.to(native.dtype)  # beyond the largest number: infinity
-    same |= (output == rounded) | (output.isnan() & truth.isnan())
-    strange = ~finite & ~same
-    if bool(strange.any()):
-        raise Incorrect("not-finite", _where(expected.name, strange, output, native, int(strange.sum())))
-    difference = torch.where(finite, (value - truth).abs(), 0.0)
-    wrong = (difference > expected.allowed) & ~(output == native)
-    if not difference.numel():
-        return Errors()
-    share = torch.where((output == native) | (difference == 0), 0.0, difference / expected.allowed)
-    size = truth.abs().nan_to_num(0.0, 0.0, 0.0)
-    relative = difference / (size + EPS)
-    errors = Errors(float(difference.max()), float(relative.max()), float(share.max()))
-    if bool(wrong.any()):
-        where = _where(expected.name, wrong, output, truth, int(wrong.sum()))
-        raise Incorrect("values", where, errors)
-    _check_lean(value, expected, finite)
-    return errors
-
-
-def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
-    """Rounding leans to no side; a result that is cut off does. See `profkit.kernels.operations.check`.
-
-    Of all numbers y with the truth t, |sum((y - t) sign(t))| / sum(|t|) is at most an eighth of the unit roundoff u,
-    and what chance explains, SAFETY u / sqrt(3 N), beyond how far PyTorch's own result leans. N: how many count.
-    """
-    truth, native = expected.truth, expected.native
-    if truth is None or native.dtype not in (torch.float16, torch.bfloat16):
-        return
-    size = torch.where(finite, truth.abs(), 0.0)
-    total = float(size.sum())
-    if total == 0:
-        return
-    roundoff = torch.finfo(native.dtype).eps / 2
-    scaled = size / size.max()  # squares of the largest numbers are no numbers
-    effective = float(scaled.sum()) ** 2 / float((scaled**2).sum())
-    sign = torch.where(finite, truth.sign(), 0.0)
-    own = native.to(value.dtype).nan_to_num(0.0, 0.0, 0.0)
-    plain = truth.nan_to_num(0.0, 0.0, 0.0)
-    lean = abs(float(((value.nan_to_num(0.0, 0.0, 0.0) - plain) * sign).sum())) / total
-    explained = abs(float(((own - plain) * sign).sum())) / total
-    allowed = lean_limit(roundoff, roundoff, effective, explained)
-    if lean > allowed:
-        raise Incorrect(
-            "values",
-            f"{expected.name} leans to one side by {lean:.2g} of its size, {allowed:.2g} is explained: "
-            "it is cut off instead of rounded, or off by a factor",
-        )
-
-
-def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int) -> str:
-    """`output 0 at [3, 5] is 1.5 instead of 1.25; 12 of 1,024 are wrong`."""
-    place = [int(each) for each in wrong.nonzero()[0]]
-    got, right = output[tuple(place)].item(), wanted[tuple(place)].item()
-    at = f" at {place}" if place else ""
-    many = f"{count:,} of {wrong.numel():,} numbers {'is' if count == 1 else 'are'} wrong"
-    return f"{name}{at} is {got:.6g} instead of {right:.6g}; {many}"
 
 
 def _flat_description(value: Any) -> list[list[Any]]:

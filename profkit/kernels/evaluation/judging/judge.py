@@ -39,7 +39,6 @@ from profkit.kernels.evaluation.candidate.arguments import KernelError, NotPorta
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice, find_device
-from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
 from profkit.kernels.evaluation.judging.pairs import ReferenceFailed, Unverified
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.judging.trial import (
@@ -57,6 +56,7 @@ from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest, describe_untested
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite, find_suite, names_it
+from profkit.kernels.operations.check import Errors, Incorrect
 from profkit.kernels.sweep.device import describe_device
 
 STATUSES: dict[JobStatus, TestStatus] = {

@@ -58,6 +58,16 @@ class Pair(NamedTuple):
     waited: bool
 
 
+@dataclass(frozen=True)
+class FreshCall:
+    """What is timed: a call whose arguments get new values each time, and which gives so many `outputs`."""
+
+    recipe: Recipe
+    contents: Sequence[Tensor]  # of the arguments that it was checked on
+    fresh: FreshValues
+    outputs: int
+
+
 class Unlaunched(Exception):
     """A batch could not wait at the gate: it has run, and nothing is known of its time."""
 
@@ -82,15 +92,8 @@ def calls_in_batch(estimate: float, call_bytes: int, limits: BatchLimits) -> int
     return max(1, min(limits.calls, by_time, limits.bytes // max(1, call_bytes)))
 
 
-def fit_gate(
-    candidate: KernelProcess,
-    reference: KernelProcess,
-    recipe: Recipe,
-    contents: Sequence[Tensor],
-    outputs: int,
-    count: int,
-) -> int:
-    """How many calls of both, on these `contents`, can wait at the gate: at most `count`, 0 where not even one can.
+def fit_gate(candidate: KernelProcess, reference: KernelProcess, call: FreshCall, count: int) -> int:
+    """How many calls of both can wait at the gate: at most `count`, 0 where not even one can.
 
     A device takes some 1,000 launches ahead, and a kernel that waits for the device never comes to an end behind it. A
     batch that is over at once tells nothing: 0, too.
@@ -99,9 +102,9 @@ def fit_gate(
 
     def run(process: KernelProcess, calls: int) -> float | None:
         """Seconds of so many calls; None where they cannot wait."""
-        for slot in process.place(recipe, calls):
-            copy_storages(contents, slot)
-        return None if process.launch_slots(calls * outputs) is None else process.run_launched()
+        for slot in process.place(call.recipe, calls):
+            copy_storages(call.contents, slot)
+        return None if process.launch_slots(calls * call.outputs) is None else process.run_launched()
 
     of_a_call = 0.0  # of the reference
     for process in (reference, candidate):
@@ -115,25 +118,25 @@ def fit_gate(
 
 
 class PairedBatches:
-    """Both processes with their arguments, which are laid out anew for each round of pairs."""
+    """Both processes with the arguments of `count` calls, which are laid out anew for each round of pairs.
+
+    On a device those of all calls are written at once, and not one call's after the other. `gated`: the calls are
+    launched before these are written, and the device's time alone is measured (see `fit_gate`).
+    """
 
     def __init__(
         self,
         candidate: KernelProcess,
         reference: KernelProcess,
-        fresh: FreshValues,
-        recipe: Recipe,
-        outputs: int,
+        call: FreshCall,
         count: int,
         cleanup: ExitStack,
         *,
-        together: bool,
         gated: bool,
     ) -> None:
-        self._gated = gated
+        self._call, self._count, self._gated = call, count, gated
         self.launching: dict[KernelProcess, list[float]] = {reference: [], candidate: []}
         self._candidate, self._reference, self._both = candidate, reference, (reference, candidate)
-        self._fresh, self._recipe, self._outputs, self._count = fresh, recipe, outputs, count
         self._secret = random.SystemRandom()
         self._slots: dict[KernelProcess, list[list[Tensor]]] = {}
         self._empty = inf  # seconds of an empty batch
@@ -144,7 +147,6 @@ class PairedBatches:
         self._staged: Tensor | None = None  # the arguments of all calls, until they are due
         self._staged_slots: Sequence[Sequence[Tensor]] = ()
         self._order: Sequence[int] = ()  # of calls in memory, the same for both
-        self._together = together
         self.whole: dict[KernelProcess, list[tuple[float, float]]] = {process: [] for process in self._both}
         self._watches = {process: cleanup.enter_context(process.watch()) for process in self._both}
         self._processors = usable_cores()
@@ -178,7 +180,7 @@ class PairedBatches:
             return
         if self._staged is None:
             self._staged = torch.empty_like(region)
-            self._fresh.write_rows(self._staged, self._recipe)
+            self._call.fresh.write_rows(self._staged, self._call.recipe)
         begin = region.data_ptr()
         self._staged_slots = [
             [self._staged[at : at + part.numel()] for part in slot for at in (part.data_ptr() - begin,)]
@@ -187,7 +189,7 @@ class PairedBatches:
 
     def _lay_out(self, process: KernelProcess) -> None:
         process.renew()
-        self._slots[process] = process.place(self._recipe, self._count, self._order)
+        self._slots[process] = process.place(self._call.recipe, self._count, self._order)
         process.prepare_timing()
         if self._staged is not None and process.region is not None:
             process.region.copy_(self._staged)  # what lies there is an argument, whatever runs too early
@@ -209,13 +211,13 @@ class PairedBatches:
             self._launch(run)
             staged = self._staged
             assert staged is not None
-            self._fresh.write_rows(staged, self._recipe)
+            self._call.fresh.write_rows(staged, self._call.recipe)
             copy_storages(self._staged_slots[self._chosen], self._kept)
-        elif self._together:
+        elif self._candidate.memory.gate is not None:
             first, second = (each.region for each in written)
             assert first is not None
             assert second is not None
-            self._fresh.write_rows(first, self._recipe)
+            self._call.fresh.write_rows(first, self._call.recipe)
             second.copy_(first)
             copy_storages(self._slots[written[0]][self._chosen], self._kept)
         else:
@@ -230,7 +232,7 @@ class PairedBatches:
                 if self._gated:
                     seconds, addresses = self._run_launched(process), self._launched[process]
                 else:
-                    seconds, addresses = process.run_slots(self._count * self._outputs)
+                    seconds, addresses = process.run_slots(self._count * self._call.outputs)
             self.whole[process].append((seconds, process.cpu_seconds() - busy))
             waited |= self._watches[process].longest_wait(process.pid) > max(
                 SLICE_SECONDS, MOST_WAITING * seconds
@@ -244,7 +246,7 @@ class PairedBatches:
         """Let both launch their calls behind the gate. Raises Unlaunched."""
         for process in run:
             with self._blaming(process):
-                launched = process.launch_slots(self._count * self._outputs)
+                launched = process.launch_slots(self._count * self._call.outputs)
             if launched is None:
                 raise Unlaunched
             self.launching[process].append(launched[0] / self._count)
@@ -279,7 +281,7 @@ class PairedBatches:
 
     def _write_one_by_one(self, both: Sequence[KernelProcess]) -> None:
         for place, (values, copies) in enumerate(zip(*(self._slots[each] for each in both), strict=True)):
-            self._fresh.write(values)
+            self._call.fresh.write(values)
             copy_storages(values, copies)
             if place == self._chosen:
                 copy_storages(values, self._kept)
@@ -293,7 +295,8 @@ class PairedBatches:
         self._candidate.introduce(self._addresses)
 
     def _own_addresses(self) -> Sequence[int]:
-        return self._addresses[self._chosen * self._outputs : (self._chosen + 1) * self._outputs]
+        outputs = self._call.outputs
+        return self._addresses[self._chosen * outputs : (self._chosen + 1) * outputs]
 
     def chosen_call(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Sequence[int]]:
         """A call of the last pair, for `Verify`: both were timed, whose caches verifying takes."""
@@ -389,25 +392,18 @@ class PairedTimes:
 def time_pairs(
     candidate: KernelProcess,
     reference: KernelProcess,
-    fresh: FreshValues,
-    recipe: Recipe,
-    outputs: int,
+    call: FreshCall,
     options: PairOptions,
     verify: Verify,
     *,
     count: int,
     pinned: bool = False,
-    together: bool = False,
     gated: bool = False,
 ) -> PairedTimes:
     """Time the loaded kernels of both processes on fresh arguments, `count` calls at a time.
 
-    `together`: the arguments of all of them are written at once, not one call's after the other. `gated`: they are
-    launched before these are written, and the device's time alone is measured (see `fit_gate`).
-
-    `outputs`: how many tensors a call gives. Pairs in which a process waited for a processor are left out while enough
-    others are there. Where half of them did, or others had much of the processors, the machine is busy: `disturbed`
-    says so, and the speed-up is AMBIGUOUS.
+    Pairs in which a process waited for a processor are left out while enough others are there. Where half of them did,
+    or others had much of the processors, the machine is busy: `disturbed` says so, and the speed-up is AMBIGUOUS.
 
     Raises what `verify` raises, KernelError and WorkerEnded of the candidate, ReferenceFailed, Unverified, and
     MachineError.
@@ -416,9 +412,7 @@ def time_pairs(
     others = OtherProcesses([os.getpid(), reference.pid, candidate.pid])
     pairs: list[Pair] = []
     with ExitStack() as cleanup:
-        bench = PairedBatches(
-            candidate, reference, fresh, recipe, outputs, count, cleanup, together=together, gated=gated
-        )
+        bench = PairedBatches(candidate, reference, call, count, cleanup, gated=gated)
         for number in range(MOST_ROUNDS):
             bench.renew(pinned=pinned)
             warm = perf_counter()

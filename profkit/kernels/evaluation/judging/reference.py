@@ -33,7 +33,7 @@ import torch
 from profkit.kernels.evaluation.candidate.arguments import Tensor
 from profkit.kernels.evaluation.candidate.memory import fill_new_memory
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.kernels.operations.check import ACCUMULATOR, SAFETY
+from profkit.kernels.operations.check import ACCUMULATOR, SAFETY, Expected
 from profkit.kernels.operations.in_float64 import WIDER, Make, Truth, flat_tensors
 
 # Arguments that normalizations change in training, whatever their schema says.
@@ -41,31 +41,6 @@ UNDECLARED = ("running_mean", "running_var")
 RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
 MANY = 1000
 CONTRACTION = re.compile(r"(^|_|add|b)(mm|mv)($|_)|dot|conv|linear|attention|matmul")  # names of operations
-
-
-@dataclass(frozen=True)
-class Expected:
-    """One tensor of the result: PyTorch's own, the truth in float64, and the error that is allowed for each number.
-
-    `truth` and `allowed` are None where the numbers must be equal to PyTorch's own: integers and truth values. What the
-    condition of the operation allows is counted in `allowed` by `with_condition` alone: measuring it takes as long as
-    all the rest.
-    """
-
-    name: str  # "output 0", "argument out"
-    native: Tensor
-    truth: Tensor | None = None
-    allowed: Tensor | None = None
-    undefined: Tensor | None = None  # places that PyTorch itself leaves unwritten: anything may stand there
-    condition: Callable[[], Tensor | None] | None = None  # what it allows beyond `allowed`
-
-    def with_condition(self) -> Expected:
-        """The same, with what the condition allows; itself where that is counted, or nothing."""
-        if self.condition is None or self.allowed is None:
-            return self
-        more = self.condition()
-        allowed = self.allowed if more is None else self.allowed + more
-        return replace(self, allowed=allowed, condition=None)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ most have drawn is replaced until both are alike: nothing is taken off a time, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -33,7 +34,7 @@ from profkit.kernels.evaluation.candidate.arguments import (
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
 from profkit.kernels.evaluation.candidate.process import LEAST
-from profkit.kernels.evaluation.judging.correctness import CallCheck, Errors, Incorrect
+from profkit.kernels.evaluation.judging.correctness import CallCheck
 from profkit.kernels.evaluation.judging.fresh_values import (
     FreshValues,
     choose_values,
@@ -41,6 +42,7 @@ from profkit.kernels.evaluation.judging.fresh_values import (
     shares_of_checks,
 )
 from profkit.kernels.evaluation.judging.pairs import (
+    FreshCall,
     PairedBatches,
     PairedTimes,
     ReferenceFailed,
@@ -53,7 +55,6 @@ from profkit.kernels.evaluation.judging.pairs import (
 from profkit.kernels.evaluation.judging.reference import (
     CallReference,
     FunctionOperation,
-    argument_of,
     borrow_limits,
     count_bytes,
     count_written,
@@ -65,21 +66,10 @@ from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import Skip
+from profkit.kernels.operations.check import Errors, Incorrect
 from profkit.kernels.operations.in_float64 import flat_tensors
 
-UNPOOLINGS = {"max_unpool2d": 2, "max_unpool3d": 3}  # of each its dimensions
-
-
-def has_one_result(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
-    """Whether an unpooling writes no two values of a plane to one place, of which PyTorch keeps either."""
-    dimensions = UNPOOLINGS.get(str(operation).split(".")[1])
-    places: Any = argument_of(operation, arguments, "indices") if dimensions else None
-    if dimensions is None or places.dim() < dimensions or not places.numel():
-        return True
-    rows = places.flatten(-dimensions).sort(dim=-1).values
-    return not bool((rows.diff(dim=-1) == 0).any())
-
-
+UNPOOLINGS = ("max_unpool2d", "max_unpool3d")  # of two values for one place PyTorch keeps either
 LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 
 SEVERAL = 33  # calls at once, for an estimate
@@ -115,9 +105,9 @@ class Trial:
         self.operation: Any = function or find_operator(test.operation)
         if is_random(self.operation):
             raise Skip("its values are drawn at random")
+        if test.operation.partition(".")[0] in UNPOOLINGS:
+            raise Skip("it may write two values to one place, and either may stay")
         arguments = suite.make_arguments(test, seed)
-        if not has_one_result(self.operation, (arguments.args, arguments.kwargs)):
-            raise Skip("it writes two values to one place, and either may stay")
         self.encoder = Encoder(device.device)
         self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
         use_threads(threads if self.recipe.slot_bytes > LARGE else 1)
@@ -333,10 +323,8 @@ def _time_launches(candidate: KernelProcess, reference: KernelProcess) -> tuple[
     launches = min(LAUNCHES, candidate.memory.size // recipe.slot_bytes)  # a part of a GPU may have 1 GB
     pairs = []
     with ExitStack() as cleanup:
-        fresh = FreshValues(encoder, recipe)
-        batches = PairedBatches(
-            candidate, reference, fresh, recipe, 1, launches, cleanup, together=True, gated=True
-        )
+        call = FreshCall(recipe, encoder.contents, FreshValues(encoder, recipe), 1)
+        batches = PairedBatches(candidate, reference, call, launches, cleanup, gated=True)
         for number in range(ROUNDS):
             batches.renew(pinned=True)
             batches.run_pairs(number)
@@ -377,15 +365,22 @@ class TrialTimer:
     def time(self, against: KernelProcess) -> PairedTimes:
         """The candidate paired with another process; see `time_pairs` for what is raised."""
         trial = self._trial
+        call = FreshCall(trial.recipe, trial.encoder.contents, self._fresh, len(trial.reference.outputs))
+        time = partial(
+            time_pairs,
+            self._candidate,
+            against,
+            call,
+            self._settings.timing,
+            trial.verifier(self._candidate),
+            pinned=self._settings.threads == 1 or self._on_cuda,
+        )
         count = calls_in_batch(self._estimate, trial.call_bytes, self._device.batch)
         if self._on_cuda:
-            outputs = len(trial.reference.outputs)
             with suppress(Unlaunched):
-                if gated := fit_gate(
-                    self._candidate, against, trial.recipe, trial.encoder.contents, outputs, count
-                ):
-                    return self._time_pairs(against, gated, gated=True)
-        return self._time_pairs(against, count, gated=False)
+                if gated := fit_gate(self._candidate, against, call, count):
+                    return time(count=gated, gated=True)
+        return time(count=count)
 
     def confirm(self, times: PairedTimes, reference: KernelProcess) -> tuple[PairedTimes, tuple[str, ...]]:
         """The times with the word that new processes agree to, and a remark where they do not.
@@ -413,22 +408,6 @@ class TrialTimer:
         process.load(self._trial.test.operation)
         if self._on_cuda:
             self._trial.first_call(process)
-
-    def _time_pairs(self, against: KernelProcess, count: int, *, gated: bool) -> PairedTimes:
-        trial = self._trial
-        return time_pairs(
-            self._candidate,
-            against,
-            self._fresh,
-            trial.recipe,
-            len(trial.reference.outputs),
-            self._settings.timing,
-            trial.verifier(self._candidate),
-            count=count,
-            gated=gated,
-            together=self._on_cuda,
-            pinned=self._settings.threads == 1 or self._on_cuda,
-        )
 
 
 def may_be_luck(speedup: Speedup, most: float = MOST_BY_LUCK) -> bool:

@@ -29,6 +29,8 @@ from profkit.core.errors import UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded
 from profkit.core.files.whole import TemporaryFolder, write_whole
 from profkit.core.process import run
+from profkit.core.types import Fact
+from profkit.reporting.facts import fact_text
 from profkit.runtime.passes.command import counting_environment
 
 DTYPES = {
@@ -354,7 +356,8 @@ def record_operations(
     with TemporaryFolder("calls") as folder:
         environment, reason = counting_environment(command, Path(folder))
         if environment is None:
-            raise UsageError(f"the program's operations cannot be seen: {reason}", "-- python train.py")
+            why = fact_text(Fact.of(reason or "no-command", program=command[0]))
+            raise UsageError(f"the program's operations cannot be seen: {why}", "-- python train.py")
         outcome = run(command, env=environment, cwd=cwd, log=log, timeout=timeout, tick=tick)
         if not outcome.ok:
             last = next(reversed(outcome.output_tail.strip().splitlines()), "")

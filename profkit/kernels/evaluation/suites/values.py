@@ -86,10 +86,6 @@ def _reduced_sizes(named: Named) -> Values:
     return Values("index", sizes[int(named["dim"])] if sizes else 1)
 
 
-def _of_list(name: str, last: int) -> _Rule:
-    return lambda named: Values("index", math.prod(named[name][-last:]))
-
-
 _OFFSETS: _Rule = lambda named: Values("sorted", named["indices"].elements + 1)  # noqa: E731
 _OF_BAGS: _Rule = lambda named: Values("sorted", named["grad"].shape[0])  # noqa: E731
 _BAG_WEIGHTS = "_embedding_bag_per_sample_weights_backward"
@@ -112,8 +108,6 @@ _TABLE: tuple[tuple[str, _Rule | Values, str], ...] = (
     ("indices", _last_dimensions("self", 2), "max_pool2d_with_indices_backward adaptive_max_pool2d_backward"),
     ("indices", _last_dimensions("self", 2), "fractional_max_pool2d_backward"),
     ("indices", _last_dimensions("self", 3), "max_pool3d_with_indices_backward adaptive_max_pool3d_backward"),
-    ("indices", _of_list("output_size", 2), "max_unpool2d"),
-    ("indices", _of_list("output_size", 3), "max_unpool3d"),
     ("indices", _reduced_sizes, "value_selecting_reduction_backward"),
     ("sorted_sequence", Values("sorted"), "searchsorted"),
     ("boundaries", Values("sorted"), "bucketize"),

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,17 +161,14 @@ class Smoke:
 
 TABLE = Path(__file__).with_name("data") / "torchbench.txt.gz"
 _FLOATS = ("f16", "bf16", "f32", "f64")
-_COMPLEX = {"f16": "c32", "f32": "c64", "f64": "c128"}
 _DTYPE = re.compile(r"\b(?:" + "|".join(sorted(DTYPES, key=len, reverse=True)) + r")\b")
-_LONG_DTYPE = re.compile(r"\b(?:torch|th)\.(" + "|".join(SHORT_DTYPES) + r")\b")
 
 
 @dataclass(frozen=True)
 class TraceSuite:
     """The calls of a trace file, or of a folder of them: most often called first.
 
-    With a dtype in the selection, the floating dtype that most of the calls have becomes that one; others stay: a
-    program of mixed precision has tensors of both.
+    With a dtype in the selection, those whose main dtype it is.
     """
 
     name: str
@@ -185,7 +181,7 @@ class TraceSuite:
         check_names(selection.operations, (call.operation for call in calls), self.name)
         if selection.dtype:
             check_dtype(selection.dtype, (DTYPES[short] for short in _FLOATS), self.name)
-            calls = _with_dtype(calls, SHORT_DTYPES[selection.dtype])
+            calls = [call for call in calls if _main_dtype(call.arguments) == selection.dtype]
         wanted = [call for call in calls if matches(selection.operations, call.operation)]
         return self._in_order(wanted)
 
@@ -210,28 +206,6 @@ def _main_dtype(text: str) -> str:
     found = _DTYPE.findall(text)
     first = next((short for short in found if short in _FLOATS), found[0] if found else "")
     return DTYPES.get(first, "")
-
-
-def _with_dtype(calls: list[TracedCall], wanted: str) -> list[TracedCall]:
-    counts = Counter[str]()
-    for call in calls:
-        floats = {short for short in _DTYPE.findall(call.arguments) if short in _FLOATS}
-        counts.update(dict.fromkeys(floats, call.count))
-    if not counts:
-        return calls
-    ((usual, _),) = counts.most_common(1)
-    change = {usual: wanted}
-    if usual in _COMPLEX and wanted in _COMPLEX:
-        change[_COMPLEX[usual]] = _COMPLEX[wanted]
-    changed = Counter[tuple[str, str]]()
-    for call in calls:
-        text = _DTYPE.sub(lambda match: change.get(match[0], match[0]), _shortened(call.arguments))
-        changed[call.operation, text] += call.count
-    return [TracedCall(operation, count, text) for (operation, text), count in changed.items()]
-
-
-def _shortened(text: str) -> str:
-    return _LONG_DTYPE.sub(lambda match: SHORT_DTYPES[match[1]], text)
 
 
 def torchbench(path: Path | None = None) -> TraceSuite:

@@ -125,14 +125,7 @@ FLAT, SUMMING, ROWS, COLUMNS = 128, 512, 256, 128  # threads of a block
 # Of rows.cu: for layer norm smaller blocks, of which a multiprocessor's registers hold more.
 ROWS_BY = {"layer_norm": 128, "layer_norm_backward": 128}
 WARP = 32
-# Packs that a thread loads before it uses the first (STEPS in flat.cu), where the array is large enough that every
-# multiprocessor has its fill of blocks all the same: arithmetic that takes long is hidden behind more loads.
-STEPS = {"gelu": 2, "mse": 2}
-FILL = 16  # blocks of FLAT threads that fill a multiprocessor
 PER_THREAD = 2  # packs of a row that a thread holds, before a warp is wholly used
-# For cross entropy 4 before the last step: half a warp passes the largest and the sum between its lanes for two rows at
-# a time. On an H200, 128 x 2048 x 512 in float16: 77 us instead of 78.
-PER_THREAD_LAST = {"cross_entropy": 4}
 # Numbers of a row that a thread may hold: layer norm keeps three of each, five in its backward pass, of 255 registers;
 # with more than 32 of a row a multiprocessor would run no second block.
 HELD, HELD_BY = 64, {"layer_norm": 32, "layer_norm_backward": 32}
@@ -188,16 +181,12 @@ def flat_launch(name: str, x: Any, arrays: Iterable[Any]) -> KernelLaunch:
     """A kernel of flat.cu over all of `x`; `arrays` are all that it reads in packs. `mse` walks, the others cover."""
     count, index = x.numel(), x.device.index
     pack = WIDE[x.dtype] if are_aligned(arrays) and count >= WIDE[x.dtype] else 1
-    threads, steps = SUMMING if name == "mse" else FLAT, STEPS.get(name, 1)
-    packs, processors = count // pack, device_of(index)[1]
-    if packs < FLAT * steps * processors * FILL:
-        steps = 1
-    kernel = kernel_of(
-        index, "flat.cu", name, _constants(x.dtype, PACK=pack, STEPS=steps, TAIL=count % pack > 0)
-    )
-    blocks = max(1, -(-packs // (threads * steps)))
+    threads = SUMMING if name == "mse" else FLAT
+    constants = _constants(x.dtype, PACK=pack, STEPS=1, TAIL=count % pack > 0)
+    kernel = kernel_of(index, "flat.cu", name, constants)
+    blocks = max(1, -(-(count // pack) // threads))
     if name == "mse":
-        blocks = min(blocks, processors * kernel.resident(threads))
+        blocks = min(blocks, device_of(index)[1] * kernel.resident(threads))
     return KernelLaunch(kernel, blocks, threads)
 
 
@@ -214,8 +203,6 @@ def row_layout(name: str, x: Any, arrays: Iterable[Any]) -> tuple[int, int, int]
     pack = pack_of(x, arrays)
     packs, lanes = -(-width // pack), 1
     while lanes < WARP and packs > lanes * PER_THREAD:
-        if lanes == WARP // 2 and packs <= lanes * PER_THREAD_LAST.get(name, PER_THREAD):
-            break
         lanes *= 2
     each = -(-packs // lanes)
     return (pack, lanes, each) if each * pack <= HELD_BY.get(name, HELD) else None

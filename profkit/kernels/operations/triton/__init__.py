@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from profkit.kernels.operations.definitions import EPS, Call, Problem, Tensor, Unavailable, check_inputs
 
 # Elements of a row that a program holds: 16,384 are 64 KiB in float32, a quarter of a multiprocessor's registers. The
-# backward pass of layer norm holds five numbers for each. Wider rows are gone over several times.
+# backward pass of layer norm holds five numbers for each.
 WIDEST, WIDEST_BACK = 16384, 4096
 MOST_ROWS = (1 << 31) - (1 << 24)  # what 32 bits count, less those of a tile more for each program
 
@@ -20,8 +20,11 @@ Builder: TypeAlias = Callable[[Problem], Call]
 def build(problem: Problem) -> Call:
     """The call. Raises Unavailable without Triton, without a device for it, and for inputs that are not dense."""
     x = problem.inputs[0]
-    if x.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
-        raise Unavailable("Triton needs a GPU", "TRITON_INTERPRET=1 runs its kernels slowly on the CPU")
+    if x.device.type != "cuda":
+        if os.environ.get("TRITON_INTERPRET") != "1":
+            raise Unavailable("Triton needs a GPU", "TRITON_INTERPRET=1 runs its kernels slowly on the CPU")
+        if problem.point.dtype == "bfloat16":
+            raise Unavailable("Triton's interpreter cuts bfloat16 off and does not round")
     try:
         import triton  # noqa: F401
     except ImportError:
@@ -42,18 +45,20 @@ def _elementwise(name: str) -> Builder:
     return build
 
 
-def _by_rows(x: Tensor, widest: int) -> Any:
-    """The module with the kernels for rows of this width. Raises Unavailable for more rows than they count."""
-    from profkit.kernels.operations.triton import rows, wide
+def _by_rows(x: Tensor, widest: int = WIDEST) -> Any:
+    """The kernels for rows. Raises Unavailable for rows that no program holds, and for more than they count."""
+    from profkit.kernels.operations.triton import rows
 
     if x.numel() // x.shape[-1] > MOST_ROWS:
         raise Unavailable(f"the Triton kernels take at most {MOST_ROWS:,} rows")
-    return rows if x.shape[-1] <= widest else wide
+    if x.shape[-1] > widest:
+        raise Unavailable(f"the Triton kernel takes rows of at most {widest:,} elements")
+    return rows
 
 
 def _layer_norm(problem: Problem) -> Call:
     x, w, b = problem.inputs
-    layer_norm = _by_rows(x, WIDEST).layer_norm
+    layer_norm = _by_rows(x).layer_norm
     return lambda: layer_norm(x, w, b, EPS)
 
 
@@ -61,23 +66,22 @@ def _layer_norm_backward(problem: Problem) -> Call:
     import torch
 
     x, w, b = problem.inputs
-    mean, rstd = (
-        torch.empty(x.numel() // x.shape[-1], dtype=torch.float32, device=x.device) for _ in range(2)
-    )
-    _by_rows(x, WIDEST).layer_norm(x, w, b, EPS, (mean, rstd))  # what a forward call keeps for this one
-    above, backward = problem.above, _by_rows(x, WIDEST_BACK).layer_norm_backward
+    kernels, count = _by_rows(x, WIDEST_BACK), x.numel() // x.shape[-1]
+    mean, rstd = (torch.empty(count, dtype=torch.float32, device=x.device) for _ in range(2))
+    kernels.layer_norm(x, w, b, EPS, (mean, rstd))  # what a forward call keeps for this one
+    above, backward = problem.above, kernels.layer_norm_backward
     return lambda: backward(above, x, w, mean, rstd)
 
 
 def _cross_entropy(problem: Problem) -> Call:
     x, labels = problem.inputs
-    cross_entropy = _by_rows(x, WIDEST).cross_entropy
+    cross_entropy = _by_rows(x).cross_entropy
     return lambda: cross_entropy(x, labels)
 
 
 def _cross_entropy_backward(problem: Problem) -> Call:
     (x, labels), above = problem.inputs, problem.above
-    backward = _by_rows(x, WIDEST).cross_entropy_backward
+    backward = _by_rows(x).cross_entropy_backward
     return lambda: (backward(above, x, labels),)
 
 

@@ -1,8 +1,4 @@
-"""GELU, Swish and the mean squared error in Triton: the arrays are flat, a program takes one block of them.
-
-A kernel runs with the constants that are the fastest of a few, timed once for each class of sizes, dtype and device.
-With TRITON_CACHE_AUTOTUNING=1 Triton keeps the choice on disk beside the compiled kernels; without, each process tunes.
-"""
+"""GELU, Swish and the mean squared error in Triton: the arrays are flat, a program takes one block of them."""
 
 # a kernel's parameters have Triton's types
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,no-untyped-call"
@@ -10,8 +6,6 @@ With TRITON_CACHE_AUTOTUNING=1 Triton keeps the choice on disk beside the compil
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,32 +13,8 @@ import torch
 import triton
 import triton.language as tl
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-# For each configuration. Triton's own 25 and 100 ms would take longer than the cases of a sweep that they serve.
-WARMUP_MS, TIMED_MS = 5, 20
-
-
-def autotune(configs: Sequence[tuple[Mapping[str, int], int]], key: Sequence[str]) -> Any:
-    """A decorator: of `configs` (constants, warps) the fastest for each `key`. In the interpreter it is the first."""
-    configurations = [triton.Config(dict(constants), num_warps=warps) for constants, warps in configs]
-    if INTERPRETED:
-        return triton.autotune(configs=configurations[:1], key=list(key))
-    return triton.autotune(configs=configurations, key=list(key), do_bench=_bench)
-
-
-def size_class(elements: int) -> int:
-    """Sizes that are tuned together: within a factor of eight."""
-    return elements.bit_length() // 3
-
-
-def _bench(call: Callable[[], object], quantiles: Sequence[float]) -> Any:
-    return triton.testing.do_bench(call, warmup=WARMUP_MS, rep=TIMED_MS, quantiles=quantiles)
-
-
-# One load of 16 bytes for each thread of a program is never far from the best. Above LARGE elements two for each may be
-# faster (16 bits, 4 Mi elements on an H200: 6 %), and only there it is worth the time to try.
-WARPS, LOAD, LARGE = 4, 16, 1 << 21
-CONFIGS = [({"BLOCK": 1024}, WARPS), ({"BLOCK": 2048}, WARPS)]
+# One load of 16 bytes for each thread of a program is never far from the best.
+WARPS, LOAD = 4, 16
 SUM_BLOCK = 4096  # where a program walks over the array and keeps a sum
 PROGRAMS = 8  # of 4 warps that a multiprocessor runs at a time, where they walk; half as many of 8 warps
 CHUNK = 1024  # sums of programs that are added up at a time
@@ -63,9 +33,8 @@ def _tail_probability(size):
     return tl.exp2(power * size - 0.9999999)
 
 
-@autotune(CONFIGS, ["SIZE"])
-@triton.jit(do_not_specialize=["SIZE"])
-def _gelu(x, y, N, SIZE, BLOCK: tl.constexpr):
+@triton.jit
+def _gelu(x, y, N, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at, mask=at < N).to(tl.float32)
     size = tl.minimum(tl.abs(value), 16.0)
@@ -73,9 +42,8 @@ def _gelu(x, y, N, SIZE, BLOCK: tl.constexpr):
     tl.store(y + at, result.to(y.dtype.element_ty), mask=at < N)
 
 
-@autotune(CONFIGS, ["SIZE"])
-@triton.jit(do_not_specialize=["SIZE"])
-def _gelu_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
+@triton.jit
+def _gelu_backward(dy, x, dx, N, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at, mask=at < N).to(tl.float32)
     grad = tl.load(dy + at, mask=at < N).to(tl.float32)
@@ -86,17 +54,15 @@ def _gelu_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
     tl.store(dx + at, result.to(dx.dtype.element_ty), mask=at < N)
 
 
-@autotune(CONFIGS, ["SIZE"])
-@triton.jit(do_not_specialize=["SIZE"])
-def _swish(x, y, N, SIZE, BLOCK: tl.constexpr):
+@triton.jit
+def _swish(x, y, N, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at, mask=at < N).to(tl.float32)
     tl.store(y + at, (value * tl.sigmoid(value)).to(y.dtype.element_ty), mask=at < N)
 
 
-@autotune(CONFIGS, ["SIZE"])
-@triton.jit(do_not_specialize=["SIZE"])
-def _swish_backward(dy, x, dx, N, SIZE, BLOCK: tl.constexpr):
+@triton.jit
+def _swish_backward(dy, x, dx, N, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at, mask=at < N).to(tl.float32)
     grad = tl.load(dy + at, mask=at < N).to(tl.float32)
@@ -133,9 +99,8 @@ def _mse(x, target, partial, done, out, N, SCALE, BLOCK: tl.constexpr, CHUNK: tl
     add_up_programs(tl.sum(total, axis=0), partial, done, out, SCALE, CHUNK)
 
 
-@autotune(CONFIGS, ["SIZE"])
-@triton.jit(do_not_specialize=["SIZE"])
-def _mse_backward(x, target, dout, dx, N, SIZE, BLOCK: tl.constexpr):
+@triton.jit
+def _mse_backward(x, target, dout, dx, N, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     away = tl.load(x + at, mask=at < N).to(tl.float32) - tl.load(target + at, mask=at < N).to(tl.float32)
     scale = 2.0 * tl.load(dout).to(tl.float32) / N
@@ -144,12 +109,8 @@ def _mse_backward(x, target, dout, dx, N, SIZE, BLOCK: tl.constexpr):
 
 def _launch_map(kernel: Any, like: Any, *arrays: Any) -> Any:
     out = torch.empty_like(like)
-    N = like.numel()
-    if N < LARGE:
-        block = WARPS * 32 * LOAD // like.element_size()
-        kernel.fn[(triton.cdiv(N, block),)](*arrays, out, N, 0, BLOCK=block, num_warps=WARPS)
-    else:
-        kernel[lambda chosen: (triton.cdiv(N, chosen["BLOCK"]),)](*arrays, out, N, size_class(N))
+    block = WARPS * 32 * LOAD // like.element_size()
+    kernel[(triton.cdiv(like.numel(), block),)](*arrays, out, like.numel(), block, num_warps=WARPS)
     return out
 
 

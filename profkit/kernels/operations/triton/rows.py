@@ -203,14 +203,9 @@ def layer_norm_backward(dy: Any, x: Any, w: Any, mean: Any, rstd: Any) -> tuple[
     _layer_norm_backward[(count,)](
         dy, x, w, mean, rstd, dx, partial, M, *units_and_step(H), rows, block, ahead, num_warps=warps
     )
-    column_sums(partial, dw, db, count, H)
-    return dx, dw, db
-
-
-def column_sums(partial: Any, dw: Any, db: Any, count: int, width: int) -> None:
-    """What `count` programs left as their sums for weight and bias, added up."""
     # 8 columns are the 32 bytes that memory gives at a time: with more of them most of the device is idle.
-    _column_sums[(triton.cdiv(2 * width, 8),)](partial, dw, db, count, width, 1024, 8, num_warps=8)
+    _column_sums[(triton.cdiv(2 * H, 8),)](partial, dw, db, count, H, 1024, 8, num_warps=8)
+    return dx, dw, db
 
 
 @triton.jit

@@ -102,7 +102,6 @@
     whole.addEventListener("click", () => { zoom = null; draw(); });
     search.addEventListener("input", draw);
     for (const one of tools.querySelectorAll(".flame-tools")) one.hidden = false;
-    tools.querySelector("details").open = false; // open where no script draws the graph
     window.addEventListener("beforeprint", () => { zoom = null; search.value = ""; draw(); });
     draw();
   });

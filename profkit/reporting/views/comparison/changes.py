@@ -18,6 +18,7 @@ from profkit.core.types import (
     FunctionChange,
     Pairing,
 )
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -39,7 +40,6 @@ from profkit.reporting.views.comparison.words import (
     cause_text,
     change_text,
     evidence_texts,
-    fact_text,
     size_text,
     status_of,
 )
@@ -113,8 +113,7 @@ def looked_line(comparison: Comparison) -> str | None:
     text = f"{plural(len(comparison.changes), 'metric')} compared"
     if comparison.looked_at:
         text += f", {comparison.looked_at} by samples: at most 5 % of those called different are so by chance"
-        others = [c for c in comparison.changes if not _is_case(c)]
-        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in others):
+        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in comparison.changes):
             text += ", if single processes differ by no more than is assumed"
     return text
 
@@ -164,33 +163,19 @@ def difference_line(difference: Difference) -> str:
 # ---------------------------------------------------------------- metrics
 
 
-def _is_case(change: Change) -> bool:
-    """Whether it is a single case of a sweep: there are thousands, and only those that stand out are listed."""
-    return change.metric == "time.median" and change.role == "supports"
-
-
 def _of_metrics(comparison: Comparison, word: str) -> list[Change]:
-    """The changes with that word, without means and single cases of sweeps."""
-    return [
-        c
-        for c in comparison.changes
-        if c.word == word and c.metric != _GEOMETRIC_MEAN and (word == "different" or not _is_case(c))
-    ]
+    """The changes with that word, without means of sweeps."""
+    return [c for c in comparison.changes if c.word == word and c.metric != _GEOMETRIC_MEAN]
 
 
 def _changed(comparison: Comparison) -> Iterator[Block]:
     """What is different; of two sweeps before that the means over all shapes, which decide, the worst first."""
     means = [change for change in comparison.changes if change.metric == _GEOMETRIC_MEAN]
-    words = [change.word for change in comparison.changes if _is_case(change)]
-    cases = f"{plural(len(words), 'single case')}, which decide nothing: {words.count('different')} stand out"
     if means:
         yield Section("Geometric means over all shapes", (changes_table(means, _MOST_MEANS),))
-    if words:
-        yield Items((cases,))
     changes = _of_metrics(comparison, "different")
     if changes:
-        title = "Single cases that stand out" if all(map(_is_case, changes)) else "What changed"
-        yield Section(title, (changes_table(changes, _MOST),))
+        yield Section("What changed", (changes_table(changes, _MOST),))
 
 
 def changes_table(changes: Sequence[Change], most: int) -> DataTable:
@@ -220,7 +205,7 @@ def seen_share(change: Change) -> str:
 def _title_of(change: Change) -> str:
     """`Time per iteration (step)`: the catalogue's title, and of what."""
     scope = change.scope
-    if _is_case(change) or change.metric == _GEOMETRIC_MEAN:
+    if change.metric == _GEOMETRIC_MEAN:
         return scope.name or ""
     one_each = change.baseline.groups and all(len(group) == 1 for group in change.baseline.groups)
     if change.metric == "time.median" and scope == RUN and one_each:
@@ -262,28 +247,22 @@ def _kernels(comparison: Comparison) -> Section:
     counts += [f"{words.count('ambiguous')} not decided"] if "ambiguous" in words else []
     listed = [k for k in comparison.kernels if k.word in _KERNEL_WORDS and k.share >= _SHARE][:_MOST]
     own = [(k.name, k.launch or "") for k in listed]
-    old = [(k.baseline_name, k.baseline_launch or "") for k in listed if k.baseline_name is not None]
-    names = labels([*own, *old], _WIDTH)
+    names = labels(own, _WIDTH)
     rows: list[tuple[Text, ...]] = []
     for k in listed:
         times = (format_quantity(seconds, "s") for seconds in (k.baseline_seconds, k.candidate_seconds))
         by = _relative(k.baseline_seconds, k.candidate_seconds)
         rows.append((code(names[k.name, k.launch or ""]), *times, by, k.word))
-    was = [
-        f"{names[k.name, k.launch or '']} was {names[k.baseline_name, k.baseline_launch or '']}"
-        for k in listed
-        if k.baseline_name is not None
-    ]
-    body = (_changes_of(what, rows, "; ".join(was)),) if rows else ()
+    body = (_changes_of(what, rows),) if rows else ()
     return Section(f"{what.capitalize()}s: {', '.join(counts)}", body)
 
 
 _KERNEL_WORDS = ("slower", "faster", "appeared", "vanished")
 
 
-def _changes_of(what: str, rows: Sequence[tuple[Text, ...]], note: str = "") -> DataTable:
+def _changes_of(what: str, rows: Sequence[tuple[Text, ...]]) -> DataTable:
     name = TableColumn(what, kernel=True)
-    return table((name, "baseline", "candidate", "change", TableColumn("")), rows, note=note)
+    return table((name, "baseline", "candidate", "change", TableColumn("")), rows)
 
 
 def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:

@@ -19,6 +19,7 @@ from profkit.core.types import (
     Side,
     SuiteOutcome,
 )
+from profkit.reporting.facts import fact_text
 from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
@@ -52,7 +53,6 @@ from profkit.reporting.views.comparison.words import (
     LABELS,
     cause_text,
     change_text,
-    fact_text,
     leading_change,
     metric_name,
     seen_text,

@@ -1,36 +1,18 @@
-"""The words of a comparison: of a fact by its code (words.yaml), of a change and an outcome by their numbers."""
+"""The words of a comparison: of a change and an outcome by their numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
-from string import Formatter
-from typing import Any
 
-from profkit.analysis.comparability import all_fields
-from profkit.analysis.kernel_names import short_name
-from profkit.analysis.metrics import title_of
-from profkit.core.formatting import format_figures, format_percent, format_quantity, joined, plural, signed
+from profkit.core.formatting import format_figures, format_quantity, plural, signed
 from profkit.core.inference import Interval, decide
-from profkit.core.tables import load_yaml
-from profkit.core.types import Cause, Change, Comparison, ComparisonOutcome, Fact
+from profkit.core.types import Cause, Change, Comparison, ComparisonOutcome
+from profkit.reporting.facts import fact_text, field_title, percent_text
 from profkit.reporting.view import Label, Status
 
 _NAME = 48  # characters of a kernel's name
 _TIMES = 10.0  # a change as large as that is shown as a factor
-
-
-@lru_cache(maxsize=1)
-def _texts() -> Mapping[str, Any]:
-    texts: Mapping[str, Any] = load_yaml(Path(__file__).with_name("words.yaml"))
-    return texts
-
-
-def fact_text(fact: Fact) -> str:
-    """The sentence of a fact."""
-    return _Words(fact).vformat(_texts()[fact.code], (), {"reason": "", **fact.names, **fact.numbers})
 
 
 def why_text(comparison: Comparison) -> str:
@@ -38,7 +20,7 @@ def why_text(comparison: Comparison) -> str:
     why = comparison.why
     if why.code == "refused":
         told = [
-            f"{_field(d.name)} ({d.baseline} against {d.candidate})"
+            f"{field_title(d.name)} ({d.baseline} against {d.candidate})"
             for d in comparison.differences
             if d.tier == "must"
         ]
@@ -118,136 +100,6 @@ def size_text(change: Change) -> str:
     if not ends:
         return size
     return f"{size}, exact" if ends[0] == ends[-1] else f"{size} [{', '.join(texts)}]"
-
-
-def percent_text(part: float) -> str:
-    """0.02 as `2 %`."""
-    return f"{100 * part:.3g} %"
-
-
-class _Words(Formatter):
-    """Writes the fields of a fact; see the head of words.yaml."""
-
-    def __init__(self, fact: Fact) -> None:
-        self.fact = fact
-
-    def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
-        """A number or name of the fact, or what is made of several."""
-        names, numbers = self.fact.names, self.fact.numbers
-        if key == "relative":
-            return _relative(numbers["before"], numbers["after"])
-        if key == "risen":
-            return joined(
-                [_title(name) for risen, name in sorted(names.items()) if risen.startswith("risen")]
-            )
-        if key == "subject":
-            return _subject(names)
-        if key == "movement":
-            return f"{_subject(names)} {_movement(names['unit'], numbers)}"
-        return super().get_value(key, args, kwargs)
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        """As the part behind the colon says."""
-        if isinstance(value, str):
-            return self._name(value, format_spec)
-        if format_spec.startswith("#"):
-            one, _, many = format_spec[1:].partition("|")
-            return plural(round(value), one, many)
-        if format_spec.endswith("@"):
-            unit = self.fact.names.get("unit", "")
-            sign = ("+" if value > 0 else "-") if format_spec == "+@" else ""
-            return sign + format_quantity(abs(value) if sign else value, unit)
-        if format_spec.startswith(";"):
-            one, many = format_spec[1:].split("|")
-            return f"; {value:.0f} more {one if round(value) == 1 else many}" if value else ""
-        clause = _CLAUSES.get(format_spec)
-        return clause(value) if clause is not None else format_quantity(value, format_spec)
-
-    def _name(self, value: str, spec: str) -> str:
-        if spec == "k":
-            return short_name(value, _NAME)
-        if spec == "title":
-            return _title(value)
-        if spec == "term":
-            known = _title(value)
-            return (
-                known
-                if value in _texts()["titles"] or not known[1:2].islower()
-                else known[0].lower() + known[1:]
-            )
-        if spec == "many":
-            return value.replace("as much", "as many").replace(" less", " fewer")
-        if spec == "field":
-            return _field(value)
-        if spec == "of":
-            return f": not both have {value}" if value else ""
-        if spec == "colon":
-            return f": {value}" if value else ""
-        if spec == "prefix":
-            return f"{value}: " if value else ""
-        return value
-
-
-def _field(name: str) -> str:
-    field = all_fields().get(name)
-    return field.title if field is not None else name
-
-
-def _title(name: str) -> str:
-    titles: Mapping[str, str] = _texts()["titles"]
-    return titles.get(name) or title_of(name)
-
-
-def _subject(names: Mapping[str, str]) -> str:
-    name = names["scope"]
-    if names["kind"] == "run" or not name:
-        return names["metric"]
-    return f"{names['metric']} of {short_name(name) if names['kind'] == 'kernel' else name}"
-
-
-def _movement(unit: str, numbers: Mapping[str, float]) -> str:
-    before, after, ratio = numbers["before"], numbers["after"], numbers.get("ratio")
-    by = ""
-    if ratio is not None:
-        by = (
-            f" to {format_figures(ratio)} times as much"
-            if ratio >= 3
-            else f" by {format_figures(abs(100 * (ratio - 1)))} %"
-        )
-    verb = "rose" if after > before else "fell"
-    return f"{verb}{by}, from {format_quantity(before, unit)} to {format_quantity(after, unit)}"
-
-
-def _relative(before: float, after: float) -> str:
-    """`12.3 % more`, `8 % less`, `2.4 times as much`."""
-    if before <= 0:
-        return "more"
-    part = after / before - 1
-    if part >= 1:
-        return f"{format_figures(after / before)} times as much"
-    return f"{format_figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
-
-
-_CLAUSES: Mapping[str, Callable[[float], str]] = {
-    "": lambda value: f"{value:g}",
-    "%": percent_text,
-    "+%": lambda value: f"{signed(100 * value)} %",
-    "figures": format_figures,
-    "number": format_percent,
-    "0": lambda value: f"{value:.0f}",
-    "tenths": lambda value: f"{value:.1f}",
-    "apart": lambda value: f"{value:.2g} times" if value >= 1.5 else f"{format_figures(100 * (value - 1))} %",
-    "floor": lambda value: f"{100 * value:g}%",
-    "faster": lambda value: f"{abs(100 * value):.1f} % {'lower' if value < 0 else 'higher'}",
-    "seen": lambda value: f" (a change of {percent_text(value)} would have been seen)" if value else "",
-    "stand-out": lambda value: (
-        f", but {plural(round(value), 'single case stands out', 'single cases stand out')}" if value else ""
-    ),
-    "mended": lambda value: f"; {plural(round(value), 'test')} failed and passed now" if value else "",
-    "calls": lambda value: f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}",
-    "and": lambda more: f" and {more:.0f} more are" if more else " is",
-    "plain": lambda more: f" and {more:.0f} more" if more else "",
-}
 
 
 # ---------------------------------------------------------------- the outcome

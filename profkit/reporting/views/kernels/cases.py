@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -11,6 +12,7 @@ from profkit.analysis.evaluation.scores import ModelSpeedup
 from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
 from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import threshold_text
 from profkit.reporting.view import (
     Block,
@@ -27,10 +29,9 @@ from profkit.reporting.view import (
     command,
 )
 from profkit.reporting.views.run import STATUSES
-from profkit.reporting.views.run_text import WORDS, worst_first
+from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 
 T = TypeVar("T")
-_FEW_VERDICTS = 24
 _SPEED_WORDS: Mapping[SpeedWord, str] = {
     "FASTER": "faster",
     "SAME": "the same",
@@ -129,24 +130,28 @@ def limited(
 
 
 def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
-    """The worst first; of an operation those alone that do not pass."""
-    shown = [v for v in worst_first(verdicts) if v.scope.kind == "run" or v.verdict in ("fail", "unknown")]
-    rows = [
-        StatusRow(
-            STATUSES[v.verdict],
-            WORDS[v.verdict],
-            (v.target,),
-            v.reason,
-            limit=threshold_text(v),
-            place=v.scope.name or "",
+    """A row for each target: the worst verdict with its reason, and how many there are of each."""
+    by_target: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in worst_first(verdicts):
+        by_target[verdict.target].append(verdict)
+    rows = []
+    for target, own in by_target.items():
+        first = own[0]
+        told = first.verdict in ("fail", "unknown")
+        counts = count_verdicts(own) if len(own) > 1 else ""
+        rows.append(
+            StatusRow(
+                STATUSES[first.verdict],
+                WORDS[first.verdict],
+                (target,),
+                "; ".join(filter(None, (counts, fact_text(first.reason) if told else ""))),
+                limit=threshold_text(first),
+                place=first.scope.name or "" if told else "",
+                below=first.advice[:1] if told else (),
+            )
         )
-        for v in shown
-    ]
     if rows:
-        left = len(rows) - _FEW_VERDICTS
-        more = (Paragraph(plural(left, "further verdict")),) if left > 0 else ()
-        body = Detail((Statuses(tuple(rows)),), (Statuses(tuple(rows[:_FEW_VERDICTS])), *more))
-        yield Section("Verdicts", (body,), anchor="verdicts")
+        yield Section("Verdicts", (Statuses(tuple(rows)),), anchor="verdicts")
 
 
 def profiled_section(

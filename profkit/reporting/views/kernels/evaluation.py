@@ -17,8 +17,7 @@ from profkit.analysis.evaluation.scores import (
     operation_results,
     scores_of,
 )
-from profkit.analysis.evaluation.speedups import combined_score
-from profkit.core.formatting import format_figures, joined, plural, shorten
+from profkit.core.formatting import joined, plural, shorten
 from profkit.core.types import (
     UNDECIDED,
     EvaluationDocument,
@@ -44,7 +43,6 @@ from profkit.reporting.view import (
     View,
     command,
     notes,
-    table,
 )
 from profkit.reporting.views.kernels.cases import (
     complete_label,
@@ -68,7 +66,6 @@ _FILES = ("report.html", "full_results.json", "operator_summary.csv", "OVERALL_S
 _FEW_FAILURES, _FAILURES = 8, 200
 _FEW_OPERATIONS = 20
 _NAMED = 4  # operations in a note
-_PLACES = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 _ORDER = {"SLOWER": 0, "AMBIGUOUS": 1, "SAME": 2, "FASTER": 3}
 SIGNS: Mapping[TestStatus, Status] = {
     "passed": Status.PASS,
@@ -127,7 +124,6 @@ def _blocks(
 ) -> Iterator[Block]:
     yield from _failures(operations, folder, document)
     yield from _operations(operations)
-    yield from _faster_than(operations)
     profiled = [
         (
             f"{result.test.operation}, {shorten(result.test.arguments, 120)}: {speedup_text(result.speedup)}",
@@ -174,9 +170,6 @@ def _conclusions(
 ) -> tuple[tuple[str, str], ...]:
     """What to know before any table, as (name, sentence)."""
     facts = []
-    if scores.counted_operations:
-        told = f"{percent(scores.correctness_score)} of the operations, {scores.passed_tests:,} of "
-        facts.append(("Correct", f"{told}{scores.counted_tests:,} tests."))
     if (mean := scores.geomean) is not None:
         whole = scores.geomean_with_fallback
         if whole is not None and whole.n > mean.n:
@@ -185,9 +178,6 @@ def _conclusions(
         share = fast_p(operations, 1.0)
         fast = "" if share is None else f" {percent(share)} of all are correct and surely faster (fast_1)."
         facts.append(("Operations", f"{counted_speeds(scores.words)}.{fast}"))
-    if (both := combined_score(scores.correctness_score, scores.geomean)) is not None:
-        parts = f"{percent(scores.correctness_score)} of the operations x {speedup_text(scores.geomean)}"
-        facts.append(("Combined", f"{format_figures(both)}: {parts}."))
     if scores.compiled is not None:
         facts.append(("torch.compile", f"{speedup_text(scores.compiled)} as fast as it."))
     if scores.model is not None:
@@ -400,17 +390,6 @@ def _error_text(share: float | None) -> str:
     if share > FAR:
         return f"> {FAR:,.0f} x"
     return percent(share) if share <= 1 else ratio(share)
-
-
-def _faster_than(operations: Sequence[OperationResult]) -> Iterator[Section]:
-    """fast_p at usual places; nothing where no operation is correct and timed."""
-    if fast_p(operations, 0.0):
-        note = (
-            "Of all operations with a test that counts: all pass, and the whole 95 % interval lies above p."
-        )
-        row = ("share", *(percent(fast_p(operations, p)) for p in _PLACES))
-        body = table(("p", *(format_figures(p, 2) for p in _PLACES)), [row], note=note)
-        yield Section("How many are faster", (body,), anchor="fast")
 
 
 # ---------------------------------------------------------------- for hands, and for machines

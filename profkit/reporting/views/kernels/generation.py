@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +22,8 @@ from profkit.core.types import (
     OperationAttempts,
     StopReason,
 )
+from profkit.reporting.charts.of_run import PAGE
 from profkit.reporting.columns import Column, data_table
-from profkit.reporting.extras import PAGE
 from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
@@ -44,13 +43,11 @@ from profkit.reporting.view import (
 from profkit.reporting.view import joined as joined_text
 from profkit.reporting.views.kernels.cases import (
     complete_label,
-    counted_speeds,
     facts_of,
     files_line,
     format_duration,
     hundredfold,
     limited,
-    percent,
     speedup_text,
 )
 
@@ -90,16 +87,12 @@ def view(document: GenerationDocument, folder: Path | None = None, *, linked: bo
         (*_blocks(document, scores, folder, folder if linked else None), _test_cases(document)),
         complete_label(document.complete, "NOT COMPLETE"),
         (head_line(document, scores),),
-        facts=tuple(_conclusions(document, scores)),
+        facts=tuple(_conclusions(scores)),
     )
 
 
-def _conclusions(document: GenerationDocument, scores: GenerationScores) -> Iterator[tuple[str, Text]]:
-    """What to know before any table."""
-    if scores.operations:
-        words = f"; against PyTorch {counted_speeds(scores.words)}" if scores.words else ""
-        share, operations = percent(scores.solved / scores.operations), plural(scores.operations, "operation")
-        yield "Kernels", f"{scores.solved} of {operations} ({share}) solved{words}."
+def _conclusions(scores: GenerationScores) -> Iterator[tuple[str, Text]]:
+    """What the first line does not say."""
     mean, whole = scores.geomean, scores.geomean_with_fallback
     if mean is not None:
         line = f"{speedup_text(mean)} as fast as PyTorch over {plural(mean.n, 'kept kernel')}"
@@ -109,13 +102,6 @@ def _conclusions(document: GenerationDocument, scores: GenerationScores) -> Iter
     if scores.without_own_kernels:
         names = joined(scores.without_own_kernels)
         yield "No kernel", f"{names}: the kept file only calls kernels of PyTorch or its libraries."
-    if scores.attempts:
-        counts = [f"{number} {status}" for status, number in Counter(scores.statuses).most_common()]
-        yield "Attempts", f"{scores.attempts}: {joined(counts)}."
-        yield "Spent", f"{cost_line(document)}."
-    if scores.operations:
-        ends = [(number, STOPPED[reason]) for reason, number in Counter(scores.stopped).most_common()]
-        yield "Ended", f"{_counted_words(ends)}."
 
 
 def _blocks(
@@ -128,7 +114,7 @@ def _blocks(
     yield from notes(((_BEST_OF_SEVERAL,) if scores.geomean is not None else ()) + document.notes)
     where = folder if folder is not None else "FOLDER"
     lines = [evaluate_line(document, where)] if scores.solved else []
-    lines += [line] if (line := continue_line(document, where)) is not None else []
+    lines += [resume_line(where)] if scores.solved < scores.operations else []
     if lines:
         yield Section("Next", (Commands(tuple(lines)),), anchor="next")
     yield Section("How it was made", (Facts(_facts(document)),), anchor="how")
@@ -284,14 +270,6 @@ def _whole_spending(document: GenerationDocument) -> Spending:
     )
 
 
-def cost_line(document: GenerationDocument) -> str:
-    """Tokens of the whole."""
-    whole = _whole_spending(document)
-    if whole.input_tokens is None and whole.output_tokens is None:
-        return "tokens are not known"
-    return f"{whole.input_tokens or 0:,} tokens in, {whole.output_tokens or 0:,} out"
-
-
 # ---------------------------------------------------------------- the whole in words
 
 
@@ -336,11 +314,6 @@ def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str
     return f"{words}: {operation.reason}" if operation.reason else words
 
 
-def _counted_words(counts: Iterable[tuple[int, str]]) -> str:
-    """`no attempts left (2), interrupted (1)`: of words that read badly after a number."""
-    return ", ".join(f"{words} ({number})" for number, words in counts if number)
-
-
 def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
     """Who made it, where, within which limits."""
     limits = document.limits
@@ -377,18 +350,3 @@ def evaluate_line(document: GenerationDocument, folder: Path | str) -> str:
 def resume_line(folder: Path | str) -> str:
     """The line that goes on with it."""
     return f"profkit generate --resume {shlex.quote(str(folder))}"
-
-
-def continue_line(document: GenerationDocument, folder: Path | str) -> str | None:
-    """The line that goes on: with what is left, with twice the budget that is spent, or with twice the attempts for
-    what has no correct kernel. None where there is nothing to go on with."""
-    ends = {operation.stopped for operation in document.operations}
-    limits, line = document.limits, resume_line(folder)
-    if not document.complete or "failed" in ends:
-        return line
-    if "budget" in ends and limits.tokens is not None:
-        return f"{line} --max-tokens {2 * limits.tokens}"
-    unsolved = [one for one in document.operations if kept_attempt(one) is None]
-    if any(operation.stopped == "attempts" for operation in unsolved):
-        return f"{line} --max-attempts {2 * limits.attempts}"
-    return None

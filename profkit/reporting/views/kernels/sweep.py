@@ -1,24 +1,28 @@
-"""A sweep: who is fastest, group by group with maps and lines, every case below its roofline, what has no time.
+"""A sweep: who is fastest, group by group with lines over each axis, every case, and what has no time.
 
 `judged` is a sweep with its verdicts, on one screen.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from profkit.analysis.ranking.grid import AXES, SeriesLine, ShapeResult, results_by_shape, series_along
 from profkit.analysis.ranking.ranking import (
+    BAD,
     BASELINE,
     FILE,
     ComparisonGroup,
     ImplementationRanking,
     Overall,
     comparison_groups,
+    efficiency,
     failed_cases,
     faulty_cases,
     is_excused,
@@ -26,17 +30,14 @@ from profkit.analysis.ranking.ranking import (
     rank_implementations,
     rank_overall,
 )
-from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
-from profkit.core.types import RunDocument, SweepDocument, Verdict
-from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
-from profkit.reporting.charts.marks import Point, Points
-from profkit.reporting.charts.series import series_chart
-from profkit.reporting.columns import Column, data_table
+from profkit.core.formatting import format_figures, format_quantity, format_utc_time, joined, plural, shorten
+from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument
+from profkit.reporting.charts.marks import Axis, Chart, Charts, Point, Points, Tick
+from profkit.reporting.columns import Column, data_table, sortable_table
 from profkit.reporting.view import (
     Block,
     Commands,
     DataTable,
-    Detail,
     Facts,
     Fold,
     Label,
@@ -47,31 +48,26 @@ from profkit.reporting.view import (
     StatusRow,
     Text,
     View,
+    command,
     strong,
+    table,
 )
 from profkit.reporting.views.kernels.cases import (
     complete_label,
     files_line,
     format_duration,
+    hundredfold,
+    limited,
     percent,
     profiled_section,
     ratio,
-)
-from profkit.reporting.views.kernels.sweep_cases import (
-    case_line,
-    cases_section,
-    markers,
-    missing_rows,
-    missing_section,
-    roofline_section,
-    short_name,
+    verdicts_section,
 )
 from profkit.reporting.views.run import STATUSES
 from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 
 ALIKE = "="
 _OPEN = 8  # groups that stand open; of more each opens at a click, and a short screen has their headlines
-_DRAWN = 2500  # shapes that are drawn: each is 300 bytes, and a page is to open at once
 _LONG_MAP = 8  # rows: a short screen has no longer map
 _CLOCKS = {
     "cuda-events": "the device's own clock",
@@ -99,12 +95,8 @@ def view(document: SweepDocument, folder: Path | None = None) -> View:
 def _blocks(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
     groups, marks = comparison_groups(document), markers(document)
     yield from _speedups(document, groups)
-    left = _DRAWN
     for number, group in enumerate(groups):
-        drawn = len(group.points) <= left
-        left -= len(group.points) if drawn else 0
-        yield _group(number, group, document, marks, drawn=drawn)
-    yield roofline_section(document, marks)
+        yield _group(number, group, document, marks)
     yield from cases_section(document)
     yield from missing_section(missing_rows(document), "Not measured")
     profiled = [(case_line(one, document), (), one.profile) for one in document.results if one.profile]
@@ -153,19 +145,10 @@ def _fastest(overall: Overall) -> str:
             f"There are no speed-ups, since {BASELINE} was not measured."
         )
     best = first[0]
-    others = [score for score in overall.scores if score.speedup is not None and score not in first]
-    others.sort(key=lambda score: -(score.speedup or 0.0))
-    next_ones = ", ".join(
-        f"{short_name(s.implementation)} {ratio(s.speedup)}"
-        # Over other shapes it is a mean of other work.
-        + (f" of {plural(s.compared, 'shape')}" if s.compared != best.compared else "")
-        for s in others
-    )
-    names = " and ".join(short_name(score.implementation) for score in first)
-    line = names + (f", {ratio(best.speedup)} as fast as {BASELINE}" if best.speedup is not None else "")
+    line = " and ".join(short_name(score.implementation) for score in first)
+    line += f", {ratio(best.speedup)} as fast as {BASELINE}" if best.speedup is not None else ""
     line += " (alike)" if len(first) > 1 else f", alone fastest at {best.wins} of {overall.shapes}"
-    then = f"; then {next_ones}" if next_ones else ""
-    return f"{line}; geometric mean of {plural(best.compared, 'shape')}{then}."
+    return f"{line}; geometric mean of {plural(best.compared, 'shape')}."
 
 
 # ---------------------------------------------------------------- who is how fast
@@ -200,7 +183,7 @@ def _speedup(ranking: ImplementationRanking) -> float | None:
 
 
 def _group(
-    number: int, group: ComparisonGroup, document: SweepDocument, marks: Mapping[str, Span], *, drawn: bool
+    number: int, group: ComparisonGroup, document: SweepDocument, marks: Mapping[str, Span]
 ) -> Section:
     ranking = rank_implementations(group, document.roofs)
     speedups = {one.implementation: _speedup(one) for one in ranking}
@@ -212,12 +195,9 @@ def _group(
         headline += f"; fastest: {' and '.join(map(short_name, best))}{gain}"
     missing = sum(one.cases - one.measured for one in ranking)
     headline += f"; {plural(missing, 'case')} not measured" if missing else ""
-    headline += "" if drawn else "; not drawn, as there are many shapes: filter the table of all cases"
-    blocks: list[Block] = [_ranking_table(ranking, marks)]
-    if drawn:
-        blocks += [*_map(group, marks), *_lines(group, marks)]
+    blocks = (_ranking_table(ranking, marks), *_map(group, marks), *_lines(group, marks))
     fold = Fold.FOLDED if number >= _OPEN else Fold.OPEN
-    return Section(group.title, tuple(blocks), headline, fold, f"panel-{number}")
+    return Section(group.title, blocks, headline, fold, f"panel-{number}")
 
 
 def _ranking_table(ranking: Sequence[ImplementationRanking], marks: Mapping[str, Span]) -> DataTable:
@@ -245,38 +225,33 @@ def _map(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:
     dimensions = sorted({point.dimension for point in group.points})
     pairs = sorted({(p.batch, p.sequence) for p in group.points}, key=lambda pair: (pair[0] * pair[1], pair))
     names = ", ".join(f"{marks[name].text} {short_name(name)}" for name in group.implementations)
-    row = {pair: number for number, pair in enumerate(pairs)}
-    chart = WinnerMap(
-        "Fastest at batch x sequence, by dimension",
-        f"{plural(len(results), 'shape')} of {group.title}.",
-        tuple(f"{batch} x {sequence}" for batch, sequence in pairs),
-        tuple(map(str, dimensions)),
-        {
-            (row[point.batch, point.sequence], dimensions.index(point.dimension)): _cell(result, marks)
-            for point, result in results.items()
-        },
-        f"{names}; {ALIKE}: several are alike; the number: how many times as long the next one takes",
+    at = {(point.batch, point.sequence, point.dimension): result for point, result in results.items()}
+    rows = [
+        (f"{pair[0]} x {pair[1]}", *(_fastest_cell(at.get((*pair, size)), marks) for size in dimensions))
+        for pair in pairs
+    ]
+    yield table(
+        ("batch x sequence", *map(str, dimensions)),
+        rows,
+        title="Fastest, by dimension",
+        note=f"{names}; {ALIKE}: several are alike; the number: how many times as long the next one takes",
+        brief=_LONG_MAP,
     )
-    brief = (chart,) if len(pairs) <= _LONG_MAP else ()
-    yield Detail((Charts((chart,)),), brief, "Fastest at each shape")
 
 
-def _cell(result: ShapeResult, marks: Mapping[str, Span]) -> WinnerCell:
-    times = ", ".join(
-        f"{short_name(case.implementation)} {format_quantity(case.median, 's')}"
-        + (f" ± {format_percent(100 * case.half_width)} %" if case.half_width is not None else "")
-        for case in result.timed
-    )
-    hover = f"{result.point.shape}: {times}" + ("" if result.alone else "; the first ones are alike")
+def _fastest_cell(result: ShapeResult | None, marks: Mapping[str, Span]) -> Text:
+    """`C 1.25`: whose time is the shortest, and the next one's over it."""
+    if result is None:
+        return "."
     if result.alone is None:
-        return WinnerCell(ALIKE, None, None, hover)
-    return WinnerCell(marks[result.alone].text, marks[result.alone].series, result.lead, hover)
+        return ALIKE
+    lead = f" {format_figures(result.lead)}" if result.lead is not None else ""
+    return replace(marks[result.alone], text=marks[result.alone].text + lead)
 
 
 def _lines(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:
-    """Times along each axis."""
+    """Times along each axis, as pages draw them."""
     axes = [series for axis in AXES if (series := series_along(group, axis)) is not None and series.times]
-    names = joined([one.axis for one in axes])
     charts = tuple(
         series_chart(
             f"Time at {', '.join(f'{axis} {value}' for axis, value in one.fixed)}",
@@ -284,13 +259,12 @@ def _lines(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]
             [_line(line, marks[line.implementation]) for line in one.times],
             "s",
             of=group.title,
-            caption=f"Time by {names}, at the largest sizes of the other axes:",
         )
         for one in axes
     )
     if charts:
         note = "95 % intervals are drawn where they are larger than a mark. Both axes are logarithmic."
-        yield Detail((Charts(charts, note),), (Charts(charts),), f"By {names}")
+        yield Charts(charts, note)
 
 
 def _line(line: SeriesLine, mark: Span) -> Points:
@@ -346,8 +320,7 @@ def judged(run: RunDocument, sweep: SweepDocument | None = None, folder: Path | 
     cases = plural(sum(timing.group is not None for timing in run.timings), "case")
     bad = [row for row in missing_rows(sweep) if row.status is Status.FAIL] if sweep is not None else []
     blocks: list[Block] = list(missing_section(bad, "Not right"))
-    rows = tuple(_verdict_rows(run.verdicts))
-    blocks.append(Section("Verdicts", (Statuses(rows),)))
+    blocks += verdicts_section(run.verdicts)
     name = shlex.quote(str(folder)) if folder is not None else "RUN"
     lines = (f"profkit check {name} --details", f"profkit report {name} --format junit    (or json)")
     blocks.append(Section("Every case by itself", (Commands(lines),)))
@@ -363,20 +336,136 @@ def judged(run: RunDocument, sweep: SweepDocument | None = None, folder: Path | 
     )
 
 
-def _verdict_rows(verdicts: Sequence[Verdict]) -> Iterator[StatusRow]:
-    """A row for each target: the worst verdict with its reason, and how many there are of each."""
-    by_target: dict[str, list[Verdict]] = defaultdict(list)
-    for verdict in worst_first(verdicts):
-        by_target[verdict.target].append(verdict)
-    for target, own in by_target.items():
-        first = own[0]
-        told = first.verdict in ("fail", "unknown")
-        counts = count_verdicts(own) if len(own) > 1 else ""
-        yield StatusRow(
-            STATUSES[first.verdict],
-            WORDS[first.verdict],
-            (target,),
-            "; ".join(filter(None, (counts, first.reason if told else ""))),
-            place=first.scope.name or "" if told else "",
-            below=first.advice[:1] if told else (),
-        )
+_ROWS, _FEW_ROWS = 200, 8  # of what has no time, and on a short screen
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+
+
+def markers(document: SweepDocument) -> Mapping[str, Span]:
+    """How each implementation is marked, the same everywhere: a letter of its own in the colour of its number.
+
+    The letter is its first one that nobody else has; those that begin with a capital choose first.
+    """
+    names = list(dict.fromkeys(result.implementation for result in document.results))
+    letters: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: not name[:1].isupper()):
+        spare = f"{name}ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+        free = (sign.upper() for sign in spare if sign.isascii() and sign.isalnum())
+        letters[name] = next((sign for sign in free if sign not in letters.values()), "?")
+    return {name: Span(letters[name], series=number) for number, name in enumerate(names)}
+
+
+def short_name(name: str) -> str:
+    """What an implementation is called, in a sentence or a table."""
+    return shorten(name, 40)
+
+
+def case_line(result: CaseResult, document: SweepDocument) -> str:
+    """`Triton, GELU forward float32 16x256x8: 5.11 µs, 12 % of its roofline`."""
+    share = efficiency(result, document.roofs)
+    line = f"{short_name(result.implementation)}, {result.point.name}: {format_quantity(result.median, 's')}"
+    return line + (f", {percent(share)} of its roofline" if share is not None else "")
+
+
+def cases_section(document: SweepDocument) -> Iterator[Section]:
+    """One table that sorts and filters; nothing where no case was settled."""
+    results = document.results
+    if not results:
+        return
+    note = "What was not measured has no time: the state says why. ± is half of the median's 95 % interval."
+    body = sortable_table(
+        "All cases",
+        _columns(document),
+        results,
+        [f"{result.implementation}, {result.point.name}" for result in results],
+        note=note,
+        hint="words of a case: CUDA 16x256",
+    )
+    how = "click a title to sort, type words to filter."
+    headline = f"{plural(len(results), 'case')}: {how}"
+    yield Section("All cases", (body,), headline, anchor="cases", repeats=True)
+
+
+def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
+    base = {r.point: r.median for r in document.results if r.implementation == BASELINE and r.median}
+
+    def speedup(result: CaseResult) -> float | None:
+        before = base.get(result.point)
+        return before / result.median if before and result.median else None
+
+    def state(result: CaseResult) -> str:
+        return shorten(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
+
+    def share(result: CaseResult) -> float | None:
+        return hundredfold(efficiency(result, document.roofs))
+
+    of_roofline = "of the roofline: the least time by bytes and FLOPs over the measured one"
+    return (
+        Column("Case", lambda r: shorten(f"{r.point.operation} {r.point.shape}", 40)),
+        Column("By", lambda r: shorten(r.implementation, 24), meaning="the implementation"),
+        Column("Direction", lambda r: r.point.direction),
+        Column("Dtype", lambda r: r.point.dtype),
+        Column("Time", lambda r: r.median, "s", "median of its samples"),
+        Column("±", lambda r: hundredfold(r.half_width), "%", "half of its 95 % interval"),
+        Column("Speed-up", speedup, "x", f"the time of {BASELINE} over its own"),
+        Column("Memory", lambda r: r.memory, "B", "the most during a call, inputs included"),
+        Column("GPU Efficiency", share, "%", of_roofline),
+        Column("Batch", lambda r: r.point.batch, "n"),
+        Column("Sequence", lambda r: r.point.sequence, "n"),
+        Column("Dimension", lambda r: r.point.dimension, "n"),
+        Column("State", state),
+        Column("Remarks", lambda r: "; ".join((*r.remarks, *r.throttled)) or None),
+    )
+
+
+# ---------------------------------------------------------------- what has no time
+
+
+def missing_rows(document: SweepDocument) -> list[StatusRow]:
+    """Cases without a time by reason, whatever numbers stand in it: what is wrong first, then what does not fit."""
+    cases: dict[tuple[CaseState, str, str], list[CaseResult]] = defaultdict(list)
+    for r in document.results:
+        if r.state != "measured":
+            cases[r.state, r.implementation, _NUMBERS.sub("#", r.reason or "")].append(r)
+    rows = []
+    for (state, name, _), same in cases.items():
+        groups = {(r.point.operation, r.point.direction, r.point.dtype) for r in same}
+        first = same[0]
+        place = first.point.name + (f" and {len(same) - 1} more" if len(same) > 1 else "")
+        place += f" in {len(groups)} operations" if len(groups) > 1 else ""
+        status = Status.FAIL if state in BAD else Status.UNKNOWN
+        reason = shorten(first.reason or "no reason is known", 400)
+        below = (command(first.fix),) if first.fix else ()
+        rows.append(StatusRow(status, state, (short_name(name),), reason, place=place, below=below))
+    return sorted(rows, key=lambda row: row.status is not Status.FAIL)
+
+
+def missing_section(rows: Sequence[StatusRow], title: str) -> Iterator[Block]:
+    """A short screen has what is not right, and what can be made available."""
+
+    def statuses(some: Sequence[StatusRow]) -> Statuses:
+        return Statuses(tuple(some), ("implementation", "", "", "cases"), "state", "", "fix: ")
+
+    if rows:
+        first = [row for row in rows if row.status is Status.FAIL or row.below][:_FEW_ROWS]
+        body = limited(statuses, rows, first, len(rows) - len(first), _ROWS, "reason", FILE)
+        yield Section(title, (body,), anchor="missing")
+
+
+def series_chart(title: str, across: str, series: Sequence[Points], unit: str, *, of: str = "") -> Chart:
+    """Lines over a size, both axes logarithmic. Values are in `unit`."""
+    at = sorted({point.x for one in series for point in one.points})
+    sentences = (
+        f"{one.name}: {', '.join(f'{format_quantity(p.y, unit)} at {p.x:g}' for p in one.points)}"
+        for one in series
+        if one.points
+    )
+    return Chart(
+        "lines",
+        title,
+        f"Over {across}. {'; '.join(sentences)}.",
+        Axis(across, log=True, ticks=tuple(Tick(place, f"{place:g}") for place in at)),
+        Axis(title, unit, log=True),
+        tuple(one for one in reversed(series) if one.points),
+        of=of,
+        height=210,
+    )

@@ -10,9 +10,13 @@ from profkit.analysis.summaries.roofline import Ceilings, work_of
 from profkit.backends import Backend, backend_named
 from profkit.core.formatting import format_quantity
 from profkit.core.types import RunDocument
-from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries import gpu, host, kernels, metal, time
-from profkit.reporting.views.summaries.parts import ConcernFacts, SummaryText, named_table, readings_text
+from profkit.reporting.views.summaries.parts import (
+    ConcernFacts,
+    SummaryText,
+    readings_text,
+    remarks,
+)
 
 _TextOf = Callable[[ConcernFacts], "SummaryText | None"]
 _SIMULATED = (
@@ -37,18 +41,17 @@ def _limits_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
     """Traffic or arithmetic, against what this machine was measured to reach."""
     work, limit = work_of(facts.document)
     notes = [f"Held against {_threads_text(limit)}."] if limit.bandwidth.value else []
-    notes += [f"{r.reason}." for r in facts.readings if r.value is not None and r.reason]
+    notes += remarks(facts.readings)
     counted, declared = work.flops.value or 0.0, work.declared_flops or 0.0
     if concern == "roofline" and counted and declared and abs(counted - declared) > _FLOPS_APART * declared:
         told = (
             f"{format_quantity(counted, 'FLOP')} per iteration, declared {format_quantity(declared, 'FLOP')}"
         )
         notes.append(f"Counted {told}: the declared number is wrong, or not all work was counted.")
-    tables = [_peaks_table(facts.document)] if concern == "roofline" else []
     readings = (
         facts.readings if concern != "roofline" else facts.readings[::-1]
     )  # the position below it first
-    return readings_text(concern, title, readings, tables, notes)
+    return readings_text(concern, title, readings, (), notes)
 
 
 def _threads_text(limit: Ceilings) -> str:
@@ -56,20 +59,6 @@ def _threads_text(limit: Ceilings) -> str:
     if limit.busy is not None:
         used = f"{limit.busy / 100:.1f} cores kept busy"
     return f"one thread ({used})" if limit.single else f"all {limit.threads} threads ({used})"
-
-
-def _peaks_table(document: RunDocument) -> DataTable | None:
-    peaks = document.peaks
-    if peaks is None:
-        return None
-    rows = [
-        (name, format_quantity(one, unit), format_quantity(every, unit))
-        for name, one, every, unit in (
-            ("Memory", peaks.bandwidth_one, peaks.bandwidth_all, "B/s"),
-            ("float32 arithmetic", peaks.flops_f32_one, peaks.flops_f32_all, "FLOP/s"),
-        )
-    ]
-    return named_table("What this machine reaches", ("", "1 thread", f"{peaks.threads} threads"), rows)
 
 
 _HOST: Mapping[str, _TextOf] = {"python": host.python_text, "memory": host.memory_text}

@@ -20,6 +20,7 @@ from profkit.core.types import GpuTrace, Transfer
 from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
+    TOP_ROWS,
     ConcernFacts,
     SummaryText,
     absence_notes,
@@ -33,7 +34,13 @@ _LARGE = 0.1  # of the span: below, naming the largest part as the cause explain
 _AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
 _MOST = 6  # ranges and calls in a table: the largest are what anybody looks for
 _TOLD = 0.001  # of the traced time: less is nothing to speak of
-_TIMELINE, _COPIED = "Timeline", "Copies"
+# The parts of the time in which no kernel ran.
+_WITHOUT_KERNELS = {
+    HOST: "idle: the host had launched nothing",
+    QUEUED: "idle with work queued",
+    IDLE: "idle",
+    COPIES: "only copies",
+}
 
 
 def gpu_text(facts: ConcernFacts) -> SummaryText | None:
@@ -42,11 +49,17 @@ def gpu_text(facts: ConcernFacts) -> SummaryText | None:
     if trace is None or (lacks_timeline(trace) and not trace.transfers and not trace.api):
         is_run = facts.document.plan is not None or facts.document.passes
         return unknown_text("gpu", "Where the GPU's time goes is", facts.readings) if is_run else None
-    timeline = named_table(_TIMELINE, ("what", "value"), list(_timeline_rows(trace)), words=("value",))
-    tables = [timeline, _copies_table(trace), _range_table(trace), _call_table(trace)]
+    timeline = named_table("Timeline", ("what", "value"), list(_timeline_rows(trace)), words=("value",))
+    tables = [
+        timeline,
+        _limit_table(trace, facts.rows),
+        _copies_table(trace),
+        _range_table(trace),
+        _call_table(trace),
+    ]
     notes = (*_notes(trace), *absence_notes(facts.readings))
     headline = _headline(trace, facts.rows)
-    return summary_text("gpu", headline, facts.readings, tables, notes, brief=(_TIMELINE, _COPIED))
+    return summary_text("gpu", headline, facts.readings, tables, notes)
 
 
 def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
@@ -117,12 +130,6 @@ def _timeline_rows(trace: GpuTrace) -> Iterator[tuple[str, str]]:
         yield "Kernels", f"{plural(launches, 'launch', 'launches')} in {total}{each}"
     if span is not None and trace.repeats:
         yield "A repetition", f"{format_quantity(span / trace.repeats, 's')} (mean, under the tracer)"
-    for device in trace.streams:
-        if len(device.streams) > 1 and device.computing > 0:
-            of = f" of GPU {device.device}" if len(trace.streams) > 1 else ""
-            both = share_text(device.together, device.computing)
-            words = f"kernels of two or more run at once for {both} of the kernels' time"
-            yield f"Streams{of}", f"{len(device.streams)}; {words}"
     if trace.launch_latency is not None:
         working = span and busy is not None and busy >= span / 2
         late = trace.launch_latency > _AHEAD * (trace.launch_call or 0.0)
@@ -142,6 +149,17 @@ def _device_shares(trace: GpuTrace) -> str:
         format_percent(100 * min(1.0, share)) for share in (min(trace.device_busy), max(trace.device_busy))
     ]
     return f"{' to '.join(dict.fromkeys(shares))} %"
+
+
+def _limit_table(trace: GpuTrace, rows: Sequence[KernelRow]) -> DataTable | None:
+    """The whole traced time, by what limits it."""
+    if not trace.span or not rows:
+        return None
+    parts = [
+        (_WITHOUT_KERNELS.get(name, name), f"{format_percent(100 * share)} %")
+        for name, share in time_by_limit(trace, rows)[:TOP_ROWS]
+    ]
+    return named_table("The GPU's time, by what limits it", ("what", "share"), parts)
 
 
 def _range_table(trace: GpuTrace) -> DataTable:
@@ -185,7 +203,7 @@ def _copies_table(trace: GpuTrace) -> DataTable:
 
     rows = list(map(row, sorted(trace.transfers, key=lambda copies: -copies.seconds)))
     titles = ("kind", "count", "bytes", "time", "rate", "host memory")
-    return named_table(_COPIED, titles, rows, words=("host memory",))
+    return named_table("Copies", titles, rows, words=("host memory",))
 
 
 def _notes(trace: GpuTrace) -> Iterator[str]:

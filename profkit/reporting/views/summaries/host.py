@@ -9,6 +9,7 @@ from typing import TypeAlias
 from profkit.analysis.summaries.cpu import counted_profile, is_sampled
 from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind, SteadyLine, TritonWork
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
@@ -94,7 +95,9 @@ def _profiles_text(
         if missing is None:
             return None
         fix = (f"To have it: {missing.fix}",) if missing.fix else ()
-        return summary_text(concern, f"{what} is not known: {missing.reason}.", facts.readings, (), fix)
+        return summary_text(
+            concern, f"{what} is not known: {fact_text(missing.reason)}.", facts.readings, (), fix
+        )
     tables = [_profile_table(profile) for profile in known]
     first = known[0]
     headline = f"{_PROFILES[first.kind][0]}: none ran for as long as a sample."
@@ -105,8 +108,7 @@ def _profiles_text(
     imports = next((p for p in known if p.kind in ("imports", "sampled-imports")), None)
     if imports is not None:
         headline = f"{headline[:-1]}; imports take {format_quantity(imports.total, imports.unit)}."
-    brief = (_PROFILES[first.kind][0],) if first.kind == "sampled-functions" else ()
-    return summary_text(concern, headline, facts.readings, tables, (note,) if note else (), brief)
+    return summary_text(concern, headline, facts.readings, tables, (note,) if note else ())
 
 
 def _place(spot: Hotspot, profile: Profile) -> str:
@@ -205,7 +207,9 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
         )
         headline = f"The process holds {held} at most." if held else ""
         notes: tuple[str, ...] = ()
-        if not (held and missing and all(reading.code == "not-python" for reading in missing)):
+        if not (
+            held and missing and all(r.reason is not None and r.reason.code == "not-python" for r in missing)
+        ):
             reason = first_reason(missing, "there is no tracemalloc result")
             headline = f"{headline} What Python holds is not known: {reason}.".strip()
             notes = absence_notes(missing)
@@ -216,7 +220,7 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
     if growth.leak is None and found.steady:
         leak = f"it grows as long as the program runs, most at {_allocation_place(found.steady[0])}"
     elif growth.leak is None:
-        leak = f"whether it leaks is not known ({grows.reason if grows is not None else None})"
+        leak = f"whether it leaks is not known ({fact_text(grows.reason) if grows is not None else None})"
     elif growth.leak:
         leak = f"each iteration leaves {format_quantity(growth.per_iteration, 'B')} behind: it leaks"
     grown: list[_Held] = [(line, line.last, line.blocks) for line in found.steady]
@@ -279,11 +283,7 @@ def triton_text(facts: ConcernFacts) -> SummaryText | None:
     headline = f"Triton's choice for {kernels} came from its cache on disk"
     if tuned:
         headline = f"Triton tuned {kernels} in {format_quantity(_tuned_seconds(shown), 's')}"
-    timings = facts.document.timings
-    # A benchmark's warm-up and what came before it are in no sample.
-    left_out = bool(timings) and all(timing.kind == "benchmark" for timing in timings)
-    end = "; left out of every time." if left_out and tuned else "."
-    return summary_text("triton", headline + end, (), [table], _disagreements(works, shown))
+    return summary_text("triton", f"{headline}.", (), [table], _disagreements(works, shown))
 
 
 def _tuned_seconds(work: TritonWork) -> float:

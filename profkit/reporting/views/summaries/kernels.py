@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import PurePath
 
 from profkit.analysis.metrics import metric
@@ -25,26 +26,30 @@ from profkit.analysis.summaries.roofline_points import (
     tensor_rate,
 )
 from profkit.backends import backend_named
-from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten, text_bar
-from profkit.core.types import KernelBottleneck
-from profkit.reporting.view import DataTable
+from profkit.core.formatting import format_percent, format_quantity, plural, shorten
+from profkit.core.types import (
+    Fact,
+    KernelBottleneck,
+    Reading,
+    RunDocument,
+    Scope,
+    Source,
+)
+from profkit.reporting.columns import CellValue, Column, data_table
+from profkit.reporting.facts import fact_text, note_text
+from profkit.reporting.plain_text import reading_span
+from profkit.reporting.view import DataTable, Text, plain_text
 from profkit.reporting.views.summaries.parts import (
-    Cell,
+    TOP_ROWS,
     ConcernFacts,
-    KernelColumns,
     SummaryText,
     absence_notes,
-    figures_cell,
     first_reason,
-    kernel_table,
-    metric_cell,
     summary_text,
 )
 
-_BY_TIME = "Kernels by GPU time"
-_BAR = 4  # characters of the bar beside a share
+KernelColumn = Column[KernelRow]
 _LONG = 60  # characters of an operation with its shapes
-_REASONS = 9  # kernels below the first of which it is said why they are in their class
 
 
 # ---------------------------------------------------------------- all kernels
@@ -61,19 +66,17 @@ def kernels_text(facts: ConcernFacts) -> SummaryText | None:
     if top.bound is not None and top.bound.bound != "unknown":
         headline += f", limited by {_bottleneck_text(top.bound)}"
     tables = [
-        kernel_table(_BY_TIME, facts.rows, KERNEL_COLUMNS, words=("limited by", "limiter")),
-        kernel_table("What launched them", facts.rows, _ORIGIN, words=[name for name, _ in _ORIGIN]),
+        _table("Kernels by GPU time", facts.rows, kernel_columns(facts.document)),
+        _table("What launched them", facts.rows, (_NAME, *_ORIGIN)),
     ]
-    notes = _bottleneck_notes(facts.rows)
-    return summary_text("kernels", f"{headline}.", (), tables, notes, brief=(_BY_TIME,))
+    return summary_text("kernels", f"{headline}.", (), tables)
 
 
 def ranges_text(facts: ConcernFacts) -> SummaryText | None:
     """What was counted over several kernels at once (ranges, graphs as wholes); None where nothing was."""
     rows = range_rows(facts.document)
-    table = kernel_table(
-        "Counted as wholes", rows, KERNEL_COLUMNS, words=("limited by", "limiter"), first="range"
-    )
+    columns = (replace(_NAME, title="range"), *kernel_columns(facts.document)[1:])
+    table = _table("Counted as wholes", rows, columns)
     if not table.rows:
         return None
     what = plural(len(rows), "range")
@@ -81,39 +84,29 @@ def ranges_text(facts: ConcernFacts) -> SummaryText | None:
     return summary_text("ranges", headline, (), [table])
 
 
-def _bottleneck_notes(rows: Sequence[KernelRow]) -> list[str]:
-    """Why each further kernel is in its class; the first one's reason is the headline."""
-    notes = [
-        f"{row.brief}: {_bottleneck_text(row.bound)}."
-        for row in rows[1:]
-        if row.bound is not None and row.bound.bound != "unknown" and (row.share is None or row.share >= 0.01)
-    ]
-    return notes[:_REASONS]
+def _table(title: str, rows: Sequence[KernelRow], columns: Sequence[KernelColumn]) -> DataTable:
+    """One row for each of the largest kernels that has a value in some column behind its name."""
+    rest = rows[TOP_ROWS:]
+    share = format_percent(100 * sum(row.share or 0.0 for row in rest))
+    more = f"and {plural(len(rest), 'further configuration')}, {share} % of the GPU time" if rest else ""
+    kept = [row for row in rows[:TOP_ROWS] if any(_is_known(column, row) for column in columns[1:])]
+    return data_table(columns, kept, screen=True, title=title, note=more)
+
+
+def _is_known(column: KernelColumn, row: KernelRow) -> bool:
+    return plain_text(column.cell(row)) not in ("", "-")
 
 
 def _bottleneck_text(bound: KernelBottleneck) -> str:
     """`FP32 pipe: at 91 % of its peak; ...`: the class, and the evidence without saying it twice."""
     word = BOTTLENECK_TITLES[bound.bound]
-    return f"{word}: {bound.reason.removeprefix(f'{word} ')}"
+    return f"{word}: {fact_text(bound.reason).removeprefix(f'{word} ')}"
 
 
-def _share_cell(row: KernelRow) -> str | None:
-    if row.share is None:
-        return None
-    return f"{format_percent(100 * row.share).rjust(5)} % {text_bar(row.share, _BAR)}".rstrip()
+# ---------------------------------------------------------------- columns
 
 
-def _median_cell(row: KernelRow) -> str | None:
-    time = row.time
-    if time is None or time.launches == 0:
-        value = row.value("time.kernel")
-        return format_quantity(value, "s") if value is not None else None
-    if time.median is not None or time.launches == 1:
-        return format_quantity(time.median if time.median is not None else time.total, "s")
-    return f"{format_quantity(time.total / time.launches, 's')} (mean)"  # of nsys before 2021.4, which tells no median
-
-
-def bottleneck_cell(row: KernelRow) -> str | None:
+def _bottleneck(row: KernelRow) -> str | None:
     """`DRAM 91 %`, `latency (L2 43 %)`: what limits the kernel, and how near its busiest unit is to its peak."""
     bound = row.bound
     if bound is None or (bound.bound == "unknown" and bound.nearest is None):
@@ -126,17 +119,7 @@ def bottleneck_cell(row: KernelRow) -> str | None:
     return f"{word} ({BOTTLENECK_TITLES[bound.busiest]}{at})"
 
 
-def _occupancy_cell(row: KernelRow) -> str | None:
-    names = ("occupancy.achieved", "occupancy.theoretical")
-    achieved, possible = map(row.value, names)
-    if achieved is None and possible is None:
-        return None
-    most = f"/{format_percent(possible)}" if possible is not None else ""
-    doubtful = any((r := row.readings.get(n)) and r.doubt for n in names)
-    return f"{format_percent(achieved) if achieved is not None else '-'}{most} %{'?' if doubtful else ''}"
-
-
-def limiter_cell(row: KernelRow) -> str | None:
+def limiter(row: KernelRow) -> str | None:
     """The limiters: `regs+shared`; `none` where every warp fits; None where it is not known."""
     most = row.value("occupancy.theoretical")
     if most is not None and most >= FULL:
@@ -145,7 +128,15 @@ def limiter_cell(row: KernelRow) -> str | None:
     return "+".join(short.get(word, word) for word in occupancy_limiters(row)) or None
 
 
-def _line_cell(row: KernelRow) -> str | None:
+def _median(row: KernelRow) -> float | None:
+    """Of all launches; the mean of a trace that tells no median (nsys before 2021.4)."""
+    time = row.time
+    if time is None or time.launches == 0:
+        return row.value("time.kernel")
+    return time.median if time.median is not None else time.total / time.launches
+
+
+def _line(row: KernelRow) -> str | None:
     """`train.py:12 step`: the file by its name, since a table has little room."""
     time = row.time
     if time is None or time.file is None:
@@ -154,32 +145,89 @@ def _line_cell(row: KernelRow) -> str | None:
     return f"{PurePath(time.file).name}:{time.line}{function}"
 
 
-def _name_cell(name: str) -> Cell:
-    def cell(row: KernelRow) -> str | None:
-        value: str | None = getattr(row.time, name, None)
-        return shorten(value, _LONG) if value is not None else None
+def _launched_by(title: str, name: str) -> KernelColumn:
+    def value(row: KernelRow) -> str | None:
+        known: str | None = getattr(row.time, name, None)
+        return shorten(known, _LONG) if known is not None else None
 
-    return cell
+    return Column(title, value)
 
 
-KERNEL_COLUMNS: KernelColumns = (
-    ("launches", lambda row: str(row.time.launches) if row.time is not None else None),
-    ("GPU time", _share_cell),
-    ("median", _median_cell),
-    ("limited by", bottleneck_cell),
-    ("occupancy", _occupancy_cell),
-    ("limiter", limiter_cell),
-    ("DRAM", metric_cell("bandwidth.dram.share")),
-    ("DRAM rate", metric_cell("bandwidth.dram")),
-    ("tensor", metric_cell("tensor.utilization")),
-    ("conflicts", metric_cell("shared.bank_conflicts")),
-    ("warp eff.", metric_cell("warp.execution_efficiency")),
-    ("coalesced", metric_cell("memory.coalescing")),
-)
-_ORIGIN: KernelColumns = (
-    ("operation", _name_cell("operation")),
-    ("backward of", _name_cell("backward_of")),
-    ("line", _line_cell),
+def _measured(title: str, name: str, *, rare: bool = False, wide: bool = False) -> KernelColumn:
+    """The values of one metric, each with its source; a 0 that most kernels have is none where it is `rare`."""
+
+    def value(row: KernelRow) -> float | None:
+        known = row.value(name)
+        return None if rare and not known else known
+
+    def text(row: KernelRow) -> Text:
+        return reading_span(row.readings[name]) if value(row) is not None else "-"
+
+    return Column(title, value, metric(name).unit or "count", text=text, wide=wide)
+
+
+def _timed(
+    source: Source, title: str, unit: str, value: Callable[[KernelRow], CellValue], *, wide: bool = False
+) -> KernelColumn:
+    """Times and launches, as the trace has them."""
+
+    def text(row: KernelRow) -> Text:
+        known = value(row)
+        if not isinstance(known, int | float):
+            return "-"
+        return reading_span(Reading(title, float(known), unit, "measured", Scope("kernel"), source))
+
+    return Column(title, value, unit, text=text, wide=wide)
+
+
+def _of_launch(title: str, unit: str, meaning: str, name: str) -> KernelColumn:
+    """What a launch asked for."""
+
+    def value(row: KernelRow) -> CellValue:
+        known = getattr(row.time.kernel, name) if row.time is not None else None
+        return (prod(known) or None) if isinstance(known, tuple) else known
+
+    return Column(title, value, unit, meaning, wide=True)
+
+
+def kernel_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
+    """All columns that a table of kernels may have, in their order; the first is the name. A page has the wide ones."""
+    tool = document.trace.tool if document.trace is not None else "profkit"
+    artifact = next((r.artifacts[0] for r in document.passes if r.name == "trace" and r.artifacts), None)
+    source = Source(tool, artifact=artifact, formula="of its launches that count")
+    return (
+        _NAME,
+        _timed(source, "launches", "count", lambda row: row.time.launches if row.time else None),
+        _timed(source, "GPU time", "%", lambda row: None if row.share is None else 100 * row.share),
+        _timed(source, "total", "s", lambda row: row.time.total if row.time else None, wide=True),
+        _timed(source, "median", "s", _median),
+        Column("limited by", _bottleneck, meaning="the busiest unit, or what the warps wait for"),
+        _measured("occupancy", "occupancy.achieved"),
+        _measured("possible", "occupancy.theoretical"),
+        Column("limiter", limiter, meaning="what allows no more warps on a multiprocessor"),
+        _measured("DRAM", "bandwidth.dram.share"),
+        _measured("DRAM rate", "bandwidth.dram"),
+        _measured("L2", "bandwidth.l2.share", wide=True),
+        _measured("L1 misses", "cache.l1.miss_rate", wide=True),
+        _measured("L2 misses", "cache.l2.miss_rate", wide=True),
+        _measured("SM", "sm.throughput", wide=True),
+        _measured("tensor", "tensor.utilization"),
+        _measured("warp eff.", "warp.execution_efficiency"),
+        _measured("coalesced", "memory.coalescing"),
+        _measured("conflicts", "shared.bank_conflicts"),
+        _measured("spill loads", "memory.spill.loads", wide=True),
+        _of_launch("registers", "count", "per thread", "registers"),
+        _of_launch("shared", "B", "per block", "shared"),
+        _of_launch("blocks", "count", "of the grid", "grid"),
+        _of_launch("threads", "count", "per block", "block"),
+    )
+
+
+_NAME: KernelColumn = Column("kernel", lambda row: row.label, "kernel", hidden_when_empty=False)
+_ORIGIN: tuple[KernelColumn, ...] = (
+    _launched_by("operation", "operation"),
+    _launched_by("backward of", "backward_of"),
+    Column("line", _line),
 )
 
 
@@ -192,123 +240,109 @@ class _Counted:
 
     title: str
     what: str
-    columns: KernelColumns
-    words: tuple[str, ...] = ()
+    columns: tuple[KernelColumn, ...]
 
 
-def _pair_cell(names: tuple[str, str], unit: str) -> Cell:
-    """Loads and stores in one cell: `12/3.4`."""
-
-    def cell(row: KernelRow) -> str | None:
-        pair = [row.value(name) for name in names]
-        if pair == [None, None]:
-            return None
-        return "/".join(format_quantity(value, unit) if value is not None else "-" for value in pair)
-
-    return cell
-
-
-def _rate_cell(row: KernelRow) -> str | None:
+def _rate(row: KernelRow) -> float | None:
     """All FLOP/s that were counted, CUDA and tensor cores together."""
     rates = [value for value in (row.value("flops.rate"), tensor_rate(row)) if value is not None]
-    return format_quantity(sum(rates), "FLOP/s") if sum(rates) else None
+    return sum(rates) or None
 
 
-def _stall_cell(number: int) -> Cell:
-    def cell(row: KernelRow) -> str | None:
+def _stall(title: str, number: int) -> KernelColumn:
+    def value(row: KernelRow) -> str | None:
         stalls = longest_stalls(row)
         if number >= len(stalls):
             return None
-        name, value = stalls[number]
-        return f"{shorten(name, 20)} {format_percent(100 * value / sum(part for _, part in stalls))} %"
+        name, longest = stalls[number]
+        return f"{shorten(name, 20)} {format_percent(100 * longest / sum(part for _, part in stalls))} %"
 
-    return cell
+    return Column(title, value)
 
 
-_SECTORS = ("memory.sectors_per_request.load", "memory.sectors_per_request.store")
 _COUNTED: Mapping[str, _Counted] = {
     "occupancy": _Counted(
         "Occupancy and launch",
         "Achieved occupancy is",
         (
-            ("achieved", metric_cell("occupancy.achieved")),
-            ("theoretical", metric_cell("occupancy.theoretical")),
-            ("limiter", limiter_cell),
-            ("cluster", metric_cell("cluster.occupancy", rare=True)),
-            ("registers", figures_cell("launch.registers")),
-            ("shared/block", metric_cell("launch.shared")),
-            ("waves", figures_cell("launch.waves")),
+            _measured("achieved", "occupancy.achieved"),
+            _measured("theoretical", "occupancy.theoretical"),
+            Column("limiter", limiter),
+            _measured("cluster", "cluster.occupancy", rare=True),
+            _measured("registers", "launch.registers"),
+            _measured("shared/block", "launch.shared"),
+            _measured("waves", "launch.waves"),
         ),
-        ("limiter",),
     ),
     "bandwidth": _Counted(
         "Bandwidth",
         "DRAM bandwidth is",
         (
-            ("DRAM", metric_cell("bandwidth.dram")),
-            ("of peak", metric_cell("bandwidth.dram.share")),
-            ("read", metric_cell("dram.read")),
-            ("written", metric_cell("dram.written")),
-            ("L2", metric_cell("bandwidth.l2")),
-            ("L2 of peak", metric_cell("bandwidth.l2.share")),
-            ("L1", metric_cell("bandwidth.l1")),
-            ("L1 of peak", metric_cell("bandwidth.l1.share")),
-            ("memory units", metric_cell("memory.throughput")),
-            ("NVLink in", metric_cell("nvlink.received", rare=True)),
-            ("NVLink out", metric_cell("nvlink.sent", rare=True)),
+            _measured("DRAM", "bandwidth.dram"),
+            _measured("of peak", "bandwidth.dram.share"),
+            _measured("read", "dram.read"),
+            _measured("written", "dram.written"),
+            _measured("L2", "bandwidth.l2"),
+            _measured("L2 of peak", "bandwidth.l2.share"),
+            _measured("L1", "bandwidth.l1"),
+            _measured("L1 of peak", "bandwidth.l1.share"),
+            _measured("memory units", "memory.throughput"),
+            _measured("NVLink in", "nvlink.received", rare=True),
+            _measured("NVLink out", "nvlink.sent", rare=True),
         ),
     ),
     "cache": _Counted(
         "Caches: share of the sectors that miss",
         "How well the caches serve is",
-        (("L1 misses", metric_cell("cache.l1.miss_rate")), ("L2 misses", metric_cell("cache.l2.miss_rate"))),
+        (_measured("L1 misses", "cache.l1.miss_rate"), _measured("L2 misses", "cache.l2.miss_rate")),
     ),
     "access": _Counted(
         "Memory access",
         "How accesses are shaped is",
         (
-            ("coalesced", metric_cell("memory.coalescing")),
-            ("sectors/request ld/st", _pair_cell(_SECTORS, "")),
-            ("excess sectors", metric_cell("memory.sectors.excess")),
-            ("bank conflicts", metric_cell("shared.bank_conflicts")),
-            ("exact", metric_cell("shared.bank_conflicts.excess")),
-            ("of shared", metric_cell("shared.bank_conflicts.share")),
-            ("spills ld/st", _pair_cell(("memory.spill.loads", "memory.spill.stores"), "count")),
+            _measured("coalesced", "memory.coalescing"),
+            _measured("sectors/load", "memory.sectors_per_request.load"),
+            _measured("sectors/store", "memory.sectors_per_request.store"),
+            _measured("excess sectors", "memory.sectors.excess"),
+            _measured("bank conflicts", "shared.bank_conflicts"),
+            _measured("exact", "shared.bank_conflicts.excess"),
+            _measured("of shared", "shared.bank_conflicts.share"),
+            _measured("spill loads", "memory.spill.loads"),
+            _measured("spill stores", "memory.spill.stores"),
         ),
     ),
     "execution": _Counted(
         "Warps and issue",
         "How many lanes of a warp work is",
         (
-            ("lanes", metric_cell("warp.execution_efficiency")),
-            ("not predicated off", metric_cell("warp.predicated_efficiency")),
-            ("uniform branches", metric_cell("branch.efficiency")),
-            ("divergent", metric_cell("branch.divergent", rare=True)),
-            ("IPC", figures_cell("ipc")),
-            ("issue slots", metric_cell("issue.active")),
-            ("eligible warps", figures_cell("warps.eligible")),
-            ("SM busy", metric_cell("sm.throughput")),
+            _measured("lanes", "warp.execution_efficiency"),
+            _measured("not predicated off", "warp.predicated_efficiency"),
+            _measured("uniform branches", "branch.efficiency"),
+            _measured("divergent", "branch.divergent", rare=True),
+            _measured("IPC", "ipc"),
+            _measured("issue slots", "issue.active"),
+            _measured("eligible warps", "warps.eligible"),
+            _measured("SM busy", "sm.throughput"),
         ),
     ),
     "arithmetic": _Counted(
         "Arithmetic",
         "What arithmetic it does is",
         (
-            ("FLOP/s", _rate_cell),
-            ("tensor pipe", metric_cell("tensor.utilization")),
-            ("FP32 pipe", metric_cell("pipe.fp32.utilization")),
-            ("FP64 pipe", metric_cell("pipe.fp64.utilization", rare=True)),
-            ("FP16 pipe", metric_cell("pipe.fp16.utilization", rare=True)),
-            ("integer pipe", metric_cell("pipe.alu.utilization")),
-            ("load/store pipe", metric_cell("pipe.lsu.utilization")),
-            ("special", metric_cell("pipe.xu.utilization", rare=True)),
+            Column("FLOP/s", _rate, "FLOP/s"),
+            _measured("tensor pipe", "tensor.utilization"),
+            _measured("FP32 pipe", "pipe.fp32.utilization"),
+            _measured("FP64 pipe", "pipe.fp64.utilization", rare=True),
+            _measured("FP16 pipe", "pipe.fp16.utilization", rare=True),
+            _measured("integer pipe", "pipe.alu.utilization"),
+            _measured("load/store pipe", "pipe.lsu.utilization"),
+            _measured("special", "pipe.xu.utilization", rare=True),
         ),
     ),
     "stalls": _Counted(
         "What warps wait for",
         "What warps wait for is",
-        (("most", _stall_cell(0)), ("then", _stall_cell(1)), ("and", _stall_cell(2))),
-        ("most", "then", "and"),
+        (_stall("most", 0), _stall("then", 1), _stall("and", 2)),
     ),
 }
 # ncu's --cache-control: what it did to the caches before each replay.
@@ -321,7 +355,7 @@ _CACHES = {
 def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     """What was counted of kernels: a table, and the first numbers of the largest kernel that has some."""
     spec, rows = _COUNTED[concern], facts.rows
-    tables = [kernel_table(spec.title, rows, spec.columns, words=spec.words)]
+    tables = [_table(spec.title, rows, (_NAME, *spec.columns))]
     notes: list[str] = []
     if concern == "arithmetic":
         tables.append(_roofline_table(rows))
@@ -333,7 +367,7 @@ def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
         notes += [f"{word}: {meaning}." for word, meaning in STALL_MEANINGS.items() if word in named]
     headline = f"{spec.what} not known: {first_reason(facts.readings)}."
     for row in rows:
-        known = [f"{name} {text}" for name, cell in spec.columns if (text := cell(row))]
+        known = [f"{c.title} {plain_text(c.cell(row))}" for c in spec.columns if _is_known(c, row)]
         if known:
             share = f" ({format_percent(100 * row.share)} % of the GPU time)" if row.share is not None else ""
             headline = f"{row.brief}{share}: {', '.join(known[:3])}."
@@ -341,33 +375,21 @@ def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     return summary_text(concern, headline, facts.readings, tables, notes)
 
 
-def _intensity_text(place: RooflinePlace) -> str | None:
-    """Three figures; a kernel that hardly touches DRAM has millions of FLOPs for a byte."""
-    if place.intensity is None:
-        return None
-    return (
-        format_figures(place.intensity)
-        if place.intensity < 1e4
-        else format_quantity(place.intensity, "count")
-    )
-
-
 def _roofline_table(rows: Sequence[KernelRow]) -> DataTable:
-    places = {row.scope: place for row in rows if (place := place_kernel(row)) is not None}
-    columns: KernelColumns = (
-        ("arithmetic", lambda row: places[row.scope].kind),
-        ("FLOP/B", lambda row: _intensity_text(places[row.scope])),
-        ("FLOP/s", lambda row: format_quantity(places[row.scope].rate, "FLOP/s")),
-        (
-            "ceiling",
-            lambda row: f"{(p := places[row.scope]).ceiling} {format_quantity(p.attainable, 'FLOP/s')}",
-        ),
-        (
-            "of the ceiling",
-            lambda row: f"{format_percent(100 * (p := places[row.scope]).rate / p.attainable)} %",
-        ),
+    places = {row.scope: found for row in rows if (found := place_kernel(row)) is not None}
+
+    def column(title: str, value: Callable[[RooflinePlace], CellValue], unit: str = "text") -> KernelColumn:
+        return Column(title, lambda row: value(places[row.scope]), unit)
+
+    columns = (
+        _NAME,
+        column("arithmetic", lambda place: place.kind),
+        column("FLOP/B", lambda place: place.intensity, "count"),
+        column("FLOP/s", lambda place: place.rate, "FLOP/s"),
+        column("ceiling", lambda place: f"{place.ceiling} {format_quantity(place.attainable, 'FLOP/s')}"),
+        column("of the ceiling", lambda place: 100 * place.rate / place.attainable, "%"),
     )
-    return kernel_table("Roofline", [row for row in rows if row.scope in places], columns)
+    return _table("Roofline", [row for row in rows if row.scope in places], columns)
 
 
 def _arithmetic_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
@@ -376,7 +398,7 @@ def _arithmetic_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
         where = "are in no counter of this report; those shown are of the CUDA cores"
         yield f"{', '.join(hidden[:3])}: FLOPs of the tensor cores {where}."
     if any(place.estimated for row in rows if (place := place_kernel(row)) is not None):
-        yield f"{TENSOR_PEAK[:1].upper()}{TENSOR_PEAK[1:]}."
+        yield note_text(TENSOR_PEAK)
 
 
 # ---------------------------------------------------------------- what is not known
@@ -393,13 +415,13 @@ def unknown_kernels_text(facts: ConcernFacts) -> SummaryText | None:
     counted = [reading for row in facts.rows for reading in row.readings.values()]
     known = {reading.metric for reading in counted if reading.value is not None}
     missing = [
-        replace(reading, reason="not collected", fix=reading.fix or collect)
-        if reading.code in ("not-collected", "deeper")
+        replace(reading, reason=Fact("not-collected"), fix=reading.fix or collect)
+        if reading.reason is not None and reading.reason.root.code in ("not-collected", "deeper")
         else reading
         for reading in counted
         if reading.value is None and reading.metric not in known and not reading.metric.startswith(_RARE)
     ]
-    doubts = dict.fromkeys(f"{metric(r.metric).title}: {r.doubt}" for r in counted if r.doubt)
+    doubts = dict.fromkeys(f"{metric(r.metric).title}: {fact_text(r.doubt)}" for r in counted if r.doubt)
     notes = [*absence_notes(missing), *(f"Contradicted: {doubt}." for doubt in doubts)]
     if document.plan is None and facts.rows and not counted:
         what = "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.summaries.metal_counters import chip_specification, known_counters
@@ -19,7 +18,21 @@ from profkit.analysis.summaries.metal_readings import (
     window_of,
 )
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
-from profkit.core.types import RUN, MetalCounter, MetalState, MetalTrace, MetalWork, Reading, Source, Spread
+from profkit.core.types import (
+    RUN,
+    Fact,
+    MetalCounter,
+    MetalState,
+    MetalTrace,
+    MetalWork,
+    Reading,
+    Source,
+    Spread,
+)
+from profkit.reporting.facts import (
+    fact_text,
+    note_text,
+)
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, Text
 from profkit.reporting.views.summaries.parts import (
@@ -28,8 +41,10 @@ from profkit.reporting.views.summaries.parts import (
     ConcernFacts,
     SummaryText,
     absence_notes,
+    doubt_notes,
     named_table,
     readings_text,
+    remarks,
     share_text,
     summary_text,
     unknown_text,
@@ -45,11 +60,6 @@ IDLE: dict[IdleCause, str] = {
 }
 
 
-def _told_readings(metal: MetalTrace, readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Of one exported table alone those with a value: why others have none goes without saying."""
-    return [r for r in readings if r.value is not None] if metal.alone else readings
-
-
 # ---------------------------------------------------------------- time
 
 
@@ -58,7 +68,7 @@ def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
     metal = facts.document.metal
     if metal is None:
         return unknown_text("gpu", "Where the GPU's time goes is", facts.readings)
-    notes = [f"Doubtful: {doubt}." for doubt in dict.fromkeys(r.doubt for r in facts.readings if r.doubt)]
+    notes = doubt_notes(facts.readings)
     if metal.marked:
         notes.append("Only what happened in the marked region is counted.")
     elif metal.process_busy:
@@ -66,10 +76,10 @@ def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
             "No region is marked: all that the process had on the GPU counts, warm-up and first-use compiling"
             " included (profkit.region marks what counts)."
         )
-    notes += absence_notes(_told_readings(metal, facts.readings))
+    notes += absence_notes(facts.readings)
     timeline = named_table("Timeline", ("what", "value"), list(_timeline_rows(metal)), words=("value",))
     tables = [timeline, _buffer_table(metal), _process_table(metal)]
-    return summary_text("gpu", _gpu_headline(metal), facts.readings, tables, notes, brief=("Timeline",))
+    return summary_text("gpu", _gpu_headline(metal), facts.readings, tables, notes)
 
 
 def _gpu_headline(metal: MetalTrace) -> str:
@@ -148,24 +158,14 @@ def _process_table(metal: MetalTrace) -> DataTable | None:
     if len(metal.processes) < 2:
         return None
     ordered = sorted(metal.processes, key=lambda process: (not process.target, -process.busy))
-    target = ", profiled" if metal.guessed is None else ", taken for it"
     rows = [
-        (
-            f"{shorten(process.name, 34)}{target if process.target else ''}",
-            format_quantity(process.busy, "s"),
-            str(process.intervals),
-        )
-        for process in ordered[:_MOST_PROCESSES]
+        (shorten(one.name, 34), format_quantity(one.busy, "s"), str(one.intervals))
+        for one in ordered[:_MOST_PROCESSES]
     ]
-    more = len(ordered) - _MOST_PROCESSES
-    note = f"and {plural(more, 'further process', 'further processes')}" if more > 0 else ""
-    return named_table("Processes on the GPU", ("process", "time", "intervals"), rows, note)
+    return named_table("Processes on the GPU, the profiled one first", ("process", "time", "intervals"), rows)
 
 
 # ---------------------------------------------------------------- encoders and shaders
-
-# What Instruments calls an encoder without a label.
-_DEFAULT = re.compile(r"|(Compute|Render|Blit|Acceleration Structure) (Command|Encoder) \d+")
 
 
 def encoders_text(facts: ConcernFacts) -> SummaryText | None:
@@ -176,11 +176,9 @@ def encoders_text(facts: ConcernFacts) -> SummaryText | None:
         return None
     notes = []
     if not metal.encoders:
-        reason, fix, _ = explain_absence(metal, (ENCODERS, INTERVALS), "the trace has no labels of encoders")
-        notes.append(f"Encoders cannot be distinguished: {reason}" + (f" ({fix})" if fix else "") + ".")
-    elif all(_DEFAULT.fullmatch(work.name.strip()) for work in works):
+        reason, fix = explain_absence(metal, (ENCODERS, INTERVALS), Fact("no-labels"))
         notes.append(
-            "These are Metal's own names: MTLCommandEncoder.label gives each encoder one that tells it."
+            f"Encoders cannot be distinguished: {fact_text(reason)}" + (f" ({fix})" if fix else "") + "."
         )
     return _work_text("encoders", "encoder" if metal.encoders else "channel", works, notes)
 
@@ -192,8 +190,8 @@ def shaders_text(facts: ConcernFacts) -> SummaryText | None:
         return None
     if metal.shaders:
         return _work_text("shaders", "shader", metal.shaders, ())
-    reason, fix, _ = explain_absence(metal, (SHADERS,), "the recording has no time of single shaders")
-    headline = f"Time by shader is not known: {reason}."
+    reason, fix = explain_absence(metal, (SHADERS,), Fact("no-shader-times"))
+    headline = f"Time by shader is not known: {fact_text(reason)}."
     return summary_text("shaders", headline, notes=(f"To have it: {fix}",) if fix else ())
 
 
@@ -222,9 +220,7 @@ def _work_text(concern: str, kind: str, works: Sequence[MetalWork], notes: Seque
     of = f"{share_text(ordered[0].seconds, total)} of {format_quantity(total, 's')}"
     pieces = plural(sum(work.count for work in works), kind)
     headline = f"{shorten(ordered[0].name, 48)} takes {of} in {pieces}."
-    return summary_text(
-        concern, headline, (), [table], notes, brief=(title,) if concern == "encoders" else ()
-    )
+    return summary_text(concern, headline, (), [table], notes)
 
 
 # ---------------------------------------------------------------- counters and states
@@ -245,7 +241,7 @@ def metal_counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     wanted = ("bandwidth.gpu", "bandwidth.gpu.share")
     if not full:
         readings = [r for r in readings if r.value is not None or r.metric in wanted]
-    notes = [f"{r.reason}." for r in readings if r.value is not None and r.reason]
+    notes = remarks(readings)
     chip = chip_specification(facts.document, metal)
     if full and metal.counters:
         notes.append(
@@ -254,7 +250,7 @@ def metal_counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     elif chip.bandwidth is not None:
         notes.append(f"Specification of {chip.name}: {format_quantity(chip.bandwidth, 'B/s')}.")
     tables = [_counter_table(metal)] if full else []
-    return readings_text(concern, title, _told_readings(metal, readings), tables, notes, what)
+    return readings_text(concern, title, readings, tables, notes, what)
 
 
 def _counter_table(metal: MetalTrace) -> DataTable:
@@ -291,23 +287,18 @@ def metal_state_text(facts: ConcernFacts) -> SummaryText:
     """Performance and thermal states with how long each was held."""
     metal, slowed = facts.document.metal, facts.readings[0]
     if metal is None or slowed.value is None:
-        headline = f"Whether heat or power slowed the GPU down is not known: {slowed.reason}."
+        headline = f"Whether heat or power slowed the GPU down is not known: {fact_text(slowed.reason)}."
     elif slowed.value == 0 and metal.thermal:
         headline = "Nothing slowed the GPU down."
     else:
-        headline = f"{(slowed.reason or '')[:1].upper()}{(slowed.reason or '')[1:]}."
+        headline = note_text(slowed.reason)
     if metal is None:
         return summary_text("state", headline, facts.readings, (), absence_notes(facts.readings))
     tables = [
         _state_table("Performance states of the GPU", metal.performance),
         _state_table("Thermal states", metal.thermal),
     ]
-    notes = list(absence_notes(_told_readings(metal, facts.readings)))
-    if metal.induced is not None and metal.induced.strip().lower() not in ("default", "minimum"):
-        notes.append(
-            f"The recording asked for the performance state {metal.induced}; it is not the everyday one."
-        )
-    return summary_text("state", headline, facts.readings, tables, notes)
+    return summary_text("state", headline, facts.readings, tables, absence_notes(facts.readings))
 
 
 def _state_table(title: str, states: Sequence[MetalState]) -> DataTable:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.kernels import KernelRow
-from profkit.core.formatting import format_figures, format_percent, format_quantity, joined, plural, shorten
+from profkit.core.formatting import format_percent, format_quantity, joined, shorten
 from profkit.core.types import Hotspot, Reading, RunDocument
+from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, TableColumn, Text, plain_text
 
@@ -28,14 +29,13 @@ class ConcernFacts:
 
 @dataclass(frozen=True)
 class SummaryText:
-    """A concern in words. `brief` are the titles of the tables that a short screen shows, too."""
+    """A concern in words."""
 
     concern: str
     headline: str
     readings: tuple[Reading, ...] = ()
     tables: tuple[DataTable, ...] = ()
     notes: tuple[str, ...] = ()
-    brief: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -49,11 +49,10 @@ def summary_text(
     readings: Sequence[Reading] = (),
     tables: Sequence[DataTable | None] = (),
     notes: Sequence[str] = (),
-    brief: Sequence[str] = (),
 ) -> SummaryText:
     """The text with those tables that have rows."""
     shown = tuple(table for table in tables if table is not None and table.rows)
-    return SummaryText(concern, headline, tuple(readings), shown, tuple(notes), tuple(brief))
+    return SummaryText(concern, headline, tuple(readings), shown, tuple(notes))
 
 
 def readings_text(
@@ -69,18 +68,20 @@ def readings_text(
     `what` is how the headline calls it where none is.
     """
     known = [r for r in readings if r.value is not None][:3]
-    headline = f"{joined(list(map(_told, known)))}."
+    headline = f"{joined([_told(reading, concern) for reading in known])}."
     if not known:
         headline = f"{what or title} is not known: {first_reason(readings)}."
-    doubts = (f"Doubtful: {doubt}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt))
+    doubts = doubt_notes(readings)
     shown = (readings_table(title, readings), *tables)
     return summary_text(concern, headline, readings, shown, (*notes, *doubts, *absence_notes(readings)))
 
 
-def _told(reading: Reading) -> str:
-    """`L1 data cache misses 9.0 % (simulated)`."""
+def _told(reading: Reading, concern: str) -> str:
+    """`L1 data cache misses 9.0 % (simulated)`; without its title where the concern is called so."""
+    title = metric(reading.metric).title
+    name = "" if title.lower() == concern else f"{title} "
     quality = f" ({reading.quality})" if reading.quality != "measured" else ""
-    return f"{metric(reading.metric).title} {format_quantity(reading.value, reading.unit)}{quality}"
+    return f"{name}{format_quantity(reading.value, reading.unit)}{quality}"
 
 
 def readings_table(title: str, readings: Sequence[Reading], note: str = "") -> DataTable | None:
@@ -102,10 +103,7 @@ def named_table(
         for n in range(len(columns))
         if n == 0 or any(plain_text(row[n]) not in (NOTHING, "") for row in rows)
     ]
-    titles = tuple(
-        TableColumn(columns[n], numeric=n > 0 and columns[n] not in words, kernel=columns[n] == "kernel")
-        for n in used
-    )
+    titles = tuple(TableColumn(columns[n], numeric=n > 0 and columns[n] not in words) for n in used)
     return DataTable(titles, tuple(tuple(row[n] for n in used) for row in rows), title, note)
 
 
@@ -116,7 +114,17 @@ def share_text(part: float, total: float) -> str:
 
 def first_reason(readings: Sequence[Reading], otherwise: str = "no counter for it was collected") -> str:
     """Why the first reading that says it has no value."""
-    return next((reading.reason for reading in readings if reading.reason), otherwise)
+    return next((fact_text(reading.reason) for reading in readings if reading.reason), otherwise)
+
+
+def doubt_notes(readings: Sequence[Reading]) -> list[str]:
+    """What contradicts the readings, each once."""
+    return [f"Doubtful: {fact_text(doubt)}." for doubt in dict.fromkeys(r.doubt for r in readings if r.doubt)]
+
+
+def remarks(readings: Sequence[Reading]) -> list[str]:
+    """What must be known of the values that there are."""
+    return [f"{fact_text(r.reason)}." for r in readings if r.value is not None and r.reason]
 
 
 def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
@@ -124,7 +132,9 @@ def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
     reasons: dict[tuple[str, str | None], list[str]] = {}
     for reading in readings:
         if reading.value is None and reading.reason:
-            reasons.setdefault((reading.reason, reading.fix), []).append(metric(reading.metric).title)
+            reasons.setdefault((fact_text(reading.reason), reading.fix), []).append(
+                metric(reading.metric).title
+            )
     return tuple(
         f"{', '.join(dict.fromkeys(titles))}: unavailable, {reason}" + (f" ({fix})" if fix else "")
         for (reason, fix), titles in reasons.items()
@@ -147,48 +157,3 @@ def function_place(spot: Hotspot, width: int = NAME_WIDTH) -> str:
     if len(place) > width - 16:  # the name is worth more than the place
         return shorten(spot.function, width)
     return shorten(spot.function, width - len(place)) + place
-
-
-# ---------------------------------------------------------------- kernels
-
-Cell = Callable[[KernelRow], "str | None"]
-KernelColumns = Sequence[tuple[str, Cell]]
-
-
-def metric_cell(name: str, *, rare: bool = False) -> Cell:
-    """The value of one metric; nothing for a 0 where most kernels have none (`rare`)."""
-
-    def cell(row: KernelRow) -> str | None:
-        reading = row.readings.get(name)
-        if reading is None or reading.value is None or (rare and not reading.value):
-            return None
-        return format_quantity(reading.value, reading.unit) + ("?" if reading.doubt else "")
-
-    return cell
-
-
-def figures_cell(name: str) -> Cell:
-    """The value of one metric that needs no unit."""
-
-    def cell(row: KernelRow) -> str | None:
-        value = row.value(name)
-        return None if value is None else f"{value:.0f}" if value == int(value) else format_figures(value)
-
-    return cell
-
-
-def kernel_table(
-    title: str,
-    rows: Sequence[KernelRow],
-    columns: KernelColumns,
-    *,
-    words: Collection[str] = (),
-    first: str = "kernel",
-) -> DataTable:
-    """One row for each kernel that has a value in some column."""
-    cells = [(row.label, *(cell(row) or NOTHING for _, cell in columns)) for row in rows[:TOP_ROWS]]
-    rest = rows[TOP_ROWS:]
-    share = format_percent(100 * sum(row.share or 0.0 for row in rest))
-    more = f"and {plural(len(rest), 'further configuration')}, {share} % of the GPU time" if rest else ""
-    kept = [line for line in cells if any(cell != NOTHING for cell in line[1:])]
-    return named_table(title, (first, *(name for name, _ in columns)), kept, more, words)

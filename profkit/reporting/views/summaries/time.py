@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from profkit.analysis.summaries.time import scope_of, time_readings
 from profkit.core import statistics
-from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Reading, SampleSet, Timing
 from profkit.reporting.views.summaries.parts import (
     ConcernFacts,
@@ -18,15 +18,13 @@ from profkit.reporting.views.summaries.parts import (
 
 # Device and host alone nearer to each other than this share neither side clearly, and the wall clock's own noise.
 _SIDES_APART = 0.1
-_WALL_APART = 1.05  # wall over device clock; below it they say the same
 _CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
 _APART = 2.0  # %; processes further apart than this get a word: twice what is asked of the median by default
-_TAIL = 1.25  # p95 over the median; a quarter is far beyond the noise of a quiet machine
 _PIECES = {"process": "whole process", "region": "entry"}
 # Fastest to slowest, then what is said in per cent of the median.
 _ORDER = (
     *("time.minimum", "time.median", "time.mean", "time.p95", "time.p99", "time.maximum", "time.first"),
-    *("time.single", "time.spread", "time.outliers", "time.processes"),
+    *("time.spread", "time.outliers", "time.processes"),
 )
 
 
@@ -38,13 +36,11 @@ def time_text(facts: ConcernFacts) -> SummaryText:
         headline = f"No iteration was timed.{' The report has other times.' if table else ''}"
         return summary_text("time", headline, facts.readings, [table], absence_notes(facts.readings))
     pairs = [(timing, _own(timing, facts.readings)) for timing in document.timings]
-    slowed = dict.fromkeys(reason for moment in document.moments for reason in moment.slowed)
-    held = [f"The system held its clocks down while this was timed: {'; '.join(slowed)}."] if slowed else []
     tables = [
         readings_table(f"Time of {timing.name}", [r for name in _ORDER for r in own if r.metric == name])
         for timing, own in pairs
     ]
-    notes = [*(note for pair in pairs for note in _notes(*pair)), *held]
+    notes = [note for pair in pairs for note in _notes(*pair)]
     return summary_text("time", _headline(*pairs[0]), facts.readings, tables, notes)
 
 
@@ -93,9 +89,6 @@ def _notes(timing: Timing, readings: Sequence[Reading]) -> Iterator[str]:
     apart = _value_of(readings, "time.processes")
     if apart is not None and apart > max(_APART, asked):
         yield f"{name}: processes differ by {format_percent(apart)} %: memory layout, or a busy machine."
-    median, tail = _value_of(readings, "time.median"), _value_of(readings, "time.p95")
-    if median and tail and tail > _TAIL * median:
-        yield f"{name}: 1 iteration in 20 takes {tail / median:.1f} times the median or more."
     yield from (f"{name}: {note}" for note in device_notes(timing))
     yield from absence_notes(readings)
 
@@ -135,10 +128,6 @@ def _host_note(sets: Sequence[SampleSet]) -> Iterator[str]:
     device = _median_known([samples.device_seconds for samples in sets])
     host = _median_known([samples.host_seconds for samples in sets])
     if device is None or host is None:
-        ratio = _median_known([samples.wall_ratio for samples in sets])
-        if ratio is not None and ratio > _WALL_APART:
-            times = format_figures(ratio)
-            yield f"by the wall clock an iteration takes {times} times as long: the host adds it."
         return
     alone = (
         f"the device alone takes {format_quantity(device, 's')}, the host alone {format_quantity(host, 's')}"

@@ -15,16 +15,13 @@ import time
 import tracemalloc
 from _thread import allocate_lock, start_new_thread
 from array import array
-from collections.abc import Iterator
 
 from .session import ThreadCounter, is_own, write_json
 
 SCHEMA = "profkit.tracemalloc/1"
 MOST_POINTS = 2048  # then every second one is dropped and the stride doubled
 MOST_LINES = 50
-SNAPSHOT_SECONDS = 0.5  # what snapshots may take in any case, and
-SNAPSHOT_SHARE = 0.1  # of the time gone by: one of a million blocks takes seconds
-SNAPSHOT_GROWTH = 1.25  # a region entered a thousand times has its last snapshot within the last fifth
+SNAPSHOT_GROWTH = 1.5  # one of a million blocks takes seconds, so that there are few of them
 # Less than this left at the program's end: what the region held is gone, the older snapshot counts
 FREED_SHARE = 0.8
 COLLECT_SHARE = 0.5
@@ -60,15 +57,18 @@ class AllocationTracer:
         self._base: bytes | None = None
         self._last: bytes | None = None
         self._base_at = self._last_at = 0
-        self._snapshot_seconds = self._collect_seconds = 0.0
+        self._collect_seconds = 0.0
         self._watch = GrowthWatch()
 
     def start(self) -> None:
         """Trace from here; the imports come next."""
-        self._threads = ThreadCounter()
-        self._begin = time.perf_counter()
+        self._begin_run()
         tracemalloc.start(1)
         self._watch.start()
+
+    def _begin_run(self) -> None:
+        self._threads = ThreadCounter()
+        self._begin = time.perf_counter()
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Enter the region: what is held now is where it starts."""
@@ -190,8 +190,11 @@ class AllocationTracer:
         self._points[2 * self._count], self._points[2 * self._count + 1] = index, self._now()
         self._count += 1
         self._collect_seconds += time.perf_counter() - begin
-        if index == self._stride and self._base_at == 0:
-            self._snapshot_base()  # the first iteration fills caches: growth counts from here
+        if (
+            index == self._stride and self._base_at == 0
+        ):  # the first iteration fills caches: growth counts now
+            self._base, self._base_at = None, self._seen
+            self._base = self._snapshot()
         dear = self._collect_seconds > 1 and self._collect_seconds > COLLECT_SHARE * (begin - self._begin)
         if self._count == MOST_POINTS or (dear and self._count > 64):
             self._thin()
@@ -203,25 +206,14 @@ class AllocationTracer:
         self._stride *= 2
         self._collect_seconds = 0.0
 
-    def _snapshot_base(self) -> None:
-        if self._cheap():
-            self._base = None
-            self._base = self._snapshot()
-            self._base_at = self._seen
-
     def _snapshot_last(self) -> None:
-        if self._last is None or (self._seen >= self._last_at * SNAPSHOT_GROWTH and self._cheap()):
+        if self._last is None or self._seen >= self._last_at * SNAPSHOT_GROWTH:
             self._last = None
             self._last = self._snapshot()
             self._last_at = self._seen
 
-    def _cheap(self) -> bool:
-        allowed = max(SNAPSHOT_SECONDS, SNAPSHOT_SHARE * (time.perf_counter() - self._begin))
-        return self._snapshot_seconds <= allowed
-
     def _snapshot(self) -> bytes:
         """The lines of the workload that hold memory, packed: one block of our own instead of a million."""
-        begin = time.perf_counter()
         old = len(self._base or b"") + len(self._last or b"")
         peak_before = tracemalloc.get_traced_memory()[1]
         self._peak = max(self._peak, peak_before - self._held)
@@ -230,7 +222,6 @@ class AllocationTracer:
         packed = marshal.dumps(tracemalloc.take_snapshot().traces._traces)  # type: ignore[attr-defined]
         self._held = old + len(packed)
         tracemalloc.reset_peak()
-        self._snapshot_seconds += time.perf_counter() - begin
         return packed
 
 
@@ -240,18 +231,14 @@ class RegionAllocationTracer(AllocationTracer):
     What was allocated before is not in the peak, and of that only what the region frees is missed; growth is the same.
     """
 
-    _tracing = False
-
     def start(self) -> None:
         """Wait for the region."""
-        self._threads = ThreadCounter()
-        self._begin = time.perf_counter()
+        self._begin_run()
         self.notes.append(LATE_START)
 
     def prepare(self) -> None:
         """Trace from here: warm-up fills the caches that are no leak."""
-        if not self._tracing and not self._ended:
-            self._tracing = True
+        if not self._ended and not tracemalloc.is_tracing():
             tracemalloc.start(1)
 
     def enter(self, name: str) -> None:
@@ -259,14 +246,9 @@ class RegionAllocationTracer(AllocationTracer):
         self.prepare()
         super().enter(name)
 
-    def forget(self) -> None:
-        """In a forked child: trace nothing, whatever it enters."""
-        self._tracing = True
-        super().forget()
-
     def finish(self) -> None:
         """Write what was seen; raises RuntimeError where nothing was."""
-        if not self._tracing:
+        if not self._entries:
             raise RuntimeError(NO_REGION)
         super().finish()
 
@@ -282,9 +264,8 @@ class GrowthWatch:
         self._stopped = False
         self._begin = time.perf_counter()
         self.seconds = 0.0  # for which it was watched
-        self._looks: list[
-            tuple[float, int, bytes]
-        ] = []  # seconds since the start, blocks for each trace, traces
+        # seconds since the start, how many blocks each trace stands for, and the traces
+        self.looks: list[tuple[float, int, bytes]] = []
         # largest traced size before a look that was forgotten by it, and bytes of our own
         self.peak = self.held = 0
 
@@ -302,11 +283,7 @@ class GrowthWatch:
 
     def forget(self) -> None:
         """In a forked child, where the thread is not: its lock may be held for ever."""
-        self._lock, self._stopped, self._looks = allocate_lock(), True, []
-
-    def looks(self) -> Iterator[tuple[float, int, bytes]]:
-        """Each look: seconds since the start, how many blocks each trace stands for, and the packed traces."""
-        yield from self._looks
+        self._lock, self._stopped, self.looks = allocate_lock(), True, []
 
     def _run(self) -> None:
         pause = FIRST_PAUSE
@@ -325,10 +302,10 @@ class GrowthWatch:
                 finally:
                     if collects:
                         gc.enable()
-                if len(self._looks) == MOST_LOOKS:
-                    del self._looks[::2]
+                if len(self.looks) == MOST_LOOKS:
+                    del self.looks[::2]
                     pause *= 2
-                self.held = sum(len(packed) for _, _, packed in self._looks)
+                self.held = sum(len(packed) for _, _, packed in self.looks)
                 pause = max(pause, (time.thread_time() - before) / COST_SHARE)
 
     def _look(self, seconds: float) -> None:
@@ -336,7 +313,7 @@ class GrowthWatch:
         # see AllocationTracer: the raw traces, in one block of our own
         traces = list(tracemalloc.take_snapshot().traces._traces)  # type: ignore[attr-defined]
         stride = -(-len(traces) // MOST_TRACES) or 1
-        self._looks.append((seconds, stride, marshal.dumps(traces[::stride])))
+        self.looks.append((seconds, stride, marshal.dumps(traces[::stride])))
         del traces
         tracemalloc.reset_peak()  # what looking took is in no peak
 
@@ -363,7 +340,7 @@ def _sum_looks(watch: GrowthWatch) -> list[dict[str, object]]:
                 [(file, line, each * size, each * count) for file, line, size, count in _sum_lines(packed)]
             ),
         }
-        for seconds, each, packed in watch.looks()
+        for seconds, each, packed in watch.looks
     ]
 
 

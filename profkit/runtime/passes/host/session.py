@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from types import CodeType, ModuleType, TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Protocol
 
 from .own_library import is_own as is_own
@@ -209,15 +209,7 @@ def _run_script(path: str, main: ModuleType) -> None:
     main.__file__ = full
     vars(main)["__cached__"] = None
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", full)
-    exec(_load_code(path, full, source), main.__dict__)
-
-
-def _load_code(path: str, full: str, source: bytes) -> CodeType:
-    if path.endswith(".pyc"):
-        code = importlib.machinery.SourcelessFileLoader("__main__", full).get_code("__main__")
-        assert code is not None
-        return code
-    return compile(source, full, "exec", dont_inherit=True)
+    exec(compile(source, full, "exec", dont_inherit=True), main.__dict__)
 
 
 def _full_path(path: str) -> str:

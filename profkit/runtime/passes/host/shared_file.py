@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 
+try:  # to import json costs a process 3 ms
+    from _json import encode_basestring_ascii
+except ImportError:  # PyPy
+    from json.encoder import py_encode_basestring_ascii as encode_basestring_ascii
+
 
 def json_text(value: object) -> str:
-    """What is written here as JSON: dicts with plain keys, lists, numbers, and text without anything but ASCII."""
+    """What is written here as JSON: dicts with plain keys, lists, numbers, and text."""
     if isinstance(value, str):
-        text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
-        return f'"{text if plain else "".join(map(_escaped, text))}"'
+        return encode_basestring_ascii(value.encode("utf-8", "replace").decode())
     if isinstance(value, dict):
         return "{" + ", ".join(f'"{key}": {json_text(part)}' for key, part in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(json_text, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _escaped(sign: str) -> str:
-    if sign.isascii() and sign.isprintable() and sign not in '"\\':
-        return sign
-    code = ord(sign)
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
 def append(path: str, data: bytes) -> bool:

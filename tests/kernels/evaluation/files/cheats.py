@@ -69,7 +69,7 @@ def computes_after_it_has_answered(x):
     out = torch.empty_like(x)
 
     def compute():
-        time.sleep(0.001)
+        time.sleep(0.02)  # longer than a busy machine needs to stop it
         out.copy_(aten.sqrt.default(x))
 
     threads.append(threading.Thread(target=compute))

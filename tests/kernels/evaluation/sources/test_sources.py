@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import os
 import runpy
 import subprocess
 import sys
@@ -160,12 +159,6 @@ def test_a_request_with_a_text_is_a_source_of_its_operation() -> None:
     wrong = open_source(SourceRequest("source", text="def add_kernel_impl(", operation="add"))
     with pytest.raises(LoadError, match="line 1"):
         wrong.load("add.Tensor")
-
-
-def test_a_pipe_is_no_file_of_kernels(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "kernels.py")
-    with pytest.raises((LoadError, UsageError), match="no regular file"):
-        open_source(SourceRequest("file", (str(tmp_path / "kernels.py"),)))
 
 
 # ---------------------------------------------------------------- functions of a running program

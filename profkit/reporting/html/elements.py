@@ -1,18 +1,82 @@
-"""What the page's scripts work on: tables that sort and filter, and flame graphs. Each stands in plain HTML too."""
+"""HTML of elements, escaped: text from outside is shown and never obeyed; tables that sort, and flame graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import html
+import json
+import re
+from collections.abc import Callable, Iterable
 from typing import cast
+from urllib.parse import quote
 
 from profkit.analysis.stacks.files import Flame
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Json
-from profkit.reporting.chart_blocks import FlameGraph
+from profkit.reporting.charts.marks import FlameGraph
 from profkit.reporting.columns import CellValue, SortableTable
-from profkit.reporting.html.escape import Html, element
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Text
+
+_VOID = ("input", "br")  # elements without an end
+_OUTSIDE = re.compile(r"[<>&\u2028\u2029]")
+
+
+class Html(str):
+    """Finished HTML; any other string is text, and is escaped where it goes into an element."""
+
+    __slots__ = ()
+
+
+def element(name: str, *children: str, **attributes: str | None) -> Html:
+    """One element. `class_` is written as class, `_` in names as `-`; an attribute that is None is left out.
+
+    >>> element("a", "1 < 2", Html("<b>x</b>"), class_="n", href="#s1")
+    '<a class="n" href="#s1">1 &lt; 2<b>x</b></a>'
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = "".join(child if isinstance(child, Html) else text(child) for child in children)
+    return Html(f"<{name}{written}>" if name in _VOID else f"<{name}{written}>{inside}</{name}>")
+
+
+def together(parts: Iterable[str]) -> Html:
+    """Several pieces of HTML and text as one."""
+    return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
+
+
+def text(value: object) -> str:
+    """Any value as HTML for an element or a quoted attribute: control and bidirectional characters made visible.
+
+    >>> text('<b>"\\u202e')
+    '&lt;b&gt;&quot;�'
+    """
+    return html.escape(without_control_characters(str(value)), quote=True)
+
+
+def island(data: Json) -> str:
+    """Plain data as JSON that may stand inside of a script element, whatever its texts hold.
+
+    `<`, `>`, `&` and the line separators are escaped, so no text can end the element or open a comment in it.
+    Raises ValueError for NaN and infinity, which JSON does not know.
+    """
+    body = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return _OUTSIDE.sub(lambda found: f"\\u{ord(found[0]):04x}", body)
+
+
+def link(path: str) -> str:
+    """A path relative to the page as a link: never another scheme, host or script, whatever the file is called.
+
+    >>> link("artifacts/a b?.json"), link("javascript:alert(1)")
+    ('./artifacts/a%20b%3F.json', './javascript%3Aalert%281%29')
+    """
+    try:
+        return "./" + quote(path, safe="/", errors="surrogateescape")  # as the file is called on disk
+    except UnicodeEncodeError:
+        return "./" + quote(path, safe="/", errors="replace")
+
 
 _PARTS = 1_000_000  # values are whole numbers of these parts: six digits are more than a screen has pixels
 _KINDS = {"python": "Python", "native": "native", "kernel": "operating system"}
@@ -105,7 +169,7 @@ def flame_data(flame: Flame) -> Json:
 
 
 def flame_html(graph: FlameGraph) -> Html:
-    """A place for the graph, its tools, and the hottest functions as a table."""
+    """A place for the graph, and its tools."""
     flame = graph.flame
     key = [
         piece
@@ -126,12 +190,6 @@ def flame_html(graph: FlameGraph) -> Html:
     if flame.left_out > _SEEN:
         share = format_quantity(100 * flame.left_out, "%")
         left = element("p", f"{share} of it is in boxes too narrow to be drawn.", class_="note")
-    heads = [element("th", title) for title in ("function", "own", "with callees")]
-    rows = [
-        element("tr", element("td", element("bdi", name)), element("td", own), element("td", total))
-        for name, own, total in graph.hottest()
-    ]
-    hottest = element("table", element("thead", element("tr", *heads)), element("tbody", *rows))
     return element(
         "div",
         element("h3", flame.title),
@@ -140,6 +198,5 @@ def flame_html(graph: FlameGraph) -> Html:
         element("p", class_="flame-told", aria_live="polite"),
         element("p", how, class_="flame-tools note", hidden=""),
         left,
-        element("details", element("summary", "The hottest functions as a table"), hottest, open=""),
         class_="flame-graph",
     )

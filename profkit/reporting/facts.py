@@ -1,0 +1,230 @@
+"""What a fact says: the sentence of its code (facts.yaml), with its numbers and names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from profkit.analysis.comparability import all_fields
+from profkit.analysis.kernel_names import short_name
+from profkit.analysis.metrics import title_of
+from profkit.analysis.summaries.kernels import STALL_MEANINGS
+from profkit.core.formatting import (
+    format_figures,
+    format_percent,
+    format_quantity,
+    format_threshold,
+    joined,
+    plural,
+    signed,
+)
+from profkit.core.tables import load_yaml
+from profkit.core.types import Fact
+
+_NAME = 48  # characters of a kernel's name
+
+
+@lru_cache(maxsize=1)
+def _texts() -> Mapping[str, Any]:
+    texts: Mapping[str, Any] = load_yaml(Path(__file__).with_name("facts.yaml"))
+    return texts
+
+
+def fact_text(fact: Fact | None) -> str:
+    """The sentence of a fact, nothing of None; a code that nobody knows is shown as it is."""
+    if fact is None:
+        return ""
+    known = {"reason": "", "counters": "", **fact.names, **fact.numbers}
+    return _Words(fact).vformat(_texts().get(fact.code, fact.code), (), known)
+
+
+def note_text(fact: Fact | None) -> str:
+    """The fact as a sentence."""
+    text = fact_text(fact)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def percent_text(part: float) -> str:
+    """0.02 as `2 %`."""
+    return f"{100 * part:.3g} %"
+
+
+class _Words(Formatter):
+    """Writes the fields of a fact; see the head of facts.yaml."""
+
+    def __init__(self, fact: Fact) -> None:
+        self.fact = fact
+
+    def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
+        """A number or name of the fact, or what is made of several."""
+        names, numbers, parts = self.fact.names, self.fact.numbers, self.fact.parts
+        if key in _JOINED:
+            link, first = _JOINED[key]
+            return link.join(map(fact_text, parts[first:]))
+        if key in ("rest", "why"):
+            first = 1 if key == "rest" else 0
+            return "".join(f"{'; ' if first else ': '}{fact_text(part)}" for part in parts[first:])
+        if key in ("p0", "p1"):
+            place = int(key[1])
+            return fact_text(parts[place]) if place < len(parts) else "not known"
+        if key == "target":
+            return format_threshold(names["operator"], numbers["limit"], names["unit"])
+        if key == "quality":
+            return _quality(names, numbers)
+        if key == "relative":
+            return _relative(numbers["before"], numbers["after"])
+        if key == "risen":
+            return joined(
+                [_title(name) for risen, name in sorted(names.items()) if risen.startswith("risen")]
+            )
+        if key == "subject":
+            return _subject(names)
+        if key == "movement":
+            return f"{_subject(names)} {_movement(names['unit'], numbers)}"
+        return super().get_value(key, args, kwargs)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """As the part behind the colon says."""
+        if isinstance(value, str):
+            return self._name(value, format_spec)
+        if format_spec.startswith("#"):
+            one, _, many = format_spec[1:].partition("|")
+            return plural(round(value), one, many)
+        if format_spec.endswith("@"):
+            unit = self.fact.names.get("unit", "")
+            if unit == "instructions/cycle":
+                return f"{value:.2f}"
+            sign = ("+" if value > 0 else "-") if format_spec == "+@" else ""
+            return sign + format_quantity(abs(value) if sign else value, unit)
+        if format_spec.startswith(";"):
+            one, many = format_spec[1:].split("|")
+            return f"; {value:.0f} more {one if round(value) == 1 else many}" if value else ""
+        clause = _CLAUSES.get(format_spec)
+        return clause(value) if clause is not None else format_quantity(value, format_spec)
+
+    def _own(self, words: str) -> str:
+        """The user's own words for a target, with the value and why it is so."""
+        numbers, parts = self.fact.numbers, self.fact.parts
+        value = numbers.get("value")
+        quantity = "" if value is None else self.format_field(value, "@")
+        why = "; ".join(map(fact_text, parts)) or "no cause is given"
+        for field, text in (("{value}", quantity), ("{what}", why), ("{class}", why), ("{why}", why)):
+            words = words.replace(field, text)
+        return words
+
+    def _name(self, value: str, spec: str) -> str:
+        if spec == "k":
+            return short_name(value, _NAME)
+        if spec == "title":
+            return _title(value)
+        if spec == "metric":
+            return title_of(value)
+        if spec == "term":
+            known = _title(value)
+            return (
+                known
+                if value in _texts()["titles"] or not known[1:2].islower()
+                else known[0].lower() + known[1:]
+            )
+        if spec == "unit":
+            return str(_texts()["units"].get(value, value))
+        if spec == "units":
+            return joined([_texts()["units"].get(name, name) for name in value.split()])
+        if spec == "stall":
+            return STALL_MEANINGS.get(value, value.replace("_", " "))
+        if spec == "own":
+            return self._own(value)
+        if spec == "said":
+            return f" ({value})" if value else ""
+        if spec == "many":
+            return value.replace("as much", "as many").replace(" less", " fewer")
+        if spec == "field":
+            return field_title(value)
+        if spec == "of":
+            return f": not both have {value}" if value else ""
+        if spec == "comma":
+            return f", {value}" if value else ""
+        if spec == "colon":
+            return f": {value}" if value else ""
+        if spec == "prefix":
+            return f"{value}: " if value else ""
+        return value
+
+
+def _quality(names: Mapping[str, str], numbers: Mapping[str, float]) -> str:
+    """What stands behind a value that was not measured."""
+    quality = names.get("quality", "")
+    if "counted" in numbers:
+        quality += f", counted {format_percent(100 * numbers['counted'])} % of the time"
+    return f" ({quality})" if quality else ""
+
+
+def field_title(name: str) -> str:
+    """Of a field of comparability."""
+    field = all_fields().get(name)
+    return field.title if field is not None else name
+
+
+def _title(name: str) -> str:
+    titles: Mapping[str, str] = _texts()["titles"]
+    return titles.get(name) or title_of(name)
+
+
+def _subject(names: Mapping[str, str]) -> str:
+    name = names["scope"]
+    if names["kind"] == "run" or not name:
+        return names["metric"]
+    return f"{names['metric']} of {short_name(name) if names['kind'] == 'kernel' else name}"
+
+
+def _movement(unit: str, numbers: Mapping[str, float]) -> str:
+    before, after, ratio = numbers["before"], numbers["after"], numbers.get("ratio")
+    by = ""
+    if ratio is not None:
+        by = (
+            f" to {format_figures(ratio)} times as much"
+            if ratio >= 3
+            else f" by {format_figures(abs(100 * (ratio - 1)))} %"
+        )
+    verb = "rose" if after > before else "fell"
+    return f"{verb}{by}, from {format_quantity(before, unit)} to {format_quantity(after, unit)}"
+
+
+def _relative(before: float, after: float) -> str:
+    """`12.3 % more`, `8 % less`, `2.4 times as much`."""
+    if before <= 0:
+        return "more"
+    part = after / before - 1
+    if part >= 1:
+        return f"{format_figures(after / before)} times as much"
+    return f"{format_figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
+
+
+# What of the parts of a fact is joined by what, from which part on.
+_JOINED = {"parts": ("; ", 0), "listed": (", ", 0), "either": (", or ", 0)}
+_CLAUSES: Mapping[str, Callable[[float], str]] = {
+    "": lambda value: f"{value:g}",
+    "%": percent_text,
+    "share": lambda value: f"{format_percent(100 * min(1.0, value))} %",
+    "whole%": lambda value: f"{100 * value:.0f} %",
+    "busy": lambda value: (
+        f"{value:.0f} %" if value >= 9.95 else f"{value:.1f} %" if value >= 0.05 else "less than 0.1 %"
+    ),
+    "waves": lambda value: f" ({format_figures(value)} waves)" if value else "",
+    "+%": lambda value: f"{signed(100 * value)} %",
+    "figures": format_figures,
+    "number": format_percent,
+    "0": lambda value: f"{value:.0f}",
+    "tenths": lambda value: f"{value:.1f}",
+    "apart": lambda value: f"{value:.2g} times" if value >= 1.5 else f"{format_figures(100 * (value - 1))} %",
+    "floor": lambda value: f"{100 * value:g}%",
+    "faster": lambda value: f"{abs(100 * value):.1f} % {'lower' if value < 0 else 'higher'}",
+    "seen": lambda value: f" (a change of {percent_text(value)} would have been seen)" if value else "",
+    "mended": lambda value: f"; {plural(round(value), 'test')} failed and passed now" if value else "",
+    "calls": lambda value: f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}",
+    "and": lambda more: f" and {more:.0f} more are" if more else " is",
+    "plain": lambda more: f" and {more:.0f} more" if more else "",
+}
