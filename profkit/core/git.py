@@ -1,8 +1,12 @@
-"""How git is called: without questions, hooks or another repository than the folder's."""
+"""How git is called in a repository that may be a stranger's: nothing that its own configuration names is started."""
 
 from __future__ import annotations
 
+import functools
 import os
+import re
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 # What a hook of git's around profkit sets would name another repository than that of the folder.
@@ -27,15 +31,69 @@ _ALWAYS = (
     "log.showSignature=false",
     "protocol.ext.allow=never",
 )
+# What of a repository's own configuration starts a program, and what takes its place. Forms that git reads, too.
+_HARMLESS = (
+    (r"filter\..*\.required", "false"),
+    (r"filter\..*\.(clean|smudge|process)", ""),
+    (r"diff\..*\.(command|textconv)|diff\.external", ""),
+    (r"core\.(gitproxy|alternaterefscommand|pager|editor|askpass)", ""),
+    (r"core\.sshcommand", "ssh"),
+    (r"credential\..*", ""),
+    (r"submodule\..*\.update", "checkout"),
+    (r"remote\..*\.uploadpack", "git-upload-pack"),
+)
+# What `git lfs install --local` writes: the program is the user's own.
+_LFS = re.compile(r"git-lfs (clean -- %f|smudge( --skip)? -- %f|filter-process( --skip)?)|true")
+_SECONDS = 10.0
 # Files that git follows and that were changed; git would look into a submodule with the submodule's own configuration.
 CHANGES = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
 
 
 def git_command(folder: Path, *words: str) -> list[str]:
-    """The words of a call of git in `folder`; it is to run in `git_environment()`."""
+    """The words of a call of git in `folder`; it is to run in `git_environment(folder)`."""
     return ["git", "-C", str(folder), *(word for value in _ALWAYS for word in ("-c", value)), *words]
 
 
-def git_environment() -> dict[str, str]:
-    """Variables for calls of git: nobody is asked for a password, no other repository than the folder's is meant."""
+def git_environment(folder: Path, seconds: float = _SECONDS) -> dict[str, str]:
+    """Variables for calls of git in `folder`: nobody is asked for a password, no other repository is meant.
+
+    Filters, helpers and the like of the repository's own configuration are off; those of the user's stay (git-lfs).
+    `seconds` limits the question which of them there are (git 2.31 or newer).
+    """
+    settings = _replacements(str(folder), seconds)
+    first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    named = {"GIT_CONFIG_COUNT": str(first + len(settings))} if settings else {}
+    for number, (name, value) in enumerate(settings, first):
+        named |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return _cleared() | named
+
+
+def _cleared() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _STRAY} | QUIET
+
+
+@functools.lru_cache(maxsize=256)
+def _replacements(folder: str, seconds: float) -> tuple[tuple[str, str], ...]:
+    forms = "|".join(form for form, _ in _HARMLESS)
+    asked = ["git", "-C", folder, "config", "--null", "--show-scope", "--get-regexp", f"^({forms})$"]
+    try:
+        done = subprocess.run(
+            asked,
+            capture_output=True,
+            env=_cleared(),
+            stdin=subprocess.DEVNULL,
+            timeout=seconds,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return ()
+    parts = done.stdout.decode("utf-8", "surrogateescape").split("\0")
+    return tuple(_harmless(zip(parts[::2], parts[1::2], strict=False)))
+
+
+def _harmless(settings: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for scope, setting in settings:
+        name, _, value = setting.partition("\n")
+        if scope not in ("local", "worktree") or (name.startswith("filter.lfs.") and _LFS.fullmatch(value)):
+            continue
+        yield name, next(harmless for form, harmless in _HARMLESS if re.fullmatch(form, name, re.DOTALL))

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
-from profkit.core.files.safe_folder import chown_to_sudo_user
+from profkit.core.files.safe_folder import caller_of_sudo, chown_to_sudo_user, is_shared, move_into
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -78,7 +78,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         request = RecordRequest(
             options.what,
             options.command,
-            report,
+            _where_to_write(report, Path(folder)),
             Path(folder, "1"),
             machine,
             marked=seems_marked(workload),
@@ -100,7 +100,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         except MachineError:  # there may be no report because the workload failed: that is told below
             if recorded.workload_ok:
                 raise
-        chown_to_sudo_user(report)
+        _bring(request.report, report)
         _raise_faults(recorded, tool, report)
     progress.end(f"{recorded.outcome.seconds:.1f} s")
     return report
@@ -113,6 +113,27 @@ def find_recorder(tool: str) -> Recorder:
         names = ", ".join(profiler.name for profiler in PROFILERS.values() if profiler.recorder is not None)
         raise UsageError(f"profkit does not record with {tool!r}; it does with {names}", "--tool NAME")
     return profiler.recorder
+
+
+def _where_to_write(report: Path, private: Path) -> Path:
+    """The report's own place; where another user may put a link there while the tool writes, one that is only ours."""
+    if sys.platform != "linux" or not is_shared(report.parent):  # elsewhere a recording may be a folder
+        return report
+    (private / "report").mkdir()
+    return private / "report" / report.name
+
+
+def _bring(written: Path, report: Path) -> None:
+    """Hand over what the tool wrote, and bring it to where it was asked for. Raises MachineError."""
+    chown_to_sudo_user(written)
+    if written == report or not written.is_file():
+        return
+    try:
+        move_into(written, report)
+    except OSError as error:
+        raise MachineError(
+            f"cannot write {report}: {error.strerror or error}", "df -h   (or choose another place)"
+        ) from error
 
 
 def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdin: str | None) -> StepOutcome:
@@ -133,10 +154,17 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdi
         raise Interrupted("interrupted; the report may be incomplete") from None
 
 
+def _may_follow(link: Path) -> bool:
+    caller = caller_of_sudo()
+    return os.geteuid() != 0 or link.lstat().st_uid in (0, *(caller[:1] if caller is not None else ()))
+
+
 def check_target(report: Path, force: bool, recorder: Recorder) -> None:
     """Raise UsageError where the report must not or cannot be left there."""
     if report.is_symlink() and not report.exists():
         raise UsageError(f"{report} is a link to nothing: what it names would be made", "choose another name")
+    if report.is_symlink() and not _may_follow(report):
+        raise UsageError(f"{report} is a link of another user, and root follows none", "choose another name")
     if report.exists() and not force:
         raise UsageError(f"{report} is there already", "choose another name, or add --force")
     if recorder.check_target is not None:

@@ -160,7 +160,7 @@ class _Git:
                 git_command(folder, *words),
                 capture_output=True,
                 timeout=left,
-                env=git_environment(),
+                env=git_environment(folder, left),
                 stdin=subprocess.DEVNULL,
                 check=False,
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from profkit.core.files.safe_folder import make_parents
+from profkit.core.files.safe_folder import check_links, make_parents
 from profkit.core.types import Verdict, VerdictWord
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import without_control_characters
@@ -143,6 +143,7 @@ def append_summary(path: Path, view: View) -> str | None:
 
     try:
         make_parents(path.parent)
+        check_links(path)
         size = path.stat().st_size if path.exists() else 0
         with path.open("a", encoding="utf-8") as file:
             file.write(markdown.render(view, max(4096, markdown.STEP_SUMMARY - size - _BETWEEN)) + "\n")

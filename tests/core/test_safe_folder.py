@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from profkit.core.files import safe_folder
 from profkit.core.files.safe_folder import (
     arriving,
     bring,
+    check_links,
     chown_to_sudo_user,
     ensure_folder,
     make_parents,
@@ -30,7 +32,7 @@ from profkit.core.files.safe_folder import (
 from profkit.core.files.whole import write_whole
 from profkit.execution import journal
 from profkit.kernels.sweep.request import FORMAT
-from profkit.profiling.record import check_target
+from profkit.profiling.record import _bring, _where_to_write, check_target
 from tests import documents
 
 NOW = datetime(2026, 11, 20, 5, 47)
@@ -229,6 +231,106 @@ class TestAsRoot:
             victim.rename(run)
         chown_to_sudo_user(run, without_links(run))
         assert {path.stat().st_uid for path in (run, *run.rglob("*"))} == {0}
+
+    def test_root_follows_no_link_of_a_stranger_to_a_report(self, tmp_path: Path, victim: Path) -> None:
+        from profkit.profiling.record import find_recorder
+
+        link = tmp_path / "report"
+        link.symlink_to(victim / "run.json")
+        os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
+        with pytest.raises(UsageError, match="a link of another user"):
+            check_target(link, True, find_recorder("valgrind"))
+
+    @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="links are looked at on Linux")
+    @pytest.mark.parametrize("owner", [0, CALLER, STRANGER])
+    def test_root_follows_links_of_its_own_and_of_its_caller_only(
+        self, tmp_path: Path, victim: Path, owner: int
+    ) -> None:
+        from profkit.regression.history import open_history
+
+        link = tmp_path / "link"
+        link.symlink_to("victim")  # relative to where it lies
+        os.chown(link, owner, owner, follow_symlinks=False)
+        before = _listing(victim)
+        if owner != STRANGER:
+            write_whole(link / "artifacts" / "out", ("x",))
+            make_parents(link / "new" / "inner")
+            assert run_folder.create_run_folder(link / "runs", "w", "cpu", NOW).is_dir()
+            open_history(link / "h.sqlite").close()
+            assert (victim / "artifacts" / "out").read_text() == "x"
+            assert (victim / "new" / "inner").is_dir()
+            return
+        said = "a link of another user, and root follows none"
+        with pytest.raises(OSError, match=said):
+            write_whole(link / "artifacts" / "out", ("x",))
+        with pytest.raises(OSError, match=said):
+            make_parents(link / "new" / "inner")
+        with pytest.raises(OSError, match=said):
+            check_links(link)
+        with pytest.raises(MachineError, match=said):
+            run_folder.create_run_folder(link / "runs", "w", "cpu", NOW)
+        with pytest.raises(MachineError, match=said):
+            open_history(link / "h.sqlite")
+        assert _listing(victim) == before
+
+    def test_a_second_user_who_swaps_the_folder_again_and_again_gets_nothing(
+        self, tmp_path: Path, victim: Path
+    ) -> None:
+        """The folder that runs are written to is the stranger's own, so that they may rename what is in it."""
+        for path in (*tmp_path.parents, tmp_path):
+            if path.stat().st_uid == 0 and path != Path("/"):
+                path.chmod(path.stat().st_mode | 0o011)
+        base = tmp_path / "base"
+        base.mkdir()
+        os.chown(base, STRANGER, STRANGER)
+        before = _listing(victim)
+        folder = run_folder.create_run_folder(base, "w", "cpu", NOW)
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgid(STRANGER)
+                os.setuid(STRANGER)
+                moved = folder.with_name("moved")
+                os.symlink(victim, base / "trap")
+                while True:
+                    os.rename(folder, moved)
+                    os.rename(base / "trap", folder)
+                    os.rename(folder, base / "trap")
+                    os.rename(moved, folder)
+            finally:
+                os._exit(1)
+        refused = written = 0
+        end = time.monotonic() + 0.4
+        while time.monotonic() < end:
+            try:
+                write_whole(folder / "run.json", ("root's",))
+                written += 1
+            except OSError:
+                refused += 1
+            chown_to_sudo_user(folder / "logs")
+        os.kill(child, signal.SIGKILL)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL  # until then it could swap them
+        assert refused
+        assert _listing(victim) == before
+
+    def test_where_a_stranger_may_put_links_a_tool_writes_elsewhere_first(
+        self, tmp_path: Path, victim: Path
+    ) -> None:
+        shared, private = tmp_path / "shared", tmp_path / "private"
+        shared.mkdir()
+        private.mkdir()
+        report = shared / "out.report"
+        assert _where_to_write(report, private) == report
+        os.chown(shared, CALLER, CALLER)
+        assert _where_to_write(report, private) == report  # the caller of sudo is root already
+        os.chown(shared, STRANGER, STRANGER)
+        written = _where_to_write(report, private)
+        assert written.parent.parent == private
+        written.write_text("recorded")
+        report.symlink_to(victim / "run.json")  # meanwhile
+        _bring(written, report)
+        assert (victim / "run.json").read_text() == "theirs"
+        assert (report.is_symlink(), report.read_text(), report.stat().st_uid) == (False, "recorded", CALLER)
 
 
 def swap_what_arrives(folder: Path) -> int:

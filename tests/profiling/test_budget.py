@@ -133,12 +133,13 @@ def test_processes_are_added_while_they_differ(
 def test_a_budget_that_ends_first_is_said(tmp_path: Path) -> None:
     (tmp_path / "made.py").write_text(PROCESS.format(factors=[1.0, 2.0, 3.0, 1.5, 2.5]))
     said = profkit(
-        *("profile", "--passes", "timing", "--sampling", "0.3", "--quiet", "--", "python3", "made.py"),
+        *("profile", "--passes", "timing", "--sampling", "0.3", "--format", "json", "--quiet"),
+        *("--", "python3", "made.py"),
         cwd=tmp_path,
     )
     assert said.code == 0, said.err
-    assert "time-precision" in said.out
-    assert "UNKNOWN time-precision" in said.out
+    words = {verdict["target"]: verdict["verdict"] for verdict in said.json()["verdicts"]}
+    assert words["time-precision"] == "unknown"
 
 
 def test_a_short_budget_for_the_whole_run_is_not_spent_on_plain_runs(tmp_path: Path) -> None:

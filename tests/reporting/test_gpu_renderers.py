@@ -112,18 +112,6 @@ def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
     assert sum(line.startswith("  kernel  ") for line in wide[: wide.index("\nGPU\n")].split("\n")) == 1
 
 
-def test_a_range_is_called_as_whoever_marked_it_called_it() -> None:
-    names = ("aten::_local_scalar_dense", "Stage::ExecutorOfPredictions-run-merge.forward", "f<int>(x)")
-    ranges = tuple(replace(gpu.trace().ranges[0], name=name, domain=None) for name in names)
-    text = run_text(judged(gpu.report(trace=replace(gpu.trace(), ranges=ranges))), color=False, width=80)
-    section = text[text.index("Marked ranges") : text.index("The host's calls")]
-    assert re.findall(r"^  (\S+) +1 ", section, re.M) == [
-        "aten::_local_scalar_dense",
-        "Stage::ExecutorOfPredicti…merge.forward",
-        "f<int>(x)",
-    ]
-
-
 def failed(
     target: str,
     gain: float | None = None,

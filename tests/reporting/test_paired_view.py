@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import BlamedLine, Cause, ComparedWorkload, Scope
+from profkit.core.types import BlamedLine, Cause, ComparedWorkload
 from profkit.regression.paired.interleave import ALPHA
 from profkit.reporting import markdown
 from profkit.reporting.html import page
@@ -96,15 +96,6 @@ def test_the_comment_is_a_verdict_a_short_table_the_cause_and_all_else_folded() 
     assert "Changed lines in" in folded
     assert len(open_part.strip().split("\n")) < 20
     assert text.count("<details>") == text.count("</details>")
-
-
-def test_the_table_of_the_comment_has_ten_rows_at_most_and_counts_the_rest() -> None:
-    found = compared()
-    (change,) = found.changes
-    many = replace(found, changes=tuple(replace(change, scope=Scope("region", f"r{n}")) for n in range(14)))
-    text = markdown.render(comment(many)).split("<details>")[0]
-    assert text.count("| ✗ ") == 10
-    assert "4 more are in the JSON document" in text
 
 
 def test_a_comment_is_never_longer_than_a_forge_takes() -> None:

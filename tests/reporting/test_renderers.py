@@ -176,14 +176,6 @@ def test_no_headline_repeats_the_name_of_its_concern() -> None:
     assert headlines["instructions"] == "41.2 M (simulated) and SIMD share 97.0 % (simulated)."
 
 
-def test_where_the_files_are_and_what_to_type_next_stand_at_the_end() -> None:
-    tail = run_text(judged(), FOLDER, color=False).split("\n")[-12:]
-    assert f"  profkit summarize {FOLDER}" in "\n".join(tail)
-    assert f"  profkit compare {FOLDER} LATER_RUN" in "\n".join(tail)
-    assert any("run.json" in line for line in tail)
-    assert "profkit check" not in run_text(judged(), color=False)
-
-
 @pytest.mark.parametrize("color", [True, False])
 def test_a_hostile_name_is_shown_and_not_obeyed(color: bool) -> None:
     text = run_text(hostile(), Path(HOSTILE), color=color)

@@ -33,8 +33,3 @@ def test_an_access_stands_on_its_line_and_a_wait_at_its_offset() -> None:
 
 def test_a_column_in_which_nothing_stands_is_left_out() -> None:
     assert rows(WAIT) == [["at 0x800", "long scoreboard", "42.0 %"]]
-
-
-def test_a_report_without_such_values_has_no_section() -> None:
-    assert instructions_section(replace(documents.empty(), instructions=(SMALL,))) is None
-    assert instructions_section(documents.empty()) is None

@@ -2,7 +2,8 @@
 
 Under sudo a run is written by root. Where its folder lies in one that another user can write, that user can put a link
 in its place at any moment. So every folder that is made for a run is remembered by its device and inode, what is
-written into it goes through a handle of it, and what is handed over to the caller is looked at before.
+written into it goes through a handle of it, and what is handed over to the caller is looked at before. On the way to
+any folder root follows no link of another user.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _FOLDER = _WAY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _HANDLES = Path("/proc/self/fd")  # Linux: a path below an open folder, wherever that has been moved
 ARRIVING = ".arriving-"  # what a folder is called into which something arrives
+_MOST_LINKS = 40  # as of Linux
 _made: dict[str, tuple[int, int]] = {}  # by absolute path: device and inode
 
 
@@ -59,8 +61,7 @@ def remember(folder: Path) -> None:
     handle = _open(folder)
     try:
         status = os.fstat(handle)
-        caller = caller_of_sudo() or (-1, -1)
-        if not folder.is_symlink() and status.st_uid in (os.geteuid(), caller[0]):
+        if not folder.is_symlink() and is_own(status.st_uid):
             _made[os.path.abspath(folder)] = status.st_dev, status.st_ino
     finally:
         os.close(handle)
@@ -90,7 +91,8 @@ def ensure_folder(folder: Path) -> None:
 def opened(folder: Path) -> Iterator[Path]:
     """A path by which the folder is reached for the time of the block, whatever takes its name meanwhile.
 
-    Raises OSError where it, or the remembered folder that it is in, is not the one that was made.
+    Raises OSError where it, or the remembered folder that it is in, is not the one that was made, and for root where a
+    link of another user leads to it.
     """
     handle = _open(folder)
     try:
@@ -104,7 +106,7 @@ def _open(folder: Path) -> int:
     absolute = Path(os.path.abspath(folder))
     root = next((path for path in (absolute, *absolute.parents) if str(path) in _made), None)
     if root is None:
-        return os.open(folder, _WAY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return _walk(folder)
     handle = _enter(root, root)
     status = os.fstat(handle)
     if (status.st_dev, status.st_ino) != _made[str(root)]:
@@ -128,9 +130,91 @@ def _enter(name: str | Path, path: Path, folder: int | None = None) -> int:
         raise
 
 
+def _walk(folder: Path) -> int:
+    """A handle of a folder that is not remembered. Root follows the links on the way one by one, if it may."""
+    if not _asks_whose_links() or str(folder).startswith(
+        "/proc/"
+    ):  # an open folder's path is no link to a name
+        return os.open(folder, _WAY | os.O_DIRECTORY | os.O_CLOEXEC)
+    left, links = [*reversed(folder.parts)], 0
+    handle = os.open(".", _FOLDER)
+    try:
+        while left:
+            name = left.pop()
+            inner = os.open(name, _WAY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
+            status = os.fstat(inner)
+            if stat.S_ISLNK(status.st_mode):
+                target = Path(os.readlink("", dir_fd=inner))
+                os.close(inner)
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
+                if not is_own(status.st_uid):
+                    raise foreign_link(folder, name)
+                left += reversed(target.parts)
+                continue
+            os.close(handle)
+            handle = inner
+        if not stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def check_links(path: Path) -> None:
+    """Before another library opens it by its name: raise OSError where root would follow a link of another user."""
+    with opened(path.parent):
+        if _asks_whose_links() and path.is_symlink() and not is_own(path.lstat().st_uid):
+            raise foreign_link(path, path.name)
+
+
+def _asks_whose_links() -> bool:
+    return hasattr(os, "O_PATH") and os.geteuid() == 0
+
+
+def is_own(user: int) -> bool:
+    """Whether what this user made may be trusted: the user is this process's, or root works for it under sudo."""
+    caller = caller_of_sudo()
+    return not hasattr(os, "geteuid") or user in (os.geteuid(), *(caller[:1] if caller is not None else ()))
+
+
+def foreign_link(path: Path, name: str) -> OSError:
+    """Why root does not go there."""
+    return OSError(errno.EACCES, f"{name} is a link of another user, and root follows none", str(path))
+
+
 def _replaced(path: Path) -> OSError:
     reason = "another folder or a link has taken its place, so nothing is written into it"
     return OSError(errno.ESTALE, reason, str(path))
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether root would write where another one than it, or than the caller of sudo, may put links."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return False
+    status = folder.stat()
+    return not is_own(status.st_uid) or bool(status.st_mode & 0o022)
+
+
+def move_into(file: Path, target: Path) -> None:
+    """Bring a file to `target`, in place of whatever has that name; a link there is replaced and not followed."""
+    with opened(target.parent) as folder:
+        try:
+            os.replace(file, folder / target.name)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            temporary = folder / f".{target.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+            try:
+                with file.open("rb") as source, temporary.open("xb") as copy:
+                    shutil.copyfileobj(source, copy)
+                    if (owner := caller_of_sudo()) is not None:
+                        os.fchown(copy.fileno(), *owner)
+                os.replace(temporary, folder / target.name)
+            finally:
+                temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -145,9 +229,10 @@ def arriving(beside: Path) -> Iterator[Path]:
     make_parents(beside)
     chown_to_sudo_user(*made)
     with opened(beside) as parent:
-        for old in [name for name in os.listdir(parent) if name.startswith(ARRIVING)]:
-            with contextlib.suppress(OSError), _arriving_in(parent, old):
-                pass  # left by a process that was killed; one that is in use is locked
+        if not is_shared(parent):  # there root's own folders may have been given that name
+            for old in [name for name in os.listdir(parent) if name.startswith(ARRIVING)]:
+                with contextlib.suppress(OSError), _arriving_in(parent, old):
+                    pass  # left by a process that was killed; one that is in use is locked
         name = f"{ARRIVING}{secrets.token_hex(8)}"
         os.mkdir(parent / name, 0o700)
         with _arriving_in(parent, name) as inside:

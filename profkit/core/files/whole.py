@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from profkit.core.files.safe_folder import opened
+from profkit.core.files.safe_folder import check_links, is_shared, opened
 
 
 @contextlib.contextmanager
@@ -68,7 +68,9 @@ def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False) -> Non
 
 def _open_stream(path: str, _: int) -> int:
     """Nothing is made and nothing cut off: where it is a file by now, that is somebody's."""
-    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+    check_links(Path(path))
+    flags = os.O_NOFOLLOW if is_shared(Path(path).parent) else 0
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | flags)
     if stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.ESTALE, "it was no file, and is one now", path)

@@ -128,7 +128,7 @@ def _git(folder: Path, *words: str) -> bytes:
         done = subprocess.run(
             git_command(folder, *words),
             capture_output=True,
-            env=git_environment(),
+            env=git_environment(folder),
             stdin=subprocess.DEVNULL,
             check=False,
             timeout=60,

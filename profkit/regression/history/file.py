@@ -19,7 +19,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import code_in, connect, open_regular
-from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents
+from profkit.core.files.safe_folder import check_links, chown_to_sudo_user, make_parents
 
 # "PKH1": application_id of the file's header, which tells it from other SQLite files.
 APPLICATION = 0x50_4B_48_31
@@ -142,6 +142,8 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
                 f"there is no history at {path}",
                 "profkit history add RUN makes one; --history FILE names another",
             )
+        elif write:  # SQLite would follow a link
+            check_links(path)
         _refuse_foreign(path)
         return _open_checked(path, write=write)
     except OSError as error:
@@ -224,6 +226,7 @@ def _create_file(path: Path) -> None:
     try:
         make_parents(path.parent)
         chown_to_sudo_user(*missing)
+        check_links(path)
         if os.path.lexists(path) and not (path.is_file() and path.stat().st_size == 0):
             return
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666))

@@ -104,7 +104,7 @@ def no_repository(folder: Path, fix: str = "cd REPOSITORY") -> NoCheckout:
     """Why `repository_of` finds none around `folder`, with the line that mends it; `fix` where there is none at all."""
     words = git_command(folder, "rev-parse", "--show-toplevel")
     try:
-        done = process.run(words, env=git_environment(), timeout=GIT_SECONDS)
+        done = process.run(words, env=git_environment(folder), timeout=GIT_SECONDS)
     except UsageError:
         return NoCheckout("git is not installed")
     if match := _OF_ANOTHER_USER.search(done.output_tail):
@@ -184,7 +184,8 @@ def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Tick) -> None:
 
 
 def _run_git(words: Sequence[str], root: Path, log: Path, tick: Tick) -> None:
-    _run_step("git's checkout", words, root, log / "checkout.log", GIT_SECONDS, tick, git_environment())
+    environment = git_environment(root)
+    _run_step("git's checkout", words, root, log / "checkout.log", GIT_SECONDS, tick, environment)
 
 
 def _run_step(
@@ -295,7 +296,7 @@ def _printed(folder: Path, *words: str) -> str | None:
         try:
             done = process.run(
                 git_command(folder, *words),
-                env=git_environment(),
+                env=git_environment(folder),
                 timeout=ANSWER_SECONDS,
                 printed=printed,
             )

@@ -17,16 +17,7 @@ from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.core.types import RunDocument, Stacks
-from profkit.reporting.charts.marks import (
-    Axis,
-    Chart,
-    Charts,
-    FlameGraph,
-    Legend,
-    Line,
-    Point,
-    Points,
-)
+from profkit.reporting.charts.marks import Axis, Chart, Charts, FlameGraph, Legend, Line, Point, Points
 from profkit.reporting.view import Section
 
 # ---------------------------------------------------------------- roofline

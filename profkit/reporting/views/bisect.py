@@ -7,13 +7,7 @@ from collections.abc import Iterator
 from math import log
 
 from profkit.core.formatting import format_figures, plural, shorten
-from profkit.core.types import (
-    BisectDocument,
-    BisectPart,
-    BisectSearch,
-    BisectState,
-    BisectStep,
-)
+from profkit.core.types import BisectDocument, BisectPart, BisectSearch, BisectState, BisectStep
 from profkit.core.types.comparison import CERTAINTY
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (

@@ -6,29 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from profkit.backends import kernel_word
 from profkit.core.formatting import format_quantity, format_utc_time, plural, shorten
-from profkit.core.types import (
-    AcceptedChange,
-    ChangePoint,
-    Entry,
-    Series,
-    Trend,
-    Value,
-)
+from profkit.core.types import AcceptedChange, ChangePoint, Entry, Series, Trend, Value
 from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import segment_reason, trend_chart
 from profkit.reporting.columns import Column, data_table
-from profkit.reporting.view import (
-    Block,
-    Items,
-    Paragraph,
-    Section,
-    Span,
-    Status,
-    Text,
-    View,
-    soft,
-    table,
-)
+from profkit.reporting.view import Block, Items, Paragraph, Section, Span, Status, Text, View, soft, table
 
 _MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
 _LOOKED_AT = 10  # values from which changes are looked for

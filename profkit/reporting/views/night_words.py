@@ -5,13 +5,7 @@ from __future__ import annotations
 import shlex
 
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten
-from profkit.core.types import (
-    MetricOutcome,
-    Night,
-    NightPairs,
-    Uncounted,
-    WorkloadOutcome,
-)
+from profkit.core.types import MetricOutcome, Night, NightPairs, Uncounted, WorkloadOutcome
 from profkit.core.types.history import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
 from profkit.reporting.facts import fact_text

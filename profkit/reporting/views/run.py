@@ -35,11 +35,7 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views import run_about
 from profkit.reporting.views.run_about import instructions_section, kernel_table, kernels_of
-from profkit.reporting.views.run_insights import (
-    more_on_screen,
-    time_split_text,
-    to_do_section,
-)
+from profkit.reporting.views.run_insights import more_on_screen, time_split_text, to_do_section
 from profkit.reporting.views.run_text import (
     WORDS,
     command_line,

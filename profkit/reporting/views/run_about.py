@@ -161,7 +161,6 @@ def _pass_case(group: str, result: PassResult) -> Case:
 
 
 _NAME = 1000  # characters of a whole name: longer ones, which somebody made, are cut
-_NAMED = 50  # whole names in a table
 
 
 def kernels_of(document: RunDocument) -> tuple[KernelRow, ...]:

@@ -29,11 +29,7 @@ from profkit.reporting.view import (
     soft,
     strong,
 )
-from profkit.reporting.views.run_text import (
-    actions,
-    place_option,
-    stdin_option,
-)
+from profkit.reporting.views.run_text import actions, place_option, stdin_option
 
 BRIEF = 5  # of them on a short screen
 _NAME = 44  # characters of a kernel's name

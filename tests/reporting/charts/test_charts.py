@@ -23,9 +23,7 @@ from profkit.reporting.charts.marks import ROWS, Chart, Charts, Point, Points, t
 from profkit.reporting.charts.of_run import roofline_chart
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.blocks import PageBlocks
-from profkit.reporting.views.kernels.sweep import (
-    series_chart,
-)
+from profkit.reporting.views.kernels.sweep import series_chart
 from tests.reporting.charts.svg_facts import corners, hovers, marks, outside, overlaps, parsed, svg, words
 
 FIRST = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)

@@ -137,10 +137,3 @@ def test_a_flame_graph_zooms_searches_and_is_walked_by_arrow_keys(show: Show) ->
     page.get_by_label("Find in cpu-clock").fill("GEMM")
     assert page.locator(".flame-box.found").all_inner_texts() == ["at::native::gemm<float>"]
     assert "66.7 %" in page.locator(".flame-told").inner_text()
-
-
-def test_a_flame_graph_of_a_phone_and_of_paper_stays_inside(show: Show) -> None:
-    visit = show(cpu_run(), extras(), viewport={"width": 320, "height": 700})
-    visit.page.emulate_media(media="print")
-    assert [one.is_visible() for one in visit.page.locator(".flame-box").all()] == [True] * 4
-    assert [one.is_hidden() for one in visit.page.locator(".flame-tools").all()] == [True, True]

@@ -34,19 +34,6 @@ def test_nothing_is_hard_to_see_hear_or_reach(show: Show, gpu_document: RunDocum
     assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found] == []
 
 
-def test_colours_follow_the_system_and_then_the_button(show: Show, gpu_document: RunDocument) -> None:
-    page = show(gpu_document, color_scheme="dark").page
-    paper = "getComputedStyle(document.documentElement).backgroundColor"
-    dark = page.evaluate(paper)
-    page.get_by_role("button", name="Colours: system").click()
-    light = page.evaluate(paper)
-    assert sum(map(int, light[4:-1].split(","))) > 600 > 150 > sum(map(int, dark[4:-1].split(",")))
-    page.get_by_role("button", name="Colours: light").click()
-    assert page.evaluate(paper) == dark
-    page.reload()
-    assert page.get_by_role("button", name="Colours: dark").is_visible()
-
-
 def test_on_paper_it_is_black_on_white_with_everything_opened(show: Show, gpu_document: RunDocument) -> None:
     from pypdf import PdfReader
 

@@ -7,20 +7,17 @@ import os
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
-from profkit.core.types import Revision
 from profkit.reporting.charts.of_run import read_extras
 from profkit.reporting.html import page
 from profkit.reporting.report_files import write_page
 from profkit.reporting.view import Section, View
 from tests import documents
 from tests.conftest import ROOT
-from tests.reporting.shown import run_page as render
 
 
 def test_a_profiled_run_has_its_page(tmp_path: Path) -> None:
@@ -110,18 +107,6 @@ def test_the_wheel_holds_what_a_page_is_made_of(tmp_path: Path) -> None:
         for path in (folder / kind).iterdir()
     }
     assert needed <= names
-
-
-@pytest.mark.parametrize(
-    ("revision", "told"),
-    [
-        (Revision("a" * 40, "main", dirty=True), "aaaaaaaaaaaa on main, with changes that are not committed"),
-        (Revision("b" * 40), "bbbbbbbbbbbb</dd>"),
-        (Revision(reason="git is not installed"), "not known: git is not installed"),
-    ],
-)
-def test_the_commit_is_told(revision: Revision, told: str) -> None:
-    assert told in render(replace(documents.document(), revision=revision))
 
 
 def test_any_view_is_a_page_with_its_texts_escaped() -> None:

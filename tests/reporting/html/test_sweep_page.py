@@ -56,10 +56,3 @@ def test_the_cases_are_sorted_by_a_click_and_filtered_by_words(open_sweep: Open)
     page.get_by_label("Filter").fill("mse triton 32x512x64")
     assert page.locator("#kernel-count").inner_text() == "1 of 96 rows"
     assert page.locator(LIVE).get_attribute("data-name") == "Triton, MSE forward float32 32x512x64"
-
-
-def test_without_a_script_all_is_there_but_the_sorting(open_sweep: Open) -> None:
-    page = open_sweep(sweeps.sweep(), java_script_enabled=False).page
-    assert page.locator("#kernel-table tbody tr").count() == 48
-    assert page.locator("#kernel-tools").is_hidden()
-    assert page.locator("#panel-0 .letter", has_text="C 1.25").count() > 0

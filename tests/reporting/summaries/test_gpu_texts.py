@@ -10,14 +10,7 @@ from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
 from profkit.analysis.summaries.kernels import kernel_rows, occupancy_limiters
 from profkit.analysis.summaries.roofline_points import place_kernel
 from profkit.backends.cuda import CUDA
-from profkit.core.types import (
-    RUN,
-    GpuTrace,
-    KernelBottleneck,
-    MetalWork,
-    RunDocument,
-    Scope,
-)
+from profkit.core.types import RUN, GpuTrace, KernelBottleneck, MetalWork, RunDocument, Scope
 from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.summarize import summarize_document as summarize
@@ -417,20 +410,6 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     summary = summed(document)["gpu"]
     assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")
     assert dict(rows_of(summary, "Timeline"))["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
-
-
-@pytest.mark.parametrize(
-    ("latency", "busy", "words"),
-    [
-        (217e-3, 9.9e-3, "217 ms (median): the host is that far ahead, no latency"),
-        (217e-3, 1e-3, "217 ms (median)"),  # an idle device waits for something else
-        (5.88e-6, 9.9e-3, "5.88 µs (median)"),
-    ],
-)
-def test_a_long_way_from_launch_to_start_is_a_queue(latency: float, busy: float, words: str) -> None:
-    trace = replace(gpu.trace(), launch_latency=latency, launch_call=4e-6, busy=busy)
-    rows = dict(rows_of(summed(gpu.report(trace=trace))["gpu"], "Timeline"))
-    assert rows["Launch to start"] == words
 
 
 def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:

@@ -9,15 +9,7 @@ from profkit.analysis.kernel_names import labels, short_name
 from profkit.analysis.metrics import title_of
 from profkit.backends import kernel_word
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
-from profkit.core.types import (
-    RUN,
-    BlamedLine,
-    Change,
-    Comparison,
-    Difference,
-    FunctionChange,
-    Pairing,
-)
+from profkit.core.types import RUN, BlamedLine, Change, Comparison, Difference, FunctionChange, Pairing
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
@@ -53,7 +45,6 @@ ERROR = 0.02
 _TRUST = f"Of times that did not change, at most {100 * ERROR:.0f} % would be called different."
 _GEOMETRIC_MEAN = "time.geometric_mean"
 _TIMES = 10.0  # a change as large as that is shown as a factor
-_COMMIT = 12  # digits of a commit
 _SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
 _MOST = 12  # rows of a table; the document has all
 _MOST_MEANS = 40  # the same of the table that decides about two sweeps

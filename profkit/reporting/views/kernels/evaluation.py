@@ -18,14 +18,7 @@ from profkit.analysis.evaluation.scores import (
     scores_of,
 )
 from profkit.core.formatting import joined, plural, shorten
-from profkit.core.types import (
-    UNDECIDED,
-    EvaluationDocument,
-    Fault,
-    TestResult,
-    TestStatus,
-    Verdict,
-)
+from profkit.core.types import UNDECIDED, EvaluationDocument, Fault, TestResult, TestStatus, Verdict
 from profkit.reporting.columns import Column, data_table, sortable_table
 from profkit.reporting.forges import Case, Cases, CaseState, verdict_case
 from profkit.reporting.view import (

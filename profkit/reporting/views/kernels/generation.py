@@ -15,13 +15,7 @@ from profkit.analysis.generation import (
     spending_of,
 )
 from profkit.core.formatting import joined, plural, shorten
-from profkit.core.types import (
-    Attempt,
-    AttemptStatus,
-    GenerationDocument,
-    OperationAttempts,
-    StopReason,
-)
+from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts, StopReason
 from profkit.reporting.charts.of_run import PAGE
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.forges import Case, Cases, CaseState
