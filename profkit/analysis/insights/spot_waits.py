@@ -34,7 +34,7 @@ def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: AR
         return None
     if not code.find("while"):
         return None
-    asked = code.find("sleep")[0].detail
+    asked = code.find("sleep")[0].how
     return say(
         spot,
         Said(
@@ -157,7 +157,7 @@ def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
     waiting = [
         line
         for line in (sampled.lines if sampled is not None else ())
-        if line.file == spot.file and str(line.line) == within.detail
+        if line.file == spot.file and str(line.line) == within.how
     ]
     waits = sum(line.waits.get("lock", 0.0) + line.other_waits.get("lock", 0.0) for line in waiting)
     if sampled is None or waits < OTHERS_WAIT * spot.share * sampled.wall:
@@ -167,8 +167,8 @@ def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
         Said(
             "lock-held",
             f"{within.name or 'A lock'} is held here, and other threads wait for it",
-            f"{waits / (spot.share * sampled.wall):.1f} threads wait in line {within.detail} meanwhile",
-            f"do this outside of the block of line {within.detail}, and hold the lock only to read or store the "
+            f"{waits / (spot.share * sampled.wall):.1f} threads wait in line {within.how} meanwhile",
+            f"do this outside of the block of line {within.how}, and hold the lock only to read or store the "
             "result; or give each thread data of its own",
         ),
     )

@@ -118,7 +118,7 @@ def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
             if held is None or held.type not in ("list", "tuple") or (held.length or 0) < LONG:
                 continue
             size = count_text(held.length or 0)
-            front = one.detail in ("pop", "insert")
+            front = one.how in ("pop", "insert")
             return say(
                 spot,
                 Said(
@@ -141,13 +141,13 @@ def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     for one in spot.code.find("grow") if spot.code is not None else ():
         held = _variable(spot, one)
         if (
-            held is None and one.detail == "text"
+            held is None and one.how == "text"
         ):  # a literal in the sum proves its type, the share what it costs
             held = Variable("str", COPIED)
         if held is None:
             continue
-        array = held.type.startswith(_ARRAYS) and one.detail not in ("+", "+=")
-        copied = ("str", "bytes", "tuple") if one.detail == "+=" else ("str", "bytes", "tuple", "list")
+        array = held.type.startswith(_ARRAYS) and one.how not in ("+", "+=")
+        copied = ("str", "bytes", "tuple") if one.how == "+=" else ("str", "bytes", "tuple", "list")
         if not array and (held.type not in copied or (held.length or 0) < COPIED):
             continue
         joined = (
@@ -176,8 +176,8 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     for one in code.find("element"):
         held = _variable(spot, one)
         kind = held.type if held is not None else ""
-        known = kind.startswith(_ARRAYS) and (one.detail != "['']" or kind == "pandas.Series")
-        item = one.detail == "item" and any(v.type.startswith(_ARRAYS) for v in spot.variables.values())
+        known = kind.startswith(_ARRAYS) and (one.how != "['']" or kind == "pandas.Series")
+        item = one.how == "item" and any(v.type.startswith(_ARRAYS) for v in spot.variables.values())
         if not known and not item:
             continue
         name = one.name or next(n for n, v in spot.variables.items() if v.type.startswith(_ARRAYS))
@@ -221,11 +221,11 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
                 f"@functools.cache above def {spot.function}, or a loop that keeps the results that the next "
                 "step needs",
             ),
-            where=replace(place_of(spot), line=int(recursion.detail)),
+            where=replace(place_of(spot), line=int(recursion.how)),
         )
     for one in code.find("call"):
         calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
-        if one.detail == "constant" and _KEEPABLE.fullmatch(one.name) and calls >= SEVERAL:
+        if one.how == "constant" and _KEEPABLE.fullmatch(one.name) and calls >= SEVERAL:
             return say(
                 spot,
                 Said(
@@ -326,7 +326,7 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 
 
 def _is_unused(code: LineCode) -> bool:
-    return any(one.detail == "unused" for one in code.find("import"))
+    return any(one.how == "unused" for one in code.find("import"))
 
 
 def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:

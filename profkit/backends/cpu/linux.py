@@ -14,6 +14,7 @@ from profkit.analysis.stacks.merge import by_function, by_library, keep_python_f
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
+from profkit.backends.cpu.source_lines import source_places
 from profkit.backends.passes import BackendRun, Pass, head_of, leave_stacks
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import read_start
@@ -119,7 +120,7 @@ class SampledTrace(Pass):
         program = program_file(workload)
         if workload.python is not None or program is None:
             return None
-        return native_lines(text, program)
+        return native_lines(text, program, source_places)
 
 
 class LinuxCounters(Pass):

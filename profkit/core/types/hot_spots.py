@@ -26,22 +26,22 @@ SpotKind = Literal[
     "rest",
 ]
 # What a line of the program is written as, where that alone may be slow. `name` is the variable or function it is
-# about, `detail` what is done with it.
+# about, `how` what is done with it.
 ConstructKind = Literal[
     "contains",  # `x in name`
     "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x)
-    "grow",  # name = name + x, name = numpy.append(name, x); `detail` "text": a text is added
+    "grow",  # name = name + x, name = numpy.append(name, x); `how` "text": a text is added
     "element",  # name[i], name.at[...], name.item(): one element at a time
     "sleep",
     "pattern",  # a regular expression is matched; `name` is its text, where that is known
-    "call",  # of a function; `detail` "constant": its arguments are the same each time
+    "call",  # of a function; `how` "constant": its arguments are the same each time
     "with",
-    "within",  # the body of a `with`; `detail` is its line
+    "within",  # the body of a `with`; `how` is its line
     "await",
     "pure-recursion",  # the function calls itself, and nothing with an effect
     "nested-loop",
     "while",  # the innermost loop around the line is a `while`
-    "import",  # `detail` "unused": nothing else in the file names what it binds
+    "import",  # `how` "unused": nothing else in the file names what it binds
     "coroutine",  # the line is in an `async def`
 ]
 
@@ -52,7 +52,7 @@ class Construct:
 
     kind: ConstructKind
     name: str = ""
-    detail: str = ""
+    how: str = ""
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,8 @@ ProfileKind = Literal[
     "imports",
     "growing-lines",  # source lines that hold ever more memory: bytes by which they grew
     "operations",
-    # Of sampled Python stacks: functions and lines by processor time, imports by wall time, threads by both.
+    # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both.
     "sampled-functions",
-    "sampled-lines",
     "sampled-imports",
     "sampled-threads",
 ]

@@ -1,21 +1,18 @@
 """Lines of a compiled program's source where samples are: what runs in a library belongs to the line that calls it.
 
-Addresses come from the text of `perf script` as symbol and offset; binutils (`nm`, `addr2line`) turn them into lines,
-through inlined functions out to the first that is not of a system's header. Without binutils or debug information a
-place is its function.
+Addresses come from the text of `perf script` as symbol and offset. Where nobody finds their lines, a place is its
+function.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from profkit.analysis.stacks.merge import KERNEL, UNKNOWN
+from profkit.analysis.stacks.merge import KERNEL
 from profkit.core.files.regular import open_regular
 from profkit.core.types import CodeLine, LineSamples, SampledTime
 from profkit.profilers.files import reading
@@ -23,12 +20,8 @@ from profkit.profilers.perf.script import ScriptBlocks, parse_frame, parse_heade
 
 MOST_ADDRESSES = 1000  # of most time
 MOST_FRAMES = 8  # of the program in one stack
-SECONDS = 20.0  # for binutils: a binary of 1 GB takes some
 LEAST = 0.002  # of the samples
 _WITH_OFFSET = re.compile(rb"^\s*[0-9a-f]+ (.+?)\+(0x[0-9a-f]+) \((.+)\)$")
-_SYSTEM = re.compile(
-    r"^/usr/(include|lib|local/include)/|/rustc/|/rust/deps/|/library/(std|core|alloc)/|/\.cargo/|^\?\?|/gcc/|/sysdeps/"
-)
 _HASH = re.compile(r"::h[0-9a-f]{16}$")  # what Rust's compiler appends
 
 
@@ -43,7 +36,9 @@ class _Place:
     processes: set[bytes] = field(default_factory=set)
 
 
-_Key: TypeAlias = "tuple[str, int]"  # symbol and offset
+Address: TypeAlias = "tuple[str, int]"  # symbol and offset
+CodePlace: TypeAlias = "tuple[str, str | None, int | None]"  # function, file and line
+Resolve: TypeAlias = "Callable[[Path, Sequence[Address]], Mapping[Address, CodePlace]]"
 _Leaf: TypeAlias = "tuple[str, str | None]"  # function and library
 
 
@@ -52,15 +47,16 @@ class _Chain:
     """Frames of the program in one stack, innermost first, and what they call outside of it."""
 
     leaf: _Leaf | None
-    keys: tuple[_Key, ...]
+    keys: tuple[Address, ...]
     thread: bytes
     process: bytes
 
 
-def native_lines(path: Path, program: Path) -> SampledTime | None:
+def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | None:
     """Where the samples of a text of `perf script` are in the program's own code; None where none is.
 
-    Weights become seconds where perf sampled by a clock, and stay samples' periods else. Raises UnreadableReport.
+    `resolve` finds the lines of addresses of the program. Weights become seconds where perf sampled by a clock, and
+    stay samples' periods else. Raises UnreadableReport.
     """
     chains: dict[_Chain, float] = {}
     total = rest = 0.0
@@ -73,11 +69,11 @@ def native_lines(path: Path, program: Path) -> SampledTime | None:
             rest += period
     if not chains:
         return None
-    weights: dict[_Key, float] = {}
+    weights: dict[Address, float] = {}
     for chain, weight in chains.items():
         for key in chain.keys:
             weights[key] = weights.get(key, 0.0) + weight
-    places = _resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
+    places = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
     rows: dict[tuple[str, str | None, int | None], _Place] = {}
     for chain, weight in chains.items():
         at = next((n for n, key in enumerate(chain.keys) if key in places), 0)
@@ -97,7 +93,7 @@ def native_lines(path: Path, program: Path) -> SampledTime | None:
 
 def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes) -> _Chain:
     leaf: _Leaf | None = None
-    keys: list[_Key] = []
+    keys: list[Address] = []
     for line in frames:
         match = _WITH_OFFSET.match(line)
         if match is not None and match[3].removesuffix(b" (deleted)").rpartition(b"/")[2] == program:
@@ -139,50 +135,3 @@ def _samples(path: Path) -> Iterator[tuple[bytes, bytes, float, list[bytes]]]:
             clock = b"clock" in (match["event"] or b"")
             period = float(match["period"] or 1) * (1e-9 if clock else 1.0)
             yield match["pid"], match["tid"] or match["pid"], period, body.split(b"\n")
-
-
-def _resolve(
-    program: Path, keys: list[tuple[str, int]]
-) -> Mapping[tuple[str, int], tuple[str, str | None, int | None]]:
-    """Function, file and line of symbols with offsets, as far as binutils and the program's own tables tell."""
-    nm, addr2line = shutil.which("nm"), shutil.which("addr2line")
-    wanted = {symbol for symbol, _ in keys if symbol != UNKNOWN}
-    if nm is None or addr2line is None or not wanted:
-        return {}
-    try:
-        listed = _output([nm, "-C", "--defined-only", str(program)])
-        starts: dict[str, int] = {}
-        for row in listed.splitlines():
-            words = row.split(maxsplit=2)
-            if len(words) == 3 and words[1] in "tTwWiu" and words[2] in wanted:
-                starts.setdefault(words[2], int(words[0], 16))
-        known = [key for key in keys if key[0] in starts]
-        addresses = [f"{starts[symbol] + offset:#x}" for symbol, offset in known]
-        if not known:
-            return {}
-        text = _output([addr2line, "-a", "-i", "-f", "-C", "-e", str(program), *addresses])
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return {}
-    found = {}
-    for key, block in zip(known, re.split(r"^0x[0-9a-f]+\n", text, flags=re.MULTILINE)[1:], strict=False):
-        if (place := _outer_place(block)) is not None:
-            found[key] = place
-    return found
-
-
-def _outer_place(block: str) -> tuple[str, str | None, int | None] | None:
-    """The innermost of the inlined functions at an address that is no part of a library: whose source is here."""
-    rows = block.splitlines()
-    found = []
-    for function, place in zip(rows[::2], rows[1::2], strict=False):
-        file, _, line = place.partition(" ")[0].rpartition(":")
-        if not _SYSTEM.search(file) and line.isdigit() and int(line):
-            found.append((function, file, int(line)))
-    return next((one for one in found if Path(one[1]).is_file()), found[0] if found else None)
-
-
-def _output(argv: list[str]) -> str:
-    done = subprocess.run(
-        argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False
-    )
-    return done.stdout
