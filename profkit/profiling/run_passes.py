@@ -290,7 +290,8 @@ def _shorter_limit(first: float | None, second: float | None) -> float | None:
 
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
 REFERENCE_TURNS = 3  # of the reference loop, before and after each process
-MORE_SECONDS = 2.0  # after which no process is started for the sake of the precision alone
+# Of a program that marks nothing, after which no process is started for the sake of the precision alone.
+MORE_SECONDS = 1.5
 
 
 @dataclass(frozen=True)
@@ -313,10 +314,13 @@ def run_timing(
     precision: float,
     budget: float,
     report: Callable[[tuple[Timing, ...]], None],
+    *,
+    thorough: bool = False,
 ) -> TimingRecord:
     """Time the workload.
 
-    `budget` is the wall seconds for processes beyond the planned ones. `report` gets what is known after each process,
+    `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however long
+    they take. `report` gets what is known after each process,
     so that a run which dies here keeps it. Raises WorkloadError when the workload itself fails: there is nothing to
     profile then.
     """
@@ -330,8 +334,9 @@ def run_timing(
         outcomes.append(_time_process(step, settings, reference, disturbances).outcome)
         timings = _read_timings(settings.folder, outcomes, precision, reference)
         report(timings)
-        if timings[0].kind == "process" and _is_known(timings[0], begin, precision, budget):
-            break  # a program of several minutes is not run three times to learn what one more run cannot say
+        enough = not thorough and time.monotonic() - begin >= MORE_SECONDS
+        if timings[0].kind == "process" and (enough or _is_known(timings[0], begin, precision, budget)):
+            break  # the first answer matters more than what one more run can say
     alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
     more = min(budget, MORE_SECONDS) if timings[0].kind == "process" else budget
     while not alone and not _is_known(timings[0], begin, precision, more) and len(outcomes) < MOST_PROCESSES:

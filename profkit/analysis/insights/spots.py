@@ -81,7 +81,7 @@ def say(spot: HotSpot, said: Said, share: float | None = None, where: Place | No
         f"{text}: {said.evidence}" if said.evidence else text,
         said.change,
         where or place_of(spot),
-        Gain(min(1.0, won), "the run's time", "as if this took none"),
+        Gain(min(1.0, won), "the run's time", ""),
     )
 
 

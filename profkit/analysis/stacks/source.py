@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from profkit.core.types import Construct, InnerCode, LineCode
 
-LONGEST_TEXT = 120
+LONGEST_TEXT = 80
 MOST_BYTES = 2_000_000  # of a file that is parsed
 _COMMENT = re.compile(r"\s+#[^'\"]*$")
 _SHIFTS = {

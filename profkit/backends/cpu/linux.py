@@ -37,7 +37,8 @@ from profkit.runtime.passes.command import python_version
 # Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to
 # read their 16 KiB of stack each.
 MOST_SAMPLES = 5_000
-LEAST_FREQUENCY = 49  # Hz
+LEAST_FREQUENCY, MOST_FREQUENCY = 49, 3999  # Hz
+SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
@@ -82,6 +83,8 @@ class SampledTrace(Pass):
         if state.marked or state.plain_seconds is None or self.context.depth == "full":
             return FREQUENCY
         busy = state.plain_seconds * max(1, self.context.machine.cores)
+        if state.plain_seconds < SHORT_SECONDS:  # one run of it has to do
+            return min(MOST_FREQUENCY, int(FREQUENCY * SHORT_SECONDS / state.plain_seconds))
         return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
@@ -130,13 +133,15 @@ class LinuxCounters(Pass):
 
     def __init__(self, context: RunContext, perf: PerfAbility) -> None:
         super().__init__(context)
-        self._counting = Counting(context, perf)
+        self._perf, self._counting = perf, Counting(context, perf)
         simulated = not perf.hardware_ok or context.depth == "full"
         self._simulation = Simulation(context, probe_valgrind()) if simulated else None
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """What is counted, then what is simulated."""
         simulated = self._simulation.plan(state) if self._simulation is not None else []
+        if simulated and simulated[0].steps and not self._perf.hardware_ok and self.context.depth != "full":
+            return simulated  # without hardware counters perf would count page faults alone
         return [*self._counting.plan(state), *simulated]
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
@@ -149,6 +154,13 @@ class LinuxRun(BackendRun):
     """The passes for one workload, by perf, and by callgrind where there is no PMU."""
 
     name = "cpu"
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The passes of the depth; the quick one looks at Python's stacks, or else at native ones."""
+        if self.context.wanted is None and self.context.depth == "quick":
+            return ("timing", "stacks") if self.context.workload.python is not None else ("timing", "trace")
+        return super().wanted
 
     def tool_versions(self) -> dict[str, str | None]:
         """perf, and valgrind where something is counted."""

@@ -26,7 +26,7 @@ PassName = Literal["timing", "stacks", "cprofile", "tracemalloc", "trace", "coun
 PassState = Literal["finished", "skipped", "failed", "interrupted"]
 RunState = Literal["running", "complete", "interrupted", "failed"]
 CheckState = Literal["ok", "limited", "missing", "refused"]
-Depth = Literal["gate", "standard", "full"]
+Depth = Literal["quick", "gate", "standard", "full"]
 # What limits a kernel. `issue`: the schedulers are busy; `latency`: nothing is busy, warps wait for each other's or
 # their own results; `launch`: too small to fill the device, or shorter than the time it takes to launch it;
 # `compute`: some unit of the multiprocessors, where the report does not say which; `xu`: special functions.
