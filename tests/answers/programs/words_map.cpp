@@ -7,7 +7,7 @@ static void count(std::map<std::string, int> &counts, const std::vector<std::str
 }
 int main() {
     std::vector<std::string> words;
-    for (int i = 0; i < 400000; i++) words.push_back("customer/account/" + std::to_string(i * 7919 % 50000));
+    for (long i = 0; i < 400000; i++) words.push_back("customer/account/" + std::to_string(i * 7919 % 50000));
     std::map<std::string, int> counts;
     for (int k = 0; k < 5; k++) count(counts, words);
     std::printf("%zu\n", counts.size());
