@@ -148,7 +148,7 @@ class Backend(Protocol):
     sampling: Mapping[Depth, float] = {"quick": 2.0, "gate": 5.0, "standard": 5.0, "full": 30.0}
     # What a whole run may take where the user says nothing: so many plain runs, and seconds. None: as long as it needs.
     allowances: Mapping[Depth, tuple[float, float] | None] = {
-        "quick": (3.0, 5.0),
+        "quick": None,
         "gate": (5.0, 10.0),
         "standard": (5.0, 10.0),
         "full": None,

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, get_args
 
 from profkit.analysis.stacks.files import write_collapsed, write_speedscope
-from profkit.analysis.stacks.python_code import is_users_code
-from profkit.analysis.stacks.source import line_code
 from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.line_sources import with_source
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import (
@@ -21,14 +20,11 @@ from profkit.core.types import (
     Directive,
     Fact,
     Gpu,
-    LineCode,
     PassName,
     PassPlan,
     PassResult,
     Plan,
     Profile,
-    Report,
-    SampledTime,
     Stacks,
     Step,
     Switch,
@@ -341,50 +337,6 @@ class StacksPass(PythonPass):
             notes=report.warnings,
             artifacts=leave_stacks(self.context, report.stacks, "stacks"),
         )
-
-
-MOST_SOURCES = 30  # lines of most time whose source is looked at
-
-
-def with_source(report: Report, workload: Workload) -> SampledTime | None:
-    """The lines with what their source says, where its file can be read."""
-    sampled = report.sampled
-    if sampled is None:
-        return None
-    texts: dict[str, str] = {}
-
-    def code_of(file: str | None, line: int | None) -> LineCode | None:
-        if file is None or line is None or not is_users_code(file):
-            return None
-        if file not in texts:
-            texts[file] = head_of(Path(workload.folder, file)).decode("utf-8", "replace")
-        return line_code(texts[file], line)
-
-    lines = []
-    for number, line in enumerate(sampled.lines):
-        code = code_of(line.file, line.line) if number < MOST_SOURCES else None
-        if (
-            code is not None and code.loop is None and "await" in line.waits
-        ):  # the loop is where it is awaited
-            for caller in line.callers:
-                outer = code_of(caller.file, caller.line)
-                if outer is not None and outer.loop is not None:
-                    line = replace(line, function=caller.function, line=caller.line)
-                    code = outer
-                    break
-        lines.append(replace(line, code=code))
-    imports = next((one for one in report.profiles if one.kind == "sampled-imports"), None)
-    callers = [
-        caller
-        for one in sorted(
-            imports.hotspots if imports is not None else (),
-            key=lambda one: -one.counters.get("outermost", 0.0),
-        )
-        for caller in one.callers
-        if is_users_code(caller.file)
-    ]
-    first = code_of(callers[0].file, callers[0].line) if callers else None
-    return replace(sampled, lines=tuple(lines), import_code=first)
 
 
 def leave_stacks(context: RunContext, stacks: Sequence[Stacks], name: str) -> tuple[str, ...]:

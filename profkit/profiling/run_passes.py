@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -274,7 +275,8 @@ def _workload_failure(recorded: StepOutcome) -> str | None:
 
 
 def _failure_text(recorded: StepOutcome) -> str:
-    last = "\n".join(recorded.text().strip().splitlines()[-12:])
+    printed_lines = [line for line in recorded.text().strip().splitlines() if not _VALGRIND.match(line)]
+    last = "\n".join(printed_lines[-12:])
     printed = f"; it said:\n{last}" if last else "; it printed nothing"
     return f"the workload {recorded.workload_ending()}{printed}"
 
@@ -288,6 +290,7 @@ def _shorter_limit(first: float | None, second: float | None) -> float | None:
     return min((limit for limit in (first, second) if limit is not None), default=None)
 
 
+_VALGRIND = re.compile(r"==\d+==")  # begins what valgrind prints beside its program
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
 REFERENCE_TURNS = 3  # of the reference loop, before and after each process
 # Of a program that marks nothing, after which no process is started for the sake of the precision alone.

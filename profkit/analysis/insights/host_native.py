@@ -7,6 +7,7 @@ import re
 from profkit.analysis.insights.spots import Find, Said, say
 from profkit.core.types import HotSpot, Insight, RunDocument
 
+COMPARED = 0.25  # of the samples
 _ALLOCATES = re.compile(
     r"(_int_|__libc_|je_|tc_|mi_)?(malloc|free|calloc|realloc|memalign)(_consolidate|_printerr)?(\.\w+)*"
     r"|operator (new|delete).*|unlink_chunk.*|sysmalloc|cfree.*|tcache_\w+|_?_?(sbrk|brk)"
@@ -32,19 +33,19 @@ def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa:
 
 def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A tree whose keys are compared one after the other on the way down."""
-    name = spot.under.name if spot.under is not None else ""
     functions = next((one for one in document.profiles if one.kind == "functions" and one.total > 0), None)
-    trees = (
-        [one for one in functions.hotspots if _TREE.fullmatch(one.function)] if functions is not None else []
-    )
-    in_trees = max((one.total or one.own for one in trees), default=0.0)
-    tree = bool(_TREE.fullmatch(name)) or (functions is not None and in_trees >= 0.3 * functions.total)
-    if spot.under is None or not tree or not (_TREE.fullmatch(name) or _COMPARES.fullmatch(name)):
+    if functions is None or spot.kind != "native":
         return None
+    trees = [one for one in functions.hotspots if _TREE.fullmatch(one.function)]
+    comparing = [one for one in functions.hotspots if _COMPARES.fullmatch(one.function) or one in trees]
+    share = sum(one.own for one in comparing) / functions.total
+    if not trees or share < COMPARED:
+        return None
+    first = max(comparing, key=lambda one: one.own)
     said = Said(
         "tree-compare",
-        "Keys are looked up in a tree here, and compared at each step down",
-        f"most of its time is in {name[:60]}",
+        "Keys are looked up in a tree, and compared at each step down",
+        f"{100 * share:.0f} % of the samples are in the tree and in {first.function[:60]}",
         "a hash table (std::unordered_map, HashMap) finds a key in about one comparison; small numbers as keys instead "
         "of texts; a sorted array where nothing is added any more",
     )

@@ -70,6 +70,7 @@ _STATES = {
 }
 _IN_SHORT = ("functions", "python", "trace", "memory")  # concerns whose headline a short screen has
 _ABOVE = ("kernels", "ranges", "gpu", "encoders")  # concerns with a section of their own
+_NAMED = 3  # targets that are not known are named, up to so many
 _NOTES = 4  # on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
 
@@ -154,9 +155,10 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     missed = {v.target for v in by_word["fail"]}
     inner = [v for v in verdicts if v not in whole and v.verdict == "fail" and v.target not in missed]
     parts: list[Text] = []
-    if worst == "unknown":
+    many = worst == "unknown" and len({v.target for v in by_word[worst]}) > _NAMED
+    if many:
         parts.append(joined("why: ", command("profkit doctor")))
-    if worst == "fail":
+    elif worst in ("fail", "unknown"):
         names = dict.fromkeys(v.target for v in by_word[worst])
         parts.append(joined(*between(", ", map(code, names))))
     rest = [
