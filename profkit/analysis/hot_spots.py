@@ -17,6 +17,7 @@ from profkit.core.types import (
     HotSpot,
     Hotspot,
     LineSamples,
+    Place,
     Profile,
     ProfileKind,
     RunDocument,
@@ -244,9 +245,7 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         share,
         seconds,
         kind,
-        line.function,
-        line.file,
-        line.line,
+        Place(function=line.function, file=line.file, line=line.line),
         _beneath(document, line, share),
         line.code,
         function.calls if function is not None else None,
@@ -349,8 +348,9 @@ def _import_spot(document: RunDocument, share: float, seconds: float) -> HotSpot
     for module in modules:
         lines = [one for one in module.callers if is_users_code(one.file)]
         if lines:
+            place = Place(function=lines[0].function, file=lines[0].file, line=lines[0].line)
             under = Beneath(module.function, None, None, module.counters.get("outermost"))
-            return HotSpot(share, seconds, "import", lines[0].function, lines[0].file, lines[0].line, under)
+            return HotSpot(share, seconds, "import", place, under)
     return HotSpot(share, seconds, "import")
 
 

@@ -233,7 +233,15 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     verdicts = evaluate_run(summarized, targets, count)
     judged = replace(summarized, verdicts=_of_what_works(summarized, verdicts))
     placed = replace(judged, hot_spots=hot_spots(judged))
-    return replace(placed, insights=find_insights(placed))
+    insights = find_insights(placed)
+    places = [(one.where.file, one.where.line) for one in insights]
+    numbered = tuple(
+        replace(spot, insight=places.index((spot.file, spot.line)))
+        if spot.file is not None and (spot.file, spot.line) in places
+        else spot
+        for spot in placed.hot_spots
+    )
+    return replace(placed, hot_spots=numbered, insights=insights)
 
 
 def _with_repetition(document: RunDocument) -> RunDocument:

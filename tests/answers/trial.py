@@ -137,7 +137,7 @@ def judge(name: str, answer: dict[str, Any], document: dict[str, Any], seconds: 
     insights = document["insights"]
     first = insights[0] if insights else None
     spots = [spot for spot in document["hot_spots"] if spot["kind"] != "rest"]
-    place = (first or {}).get("where") or (spots[0] if spots else {})
+    place = (first or {}).get("where") or (spots[0]["where"] if spots else {})
     same_file = Path(place.get("file") or "").name == source.name
     marked = marked_lines(source)
     native = source.suffix != ".py" and place.get("function") in functions_of(source, marked)

@@ -269,7 +269,9 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
     more = line.ranks.get(slow, 0.0) - sum(line.ranks.get(rank, 0.0) for rank in others) / len(others)
     share = min(1.0, more / sampled.wall) if sampled.wall > 0 else 0.0
     where = f", while the others wait in line {waits.line}, {waits.function}" if waits is not None else ""
-    spot = HotSpot(share, more, "python", line.function, line.file, line.line, code=line.code)
+    spot = HotSpot(
+        share, more, "python", Place(None, None, line.function, line.file, line.line), code=line.code
+    )
     yield say(
         spot,
         Said(

@@ -66,7 +66,7 @@ def count_text(number: int, word: str = "") -> str:
 
 def place_of(spot: HotSpot) -> Place:
     """The spot as a place."""
-    return Place(function=spot.function, file=spot.file, line=spot.line)
+    return spot.where
 
 
 def say(spot: HotSpot, said: Said, share: float | None = None, where: Place | None = None) -> Insight:
@@ -99,7 +99,11 @@ def calls_text(spot: HotSpot) -> str:
     )
     if under.calls is None:
         return f"it calls {under.name}{of}"
-    each = f", {format_quantity(under.seconds, 's')} each" if under.seconds and under.calls > 1 else ""
+    each = (
+        f", {format_quantity(under.seconds_per_call, 's')} each"
+        if under.seconds_per_call and under.calls > 1
+        else ""
+    )
     return f"{count_text(under.calls, 'call')} of {under.name}{of}{each}"
 
 
@@ -311,7 +315,9 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     unused = spot.code is not None and _is_unused(spot.code)
     if spot.share < IMPORTS:
         return None
-    seconds = format_quantity(spot.under.seconds, "s") if spot.under.seconds else "most of it"
+    seconds = (
+        format_quantity(spot.under.seconds_per_call, "s") if spot.under.seconds_per_call else "most of it"
+    )
     used = "nothing else in the file names it" if unused else "no other place takes a tenth of the time"
     return say(
         spot,

@@ -47,6 +47,26 @@ ConstructKind = Literal[
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`.
+
+    `label`: the kernel as tables name it, with its launch configuration where it ran in several. `share`: that
+    configuration's part of the GPU time (0..1).
+    """
+
+    kernel: str | None = None
+    operation: str | None = None
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+    label: str | None = None
+    share: float | None = None
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True)
 class Construct:
     """One thing that a line of source does."""
 
@@ -145,30 +165,29 @@ class SampledTime:
 
 @dataclass(frozen=True)
 class Beneath:
-    """What a place calls. `seconds` is the time of one call; None where calls were not counted."""
+    """What a place calls; None where calls were not counted."""
 
     name: str
     library: str | None = None
     calls: int | None = None
-    seconds: float | None = None
+    seconds_per_call: float | None = None
 
 
 @dataclass(frozen=True)
 class HotSpot:
     """One place and its share (0..1) of the run's wall time, which is `seconds`.
 
-    `function`, `file` and `line` are the program's own code. `processes` other than the first one spent the time there,
-    or `threads` other than the main one. `longest` is the longest single call that was seen, `calls` how often the
-    function of the place was called, `variables` what it works on. `looks` and `arguments`: how often its
-    arguments were looked at, and how many different ones there were. `ranks`: seconds by rank of a distributed program.
+    `where` is in the program's own code, `insight` the number of the insight about it. `processes` other than the first
+    one spent the time there, or `threads` other than the main one. `longest` is the longest single call that was seen,
+    `calls` how often the function of the place was called, `variables` what it works on. `looks` and `arguments`: how
+    often its arguments were looked at, and how many different ones there were. `ranks`: seconds by rank of a
+    distributed program.
     """
 
     share: float
     seconds: float
     kind: SpotKind
-    function: str | None = None
-    file: str | None = None
-    line: int | None = None
+    where: Place = NOWHERE
     under: Beneath | None = None
     code: LineCode | None = None
     calls: int | None = None
@@ -180,3 +199,19 @@ class HotSpot:
     variables: Mapping[str, Variable] = field(default_factory=dict)
     ranks: Mapping[str, float] = field(default_factory=dict)
     caller: str | None = None  # `main, app.py:40`
+    insight: int | None = None
+
+    @property
+    def function(self) -> str | None:
+        """The program's function."""
+        return self.where.function
+
+    @property
+    def file(self) -> str | None:
+        """Its file."""
+        return self.where.file
+
+    @property
+    def line(self) -> int | None:
+        """Its line."""
+        return self.where.line

@@ -17,7 +17,7 @@ from profkit.core.types.gpu import (
     MetalTrace,
     ToolRule,
 )
-from profkit.core.types.hot_spots import HotSpot, SampledTime
+from profkit.core.types.hot_spots import NOWHERE, HotSpot, Place, SampledTime
 from profkit.core.types.machine import Disturbance, Machine, Moment, Peaks, RunSpread
 from profkit.core.types.readings import (
     BackendName,
@@ -121,23 +121,6 @@ InsightSource = Literal["profkit", "nsight"]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`.
-
-    `label`: the kernel as tables name it, with its launch configuration where it ran in several. `share`: that
-    configuration's part of the GPU time (0..1).
-    """
-
-    kernel: str | None = None
-    operation: str | None = None
-    function: str | None = None
-    file: str | None = None
-    line: int | None = None
-    label: str | None = None
-    share: float | None = None
-
-
-@dataclass(frozen=True)
 class Gain:
     """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows.
 
@@ -163,7 +146,7 @@ class Insight:
     title: str
     evidence: str
     change: str
-    where: Place = Place()
+    where: Place = NOWHERE
     gain: Gain | None = None
     source: InsightSource = "profkit"
     readings: tuple[Reading, ...] = ()

@@ -77,7 +77,11 @@ def _does(spot: HotSpot) -> str:
     text = _WORDS.get(spot.kind, "")
     if under is not None and under.name:
         calls = f"{under.calls:,} x " if under.calls else ""
-        each = f", {format_quantity(under.seconds, 's')} each" if under.calls and under.seconds else ""
+        each = (
+            f", {format_quantity(under.seconds_per_call, 's')} each"
+            if under.calls and under.seconds_per_call
+            else ""
+        )
         text += f": {calls}{_ARGUMENTS.sub('', under.name)[-32:]}{each}"
     elif spot.calls and spot.calls > 1:
         text += f", called {spot.calls:,} times"

@@ -13,6 +13,7 @@ from profkit.core.types import (
     HotSpot,
     Hotspot,
     Insight,
+    Place,
     Profile,
     Reading,
     SampleSet,
@@ -287,7 +288,7 @@ def test_a_build_without_optimisation_is_told_from_its_options(options: str, tol
 def test_an_unoptimised_build_is_named_with_its_program_and_hottest_line() -> None:
     empty = documents.empty()
     workload = replace(empty.workload, command=("./columns_O0",))
-    spot = HotSpot(0.8, 1.5, "native", "sum_columns", "columns.c", 7)
+    spot = HotSpot(0.8, 1.5, "native", Place(function="sum_columns", file="columns.c", line=7))
     document = replace(empty, workload=workload, hot_spots=(spot,), facts={"compiler": f"{GCC} -O0"})
     insight = find_insights(document)[0]
     assert insight.rule == "unoptimised-build"
