@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from profkit.cli import options
+from profkit.cli.options import option
 
 if TYPE_CHECKING:
     from profkit.core.types import ComparedSuite, Comparison
@@ -77,36 +78,30 @@ def compare(
     cause: Annotated[
         bool, _versions_option("--cause/--no-cause", "Where they differ, look for the reason.")
     ] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Compare although the two are not alike.")] = False,
+    quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
+    force: Annotated[bool, option(None, "Compare although the two are not alike.", None, "--force")] = False,
     across: Annotated[
         list[str] | None,
-        typer.Option(
-            "--across",
-            help="They differ in this on purpose: arguments, GPU, ... (repeatable).",
-            metavar="FIELD",
-        ),
+        option(None, "They differ in this on purpose: arguments, GPU, ... (repeatable).", "FIELD"),
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", "-m", help="Look at this metric alone, and let it decide (repeatable)."),
+        option(None, "Look at this metric alone, and let it decide (repeatable).", None, "--metric", "-m"),
     ] = None,
     floor: Annotated[
-        str | None,
-        typer.Option(
-            "--floor", help="The relative change that counts, for every metric: 2%.", metavar="SHARE"
-        ),
+        str | None, option(None, "The relative change that counts, for every metric: 2%.", "SHARE")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit 5 where any metric that decides is open.")
+        bool, option(None, "Exit 5 where any metric that decides is open.", None, "--strict")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            None,
+            "Write report.md, report.html, comparison.json and junit.xml into this folder.",
+            "FOLDER",
             "--output",
             "-o",
-            help="Write report.md, report.html, comparison.json and junit.xml into this folder.",
-            metavar="FOLDER",
         ),
     ] = None,
     format: options.FormatOption = options.OutputFormat.terminal,

@@ -98,8 +98,7 @@ def evaluate(
     ] = False,
     replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
     compile: Annotated[
-        bool,
-        option(HOW, "Time kernels against torch.compile of the same operation, too.", None, "--compile"),
+        bool, option(HOW, "Time kernels against torch.compile of the same operation, too.", None, "--compile")
     ] = False,
     profile: Annotated[
         str,

@@ -136,9 +136,9 @@ StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a ver
 # ---------------------------------------------------------------- of verbs that run many kernels, and of a model
 
 
-def option(panel: str | None, help: str, metavar: str | None = None, *names: str) -> Any:
+def option(panel: str | None, help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
     """What typer takes as an option's declaration; `names` where it has others than its parameter."""
-    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel, **more)
 
 
 def taken(kind: type[T], typed: Mapping[str, Any], **more: Any) -> T:
