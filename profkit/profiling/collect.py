@@ -21,7 +21,6 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
-from profkit.core.status import own_process
 from profkit.core.types import (
     Allocations,
     Fact,
@@ -95,7 +94,6 @@ class RunCollector:
             workload=context.workload,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             machine=context.machine,
-            process=own_process(),
             notes=(HIDDEN_NOTE,) if context.hidden else (),
         )
         self.document = hide_values(document, context.hidden)

@@ -296,15 +296,6 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class RunProcess:
-    """The process that carries a run out, while it does; `host` says of which machine."""
-
-    pid: int
-    start: float  # seconds since the epoch
-    host: str  # a digest
-
-
-@dataclass(frozen=True)
 class Revision:
     """What git says of the folder that the workload's script lies in, else runs in; no remote, no author, no path.
 
@@ -359,4 +350,3 @@ class RunDocument:
     # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
     packages: Mapping[str, str] = field(default_factory=dict)
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
-    process: RunProcess | None = None  # while the state is "running"
