@@ -28,16 +28,10 @@ def bisect(
             metavar="GOOD BAD -- COMMAND",
         ),
     ] = None,
-    setup: Annotated[
-        str | None, option(None, "Run in each checkout before its first run; kept for the next time.")
-    ] = None,
+    setup: Annotated[str | None, option(None, "Run in each checkout before its first run.")] = None,
     budget: Annotated[float, option(None, "Seconds for each test at most.", min=1.0)] = 60.0,
-    floor: Annotated[
-        str | None, option(None, "The relative change that counts (default: 2%).", "SHARE")
-    ] = None,
-    sampling: Annotated[
-        float, option(None, "Seconds that one process samples what it marks.", min=0.01)
-    ] = 1.0,
+    floor: Annotated[str | None, option(None, "The relative change that counts: 2%.", "SHARE")] = None,
+    sampling: Annotated[float, option(None, "Seconds that one process samples.", min=0.01)] = 1.0,
     timeout: Annotated[float | None, option(None, "Seconds for one process.", min=0.01)] = None,
     output: Annotated[
         Path | None,

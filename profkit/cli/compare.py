@@ -8,7 +8,7 @@ import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -40,10 +40,6 @@ with --strict where any workload is open.
 """
 
 
-def _versions_option(name: str, text: str, **more: Any) -> Any:
-    return typer.Option(name, help=text, rich_help_panel=VERSIONS, **more)
-
-
 def compare(
     words: Annotated[
         list[str] | None,
@@ -52,48 +48,27 @@ def compare(
             metavar="BASELINE CANDIDATE | -- COMMAND",
         ),
     ] = None,
-    base: Annotated[
-        str | None, _versions_option("--base", "Run the command at this commit, and as it is here, in turn.")
-    ] = None,
-    head: Annotated[
-        str | None, _versions_option("--head", "The commit in question (default: the files as they are).")
-    ] = None,
-    a: Annotated[str | None, _versions_option("--a", "A command to start from.")] = None,
-    b: Annotated[str | None, _versions_option("--b", "The command in question.")] = None,
-    setup: Annotated[
-        str | None,
-        _versions_option("--setup", "Run in each checkout before its first run; kept for the next time."),
-    ] = None,
+    base: Annotated[str | None, option(VERSIONS, "This commit and the files as they are, in turn.")] = None,
+    head: Annotated[str | None, option(VERSIONS, "The commit in question (default: the files).")] = None,
+    a: Annotated[str | None, option(VERSIONS, "A command to start from.")] = None,
+    b: Annotated[str | None, option(VERSIONS, "The command in question.")] = None,
+    setup: Annotated[str | None, option(VERSIONS, "Run in each checkout before its first run.")] = None,
     suite: Annotated[
-        Path | None,
-        _versions_option("--suite", "Compare all workloads of this nightly's file.", metavar="FILE.yaml"),
+        Path | None, option(VERSIONS, "All workloads of this nightly's file.", "FILE.yaml")
     ] = None,
-    budget: Annotated[
-        float, _versions_option("--budget", "Seconds for all pairs of runs of one workload.", min=1.0)
-    ] = 60.0,
-    sampling: Annotated[
-        float, _versions_option("--sampling", "Seconds that one process samples what it marks.", min=0.01)
-    ] = 1.0,
-    timeout: Annotated[float | None, _versions_option("--timeout", "Seconds for one process.")] = None,
-    cause: Annotated[
-        bool, _versions_option("--cause/--no-cause", "Where they differ, look for the reason.")
-    ] = True,
+    budget: Annotated[float, option(VERSIONS, "Seconds for all pairs of one workload.", min=1.0)] = 60.0,
+    sampling: Annotated[float, option(VERSIONS, "Seconds that one process samples.", min=0.01)] = 1.0,
+    timeout: Annotated[float | None, option(VERSIONS, "Seconds for one process.")] = None,
+    cause: Annotated[bool, option(VERSIONS, "Where they differ, look for the reason.")] = True,
     quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
     force: Annotated[bool, option(None, "Compare although the two are not alike.", None, "--force")] = False,
-    across: Annotated[
-        list[str] | None,
-        option(None, "They differ in this on purpose: arguments, GPU, ... (repeatable).", "FIELD"),
-    ] = None,
+    across: Annotated[list[str] | None, option(None, "They differ in this on purpose.", "FIELD")] = None,
     metric: Annotated[
         list[str] | None,
         option(None, "Look at this metric alone, and let it decide (repeatable).", None, "--metric", "-m"),
     ] = None,
-    floor: Annotated[
-        str | None, option(None, "The relative change that counts, for every metric: 2%.", "SHARE")
-    ] = None,
-    strict: Annotated[
-        bool, option(None, "Exit 5 where any metric that decides is open.", None, "--strict")
-    ] = False,
+    floor: Annotated[str | None, option(None, "The relative change that counts: 2%.", "SHARE")] = None,
+    strict: Annotated[bool, option(None, "Exit 5 where what decides is open.", None, "--strict")] = False,
     output: Annotated[
         Path | None,
         option(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 history = typer.Typer(
     name="history",
-    help="Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
+    help="Runs over time, in one SQLite file: reports/history.sqlite, or as --history or PROFKIT_HISTORY says.",
     no_args_is_help=True,
     epilog="Example:  profkit history add reports/*/  then  profkit history trend gated_mlp",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -49,9 +49,7 @@ def add(
     workload: Annotated[
         str | None, option(None, "Store them under this workload's name.", None, "--workload", "-w")
     ] = None,
-    commit: Annotated[
-        str | None, option(None, "The git commit, where a file does not say it.", "SHA")
-    ] = None,
+    commit: Annotated[str | None, option(None, "The git commit, where no file says it.", "SHA")] = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: QuietOption = False,
@@ -225,11 +223,9 @@ def accept(
 
 @history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")
 def prune(
-    keep: Annotated[
-        int | None, option(None, "Keep the last so many runs of each workload and backend.", min=1)
-    ] = None,
+    keep: Annotated[int | None, option(None, "Keep the last so many of each workload.", min=1)] = None,
     older_than: Annotated[
-        str | None, option(None, "Only runs before this: a date, or 180d, 2y.", "WHEN")
+        str | None, option(None, "Only runs before this: a date, 180d, 2y.", "WHEN")
     ] = None,
     workload: WorkloadOption = None,
     dry_run: Annotated[bool, option(None, "Say what would go; change nothing.", None, "--dry-run")] = False,
@@ -285,9 +281,7 @@ def export(
 )
 def site(
     to: Annotated[Path, option(None, "The folder: new, empty, or with pages of before.", "DIR")],
-    days: Annotated[
-        int | None, option(None, "Only the last so many days before the newest run.", min=1)
-    ] = None,
+    days: Annotated[int | None, option(None, "Only the last so many days.", min=1)] = None,
     title: Annotated[str, option(None, "What the first page is called.")] = "Performance over time",
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,

@@ -89,7 +89,7 @@ class ProcessTree:
                     self._queued[process.pid] = max(self._queued.get(process.pid, 0.0), _queued(process.pid))
         self.peak_rss = max(self.peak_rss, total)
         self.cpu_seconds = max(self.cpu_seconds, seconds)
-        self.use = TreeUse(*map(max, self.use, (system, *moved, threads)))
+        self.use = TreeUse._make(map(max, self.use, (system, *moved, threads)))
 
     def look_at_end(self) -> None:
         """Note how long the child waited for a processor: once it has ended, and before it is reaped (Linux)."""
