@@ -348,10 +348,8 @@ def swap_what_arrives(folder: Path) -> int:
                     with contextlib.suppress(OSError):
                         os.rename(name, f"aside-{name}")
                         os.symlink("../victim", name)
-                        for old, away in (
-                            (last, os.unlink),
-                            (f"aside-{last}", os.rmdir),
-                        ):  # few to look through
+                        # Few to look through
+                        for old, away in ((last, os.unlink), (f"aside-{last}", os.rmdir)):
                             with contextlib.suppress(OSError):
                                 away(old)
                         last = name
