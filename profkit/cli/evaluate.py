@@ -37,7 +37,7 @@ usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests co
 what was done is kept.
 """
 ON = "Resuming"
-WITH_RESUME = ("resume", "file", "kernels", "again", "profile", "profile_depth", "details", "format", "quiet")
+WITH_RESUME = ("resume", "file", "kernels", "again", "profile", "profile_depth", *options.SHOWN)
 
 
 def evaluate(
@@ -45,7 +45,7 @@ def evaluate(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A Python file with kernels of yours; with --replay the folder of an evaluation.",
+            help="Kernels of yours; with --replay an evaluation's folder.",
             metavar="FILE.py",
             show_default=False,
         ),
@@ -59,8 +59,7 @@ def evaluate(
         ),
     ] = None,
     trace: Annotated[
-        bool,
-        option(TESTS, "Run the program after --, and test the operations that it calls.", None, "--trace"),
+        bool, option(TESTS, "Test the operations that the program after -- calls.", None, "--trace")
     ] = False,
     backend: Annotated[
         str,
@@ -89,11 +88,9 @@ def evaluate(
     ] = 0.02,
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
     budget: options.BudgetOption = 5.0,
-    resume: Annotated[
-        Path | None, option(ON, "Go on with the evaluation in this folder, by its own settings.", "FOLDER")
-    ] = None,
+    resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
     again: Annotated[
-        bool, option(ON, "With --resume: try what did not pass once more.", None, "--again")
+        bool, option(ON, "With --resume: try once more what did not pass.", None, "--again")
     ] = False,
     replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
     profile: Annotated[
@@ -144,11 +141,7 @@ def evaluate(
     if replay:
         _replay(replay, file, options.typed_options(context, ("kernels",)), format, quiet=quiet)
         return
-    choices: tuple[tuple[str, int], ...] = ()
-    if profile:  # what profiles is loaded for it alone: no judge starts before
-        from profkit.profiling.drill_down import parse_choices
-
-        choices = parse_choices(profile, "tests")
+    choices = options.profile_choices(profile, "tests")  # no judge starts before
     if correctness_only and choices:
         raise UsageError("--correctness-only times nothing, and --profile needs times", "leave out one")
     if resume is not None:
@@ -160,10 +153,7 @@ def evaluate(
         require_code(request, [*named, *options.typed_options(context, ("kernels",))], line, needed=needed)
     else:
         if again:
-            raise UsageError(
-                "--again is for an evaluation that is there already",
-                "profkit evaluate --resume FOLDER --again",
-            )
+            options.refuse_again("an evaluation", "evaluate")
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
             typed |= {"suite": "traced", "traces": _record(words, output, quiet=quiet)}
@@ -200,12 +190,7 @@ def evaluate(
     from profkit.kernels.evaluation.outputs import write_results
     from profkit.kernels.evaluation.run import run_evaluation
 
-    slots = None
-    if places is not None:
-        from profkit.kernels.places import PlaceSlots
-
-        slots = PlaceSlots(*places)
-    document = run_evaluation(request, progress, write_results, slots)
+    document = run_evaluation(request, progress, write_results, options.slots_of(places))
     if choices:
         from profkit.profiling.drill_down import profile_tests
 
