@@ -71,14 +71,6 @@ def test_triton_on_the_cpu_needs_its_interpreter(monkeypatch, capsys):
     assert "set TRITON_INTERPRET=1" in said
 
 
-@pytest.mark.torch
-def test_an_absent_triton_exits_with_3_and_says_how_to_install_it(monkeypatch, capsys):
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setitem(sys.modules, "triton", None)
-    said = refusal(capsys, 3, KINDS["lora"], [*TINY, "--backend", "cpu", "--impl", "triton"])
-    assert f"{INSTALL} triton" in said
-
-
 @pytest.mark.parametrize("argv", [["--impl", "torch"], ["--impl", "triton"], ["--backend", "cuda"]])
 def test_an_absent_torch_exits_with_3_where_numpy_will_not_do(argv, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
@@ -92,13 +84,6 @@ def test_a_torch_that_does_not_load_is_told_from_an_absent_one(monkeypatch, tmp_
     monkeypatch.syspath_prepend(tmp_path)
     said = refusal(capsys, 3, KINDS["gated_mlp"], [*TINY, "--impl", "torch"])
     assert "torch does not load (libgomp.so.1: cannot open shared object file)" in said
-
-
-def test_without_profkit_the_sentence_says_how_to_install_it(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "profkit", None)
-    said = refusal(capsys, 3, KINDS["gated_mlp"], [*TINY, "--impl", "numpy"])
-    assert "this Python cannot import profkit" in said
-    assert f"{INSTALL} " in said
 
 
 @pytest.mark.parametrize(

@@ -138,9 +138,10 @@ def replay_test(
     Raises UnreadableReport where no evaluation is in the folder, and UsageError where it has no such test, or runs code
     that is not `named`.
     """
-    request, known = read_request(folder), find_result(folder, test).test
+    request = read_request(folder)
     line = f"profkit evaluate --replay {shlex.quote(test)} {shlex.quote(str(folder))}"
     require_code(request, named, line, file_option="--kernels")
+    known = find_result(folder, test).test
     settings = replace(request.settings, operations=(known.operation,), only=(known.id,))
     with TemporaryFolder("replay") as own:
         return run_evaluation(replace(request, settings=settings, folder=Path(own)), progress)

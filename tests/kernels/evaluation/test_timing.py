@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import exp, log
 from statistics import fmean
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -24,22 +24,16 @@ from profkit.analysis.evaluation.witnesses import (
     impossible_rate,
 )
 from profkit.core.types import Speedup, SpeedWord
-from profkit.execution.child import WorkerEnded
-from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.arguments import Encoder, KernelError, Recipe, decode
-from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
 from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.judging import trial as alike
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judging.pairs import (
-    FreshCall,
     Pair,
     PairedBatches,
     PairedTimes,
-    ReferenceFailed,
     Unlaunched,
     find_speedup,
-    fit_gate,
     undisturbed,
 )
 from profkit.kernels.evaluation.judging.reference import count_written
@@ -172,59 +166,6 @@ def test_values_of_many_calls_at_once_are_as_fresh_as_those_of_one(kind: str) ->
     assert len(seen) > 10
 
 
-class Launching:
-    """Kernels that fit behind a gate up to `most` calls, or fail; a call takes so many `seconds`."""
-
-    def __init__(self, most: int, error: Exception | None = None, seconds: float = 1.0) -> None:
-        self.most, self.error, self.seconds, self.ran = most, error, seconds, 0
-
-    def place(self, recipe: Recipe, count: int) -> list[list[torch.Tensor]]:
-        assert recipe
-        self.slots = [[torch.zeros(4)] for _ in range(count)]
-        return self.slots
-
-    def launch_slots(self, outputs: int) -> tuple[float, Sequence[int]] | None:
-        if self.error:
-            raise self.error
-        assert all(bool((slot[0] == 7).all()) for slot in self.slots)  # no kernel reads an index that is none
-        return (0.0, ()) if outputs <= 2 * self.most else None
-
-    def run_launched(self) -> float:
-        self.ran += 1
-        return len(self.slots) * self.seconds
-
-    def kill(self) -> None:
-        pass
-
-
-def fit(candidate: Launching, reference: Launching, count: int) -> int:
-    call = FreshCall(Recipe("", (0,), (16,), 64), [torch.full((4,), 7.0)], MagicMock(), 2)
-    both: Any = cast("tuple[KernelProcess, KernelProcess]", (candidate, reference))
-    return fit_gate(*both, call, count)
-
-
-def test_as_many_calls_as_both_processes_can_launch_ahead_wait_at_the_gate() -> None:
-    assert fit(Launching(1000), Launching(1000), 512) == 512
-    assert fit(Launching(1000), Launching(200), 512) == 128
-    assert fit(Launching(40), Launching(200), 512) == 32
-    assert fit(Launching(1), Launching(200), 512) == 1
-    assert fit(Launching(1000), Launching(1000), 1) == 1
-
-
-def test_a_kernel_that_waits_for_the_device_is_found_by_one_call_and_waits_at_no_gate() -> None:
-    candidate = Launching(0)
-    assert fit(candidate, Launching(1000), 512) == 0
-    assert candidate.ran == 0
-    assert fit(Launching(1000), Launching(0), 1) == 0
-
-
-def test_who_fails_at_the_gate_is_blamed() -> None:
-    with pytest.raises(KernelError):
-        fit(Launching(1, KernelError("ValueError", "", "")), Launching(1), 8)
-    with pytest.raises(ReferenceFailed):
-        fit(Launching(1), Launching(1, WorkerEnded(JobStatus.crash, "it died")), 8)
-
-
 OPERATIONS = [4.2, 4.9, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.5, 6.6, 7.3, 7.8, 9.8]  # µs of a launch
 
 
@@ -298,19 +239,6 @@ def test_equal_operations_come_out_equal_whatever_their_processes_have_drawn(exc
     assert max(abs(log(mean)) for mean in found) < 0.0065
     assert sum(abs(log(mean)) < 0.005 for mean in found) >= 57
     assert abs(fmean(map(log, found))) < 0.001
-
-
-def test_no_process_is_measured_in_which_a_kernel_may_have_changed_what_a_launch_takes() -> None:
-    chance = random.Random(3)
-    candidate, reference = Simulated(chance), Simulated(chance)
-    start_alike(candidate, reference)  # type: ignore[arg-type]
-    candidate.load("relu.default")
-    before = len(candidate.asked)
-    start_alike(candidate, reference)  # type: ignore[arg-type]
-    assert len(candidate.asked) == before  # both run: nothing is asked of them
-    reference.kill()
-    start_alike(candidate, reference)  # type: ignore[arg-type]
-    assert candidate.asked[before] == "kill"
 
 
 def times_of(median: float, word: SpeedWord, *, disturbed: bool = False) -> PairedTimes:
