@@ -131,7 +131,6 @@ class Campaign(Generic[T]):
             settle,
             timeout=timeout,
             settings=settings,
-            moves=elsewhere is not None,
             check=check,
             note=self.progress.note,
         )
