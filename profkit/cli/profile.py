@@ -58,7 +58,7 @@ def profile(
         ),
     ] = None,
     cold: Annotated[
-        bool, typer.Option("--cold", help="On a GPU: flush its L2 before each timed call.")
+        bool, typer.Option("--cold", help="On CUDA: flush the L2 before each timed call.")
     ] = False,
     accept_exit: Annotated[
         str | None,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 DeviceChoice = Literal["cuda", "mps", "cpu"]
 NO_DEVICE = "no CUDA device is in use in this process"
 NO_MPS = "no MPS device is in use in this process"
+NO_COLD_MPS = "the caches are as they were: they are flushed on CUDA alone"
 LAUNCH_BOUND_RATIO = 1.05  # host and device are two numbers from here on
 DEFAULT_PRECISION = 0.01
 DEFAULT_BUDGET = 10.0  # seconds, by hand; under profkit the directive says
@@ -64,7 +65,8 @@ def time_function(
         with own_library:
             from profkit.runtime.passes.mps_timing import time_on_mps
 
-        return time_on_mps(calls, on_mps, first=first, cold=cold, warmup=warmup, **overrides)
+        samples = time_on_mps(calls, on_mps, first=first, warmup=warmup, **overrides)
+        return replace(samples, remarks=(NO_COLD_MPS, *samples.remarks)) if cold else samples
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first)
     missing, cache = (NO_MPS, "caches were") if device == "mps" else (NO_DEVICE, "L2 was")
@@ -129,7 +131,7 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
     if samples.clock == "cuda-events":
         yield f"CUDA events, {samples.cache} L2"
     if samples.clock == "mps-synchronized":
-        yield "MPS, waited for" + (", cold caches" if samples.cache == "cold" else "")
+        yield "MPS, waited for"
     if samples.seconds and samples.cache != "cold":
         yield from _describe_launches(samples, median(samples.seconds))
     if samples.clocks:
@@ -239,8 +241,7 @@ def benchmark(
     the launches, and with `cold` each call finds a flushed L2.
 
     MPS: where this process has memory on torch's MPS device (`device="mps"` says so where it has none), the device is
-    waited for. `samples.seconds` are calls back to back with one wait for many. With `cold` calls are timed singly,
-    each behind a write of more than the caches hold.
+    waited for. `samples.seconds` are calls back to back with one wait for many; `cold` changes nothing there.
 
     `first` are the seconds of a first call that was made already, to check its result for one: it is told as the
     first time. `precision` is the relative half-width asked of the median's 95 % interval, `budget` the seconds that

@@ -75,19 +75,19 @@ def test_a_device_that_the_first_call_begins_to_use_is_found_with_its_first_time
     assert found.warmup[0] >= 80e-3  # the device's part is in it, which was not waited for at first
 
 
-# ---------------------------------------------------------------- cold, and with a setup
+# ---------------------------------------------------------------- with a setup
 
 
-def test_cold_calls_are_single_ones_behind_a_write_and_say_so(torch: Torch) -> None:
+def test_with_a_setup_calls_are_single_ones_and_a_flush_is_none(torch: Torch) -> None:
     fake = torch()
     fake.use()
-    found = timed(lambda: fake.work(1000), cold=True)
-    assert fake.state.flushed >= len(found.seconds)
-    assert (found.cache, found.loops, found.batching) == ("cold", 1, None)
-    # without the 0.3 ms of the write, with one wait of 0.15 ms
+    found = timed(lambda: fake.work(1000), cold=True, setup=lambda: fake.host(300))
+    assert (found.cache, found.loops, found.batching) == ("warm", 1, None)
+    # without the 0.3 ms of the setup, with one wait of 0.15 ms
     assert median(found.seconds) == pytest.approx(1.15e-3, rel=0.01)
-    (remark,) = found.remarks
-    assert remark.startswith("single calls to an idle GPU, each waited for: some ")
+    flush, single = found.remarks
+    assert flush.startswith("the caches are as they were")
+    assert single.startswith("single calls to an idle GPU, each waited for: some ")
 
 
 # ---------------------------------------------------------------- as a workload sees it
