@@ -31,7 +31,7 @@ from profkit.core.types import (
 )
 from profkit.profilers.cprofile import read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
-from profkit.runtime.passes.command import HostKind, host_command, sampling_environment
+from profkit.runtime.passes.command import HostKind, host_command, start_up_environment
 from profkit.runtime.passes.read import read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
@@ -292,7 +292,7 @@ class StacksPass(PythonPass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """The workload as it is, with the variables that each Python below it finds."""
         command = self.context.workload.command
-        env, reason = sampling_environment(command, self.folder / self.file)
+        env, reason = start_up_environment(command, "stacks", self.folder / self.file)
         return self.one_step(state, command if env is not None else None, reason, 1.05, env)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002

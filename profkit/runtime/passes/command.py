@@ -60,34 +60,16 @@ _MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 _NO_ENVIRONMENT = frozenset("EIS")  # options by which Python reads no variables, or runs nothing at its start
 
 
-def sampling_environment(command: Sequence[str], out: Path) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """The variables that let each Python below the command sample its stacks into `out`; or the code of why not."""
-    return _start_up_environment(command, "PROFKIT_STACKS", out)
+StartKind = Literal["stacks", "operation-calls", "loaded-files"]
 
 
-def counting_environment(
-    command: Sequence[str], folder: Path
+def start_up_environment(
+    command: Sequence[str], kind: StartKind, out: Path
 ) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """The variables that let each Python below the command count its calls of PyTorch's operations; or why not.
+    """The variables by which each Python below the command does something from its start; or the code of why not.
 
-    Each writes a file into the folder when it ends, if it made any.
-    """
-    return _start_up_environment(command, "PROFKIT_OPERATION_CALLS", folder)
-
-
-def loaded_files_environment(
-    command: Sequence[str], folder: Path
-) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """The variables that let each Python below the command write into `folder` which files it loaded; or why not."""
-    return _start_up_environment(command, "PROFKIT_LOADED_FILES", folder)
-
-
-def _start_up_environment(
-    command: Sequence[str], variable: str, out: Path
-) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """What a Python finds at its start: it takes that from its parent, whatever started it.
-
-    What is machine code and no known launcher starts none.
+    It samples its stacks into the file `out`, or writes a file into that folder when it ends: its calls of PyTorch's
+    operations, or the files that it loaded. What is machine code and no known launcher starts none.
     """
     parsed = _parse_command(command)
     if isinstance(parsed, str):
@@ -99,6 +81,7 @@ def _start_up_environment(
             return None, "isolated-python"
     present = os.environ.get("PYTHONPATH")
     path = f"{START_FOLDER}{os.pathsep}{present}" if present else str(START_FOLDER)
+    variable = f"PROFKIT_{kind.upper().replace('-', '_')}"
     return {variable: str(out), "PYTHONPATH": path}, None
 
 

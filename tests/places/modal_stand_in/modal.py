@@ -122,10 +122,6 @@ class Sandbox:
     def exec(self, *words: str, text: bool = True) -> _Process:
         return _Process(self._container.exec(list(words)))
 
-    def poll(self) -> int | None:
-        time.sleep(0.1)  # it takes a moment to be known
-        return self._container.code  # type: ignore[no-any-return]
-
     def terminate(self) -> None:
         self._container.end(137)
 
