@@ -186,10 +186,6 @@ def test_the_region_and_the_rest_are_two_profiles(tmp_path: Path) -> None:
     assert not {"before", "after"} & set(region)
     assert {"before", "after"} <= set(rest)
     assert "inside" not in rest
-    facts = json.loads((tmp_path / "x.json").read_text())
-    assert facts["entries"] == 3
-    assert facts["import_seconds"]["setup"] > 0
-    assert facts["import_seconds"]["region"] == 0
 
 
 # ---------------------------------------------------------------- tracemalloc
