@@ -48,18 +48,16 @@ print(sys.modules["__main__"].__dict__ is globals(), "program" in sys.modules, "
 """
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "program",
+    ("kind", "program"),
     [
-        ["work.py", "a", "--", "-m"],
-        ["-m", "package", "a"],
-        ["-c", FACTS, "a"],
-        ["package"],
-        ["zipped.pyz", "a"],
-        ["link.py"],
+        ("cprofile", ["work.py", "a", "--", "-m"]),
+        ("tracemalloc", ["-m", "package", "a"]),
+        ("cprofile", ["-c", FACTS, "a"]),
+        ("tracemalloc", ["package"]),
+        ("cprofile", ["zipped.pyz", "a"]),
+        ("tracemalloc", ["link.py"]),
     ],
-    ids=lambda words: " ".join(words)[:16],
 )
 def test_a_program_sees_what_it_sees_alone(tmp_path: Path, kind: str, program: list[str]) -> None:
     script(tmp_path, FACTS)

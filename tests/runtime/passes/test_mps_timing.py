@@ -5,11 +5,6 @@ The clock is simulated, so times are exact. What a Mac's GPU does is not shown h
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,12 +15,11 @@ from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.reporting.views.summaries.time import device_notes
 from profkit.runtime.passes.benchmark import DeviceChoice, time_function
-from profkit.runtime.passes.read import read_record, region_timings
 from profkit.runtime.passes.timing import TimedCalls
 from tests.mps_stand_in import FOLDER
 from tests.mps_stand_in import torch as torch
+from tests.workload_process import run_workload
 
-ROOT = Path(__file__).resolve().parents[3]
 Torch = Callable[..., Any]
 
 
@@ -93,22 +87,12 @@ def test_with_a_setup_calls_are_single_ones_and_a_flush_is_none(torch: Torch) ->
 # ---------------------------------------------------------------- as a workload sees it
 
 
-def run(folder: Path, code: str, **directive: object) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "STAND_IN_MPS": "simulated"}
-    env.pop("PROFKIT_DIRECTIVE", None)
-    if directive:
-        env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
-    program = folder / "work.py"
-    program.write_text("import torch, profkit\n" + textwrap.dedent(code))
-    return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
-
-
 def test_the_timing_pass_records_it_and_the_record_is_read(tmp_path: Path) -> None:
-    code = "profkit.benchmark(lambda: torch.work(2000), name='w')"
-    done = run(tmp_path, code, pass_name="timing", budget=1, precision=0.05, switch={"kind": "signpost"})
-    assert (done.returncode, done.stderr) == (0, "")
-    (path,) = tmp_path.glob("r.*.json")
-    (timing,) = region_timings([read_record(path)])
+    code = "import torch, profkit\nprofkit.benchmark(lambda: torch.work(2000), name='w')"
+    directive = {"pass_name": "timing", "budget": 1, "precision": 0.05, "switch": {"kind": "signpost"}}
+    done = run_workload(tmp_path, code, directive, path=FOLDER, STAND_IN_MPS="simulated")
+    assert (done.code, done.err) == (0, "")
+    (timing,) = done.timings
     (samples,) = timing.processes
     assert samples.clock == "mps-synchronized"
     words = " ".join(device_notes(timing))
