@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import shlex
@@ -54,7 +53,6 @@ def host_command(
 
 START_FOLDER = Path(__file__).with_name("start_up")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "make", "ninja", "xargs", "sudo"})
-_SCRIPT_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _INTERACTIVE = "interactive-python"
 _MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 _NO_ENVIRONMENT = frozenset("EIS")  # options by which Python reads no variables, or runs nothing at its start
@@ -110,20 +108,9 @@ def find_interpreter(command: Sequence[str]) -> str | None:
 
 
 def reads_program_from_input(command: Sequence[str]) -> bool:
-    """Whether a Python or a shell takes its program from standard input: `python -`, `python`, `bash -s x`, `sh`."""
+    """Whether a Python takes its program from standard input: `python -`, `python`."""
     parsed = _parse_command(command)
-    if not isinstance(parsed, str):
-        return parsed.program[0] == "-"
-    if parsed == _INTERACTIVE:
-        return True
-    if not command or _base_name(command[0]) not in _SCRIPT_SHELLS:
-        return False
-    options = list(itertools.takewhile(lambda word: word[:1] in ("-", "+") and word != "-", command[1:]))
-    letters = {letter for word in options if not word.startswith("--") for letter in word[1:]}
-    rest = command[1 + len(options) :]
-    return (
-        "c" not in letters and ("s" in letters or not rest or rest[0] == "-") and "--version" not in options
-    )
+    return parsed == _INTERACTIVE if isinstance(parsed, str) else parsed.program[0] == "-"
 
 
 def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
@@ -208,16 +195,13 @@ def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
     if path is None:
         return None
     try:
-        lines = read_start(path, 4096).split(b"\n")
+        first = read_start(path, 4096).partition(b"\n")[0]
     except OSError:
         return None
-    if not lines[0].startswith(b"#!"):
+    if not first.startswith(b"#!"):
         return None
-    line = lines[0][2:]
-    if line.strip() == b"/bin/sh" and len(lines) > 1 and lines[1].startswith(b"'''exec'"):
-        line = lines[1][len(b"'''exec'") :].partition(b'"$0"')[0]  # pip, where the path is too long for #!
     try:
-        words = tuple(shlex.split(line.decode()))
+        words = tuple(shlex.split(first[2:].decode()))
     except ValueError:
         return None
     words = tuple(word for word in words if word != "-S")
