@@ -81,7 +81,6 @@ class Connection:
     def __init__(self, place: ExecutionPlace, log: Path, python: str | None = None) -> None:
         self.place = place
         self.hello = Hello()
-        self.sent = 0  # bytes that went through the pipe
         self._python, self._told = python, False
         hidden = [
             name for name, value in os.environ.items() if place.inherits and is_secret_variable(name, value)
@@ -113,12 +112,12 @@ class Connection:
         nonce = secrets.token_hex(8)
         try:
             self._child.start()
-            self._send_bytes(_search_script(nonce, [self._python] if self._python else PYTHONS))
+            self._child.send(_search_script(nonce, [self._python] if self._python else PYTHONS))
             words = self._find_marker(nonce)
             if words[:1] != ["ready"]:
                 raise self._no_python(" ".join(words[1:]))
             source = BOOT.read_bytes() + f"\nserve({nonce!r})\n".encode()
-            self._send_bytes(b"%d\n" % len(source) + source)
+            self._child.send(b"%d\n" % len(source) + source)
             hello = self._read(SILENCE_SECONDS)
         except WorkerEnded as ended:
             raise self._unreachable(ended) from ended
@@ -217,11 +216,7 @@ class Connection:
         self._child.close()
 
     def _send(self, request: Mapping[str, Any]) -> None:
-        self._send_bytes(json.dumps(request).encode() + b"\n")
-
-    def _send_bytes(self, data: bytes) -> None:
-        self._child.send(data)
-        self.sent += len(data)
+        self._child.send(json.dumps(request).encode() + b"\n")
 
     def _send_file(self, file: IO[bytes], progress: Progress) -> None:
         size, begun = file.tell(), time.monotonic()
@@ -229,7 +224,7 @@ class Connection:
             progress.begin("send", f"{size / 1e6:.1f} MB to {self.place.title}")
         file.seek(0)
         while piece := file.read(PIECE):
-            self._send_bytes(piece)
+            self._child.send(piece)
             progress.tick(time.monotonic() - begun)
         if size > PIECE:
             progress.end(f"{time.monotonic() - begun:.1f} s")
