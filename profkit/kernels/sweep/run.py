@@ -173,7 +173,7 @@ def _left(request: SweepRequest, journal: Journal[CaseResult]) -> list[Work]:
 
 def _write_all(request: SweepRequest, progress: Progress, journal: Journal[CaseResult]) -> SweepDocument:
     """Write the results beside the journal. Raises MachineError where the disk takes no more."""
-    document = sweep_document(request, journal.read(), journal.seconds)
+    document = sweep_document(request, journal.contents, journal.seconds)
     for why in write_results(request.folder, document, request.grid, request.timing.precision, request.name):
         progress.note(why)
     return document
