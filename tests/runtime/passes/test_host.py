@@ -132,7 +132,7 @@ def test_an_interpreter_that_has_no_profkit_is_enough(tmp_path: Path) -> None:
 def test_sigterm_in_the_middle_leaves_the_result(tmp_path: Path) -> None:
     name = script(tmp_path, "import time\nprint('up', flush=True)\ntime.sleep(600)")
     child = subprocess.Popen(
-        [sys.executable, str(HOST_PROGRAM), "cprofile", str(tmp_path / "out"), name],
+        [sys.executable, str(HOST_PROGRAM), "cprofile", str(tmp_path / "out"), "--", name],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         env=ENV,
