@@ -160,11 +160,7 @@ def format_places(places: Sequence[ExecutionPlace], sending: Sending) -> str:
 
 def _data_of_slots(work: SlotWork) -> list[Json]:
     """What `relay` gets, for each slot of a place."""
-    common: dict[str, Json] = {
-        "factory": work.factory,
-        "arguments": [*work.arguments],
-        "locks": work.locks,
-    }
+    common: dict[str, Json] = {"factory": work.factory, "arguments": [*work.arguments], "locks": work.locks}
     return [{**common, "env": {**env}} for env in work.environments]
 
 
