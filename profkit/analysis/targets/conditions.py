@@ -1,4 +1,4 @@
-"""Whether a condition of a target holds, what explains a miss, and the most that keeping a target could win."""
+"""Whether a condition of a target holds, and what explains a miss."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from profkit.analysis.targets.target import Condition, Gain, RooflineSide
+from profkit.analysis.targets.target import Condition, RooflineSide
 from profkit.core.types import QUALITY_ORDER, RUN, Fact, KernelBottleneck, Reading, Scope
 
 LIMITERS = ("registers", "shared", "warps", "blocks", "barriers")
@@ -74,92 +74,6 @@ def _explain_sectors(values: Mapping[str, float]) -> list[Fact]:
         if (sectors := values.get(f"memory.sectors_per_request.{way}")) is not None:
             facts.append(Fact.of(f"sectors-per-{way}", sectors=sectors))
     return facts
-
-
-SECTOR = 32  # bytes
-
-
-def largest_gain(gain: Gain, values: Mapping[str, float], kernel: KernelBottleneck | None) -> float | None:
-    """The bound for one kernel by its readings (metric -> value); None where it cannot be told.
-
-    bandwidth: moving the same bytes at the peak takes the share p of the time, so 1 - p.
-    occupancy: NVIDIA's rules: 1 - achieved / theoretical where resources allow 80 % or more (AchievedOccupancy.py),
-        else 1 - achieved (TheoreticalOccupancy.py); no more than the headroom.
-    conflicts: the share of the shared memory's passes that are conflicts; no more than DRAM and pipes leave.
-    lanes: instructions issued for lanes that did nothing, 1 - efficiency.
-    sectors: the share of sectors that nobody asked for. Where DRAM moves no more than what was asked for (caches
-        absorbed the rest), also no more than 1 - p of DRAM.
-    device: the part of the device that its blocks leave empty, 1 - waves (where waves are not told, the
-        multiprocessors without a block: NVIDIA's launch rule); no more than the headroom.
-    headroom: 1 - how busy the busiest unit is.
-    idle: the time in which the GPU did nothing. copying: that in which it only copied.
-    """
-    bound = _gain_bound(gain, values, kernel)
-    return None if bound is None else min(1.0, max(0.0, bound))
-
-
-def _gain_bound(gain: Gain, values: Mapping[str, float], kernel: KernelBottleneck | None) -> float | None:
-    headroom = _remaining_share(kernel.nearest if kernel is not None else None)
-    dram = _remaining_share(values.get("bandwidth.dram.share"))
-    if gain == "bandwidth":
-        return dram
-    if gain == "headroom":
-        return headroom
-    if gain == "lanes":
-        return _remaining_share(values.get("warp.execution_efficiency"))
-    if gain == "idle":
-        if "gpu.window" in values and "gpu.entries" not in values:
-            return None  # of an unmarked process on an Apple GPU: its window is not the run
-        return _remaining_share(values.get("gpu.utilization"))
-    if gain == "copying":
-        return _times(values.get("gpu.copying"), 0.01)
-    if gain == "device":
-        blocks, multiprocessors = values.get("launch.blocks"), values.get("launch.multiprocessors")
-        empty = _remaining_share(_times(values.get("launch.waves"), 100))
-        if empty is None and blocks is not None and multiprocessors:
-            empty = 1 - min(1.0, blocks / multiprocessors)
-        return _smallest_bound(empty, headroom)
-    if gain == "occupancy":
-        achieved, theory = values.get("occupancy.achieved"), values.get("occupancy.theoretical")
-        if achieved is None:
-            return None
-        most = theory if theory is not None and theory >= 80 else 100.0
-        return _smallest_bound(1 - achieved / most, headroom)
-    if gain == "conflicts":
-        # The unit that is busy with conflicts is no bound for itself: DRAM and the pipes are.
-        own = kernel is not None and kernel.busiest in ("shared", "l1")
-        return _smallest_bound(
-            _times(values.get("shared.bank_conflicts.share"), 0.01), dram if own else headroom
-        )
-    if gain == "sectors":
-        return _wasted_sectors(values, dram)
-    return None
-
-
-def _wasted_sectors(values: Mapping[str, float], dram: float | None) -> float | None:
-    needed = values.get("memory.coalescing")
-    if needed is None:
-        return None
-    wasted = 1 - needed / 100
-    excess, moved = values.get("memory.sectors.excess"), values.get("dram.bytes")
-    if excess and wasted > 0 and moved is not None and dram is not None:
-        asked = SECTOR * (excess / wasted - excess)
-        if moved <= 1.25 * asked:
-            return min(wasted, dram)
-    return wasted
-
-
-def _remaining_share(share: float | None) -> float | None:
-    return None if share is None else 1 - share / 100
-
-
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
-
-
-def _smallest_bound(*bounds: float | None) -> float | None:
-    known = [bound for bound in bounds if bound is not None]
-    return min(known) if known and bounds[0] is not None else None
 
 
 LookedAt: TypeAlias = "tuple[float, str]"  # a value and its unit

@@ -15,7 +15,6 @@ from profkit.analysis.targets.conditions import (
     applicable_conditions,
     evaluate_condition,
     explain_miss,
-    largest_gain,
     scopes_around,
     surest_reading,
 )
@@ -83,13 +82,11 @@ def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Readin
 def verdict_on(
     target: Target, reading: Reading, readings: Sequence[Reading], context: TargetContext
 ) -> Verdict:
-    """The verdict of one target on one reading; its gain is a share of the time of what the reading speaks of."""
+    """The verdict of one target on one reading."""
     threshold = target.threshold if target.threshold is not None else context.precision
     limit = Threshold(target.operator, threshold, target.unit) if threshold is not None else None
 
-    def verdict(
-        word: VerdictWord, reason: Fact, advice: tuple[str, ...] = (), gain: float | None = None
-    ) -> Verdict:
+    def verdict(word: VerdictWord, reason: Fact, advice: tuple[str, ...] = ()) -> Verdict:
         return Verdict(
             target.name,
             target.metric,
@@ -101,7 +98,6 @@ def verdict_on(
             reading.scope,
             reading.quality,
             advice,
-            gain=gain,
         )
 
     def first(conditions: Sequence[Condition], *answers: bool | None) -> tuple[Condition, Fact] | None:
@@ -168,8 +164,7 @@ def verdict_on(
         if r.value is not None and r.scope.name == name and r.scope == reading.scope
     }
     reason = Fact.of("against", value, *explain_miss(target.metric, values), **against)
-    gain = largest_gain(target.gain, values, context.kernel)
-    return verdict(target.missed, reason, _advice(target, reading, readings, context), gain)
+    return verdict(target.missed, reason, _advice(target, reading, readings, context))
 
 
 def _condition_fact(condition: Condition, looked_at: LookedAt | None, context: TargetContext) -> Fact:

@@ -47,9 +47,7 @@ def evaluate_kernel_targets(
 ) -> tuple[Verdict, ...]:
     """For every target that speaks of kernels its verdict on the run, then those on each kernel, largest first.
 
-    A kernel's gain is its share of the GPU time times what could be won of it, times the share of the time in which
-    the GPU was busy (taken as all of it where no trace tells, so that the gain stays an upper bound). `count` is the
-    line that counts kernels.
+    `count` is the line that counts kernels.
     """
     spoken = [target for target in targets if "kernel" in target.scopes]
     if not document.kernels:
@@ -60,7 +58,6 @@ def evaluate_kernel_targets(
     around = [r for r in document.readings if r.scope.kind in ("run", "region")]
     shares = _shares(document.kernels)
     metrics = {r.metric for r in document.readings if r.scope.kind == "kernel"}
-    busy = _busy_share(document)
     set_up = all(is_initialiser(kernel.scope.name or "") for kernel in document.kernels)
     on_run: list[Verdict] = []
     on_kernels: dict[Scope, list[Verdict]] = {}
@@ -83,12 +80,10 @@ def evaluate_kernel_targets(
             owner = kernel_owner(kernel.scope.name or "")
             if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
                 reason = Fact.of("of-library", owner=owner_title(owner))
-                verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
+                verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=())
             if set_up:
-                verdict = replace(verdict, verdict="not-applicable", reason=_SET_UP, advice=(), gain=None)
-            known = verdict.gain is not None and kernel.share is not None
-            gain = (kernel.share or 0.0) * (verdict.gain or 0.0) * busy if known else None
-            verdict = replace(verdict, weight=kernel.share, gain=gain)
+                verdict = replace(verdict, verdict="not-applicable", reason=_SET_UP, advice=())
+            verdict = replace(verdict, weight=kernel.share)
             judged.append(_KernelVerdict(verdict, share, bool(own)))
         on_run.append(_verdict_on_run(target, judged, rest, uncounted))
         for result in judged[:LISTED]:
@@ -173,15 +168,12 @@ def _verdict_on_run(
         "unit": threshold.unit,
     }
     first = judged[0].verdict
-    blank = replace(
-        first, verdict="pass", value=None, unit=target.unit, scope=RUN, advice=(), gain=None, weight=None
-    )
+    blank = replace(first, verdict="pass", value=None, unit=target.unit, scope=RUN, advice=(), weight=None)
     if lost >= DECIDING_SHARE:
         lead = missed[0].verdict
         reason = Fact.of("kernels-miss", _kernel_list(missed), share=lost, **against)
         if len(missed) == 1:
             reason = Fact.of("kernel-misses", lead.reason, kernel=_name(lead), share=lost)
-        gains = [kernel.verdict.gain for kernel in missed if kernel.verdict.gain is not None]
         return replace(
             blank,
             verdict="fail",
@@ -190,7 +182,6 @@ def _verdict_on_run(
             quality=lead.quality,
             advice=lead.advice,
             weight=lost,
-            gain=min(1.0, sum(gains)) if gains else None,
         )
     if lost + _total_share(unsure) >= DECIDING_SHARE or without_counters > DECIDING_SHARE + 1e-9:
         cause = max(unsure or unknown, key=lambda kernel: kernel.share).verdict if unknown else None
@@ -266,13 +257,6 @@ def _name(verdict: Verdict) -> str:
 
 def _total_share(judged: Sequence[_KernelVerdict]) -> float:
     return sum(kernel.share for kernel in judged)
-
-
-def _busy_share(document: RunDocument) -> float:
-    trace = document.trace
-    if trace is None or trace.busy is None or not trace.span:
-        return 1.0
-    return min(1.0, trace.busy / trace.span)
 
 
 def _uncounted(document: RunDocument, target: Target, scope: Scope, count: str) -> Reading:

@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 
 from profkit.analysis.metrics import all_metrics, metric, nearest_metric
 from profkit.analysis.targets.conditions import LIMITERS
-from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Gain, RooflineSide, Target
+from profkit.analysis.targets.target import OPERATORS, Advice, Condition, RooflineSide, Target
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.core.types import Bound, Quality, ScopeKind
 
@@ -121,8 +121,6 @@ def _target_value(name: str, value: YamlValue) -> Any:
             return value.number(name)
         case "scopes":
             return tuple(item.one_of(name, get_args(ScopeKind)) for item in value.items(name))
-        case "gain":
-            return value.one_of(name, get_args(Gain))
         case "missed":
             return value.one_of(name, ("fail", "unknown"))
         case "advice":

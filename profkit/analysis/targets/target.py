@@ -8,10 +8,6 @@ from typing import Literal
 from profkit.core.types import Bound, Operator, Quality, ScopeKind, Threshold
 
 RooflineSide = Literal["memory", "compute"]
-# What meeting the target could win of a kernel's time: `conditions.largest_gain` has the formula of each.
-Gain = Literal[
-    "none", "bandwidth", "occupancy", "conflicts", "lanes", "sectors", "device", "headroom", "idle", "copying"
-]
 OPERATORS: dict[str, Operator] = {"below": "<", "above": ">", "at_most": "<=", "at_least": ">="}
 
 
@@ -84,7 +80,6 @@ class Target:
     moot: tuple[Condition, ...] = ()
     # Looked at before the threshold: where one does not hold, the value says nothing of the workload, and is unknown.
     guard: tuple[Condition, ...] = ()
-    gain: Gain = "none"
     # of kernels: asked of the user's own alone; how a library writes its own is its affair
     own_code: bool = False
     always: bool = False  # of kernels: spoken of, as unknown, also where no report has the metric at all

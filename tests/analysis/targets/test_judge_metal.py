@@ -112,8 +112,6 @@ def test_advice_is_of_metal_and_by_what_the_gpu_waited_for() -> None:
     assert alone.advice[0].startswith("One command buffer at a time")
     bursts = on("gpu-busy", metal.idle(queue_depth=0.2, queue_most=8))  # seldom full, and still a queue
     assert bursts.advice[0].startswith("The host submits too slowly")
-    assert host.gain == pytest.approx(0.8)
-    assert on("gpu-busy", metal.metal(**(SHORT | {"window": 4.0}))).gain is None  # its window is not the run
     for target in TARGETS:
         for line in (one.text for one in target.advice):
             assert not any(word in line for word in ("CUDA", "nvidia", "warp", "kernel launch", "stream")), (

@@ -406,7 +406,6 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     told = {v.target: v for v in document.verdicts if v.scope == RUN}
     assert (told["gpu-busy"].verdict, told["copies"].verdict) == ("pass", "fail")
     assert spoken(told["copies"].reason) == "for 82.0 % of the time the GPU only copied; target < 20 %"
-    assert told["copies"].gain == pytest.approx(0.82)
     summary = summed(document)["gpu"]
     assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")
     assert dict(rows_of(summary, "Timeline"))["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
