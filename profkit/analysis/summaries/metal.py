@@ -54,10 +54,7 @@ def _absent(known: MetalTrace, later: MetalTrace, counters: bool, shaders: bool)
 
 
 OCCUPANCY = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
-BANDWIDTH = (
-    *("bandwidth.gpu", "bandwidth.gpu.share", "bandwidth.gpu.read", "bandwidth.gpu.write"),
-    *("flops.gpu.rate", "flops.gpu.share", "arithmetic_intensity"),
-)
+BANDWIDTH = ("bandwidth.gpu", "bandwidth.gpu.share", "bandwidth.gpu.read", "bandwidth.gpu.write")
 _STATE, _MEMORY = ("gpu.slowed",), ("memory.device_peak", "memory.device_recommended")
 # Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
 _WITHOUT: tuple[tuple[str, PassName, tuple[str, ...]], ...] = (

@@ -235,29 +235,22 @@ def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
 
 
 def _queue_readings(metal: MetalTrace) -> list[Reading]:
-    buffers, most = metal.command_buffers, metal.queue_most
+    buffers = metal.command_buffers
     submitted, own = (INTERVALS, COMPLETED), (INTERVALS,)
-    # Where no completion is told each counts until it ended on the GPU, which is 0.1 ms or so earlier.
-    whole = metal.completion is not None
-    until = "completed" if whole else "ended on the GPU"
+    whole = metal.completion is not None  # what is not told to be completed cannot be counted as queued
+    depth, most = (metal.queue_depth, metal.queue_most) if whole else (None, None)
     rows: list[tuple[str, float | None, tuple[str, ...], str]] = [
         ("queue.latency", _spread_median(metal.latency), own, "median of the begin on the GPU - the submission"),
-        ("queue.depth", metal.queue_depth, submitted, f"mean of submitted - {until} over the time"),
+        ("queue.depth", depth, submitted, "mean of submitted - completed over the time"),
         ("queue.most", None if most is None else float(most), submitted,
-         f"largest number of submitted and not {until}"),
+         "largest number of submitted and not completed"),
         ("buffer.count", None if buffers is None else float(buffers.count), own,
          "command buffers of the process"),
         ("buffer.time", _spread_median(buffers), own, "median of the union of each one's intervals"),
         ("buffer.completion", _spread_median(metal.completion), submitted,
          "median of completion - submission"),
     ]  # fmt: skip
-    remark = Fact("until-end-on-gpu")
-    return [
-        metal_reading(metal, *row, quality="estimated", remark=remark)
-        if not whole and row[0] in ("queue.depth", "queue.most")
-        else metal_reading(metal, *row)
-        for row in rows
-    ]
+    return [metal_reading(metal, *row) for row in rows]
 
 
 def _spread_median(spread: Spread | None) -> float | None:

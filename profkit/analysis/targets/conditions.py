@@ -6,74 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from profkit.analysis.summaries.kernels import FULL, longest_stalls, occupancy_limiters
 from profkit.analysis.targets.target import Condition, RooflineSide
 from profkit.core.types import QUALITY_ORDER, RUN, Fact, KernelBottleneck, Reading, Scope
 
-LIMITERS = ("registers", "shared", "warps", "blocks", "barriers")
-# NVIDIA's rule for achieved occupancy: more than that below the theoretical one is worth a word of its own.
-BELOW_THEORY = 10.0  # points
-# And for the theoretical one: above it, resources are not what keeps warps away (TheoreticalOccupancy.py).
+# NVIDIA's rule for the theoretical occupancy: above it resources keep no warps away (TheoreticalOccupancy.py).
 LIMITING = 80.0  # %
-FEW_WAVES = 10  # beyond it a last, partly filled wave is less than 10 % of the time
-
-
-def limiters(values: Mapping[str, float]) -> tuple[str, ...]:
-    """Which resources allow the fewest blocks per multiprocessor; ties are all named (TheoreticalOccupancy.py)."""
-    limits = {n: v for n in LIMITERS if (v := values.get(f"occupancy.limit.{n}")) is not None and v > 0}
-    least = min(limits.values(), default=0.0)
-    return tuple(name for name, value in limits.items() if value == least)
 
 
 def top_stall(values: Mapping[str, float]) -> tuple[str, float] | None:
     """What warps wait for most, and its share (0..1) of all waiting; being chosen is no waiting."""
-    stalls = {
-        name.removeprefix("stall."): value
-        for name, value in values.items()
-        if name.startswith("stall.") and name != "stall.selected" and value > 0
-    }
-    if not stalls:
-        return None
-    name = max(stalls, key=lambda reason: stalls[reason])
-    return name, stalls[name] / sum(stalls.values())
+    stalls = [stall for stall in longest_stalls(values) if stall[0] != "selected"]
+    return (stalls[0][0], stalls[0][1] / sum(value for _, value in stalls)) if stalls else None
 
 
 def explain_miss(metric: str, values: Mapping[str, float]) -> list[Fact]:
-    """What limits the kernel in this respect; empty where nothing is known of it."""
-    if metric == "occupancy.achieved":
-        return _explain_occupancy(values)
-    if metric == "shared.bank_conflicts" and "shared.bank_conflicts.share" in values:
-        return [Fact.of("share-of-passes", value=values["shared.bank_conflicts.share"])]
-    if metric == "memory.coalescing":
-        return _explain_sectors(values)
+    """What limits the kernel's occupancy, or what its warps wait for; empty where nothing is known of it."""
+    theory, names = values.get("occupancy.theoretical"), occupancy_limiters(values)
+    if metric == "occupancy.achieved" and theory is not None and theory < FULL and names:
+        blocks = values[f"occupancy.limit.{names[0]}"]
+        return [Fact.of("occupancy-limited", value=theory, blocks=blocks, limiters=" ".join(names))]
     stall = top_stall(values) if metric in ("bandwidth.dram.share", "throughput.busiest") else None
     return [Fact.of("warps-wait", stall=stall[0], share=stall[1])] if stall is not None else []
-
-
-def _explain_occupancy(values: Mapping[str, float]) -> list[Fact]:
-    theory, achieved = values.get("occupancy.theoretical"), values.get("occupancy.achieved")
-    if theory is None:
-        return []
-    facts = []
-    if theory < 99.5 and (names := limiters(values)):
-        blocks = values[f"occupancy.limit.{names[0]}"]
-        facts.append(Fact.of("occupancy-limited", value=theory, blocks=blocks, limiters=" ".join(names)))
-    elif theory < 99.5:
-        facts.append(Fact.of("occupancy-at-most", value=theory))
-    if achieved is not None and theory - achieved > BELOW_THEORY:
-        waves = values.get("launch.waves")
-        code = "below-theory-short" if waves is not None and waves > FEW_WAVES else "below-theory"
-        facts.append(Fact.of(code, points=theory - achieved, waves=waves or 0.0))
-    return facts
-
-
-def _explain_sectors(values: Mapping[str, float]) -> list[Fact]:
-    facts = []
-    if (excess := values.get("memory.sectors.excess")) is not None:
-        facts.append(Fact.of("excess-sectors", sectors=excess))
-    for way in ("load", "store"):
-        if (sectors := values.get(f"memory.sectors_per_request.{way}")) is not None:
-            facts.append(Fact.of(f"sectors-per-{way}", sectors=sectors))
-    return facts
 
 
 LookedAt: TypeAlias = "tuple[float, str]"  # a value and its unit
@@ -119,11 +73,6 @@ def evaluate_condition(
     condition: Condition, scope: Scope, readings: Sequence[Reading], context: TargetContext
 ) -> tuple[bool | None, LookedAt | None]:
     """Whether the condition holds (None: cannot be told), and what was looked at."""
-    if (
-        condition.unless is not None
-        and evaluate_condition(condition.unless, scope, readings, context)[0] is True
-    ):
-        return True, None
     if condition.roof is not None:
         return (None if context.roof is None else context.roof == condition.roof), None
     if condition.limiter is not None or condition.stall is not None:
@@ -174,7 +123,8 @@ def _limiter_or_stall_holds(condition: Condition, scope: Scope, readings: Sequen
     if condition.limiter is not None:
         if values.get("occupancy.theoretical", 0.0) >= LIMITING:
             return False  # every warp, or nearly, fits: what allows the fewest blocks is in nobody's way
-        return condition.limiter in limiters(values) if limiters(values) else None
+        names = occupancy_limiters(values)
+        return condition.limiter in names if names else None
     stall = top_stall(values)
     return None if stall is None else stall[0] == condition.stall
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from profkit.analysis.metrics import all_metrics, metric, nearest_metric
-from profkit.analysis.targets.conditions import LIMITERS
+from profkit.analysis.summaries.kernels import LIMITERS
 from profkit.analysis.targets.target import OPERATORS, Advice, Condition, RooflineSide, Target
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.core.types import Bound, Quality, ScopeKind
@@ -173,8 +173,6 @@ def _condition_value(name: str, value: YamlValue) -> Any:
             return tuple(item.one_of(name, get_args(Bound)) for item in value.items(name))
         case "limiter":
             return value.one_of(name, LIMITERS)
-        case "unless":
-            return _condition(value)
         case _:
             return value.text(name)
 

@@ -37,7 +37,6 @@ class Condition:
     limiter: str | None = None  # holds where this is among what limits the kernel's theoretical occupancy
     stall: str | None = None  # holds where this is what warps wait for most
     otherwise: str = ""
-    unless: Condition | None = None  # where this one holds, it holds too
     fix: str = ""  # of what is doubted or guarded: what to try where it does not hold
 
 

@@ -371,10 +371,7 @@ def test_resources_that_let_nearly_every_warp_in_are_not_advised_against() -> No
     }
     verdict = on(values, "occupancy")
     assert verdict.verdict == "fail"
-    assert "blocks of uneven length, or so short that starting them" in spoken(verdict.reason)
     assert [line for line in verdict.advice if "size of the blocks limits" in line] == []
-    few = on({**values, "launch.waves": 2.5}, "occupancy")
-    assert "or too few of them (2.50 waves)" in spoken(few.reason)
 
 
 def test_a_trace_tells_how_to_have_its_kernels_counted() -> None:

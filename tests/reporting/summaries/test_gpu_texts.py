@@ -189,9 +189,9 @@ def test_the_table_of_kernels_has_what_decides() -> None:
 
 def test_ties_of_the_limiter_are_all_named_and_a_full_multiprocessor_has_none() -> None:
     gemm, add, small = kernel_rows(gpu.run())
-    assert occupancy_limiters(gemm) == ("registers", "shared memory")
-    assert (occupancy_limiters(add), limiter(add)) == ((), "none")
-    assert (occupancy_limiters(small), limiter(small)) == ((), None)
+    assert occupancy_limiters(gemm.values) == ("registers", "shared")
+    assert limiter(add) == "none"
+    assert limiter(small) is None
     assert summed(gpu.run())["occupancy"].headline.endswith("limiter regs+shared.")
 
 

@@ -124,8 +124,7 @@ def limiter(row: KernelRow) -> str | None:
     most = row.value("occupancy.theoretical")
     if most is not None and most >= FULL:
         return "none"
-    short = {"shared memory": "shared", "registers": "regs"}
-    return "+".join(short.get(word, word) for word in occupancy_limiters(row)) or None
+    return "+".join(occupancy_limiters(row.values)).replace("registers", "regs") or None
 
 
 def _median(row: KernelRow) -> float | None:
@@ -251,7 +250,7 @@ def _rate(row: KernelRow) -> float | None:
 
 def _stall(title: str, number: int) -> KernelColumn:
     def value(row: KernelRow) -> str | None:
-        stalls = longest_stalls(row)
+        stalls = longest_stalls(row.values)
         if number >= len(stalls):
             return None
         name, longest = stalls[number]
@@ -363,7 +362,7 @@ def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     if concern == "cache" and tables[0].rows:
         notes += filter(None, [_CACHES.get(facts.document.facts.get("cache control", ""))])
     if concern == "stalls":
-        named = {name for row in rows[:5] for name, _ in longest_stalls(row)[:3]}
+        named = {name for row in rows[:5] for name, _ in longest_stalls(row.values)[:3]}
         notes += [f"{word}: {meaning}." for word, meaning in STALL_MEANINGS.items() if word in named]
     headline = f"{spec.what} not known: {first_reason(facts.readings)}."
     for row in rows:

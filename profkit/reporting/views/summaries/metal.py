@@ -227,14 +227,10 @@ def _work_text(concern: str, kind: str, works: Sequence[MetalWork], notes: Seque
 
 
 def metal_counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
-    """How full the GPU was and how near to its limits; or what it moved, and the arithmetic that is declared."""
+    """How full the GPU was and how near to its limits; or what it moved."""
     metal, readings = facts.document.metal, list(facts.readings)
     full = concern == "occupancy"
-    title = (
-        "Occupancy and limits, while the process had work on the GPU"
-        if full
-        else "GPU bandwidth and arithmetic"
-    )
+    title = "Occupancy and limits, while the process had work on the GPU" if full else "GPU bandwidth"
     what = "Threadgroup occupancy" if full else "What the GPU moves"
     if metal is None:
         return readings_text(concern, title, readings, what=what)
