@@ -8,6 +8,7 @@ from typing import Literal
 from profkit.core.types import Bound, Operator, Quality, ScopeKind, Threshold
 
 RooflineSide = Literal["memory", "compute"]
+Limiter = Literal["registers", "shared", "warps", "blocks", "barriers"]
 OPERATORS: dict[str, Operator] = {"below": "<", "above": ">", "at_most": "<=", "at_least": ">="}
 
 
@@ -34,7 +35,7 @@ class Condition:
     busiest: tuple[Bound, ...] = ()
     without: str | None = None
     known: bool = False  # with `where`: where the class is not known it holds, instead of leaving it open
-    limiter: str | None = None  # holds where this is among what limits the kernel's theoretical occupancy
+    limiter: Limiter | None = None  # holds where this is among what limits the kernel's theoretical occupancy
     stall: str | None = None  # holds where this is what warps wait for most
     otherwise: str = ""
     fix: str = ""  # of what is doubted or guarded: what to try where it does not hold

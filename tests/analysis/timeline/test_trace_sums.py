@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.timeline import kernel_sums as median_module
 from profkit.analysis.timeline import trace as launch_module
 from profkit.analysis.timeline.kernel_sums import Medians
 from profkit.analysis.timeline.records import Range
@@ -299,19 +298,6 @@ def test_medians_of_groups_are_those_of_the_library(pairs: list[tuple[int, int]]
         medians.add(np.array([g for g, _ in part]), np.array([v for _, v in part], dtype=np.int64))
     groups = {g for g, _ in pairs}
     assert medians.medians() == {g: statistics.median(v for h, v in pairs if h == g) for g in groups}
-
-
-def test_medians_of_very_many_distinct_durations_are_kept_to_a_twentieth_of_a_percent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import numpy as np
-
-    monkeypatch.setattr(median_module, "MOST_DISTINCT", 4096)
-    medians, values = Medians(), np.arange(1, 200_001, dtype=np.int64) * 17
-    for part in np.array_split(np.random.default_rng(1).permutation(values), 50):
-        medians.add(np.zeros(len(part), dtype=np.int64), part)
-    assert medians.medians()[0] == pytest.approx(statistics.median(values.tolist()), rel=5e-4)
-    assert len(medians._keys) < 16384  # however many come
 
 
 def test_launches_are_joined_across_blocks_and_the_oldest_are_forgotten(
