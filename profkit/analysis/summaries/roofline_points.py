@@ -45,11 +45,6 @@ class RooflinePlace:
         return self.rate / self.bandwidth if self.bandwidth > 0 else None
 
     @property
-    def ridge(self) -> float:
-        """The intensity (FLOP/B) at which both ceilings are as high."""
-        return self.peak / self.peak_bandwidth
-
-    @property
     def attainable(self) -> float:
         """The lower ceiling at this intensity, FLOP/s."""
         return self.peak if self.intensity is None else min(self.peak, self.intensity * self.peak_bandwidth)
@@ -159,22 +154,13 @@ class RooflinePoint:
 
 
 @dataclass(frozen=True)
-class KernelsLeftOut:
-    """Kernels that have no place for one reason: how many, their share of the time (0..1), the one with most first."""
-
-    reason: str
-    count: int
-    share: float
-    first: str
-
-
-@dataclass(frozen=True)
 class Roofline:
-    """Ceilings, and the points below them; `left_out` are the kernels whose place is not known, by the reason."""
+    """Ceilings, and the points below them; of kernels whose place is not known number and share of the time (0..1)."""
 
     ceilings: tuple[RooflineCeiling, ...]
     points: tuple[RooflinePoint, ...]
-    left_out: tuple[KernelsLeftOut, ...] = ()
+    left_out: int = 0
+    left_out_share: float = 0.0
     further: int = 0  # points that are known and not listed
 
 
@@ -188,36 +174,14 @@ def _device_roofline(rows: Sequence[KernelRow]) -> Roofline:
     placed = [(row, here) for row in rows if (here := place_kernel(row)) is not None]
     known = [(row, here) for row, here in placed if here.intensity and here.rate > 0]
     there = {row.scope for row, _ in known}
+    left_out = [row for row in rows if row.scope not in there]
     return Roofline(
         _device_ceilings(rows, [here for _, here in known]),
         tuple(_kernel_point(row, here) for row, here in known[:MOST_POINTS]),
-        kernels_left_out([row for row in rows if row.scope not in there]),
+        len(left_out),
+        sum(row.share or 0.0 for row in left_out),
         max(0, len(known) - MOST_POINTS),
     )
-
-
-def kernels_left_out(rows: Sequence[KernelRow]) -> tuple[KernelsLeftOut, ...]:
-    """Why kernels have no place, the reason that costs most time first."""
-    by_reason: dict[str, list[KernelRow]] = {}
-    for row in rows:
-        by_reason.setdefault(_why_not(row), []).append(row)
-    left_out = [
-        KernelsLeftOut(reason, len(same), sum(row.share or 0.0 for row in same), same[0].label)
-        for reason, same in by_reason.items()
-    ]
-    return tuple(sorted(left_out, key=lambda kernels: -kernels.share))
-
-
-def _why_not(row: KernelRow) -> str:
-    if not row.readings:
-        return "not counted"
-    if row.value("bandwidth.dram") is None or not row.value("bandwidth.dram.peak"):
-        return "its memory traffic is not counted"
-    if has_hidden_tensor_work(row):
-        return "what its tensor cores do is not counted"
-    if place_kernel(row) is None:
-        return "no arithmetic of it is counted"
-    return "it does no arithmetic, or no memory traffic"
 
 
 def _device_ceilings(

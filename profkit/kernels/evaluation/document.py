@@ -53,7 +53,6 @@ def _scores(scores: EvaluationScores) -> dict[str, Json]:
         "n_with_fallback": whole.n if whole is not None else 0,
         **mean_fields("geomean_of_compiled", scores.compiled),
         "fast_p": [{"p": point.p, "share": point.share} for point in scores.fast],
-        "gap_closed": scores.gap_closed,
         "model_speedup": to_plain_data(scores.model) if scores.model is not None else None,
         "statuses": to_plain_data(scores.statuses),
         "counted_operations": scores.counted_operations,
@@ -86,7 +85,7 @@ def _operation(one: OperationResult) -> Json:
         "compiled": _mean(one.compiled),
         **{
             name: to_plain_data(getattr(one, name))
-            for name in ("max_abs_error", "max_rel_error", "allowed_share", "bound_share", "gap_closed")
+            for name in ("max_abs_error", "max_rel_error", "allowed_share", "bound_share")
         },
         "own_share": one.own_share,
         "bottleneck": one.bottleneck,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot, inf, log, sqrt
 
-from profkit.analysis.ranking.ranking import FRAMEWORK
+from profkit.analysis.ranking import FRAMEWORK
 from profkit.core.formatting import plural
 from profkit.core.inference import BETWEEN, Ratio
 from profkit.core.statistics import geometric_mean, mad_sigma, median

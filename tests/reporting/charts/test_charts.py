@@ -12,7 +12,6 @@ from itertools import pairwise
 import pytest
 
 from profkit.analysis.summaries.roofline_points import (
-    KernelsLeftOut,
     Roofline,
     RooflineCeiling,
     RooflinePoint,
@@ -212,8 +211,7 @@ def test_strange_places_are_drawn(
     intensity: float, rate: float, ceilings: tuple[RooflineCeiling, ...]
 ) -> None:
     hostile = spot(intensity, rate, None, label=HOSTILE, description=HOSTILE)
-    left = (KernelsLeftOut("why" * 50, 9, 0.3, "x" * 4000),) * 5
-    drawn = svg(roofline_chart(Roofline(ceilings, (hostile,) * 3, left, 9_000)))
+    drawn = svg(roofline_chart(Roofline(ceilings, (hostile,) * 3, 5, 0.3, 9_000)))
     assert overlaps(drawn) == outside(drawn) == []
     assert "<script" not in drawn
     assert len(drawn) < 20_000

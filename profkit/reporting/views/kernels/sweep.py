@@ -13,14 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.ranking.grid import AXES, SeriesLine, ShapeResult, results_by_shape, series_along
-from profkit.analysis.ranking.ranking import (
+from profkit.analysis.ranking import (
+    AXES,
     BAD,
     BASELINE,
     FILE,
     ComparisonGroup,
     ImplementationRanking,
     Overall,
+    SeriesLine,
+    ShapeResult,
     comparison_groups,
     efficiency,
     failed_cases,
@@ -29,6 +31,8 @@ from profkit.analysis.ranking.ranking import (
     leaders,
     rank_implementations,
     rank_overall,
+    results_by_shape,
+    series_along,
 )
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, joined, plural, shorten
 from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument
