@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import best_reading, derive_reading, main_scopes
 from profkit.analysis.summaries.roofline import work_of
-from profkit.core.formatting import format_percent, format_quantity
-from profkit.core.types import RUN, Fact, Reading, RunDocument, Source
+from profkit.core.formatting import format_percent, format_quantity, plural
+from profkit.core.types import Fact, Reading, RunDocument
 
 # A kernel whose tensor cores work more than this is about them. Below it a stray instruction (a sum by a matrix unit)
 # changes nothing.
@@ -130,7 +130,7 @@ class RooflineCeiling:
     peak: float
     kind: str  # "memory" or "compute"
     estimated: bool = False
-    # False: of other threads than the workload uses, or of arithmetic that nothing here does
+    # False: of arithmetic that nothing here does
     main: bool = True
     reading: Reading | None = None  # what it comes from
 
@@ -234,8 +234,7 @@ def _rate_reading(row: KernelRow, here: RooflinePlace) -> Reading | None:
 
 
 def _processor_roofline(document: RunDocument) -> Roofline | None:
-    peaks = document.peaks
-    if peaks is None:
+    if document.peaks is None:
         return None
     scopes = main_scopes(document)
     names = ("arithmetic_intensity", "flops.rate", "roofline.attainable")
@@ -244,20 +243,12 @@ def _processor_roofline(document: RunDocument) -> Roofline | None:
     if not intensity or not rate or min(intensity, rate) < 0:
         return None
     _, limit = work_of(document)
-    ceilings = []
-    for name, kind, single, every in (
-        ("DRAM", "memory", peaks.bandwidth_one, peaks.bandwidth_all),
-        ("float32", "compute", peaks.flops_f32_one, peaks.flops_f32_all),
-    ):
-        for threads, peak in ((1, single), (peaks.threads, every)):
-            if peak and not (threads == 1 and peaks.threads == 1 and peak is every):
-                words = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
-                unit = "B/s" if kind == "memory" else "FLOP/s"
-                source = Source("profkit", formula=peaks.method)
-                reading = Reading(f"{words}, peak", peak, unit, "measured", RUN, source)
-                ceilings.append(
-                    RooflineCeiling(words, peak, kind, main=threads == limit.threads, reading=reading)
-                )
+    threads = plural(limit.threads, "thread")
+    ceilings = [
+        RooflineCeiling(f"{name}, {threads}", peak.value, kind, reading=peak)
+        for name, kind, peak in (("DRAM", "memory", limit.bandwidth), ("float32", "compute", limit.flops))
+        if peak.value
+    ]
     label = scopes[0].name or document.name
     text = _point_text(label, intensity, rate, attainable, "float32", None)
     rated = readings[1]

@@ -8,17 +8,20 @@ from dataclasses import replace
 from math import nan
 
 from profkit.analysis.metrics.derive import ALWAYS_ON
-from profkit.analysis.summaries.cpu import HOTTEST, WORTH
-from profkit.analysis.targets.conditions import (
+from profkit.analysis.summaries.host import HOTTEST, WORTH
+from profkit.analysis.targets.target import (
+    Condition,
     LookedAt,
+    RooflineSide,
+    Target,
     TargetContext,
     applicable_conditions,
     evaluate_condition,
     explain_miss,
+    is_met,
     scopes_around,
     surest_reading,
 )
-from profkit.analysis.targets.target import Condition, RooflineSide, Target, is_met
 from profkit.core.types import TOGETHER, Fact, Reading, RunDocument, Scope, Threshold, Verdict, VerdictWord
 
 _NOTHING = TargetContext()

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
 from profkit.analysis.summaries.gpu_time import NO_KERNEL
-from profkit.analysis.summaries.readings import absent_reading
-from profkit.analysis.targets.conditions import TargetContext, surest_reading
+from profkit.analysis.summaries.readings import absent_reading, unavailable_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
-from profkit.analysis.targets.target import Target, threshold_of
+from profkit.analysis.targets.target import Target, TargetContext, surest_reading, threshold_of
 from profkit.core.types import (
     RUN,
     Fact,
@@ -94,19 +93,9 @@ def evaluate_kernel_targets(
 
 def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
     """What was counted over several kernels together (range replay, whole CUDA graphs) decides on none of them."""
+    advice = ("Count the kernels one by one: kernel replay, and --graph-profiling node.",)
     return tuple(
-        Verdict(
-            target.name,
-            target.metric,
-            "unknown",
-            Fact.of("counted-together", value=reading.value, unit=reading.unit),
-            threshold_of(target),
-            reading.value,
-            reading.unit,
-            reading.scope,
-            reading.quality,
-            ("Count the kernels one by one: kernel replay, and --graph-profiling node.",),
-        )
+        _unknown(target, Fact.of("counted-together", value=reading.value, unit=reading.unit), reading, advice)
         for target in targets
         if target.always
         for reading in document.readings
@@ -121,20 +110,18 @@ def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) 
     if any(timing.group is not None for timing in document.timings):
         return ()  # a sweep times, and counts nothing: its cases have profiles of their own
     return tuple(
-        Verdict(
-            target.name,
-            target.metric,
-            "unknown",
-            Fact.of("not-known", NO_KERNEL, metric=target.metric),
-            threshold_of(target),
-            None,
-            target.unit,
-            RUN,
-            "unavailable",
-        )
+        _unknown(target, Fact.of("not-known", NO_KERNEL, metric=target.metric))
         for target in targets
         if target.always
     )
+
+
+def _unknown(
+    target: Target, reason: Fact, reading: Reading | None = None, advice: tuple[str, ...] = ()
+) -> Verdict:
+    known = reading or unavailable_reading(target.metric, RUN, reason)
+    told = known.value, known.unit, known.scope, known.quality
+    return Verdict(target.name, target.metric, "unknown", reason, threshold_of(target), *told, advice)
 
 
 def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:

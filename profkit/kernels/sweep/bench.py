@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from profkit.analysis.timeline.windows import OWN_PREFIX
+from profkit.analysis.timeline.origins import OWN_PREFIX
 from profkit.core import codec, statistics
 from profkit.core.types import CaseResult, CaseState, GridPoint, Json, SampleSet
 from profkit.execution.job import Job

@@ -20,7 +20,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from profkit.analysis.timeline.windows import merge_intervals
+from profkit.analysis.timeline.origins import merge_intervals
 from profkit.core.formatting import plural
 from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.toc import TraceRun

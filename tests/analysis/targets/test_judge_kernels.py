@@ -255,17 +255,6 @@ def test_what_is_wrong_with_a_kernel_and_nothing_else_fails(values: Values, fail
     assert {v.target for v in done.verdicts if v.scope == scope and v.verdict == "fail"} == failing
 
 
-def test_more_sectors_per_request_than_any_access_needs_are_waste_for_certain() -> None:
-    values: dict[str, float | None] = {
-        "memory.coalescing": None,
-        "memory.sectors_per_request.load": 24.0,
-        "bandwidth.dram.share": 88.0,
-    }
-    verdict = on(values, "coalescing")
-    assert (verdict.verdict, verdict.quality) == ("fail", "estimated")
-    assert on({**values, "memory.sectors_per_request.load": 8.0}, "coalescing").verdict == "unknown"
-
-
 @pytest.mark.parametrize(
     ("loads", "stores", "excess", "word"),
     [

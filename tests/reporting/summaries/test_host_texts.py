@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.python import allocation_readings, python_readings
+from profkit.analysis.summaries.host import allocation_readings, python_readings
 from profkit.core.types import (
     RUN,
     AllocationLine,

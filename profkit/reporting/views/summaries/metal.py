@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.summaries.metal_counters import chip_specification, known_counters
+from profkit.analysis.summaries.metal import chip_specification, known_counters
 from profkit.analysis.summaries.metal_readings import (
     ENCODERS,
     INTERVALS,
