@@ -8,7 +8,9 @@ from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.analysis.insights.host_io import growing_lines
+from profkit.analysis.hot_spots import hot_spots
+from profkit.analysis.insights import find_insights
+from profkit.analysis.insights.host_growth import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
@@ -21,11 +23,11 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
-from profkit.core.status import own_process
 from profkit.core.types import (
     Allocations,
     Fact,
     Gpu,
+    Insight,
     PassPlan,
     PassResult,
     Plan,
@@ -52,11 +54,12 @@ from profkit.profiling.run_passes import (
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
 from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
 from profkit.reporting.facts import fact_text
+from profkit.reporting.views.run_insights import answer_text
 from profkit.runtime.passes.read import read_packages, read_triton
 from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
-PLANNED_SHARE = 0.9  # of what a run may take where the user says nothing: passes take longer than planned
+PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: passes take longer than planned
 HIDDEN_NOTE = (
     "Arguments of the workload that look like secrets are not written here: *** stands for each, and has to be typed "
     "again to repeat the run. The tools' own reports in artifacts/ may hold them (`profkit scrub` takes them out); "
@@ -78,6 +81,7 @@ class RunCollector:
         self._context, self._backend, self._run = context, backend, run
         self._progress, self._judge = progress, judge
         self._begin = time.monotonic()
+        self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -95,7 +99,6 @@ class RunCollector:
             workload=context.workload,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             machine=context.machine,
-            process=own_process(),
             notes=(HIDDEN_NOTE,) if context.hidden else (),
         )
         self.document = hide_values(document, context.hidden)
@@ -174,7 +177,11 @@ class RunCollector:
 
     def _left_of(self, budget: float) -> float:
         """The seconds of a budget that are left for passes: the peaks and the reports come after them."""
-        to_measure = self._backend.host_peaks and kept_peaks(self._context.machine) is None
+        unmarked = bool(self.document.timings) and self.document.timings[0].kind == "process"
+        counted = (
+            self._context.workload.python is None or not unmarked
+        )  # of a whole Python program nothing is
+        to_measure = self._backend.host_peaks and counted and kept_peaks(self._context.machine) is None
         after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
         return budget - (time.monotonic() - self._begin) - after
 
@@ -271,6 +278,7 @@ class RunCollector:
                 self._context.precision,
                 budget,
                 lambda timings: self.update(timings=timings),
+                thorough=self._context.depth == "full",
             )
             self.update(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
             return record
@@ -325,28 +333,34 @@ class RunCollector:
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles, *_growing_lines(findings)),
+            sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
             allocations=_without_points(findings.allocations) or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
+        if self.first_answer is None and findings.sampled is not None:
+            self.first_answer = first_answer(self.document)
+            if self.first_answer is not None:
+                self._progress.note(
+                    f"first answer: {answer_text(self.first_answer, self._context.workload.folder)}"
+                )
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
-        code = None
         try:
             findings = self._run.findings(plan, result)
             if findings.absent is not None and result.state == "finished":
                 result = replace(result, state="skipped", reason=findings.absent)
             return findings, result
         except UnreadableReport as error:
-            reason, code = Fact.message(error.message), error.code
+            reason = Fact.message(error.message)
             fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)
             if plan.tool is None and not result.artifacts:
                 reason = Fact("left-without-exit")
         except OSError as error:
             reason, fix = Fact.of("not-written", said=error.strerror or str(error)), "--output FOLDER"
         if result.state == "finished":
-            result = replace(result, state="failed", reason=reason, fix=fix, code=code)
+            result = replace(result, state="failed", reason=reason, fix=fix)
         return PassFindings(), result
 
     def _skip_pass(self, plan: PassPlan) -> None:
@@ -369,6 +383,12 @@ class RunCollector:
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
         self.update(peaks=peaks, notes=notes)
         self._progress.end("measured" if peaks is not None else str(reason))
+
+
+def first_answer(document: RunDocument) -> Insight | None:
+    """What is known to do first by what was measured so far; None where nothing is."""
+    placed = replace(document, hot_spots=hot_spots(document))
+    return next(iter(find_insights(placed)), None)
 
 
 def _without_points(allocations: Allocations | None) -> Allocations | None:

@@ -32,6 +32,7 @@ from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
+from profkit.reporting.views.run_insights import answer_text
 from profkit.runtime.passes.secrets import hide_values, mask_command
 
 PASSES = get_args(PassName)
@@ -121,7 +122,10 @@ def profile_workload(
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
-            document = replace(judge_document(collector.document, targets), state=state, process=None)
+            document = replace(judge_document(collector.document, targets), state=state)
+            first, last_word = collector.first_answer, next(iter(document.insights), None)
+            if first is not None and last_word is not None and first.rule != last_word.rule:
+                progress.note(f"later passes say more: {answer_text(last_word, document.workload.folder)}")
             folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:
                 progress.note(why)
@@ -153,8 +157,8 @@ def _write_failure(
     """
     with defer_interrupts():
         with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
-            collector.update(state="failed", failure=failure, process=None)
-        document = replace(collector.document, state="failed", failure=failure, process=None)
+            collector.update(state="failed", failure=failure)
+        document = replace(collector.document, state="failed", failure=failure)
         with contextlib.suppress(Exception):  # a report without verdicts is worth more than none
             document = judge_document(document, targets)
         with contextlib.suppress(Exception):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import secrets
 import shutil
@@ -22,7 +21,6 @@ _WAY = getattr(os, "O_PATH", os.O_RDONLY)  # a folder in which one may write nee
 _FOLDER = _WAY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _HANDLES = Path("/proc/self/fd")  # Linux: a path below an open folder, wherever that has been moved
-ARRIVING = ".arriving-"  # what a folder is called into which something arrives
 _MOST_LINKS = 40  # as of Linux
 _made: dict[str, tuple[int, int]] = {}  # by absolute path: device and inode
 
@@ -132,9 +130,8 @@ def _enter(name: str | Path, path: Path, folder: int | None = None) -> int:
 
 def _walk(folder: Path) -> int:
     """A handle of a folder that is not remembered. Root follows the links on the way one by one, if it may."""
-    if not _asks_whose_links() or str(folder).startswith(
-        "/proc/"
-    ):  # an open folder's path is no link to a name
+    # An open folder's path is no link to a name
+    if not _asks_whose_links() or str(folder).startswith("/proc/"):
         return os.open(folder, _WAY | os.O_DIRECTORY | os.O_CLOEXEC)
     left, links = [*reversed(folder.parts)], 0
     handle = os.open(".", _FOLDER)
@@ -198,30 +195,23 @@ def is_shared(folder: Path) -> bool:
     return not is_own(status.st_uid) or bool(status.st_mode & 0o022)
 
 
-def move_into(file: Path, target: Path) -> None:
-    """Bring a file to `target`, in place of whatever has that name; a link there is replaced and not followed."""
+def copy_into(file: Path, target: Path) -> None:
+    """Copy a file to `target`, in place of whatever has that name; a link there is replaced and not followed."""
     with opened(target.parent) as folder:
+        temporary = folder / f".{target.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
         try:
-            os.replace(file, folder / target.name)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            temporary = folder / f".{target.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
-            try:
-                with file.open("rb") as source, temporary.open("xb") as copy:
-                    shutil.copyfileobj(source, copy)
-                    if (owner := caller_of_sudo()) is not None:
-                        os.fchown(copy.fileno(), *owner)
-                os.replace(temporary, folder / target.name)
-            finally:
-                temporary.unlink(missing_ok=True)
+            with file.open("rb") as source, temporary.open("xb") as copy:
+                shutil.copyfileobj(source, copy)
+                if (owner := caller_of_sudo()) is not None:
+                    os.fchown(copy.fileno(), *owner)
+            os.replace(temporary, folder / target.name)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def arriving(beside: Path) -> Iterator[Path]:
     """A folder in `beside` for what arrives, by a path of its handle; gone afterwards, however the block ends.
-
-    What a process left that was killed is removed by the next one.
 
     Nobody else can write in it, and whoever swaps its name for a link changes nothing that is reached by the path.
     """
@@ -229,34 +219,22 @@ def arriving(beside: Path) -> Iterator[Path]:
     make_parents(beside)
     chown_to_sudo_user(*made)
     with opened(beside) as parent:
-        if not is_shared(parent):  # there root's own folders may have been given that name
-            for old in [name for name in os.listdir(parent) if name.startswith(ARRIVING)]:
-                with contextlib.suppress(OSError), _arriving_in(parent, old):
-                    pass  # left by a process that was killed; one that is in use is locked
-        name = f"{ARRIVING}{secrets.token_hex(8)}"
-        os.mkdir(parent / name, 0o700)
-        with _arriving_in(parent, name) as inside:
-            yield inside
-
-
-@contextlib.contextmanager
-def _arriving_in(parent: Path, name: str) -> Iterator[Path]:
-    """A path of the folder's handle; the folder is gone afterwards. Raises OSError where it is another's, or in use."""
-    handle = os.open(parent / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if hasattr(os, "geteuid") and os.fstat(handle).st_uid != os.geteuid():
-            raise _replaced(parent / name)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        inside = _HANDLES / str(handle) if _HANDLES.is_dir() else parent / name
+        made_here = parent / f".arriving-{secrets.token_hex(8)}"
+        made_here.mkdir(0o700)
+        handle = os.open(made_here, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            yield inside
+            if hasattr(os, "geteuid") and os.fstat(handle).st_uid != os.geteuid():
+                raise _replaced(made_here)
+            inside = _HANDLES / str(handle) if _HANDLES.is_dir() else made_here
+            try:
+                yield inside
+            finally:
+                for path in list(inside.iterdir()):
+                    remove(path)
+                with contextlib.suppress(OSError):  # what took its name is not ours
+                    made_here.rmdir()
         finally:
-            for path in list(inside.iterdir()):
-                remove(path)
-            with contextlib.suppress(OSError):  # what took its name is not ours
-                os.rmdir(parent / name)
-    finally:
-        os.close(handle)
+            os.close(handle)
 
 
 def remove(path: Path) -> None:

@@ -290,7 +290,6 @@ class Spread:
     median: float
     p95: float
     longest: float
-    total: float
 
 
 @dataclass(frozen=True)

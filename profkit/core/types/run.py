@@ -17,6 +17,7 @@ from profkit.core.types.gpu import (
     MetalTrace,
     ToolRule,
 )
+from profkit.core.types.hot_spots import NOWHERE, HotSpot, Place, SampledTime
 from profkit.core.types.machine import Disturbance, Machine, Moment, Peaks, RunSpread
 from profkit.core.types.readings import (
     BackendName,
@@ -113,27 +114,9 @@ class PassResult:
     cost: float | None = None  # as a multiple of one plain run, measured
     artifacts: tuple[str, ...] = ()
     log: str | None = None
-    code: str | None = None  # which fault it was, where that decides what follows
 
 
 InsightSource = Literal["profkit", "nsight"]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`.
-
-    `label`: the kernel as tables name it, with its launch configuration where it ran in several. `share`: that
-    configuration's part of the GPU time (0..1).
-    """
-
-    kernel: str | None = None
-    operation: str | None = None
-    function: str | None = None
-    file: str | None = None
-    line: int | None = None
-    label: str | None = None
-    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +145,7 @@ class Insight:
     title: str
     evidence: str
     change: str
-    where: Place = Place()
+    where: Place = NOWHERE
     gain: Gain | None = None
     source: InsightSource = "profkit"
     readings: tuple[Reading, ...] = ()
@@ -227,6 +210,7 @@ class Report:
     gpus: tuple[Gpu, ...] = ()
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()
+    sampled: SampledTime | None = None
     warnings: tuple[str, ...] = ()
     fault: errors.Fault | None = None  # why the tool lost the kernels that it had recorded
 
@@ -269,20 +253,17 @@ class MemoryGrowth:
 
 @dataclass(frozen=True)
 class Allocations:
-    """Python's own allocations, in bytes. `start` to `region_peak` are None where no region was marked.
+    """Python's own allocations, in bytes. `region_peak` is None where no region was marked.
 
     `growing` lines are what grew between the first iterations and the last; all sizes are as tracemalloc saw
     them, which is not the memory of the process.
     """
 
     peak: int
-    end: int
-    start: int | None
     region_peak: int | None
     growth: MemoryGrowth
     top: tuple[AllocationLine, ...]
     growing: tuple[AllocationLine, ...]
-    python: str
     notes: tuple[str, ...]
     points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
     steady: tuple[SteadyLine, ...] = ()  # where no region was marked
@@ -297,15 +278,6 @@ class Workload:
     folder: str  # working folder the command runs in
     python: str | None = None  # the interpreter, where the command is a Python program
     stdin: str | None = None  # the file that is its standard input; "-": what profkit was given; None: empty
-
-
-@dataclass(frozen=True)
-class RunProcess:
-    """The process that carries a run out, while it does; `host` says of which machine."""
-
-    pid: int
-    start: float  # seconds since the epoch
-    host: str  # a digest
 
 
 @dataclass(frozen=True)
@@ -349,7 +321,9 @@ class RunDocument:
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()
     summaries: tuple[Summary, ...] = ()
-    insights: tuple[Insight, ...] = ()  # what to change, the largest gain first
+    sampled: tuple[SampledTime, ...] = ()  # lines of the program, by its interpreter's stacks and by perf's
+    hot_spots: tuple[HotSpot, ...] = ()  # where the time goes, most first; shares add up to 1
+    insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     allocations: Allocations | None = None  # of Python, as tracemalloc saw them; without `points`
@@ -363,4 +337,3 @@ class RunDocument:
     # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
     packages: Mapping[str, str] = field(default_factory=dict)
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
-    process: RunProcess | None = None  # while the state is "running"

@@ -69,7 +69,7 @@ SHORT = {
     "process_busy": 0.1,
     "unsubmitted": 0.25,
     "blocked": 0.0,
-    "command_buffers": Spread(12, 8e-3, 9e-3, 9e-3, 0.1),
+    "command_buffers": Spread(12, 8e-3, 9e-3, 9e-3),
 }
 
 
@@ -82,7 +82,7 @@ SHORT = {
         (metal.metal(), "unknown", "other processes had the GPU: without them it could have been 72.5 %"),
         (metal.metal(blocked=None, others=0.3), "unknown", "without them it could have been 85.0 %"),
         (metal.metal(**SHORT), "unknown", "no region is marked, and 12 command buffers may be start-up"),
-        (metal.metal(**(SHORT | {"command_buffers": Spread(100, 1e-3, 1e-3, 1e-3, 0.1)})), "fail", "> 70 %"),
+        (metal.metal(**(SHORT | {"command_buffers": Spread(100, 1e-3, 1e-3, 1e-3)})), "fail", "> 70 %"),
         (metal.metal(span=8e-3, window=8e-3, process_busy=8e-3, device_busy=8e-3), "unknown", "8.00 ms are too short"),
         (metal.idle(span=4e-3, process_busy=1e-3, blocked=0.0), "unknown", "4.00 ms are too short to tell"),
         (metal.idle(others=None, blocked=None), "unknown", "other processes had the GPU: without them"),

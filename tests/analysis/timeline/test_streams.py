@@ -43,10 +43,9 @@ def test_a_copy_beside_a_kernel_and_two_kernels_at_once_are_counted_apart() -> N
     )
     seven, twenty, thirteen = device.streams
     assert (seven.stream, seven.kernels, seven.copies, seven.kernel) == (7, 2, 1, "kernel7")
-    assert seven.kernel_seconds == pytest.approx(200 * NS)
+    assert (seven.kernel_seconds, thirteen.stream) == (pytest.approx(200 * NS), 13)
     assert (twenty.stream, twenty.copies, twenty.kernel) == (20, 1, None)
     assert (twenty.copy_seconds, twenty.copies_beside) == pytest.approx((120 * NS, 70 * NS))
-    assert thirteen.stream == 13
 
 
 def test_one_stream_on_each_device_is_no_program_of_several_streams() -> None:

@@ -36,7 +36,6 @@ _ENOUGH_SAMPLES = 100
 # Of each kind of profile the title of its table, and what a row is.
 _PROFILES: Mapping[str | None, tuple[str, str]] = {
     "sampled-functions": ("Python functions by processor time", "function, hottest line"),
-    "sampled-lines": ("Lines of the program", "line"),
     "sampled-imports": ("Imports, each with what it imports in turn", "module"),
     "sampled-threads": ("Python threads", "thread"),
     "own-time": ("Python functions by own time", "function"),
@@ -61,7 +60,6 @@ def python_text(facts: ConcernFacts) -> SummaryText | None:
     if "sampled-functions" in kinds:
         shown: tuple[ProfileKind, ...] = (
             "sampled-functions",
-            "sampled-lines",
             "sampled-imports",
             "sampled-threads",
         )
