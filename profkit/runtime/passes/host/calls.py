@@ -37,7 +37,7 @@ class CallProfiler:
         self._setup, self._region = cProfile.Profile(), cProfile.Profile()
         self._thread = threading.get_ident()
         self._inside = False
-        self._ended = False
+        self._ended = self._partial = False
         self._entries = 0
         self._notes: list[str] = []
 
@@ -75,6 +75,7 @@ class CallProfiler:
     def end_early(self, reason: str) -> None:
         """Write what was seen until now, and profile no more."""
         self._notes.append(f"cProfile {reason}")
+        self._partial = True
         self.finish()
         self._ended = True
 
@@ -103,6 +104,7 @@ class CallProfiler:
                 "import_seconds": {"setup": import_seconds(setup), "region": import_seconds(region)},
                 "threads_started": self._threads.started,
                 "notes": self._notes,
+                "partial": self._partial,
             },
         )
 
