@@ -32,7 +32,7 @@ from profkit.core.types import (
 )
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
-from profkit.runtime.passes.command import HostKind, host_command, sampling_environment
+from profkit.runtime.passes.command import HostKind, host_command, start_up_environment
 from profkit.runtime.passes.read import read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
@@ -304,7 +304,7 @@ class StacksPass(PythonPass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """The workload as it is, with the variables that each Python below it finds."""
         command = self.context.workload.command
-        env, reason = sampling_environment(command, self.folder / self.file)
+        env, reason = start_up_environment(command, "stacks", self.folder / self.file)
         plans = self.one_step(state, command if env is not None else None, reason, 1.05, env)
         if state.marked or not state.plain_seconds or not plans[0].steps:
             return plans
@@ -316,7 +316,7 @@ class StacksPass(PythonPass):
     def _again(self, step: Step, number: int) -> Step:
         """A short program once more, into a file of its own: one run has too few samples."""
         name = f"{self.name}-{number}"
-        env, _ = sampling_environment(self.context.workload.command, self.folder / f"{name}.jsonl")
+        env, _ = start_up_environment(self.context.workload.command, "stacks", self.folder / f"{name}.jsonl")
         artifacts = (f"artifacts/{name}.jsonl",)
         directive = self.directive(name)
         return replace(
