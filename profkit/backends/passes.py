@@ -30,9 +30,9 @@ from profkit.core.types import (
     Switch,
     Workload,
 )
-from profkit.profilers.cprofile import read_cprofile, read_pass_notes
+from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
-from profkit.runtime.passes.command import HostKind, host_command, sampling_environment
+from profkit.runtime.passes.command import HostKind, host_command, start_up_environment
 from profkit.runtime.passes.read import read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
@@ -254,8 +254,10 @@ class CallsPass(PythonPass):
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Functions and their callers."""
         report = read_cprofile(self.folder / self.file)
-        notes = (*report.warnings, *read_pass_notes(self.folder / "cprofile.json"))
-        return PassFindings(profiles=report.profiles, notes=notes)
+        facts = self.folder / "cprofile.json"
+        notes = (*report.warnings, *read_pass_notes(facts))
+        partial = is_partial(facts)
+        return PassFindings(profiles=tuple(replace(p, partial=partial) for p in report.profiles), notes=notes)
 
 
 class AllocationsPass(PythonPass):
@@ -302,7 +304,7 @@ class StacksPass(PythonPass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """The workload as it is, with the variables that each Python below it finds."""
         command = self.context.workload.command
-        env, reason = sampling_environment(command, self.folder / self.file)
+        env, reason = start_up_environment(command, "stacks", self.folder / self.file)
         plans = self.one_step(state, command if env is not None else None, reason, 1.05, env)
         if state.marked or not state.plain_seconds or not plans[0].steps:
             return plans
@@ -314,7 +316,7 @@ class StacksPass(PythonPass):
     def _again(self, step: Step, number: int) -> Step:
         """A short program once more, into a file of its own: one run has too few samples."""
         name = f"{self.name}-{number}"
-        env, _ = sampling_environment(self.context.workload.command, self.folder / f"{name}.jsonl")
+        env, _ = start_up_environment(self.context.workload.command, "stacks", self.folder / f"{name}.jsonl")
         artifacts = (f"artifacts/{name}.jsonl",)
         directive = self.directive(name)
         return replace(

@@ -55,7 +55,7 @@ from profkit.profiling.run_steps import RunSettings, entered_region, remove_outp
 from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_insights import answer_text
-from profkit.runtime.passes.read import read_packages, read_triton
+from profkit.runtime.passes.read import read_packages
 from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
@@ -238,7 +238,6 @@ class RunCollector:
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
             time_split=time_split(typical.usage, start, typical.use),
-            triton=read_triton(plan),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
@@ -326,7 +325,6 @@ class RunCollector:
             gpus=_merge_devices(known.gpus, findings.gpus),
             trace=with_operations(known.trace or findings.trace, findings.launched),
             metal=merge_metal_traces(known.metal, findings.metal),
-            triton=(*known.triton, *read_triton(plan)),
             instructions=(*known.instructions, *findings.instructions),
             rules=(*known.rules, *findings.rules),
             facts=_merge_facts(known.facts, findings.facts, plan.tool),

@@ -261,13 +261,7 @@ def _declared_rate(document: RunDocument, metal: MetalTrace) -> float | Fact:
 
 
 # What a recording that was not made for times may still add where that one lacks it.
-_ADDED = (
-    "shaders",
-    "performance",
-    "thermal",
-    "low_power",
-    "device",
-)
+_ADDED = ("shaders", "performance", "thermal", "device")
 _COUNTER, _SHADER = "counter", "shader"  # in the names of the tables that tell them
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core import errors
-from profkit.core.types.exchange import Directive, SampleSet, TritonWork
+from profkit.core.types.exchange import Directive, SampleSet
 from profkit.core.types.gpu import (
     Gpu,
     GpuTrace,
@@ -311,7 +311,6 @@ class RunDocument:
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
     metal: MetalTrace | None = None
-    triton: tuple[TritonWork, ...] = ()  # one for each process that told of it, in the order of the passes
     kernels: tuple[KernelBottleneck, ...] = ()  # what limits each, largest share of GPU time first
     instructions: tuple[KernelInstruction, ...] = ()  # the costliest of each kernel
     rules: tuple[ToolRule, ...] = ()  # what rules of the counting tool concluded

@@ -12,8 +12,6 @@ from profkit.core.types import (
     Hotspot,
     Profile,
     RunDocument,
-    TritonWork,
-    Tuning,
 )
 from profkit.regression.compare import compare
 from tests.comparison_documents import kernel, run, traced, value
@@ -121,17 +119,6 @@ def test_a_device_that_waits_is_told() -> None:
     found = compare(before, after)
     assert "95.0 % -> 60.0 %" in spoken_lines(cause(found, "host").evidence)[0]
     assert "waits more for the host" in spoken(cause(found, "host"))
-
-
-def test_another_choice_of_triton_s_tuner_is_told() -> None:
-    def tuned(best: str, seconds: float) -> RunDocument:
-        work = TritonWork("timing", 1, (Tuning("gemm", "bench", "M 4096, fp16", best),))
-        return replace(traced([(GEMM, 100, seconds)]), triton=(work,))
-
-    found = compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1.4e-2))
-    assert spoken_lines(cause(found, "triton").evidence) == ("BLOCK_M 128 -> BLOCK_M 64",)
-    assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 128", 1.4e-2)))
-    assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1e-2)))
 
 
 # ---------------------------------------------------------------- causes on a CPU

@@ -15,18 +15,11 @@ from profkit.core.types import (
     Hotspot,
     MemoryGrowth,
     Profile,
-    SampleSet,
-    Timing,
-    TritonWork,
-    Tuning,
 )
 from profkit.profilers.stacks import read_stacks
-from profkit.reporting.views.summaries import summary_texts
-from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents
 from tests.conftest import ROOT
 from tests.documents import reading
-from tests.gpu_documents import run, trace
 from tests.reporting.shown import concern_text, rows_of, texts_of
 
 
@@ -148,41 +141,3 @@ def test_resident_memory_stands_beside_what_tracemalloc_said() -> None:
     alone = concern_text("memory", rss, reading("memory.python_peak", None, "B", reason="no Python here"))
     process = "The process holds 1.00 GiB at most."
     assert alone.headline == f"{process} What Python holds is not known: no Python here."
-
-
-# ---------------------------------------------------------------- Triton
-
-TUNING = Tuning("_kernel", "mlp", "M 4096, fp16", "BLOCK_M 128, 8 warps", 3, 1, 2.1)
-WORK = TritonWork("timing", 7, (TUNING,))
-BENCHMARK = (Timing("mlp", "benchmark", (SampleSet((1e-3,) * 20),), 0.01),)
-READ = replace(TUNING, cached=True, seconds=None, failed=0)
-
-
-def told(*works: TritonWork) -> SummaryText | None:
-    """What is said of Triton."""
-    document = replace(run(), triton=works, timings=BENCHMARK, trace=trace())
-    return next((text for text in summary_texts(document) if text.concern == "triton"), None)
-
-
-@pytest.mark.parametrize(
-    ("work", "headline"),
-    [
-        (WORK, "Triton tuned _kernel in 2.10 s."),
-        (replace(WORK, tunings=(READ,)), "Triton's choice for _kernel came from its cache on disk."),
-    ],
-)
-def test_what_triton_did_is_told(work: TritonWork, headline: str) -> None:
-    summary = told(work)
-    assert summary is not None
-    assert summary.headline == headline
-    assert told() is None
-
-
-def test_a_pass_that_ran_another_configuration_is_named_and_the_one_that_tuned_is_shown() -> None:
-    other = TritonWork("counters", 8, (replace(READ, best="BLOCK_M 64, 4 warps"),))
-    summary = told(TritonWork("timing", 6, (READ,)), WORK, other, TritonWork("trace", 9, (READ,)))
-    assert summary is not None
-    row = ("_kernel", "M 4096, fp16", "3", "2.10 s", "BLOCK_M 128, 8 warps")
-    assert rows_of(summary, "Tuned by Triton") == [row]
-    ran = "The counters pass ran _kernel as BLOCK_M 64, 4 warps, the timing pass as BLOCK_M 128, 8 warps"
-    assert [note[: len(ran)] for note in summary.notes] == [ran]
