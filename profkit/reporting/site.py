@@ -1,6 +1,7 @@
 """A history as static pages: what changed, each workload with its level, and a page for each workload.
 
-The folder is the site's own, known again by a marker. Its pages are replaced one by one, the first page last.
+The folder is the site's own, known again by a marker. Its pages are replaced one by one, the first page last, and no
+link in it is followed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.files.safe_folder import chown_to_sudo_user
+from profkit.core.files.safe_folder import chown_to_sudo_user, make_folder, make_parents, opened, remember
 from profkit.core.files.whole import write_whole
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Entry, HistorySummary, SeriesSummary
@@ -53,25 +54,38 @@ _ELSEWHERE = "--to a new folder, or an empty one"
 
 
 def prepare_folder(target: Path) -> Path:
-    """The folder for a site: made, or empty, or with a site in it.
+    """The folder for a site: made, or empty, or with a site in it. No link below it is followed from now on.
 
     Raises UsageError where it holds anything else, MachineError where it cannot be made.
     """
     try:
-        missing = [path for path in (target, *target.parents) if not path.exists()]
-        target.mkdir(parents=True, exist_ok=True)
-        folder = target.resolve()
-        there = set(os.listdir(folder)) - _HOSTS
-        if there and MARKER not in there:
-            some = ", ".join(sorted(there)[:3])
-            raise UsageError(f"{target} holds other files, and no site: {some}", _ELSEWHERE)
+        missing = [path for path in (target, *target.parents) if not os.path.lexists(path)]
+        make_parents(target.parent)
+        with opened(target.parent):  # it may be reached: then a link to it is one that the user means
+            folder = target.parent.resolve() / target.name
+        if missing:
+            make_folder(folder)
+            chown_to_sudo_user(*missing)
+        else:
+            with opened(target):
+                folder = target.resolve()
+            remember(folder)
+            _check_content(target, folder)
         write_whole(folder / MARKER, (MARK,))
-        chown_to_sudo_user(*missing)
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"{target} is not a folder", _ELSEWHERE) from error
     except OSError as error:
         raise _cannot_write(target, error) from error
     return folder
+
+
+def _check_content(target: Path, folder: Path) -> None:
+    with opened(folder) as inside:
+        there = set(os.listdir(inside)) - _HOSTS
+        marker = inside / MARKER
+        if there and (MARKER not in there or marker.is_symlink()):
+            some = ", ".join(sorted(there)[:3])
+            raise UsageError(f"{target} holds other files, and no site: {some}", _ELSEWHERE)
 
 
 def _cannot_write(target: Path, error: OSError) -> MachineError:
@@ -89,9 +103,10 @@ def write_site(folder: Path, files: Iterable[tuple[str, str]]) -> tuple[int, int
         for name, content in files:
             write_whole(folder / name, (content,))
             written[name] = len(content.encode())
-        for name in os.listdir(folder):
-            if name not in written and _PAGE.fullmatch(name):
-                (folder / name).unlink()
+        with opened(folder) as place:
+            for name in os.listdir(place):
+                if name not in written and _PAGE.fullmatch(name):
+                    (place / name).unlink()
     except OSError as error:
         raise _cannot_write(folder, error) from error
     finally:

@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from profkit.core.errors import UsageError
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.files import safe_folder
 from profkit.core.types import HistorySummary
 from profkit.regression.history import open_history
 from profkit.regression.trends import summarize_history
@@ -184,12 +185,26 @@ def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(
 ) -> None:
     folder, other = write(tmp_path / "site", summary), tmp_path / "secret"
     other.write_text("not yours")
-    for name in ("index.html", page_name("gated_mlp"), MARKER):
+    for name in ("index.html", page_name("gated_mlp")):
         (folder / name).unlink()
         (folder / name).symlink_to(other)
     write(folder, summary)
     assert other.read_text() == "not yours"
     assert not (folder / "index.html").is_symlink()
+
+
+def test_a_folder_that_is_exchanged_for_a_link_is_not_written_into(
+    summary: HistorySummary, tmp_path: Path
+) -> None:
+    folder, other = write(tmp_path / "site", summary), tmp_path / "other"
+    other.mkdir()
+    made = prepare_folder(folder)
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(other)
+    with pytest.raises(MachineError, match="a link has taken its place"):
+        write_site(made, site_files(summary, made))
+    assert files_of(other) == {}
+    safe_folder._made.pop(str(made))
 
 
 def test_each_workload_has_a_page_of_its_own_whatever_it_is_called() -> None:
