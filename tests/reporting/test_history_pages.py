@@ -16,7 +16,7 @@ from profkit.core.files import safe_folder
 from profkit.core.types import HistorySummary
 from profkit.regression.history import open_history
 from profkit.regression.trends import summarize_history
-from profkit.reporting.site import MARKER, page_name, prepare_folder, site_files, write_site
+from profkit.reporting.site import page_name, prepare_folder, site_files, write_site
 from tests.browser import visit
 from tests.reporting.site_histories import HOSTILE, UNICODE, commit_of, day, write_history
 

@@ -36,10 +36,6 @@ from profkit.reporting.views.comparison.words import (
     status_of,
 )
 
-DISTURBANCES = (
-    "neighbours",
-    "state",
-)  # kinds of causes that say how well it was measured, not why it changed
 # Of calling a time different that is the same, over all looks, as `regression/paired/interleave.py` has it.
 ERROR = 0.02
 _TRUST = f"Of times that did not change, at most {100 * ERROR:.0f} % would be called different."
@@ -63,17 +59,12 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
         )
         yield Section("Not alike", (Items(lines),))
     yield from _changed(comparison)
-    for heading, disturbing in (
-        ("Why, as far as the counters show it", False),
-        ("How well it was measured", True),
-    ):
-        items = tuple(
-            Item(cause_text(cause), (soft("; ".join(evidence_texts(cause))),) if cause.evidence else ())
-            for cause in comparison.causes
-            if (cause.kind in DISTURBANCES) is disturbing
-        )
-        if items:
-            yield Section(heading, (Items(items[:_MOST]),))
+    items = tuple(
+        Item(cause_text(cause), (soft("; ".join(evidence_texts(cause))),) if cause.evidence else ())
+        for cause in comparison.causes
+    )
+    if items:
+        yield Section("Why, as far as the counters show it", (Items(items[:_MOST]),))
     if comparison.kernels:
         yield _kernels(comparison)
     yield from _functions(comparison.functions)
