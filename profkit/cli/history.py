@@ -316,7 +316,7 @@ def site(
         summary = summarize_history(store, days=days, progress=progress)
         where = str(store.path)
     progress.begin("write", str(to))
-    files, size_in_bytes = write_site(folder, site_files(summary, folder, title))
+    files, size_in_bytes = write_site(folder, site_files(summary, title))
     size = f"{plural(files, 'file')}, {size_in_bytes / 1e6:.1f} MB"
     progress.end(size)
     start = to / "index.html"

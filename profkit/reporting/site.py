@@ -22,7 +22,6 @@ from profkit.core.types.history import SUMMARY_DAYS
 from profkit.reporting.html.page import render
 from profkit.reporting.view import (
     Block,
-    Fold,
     Paragraph,
     Section,
     Span,
@@ -41,11 +40,9 @@ MARK = "Pages of profkit history site: they are replaced as a whole when they ar
 MOST_CHANGES = 60
 MOST_ROWS = 4  # metrics of one workload on the first page: of a sweep each of a thousand cases gates
 MOST_DRAWN = 12  # series of one workload: a chart of a year is 50 kB
-MOST_RUNS = 100
 # What a folder that is published may hold beforehand: a checkout, and what its host reads.
 _HOSTS = frozenset({".git", ".nojekyll", ".gitignore", "CNAME"})
 _PAGE = re.compile(r"workload-[a-z0-9_-]+\.html|\..+\.tmp")
-_REPORTS = ("report.html", "run.json")
 _COLUMNS = ("series", "level now", f"over {SUMMARY_DAYS} days", "last night")
 _ELSEWHERE = "--to a new folder, or an empty one"
 
@@ -127,16 +124,11 @@ class _Workload:
     entries: tuple[Entry, ...]
 
 
-def site_files(
-    summary: HistorySummary, folder: Path, title: str = "Performance over time"
-) -> Iterator[tuple[str, str]]:
-    """Name and content of every file; `index.html`, which links to the others, is the last.
-
-    `folder` is where they will lie: reports of runs are linked from there.
-    """
+def site_files(summary: HistorySummary, title: str = "Performance over time") -> Iterator[tuple[str, str]]:
+    """Name and content of every file; `index.html`, which links to the others, is the last."""
     workloads = _workloads(summary)
     for one in workloads:
-        yield one.page, render(_workload_view(one, folder))
+        yield one.page, render(_workload_view(one))
     yield "index.html", render(_overview(summary, workloads, title))
 
 
@@ -225,7 +217,7 @@ def _rows(one: _Workload, shown: Sequence[SeriesSummary]) -> Iterator[tuple[Text
         yield Span(one.name, link=one.page), "no value", "", night
 
 
-def _workload_view(one: _Workload, folder: Path) -> View:
+def _workload_view(one: _Workload) -> View:
     blocks: list[Block] = [Paragraph(Span("All workloads", link="index.html"))]
     blocks += [
         Section(title_of(series.trend.series), tuple(trend_blocks(series.trend)))
@@ -233,24 +225,8 @@ def _workload_view(one: _Workload, folder: Path) -> View:
     ]
     rows = list(_rows(one, one.series))
     blocks.append(Section("All series", (table(_COLUMNS, rows, words=len(_COLUMNS)),)))
-    blocks.append(_runs(one.entries, folder))
     told = f"{plural(len(one.entries), 'run')}{_dates(one.entries)}, {plural(len(one.series), 'series', 'series')}"
     return View(one.name, tuple(blocks), headline=(told,))
-
-
-def _runs(entries: Sequence[Entry], folder: Path) -> Section:
-    """The newest first, each with its commit and its report where that lies where it was."""
-    rows = []
-    for entry in reversed(entries[-MOST_RUNS:]):
-        run = Path(os.path.abspath(entry.path)) if entry.path else None
-        shown = next((run / name for name in _REPORTS if (run / name).is_file()), None) if run else None
-        report = Span("report", link=os.path.relpath(shown, folder)) if shown is not None else ""
-        commit = code(entry.commit[:10] + ("+" if entry.dirty else "")) if entry.commit else ""
-        time = entry.started[:16].replace("T", " ")
-        rows.append((time, _outcome(entry), commit, entry.machine[:12], report))
-    columns = ("run (UTC)", "outcome", "commit", "machine", "its report")
-    note = "Older runs: profkit history list" if len(entries) > MOST_RUNS else ""
-    return Section("Runs", (table(columns, rows, words=len(columns), note=note),), fold=Fold.FOLDED)
 
 
 # ---------------------------------------------------------------- texts

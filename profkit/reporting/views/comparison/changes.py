@@ -252,13 +252,9 @@ def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:
     for title in dict.fromkeys(f.profile for f in functions):
         rows: list[tuple[Text, ...]] = []
         for f in [f for f in functions if f.profile == title][:_MOST]:
-            values = [
-                format_quantity(value, f.unit if f.unit == "%" else "") for value in (f.baseline, f.candidate)
-            ]
-            by = _relative(f.baseline, f.candidate)
-            if f.unit == "%":
-                by = f"{signed((f.candidate or 0.0) - (f.baseline or 0.0))} pts"
-            rows.append((code(f.name), *values, by, {"slower": "more", "faster": "less"}.get(f.word, f.word)))
+            values = [format_quantity(value, "") for value in (f.baseline, f.candidate)]
+            word = {"slower": "more", "faster": "less"}.get(f.word, f.word)
+            rows.append((code(f.name), *values, _relative(f.baseline, f.candidate), word))
         yield Section(f"Changed {title}", (_changes_of("function", rows),))
 
 
