@@ -50,7 +50,6 @@ XCTRACE_TABLES = (
     "metal-command-buffer-completed",
     "gpu-performance-state-intervals",
     "device-thermal-state-intervals",
-    "metal-shader-profiler-intervals",
     "metal-gpu-counter-intervals",
     "time-info",
     "time-profile",

@@ -192,7 +192,6 @@ _FACTS = (
 )
 _SETTINGS = (
     ("Counter Set", "counter set"),
-    ("Shader Timeline", "shader timeline"),
     ("Induced GPU Performance State", "induced performance state"),
 )
 

@@ -74,7 +74,6 @@ def test_a_folder_becomes_one_report_with_what_was_left_out_told(folder: Path) -
         "device model": "MacBook Air",
         "system": "macOS 26.3 (25D)",
         "counter set": "none",
-        "shader timeline": "Disabled",
         "command": "",
     }
     assert report.facts["command"] == "'my host' --n 3"

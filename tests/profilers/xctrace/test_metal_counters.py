@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from tests.profilers.xctrace.metal_cases import ME, SCREEN, SEC, read, run, state, work
+from tests.profilers.xctrace.metal_cases import SEC, read, run, state, work
 from tests.spoken import spoken
 
 INTERVALS, COUNTERS = "metal-gpu-intervals", "metal-gpu-counter-intervals"
@@ -78,7 +78,7 @@ def test_samples_without_a_value_or_a_name_are_left_out():
 
 
 STATES = "metal-gpu-state-intervals"
-SHADERS, THERMAL = "metal-shader-profiler-intervals", "device-thermal-state-intervals"
+THERMAL = "device-thermal-state-intervals"
 ROWS = [work(0, 10)]
 
 
@@ -103,17 +103,6 @@ def test_counters_are_absent_for_the_reason_that_the_recording_shows(contents, t
     assert fix in found.fix
 
 
-def test_shaders_are_absent_for_the_reason_that_the_recording_shows():
-    found = absent(read({INTERVALS: ROWS, SHADERS: []}), SHADERS)
-    assert "Shader Timeline: Disabled" in spoken(found.reason)
-    assert "Shader Timeline switched on" in found.fix  # counters beside it would tell no shader
-    assert "GPU Counters" not in found.fix
-    enabled = run(("Shader Timeline: Enabled",), schemas=[SHADERS])
-    assert "has no rows" in spoken(
-        absent(read({INTERVALS: ROWS, SHADERS: []}, contents=enabled), SHADERS).reason
-    )
-
-
 def test_nothing_but_a_table_of_contents_is_a_trace_that_lacks_everything():
     contents = run(schemas=[INTERVALS, "metal-gpu-state-intervals"])
     report = read({}, contents=contents)
@@ -121,27 +110,6 @@ def test_nothing_but_a_table_of_contents_is_a_trace_that_lacks_everything():
     assert (metal.span, metal.device_busy, metal.process_busy, report.trace) == (None, None, None, None)
     assert {INTERVALS, "metal-gpu-state-intervals", COUNTERS} <= {one.what for one in metal.absent}
     assert read({}, contents=run()).metal is None  # a recording of the CPU
-
-
-def shader(start, duration, name, process=ME):
-    return {"start": start * 1000, "duration": duration * 1000, "name": name, "process": process}
-
-
-def test_shaders_of_the_process_are_summed_up_by_name():
-    rows = [
-        shader(0, 10, "gemm (45)"),
-        shader(5, 10, "gemm (45)"),
-        shader(20, 30, "silu (3)"),
-        shader(0, 99, "blur", SCREEN),
-    ]
-    metal = read({INTERVALS: [work(0, 60)], SHADERS: rows}).metal
-    assert [(one.name, one.kind, one.count) for one in metal.shaders] == [
-        ("silu (3)", "shader", 1),
-        ("gemm (45)", "shader", 2),
-    ]
-    assert metal.shaders[1].seconds == pytest.approx(20 * SEC)
-    assert metal.shaders[1].busy == pytest.approx(15 * SEC)
-    assert SHADERS not in [one.what for one in metal.absent]
 
 
 DAMAGE = [{"duration": -5}, {"duration": None}, {"duration": 10**20}, {"start": None}, {"start": 1 << 60}]
