@@ -34,7 +34,6 @@ from profkit.core.types import (
     Report,
 )
 from profkit.profilers.xctrace.alignment import TraceRecording
-from profkit.profilers.xctrace.cells import process_label
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
 from profkit.profilers.xctrace.metal_part import CountedPart, look_up, part_that_counts
 from profkit.profilers.xctrace.metal_tables import (
@@ -53,6 +52,7 @@ from profkit.profilers.xctrace.metal_tables import (
     encoder_name,
 )
 from profkit.profilers.xctrace.tables import ExportTable
+from profkit.profilers.xctrace.toc import process_label
 
 _APPLE = re.compile(r"[MA]\d+\b")  # how Instruments calls Apple's own, without the maker
 _DEFAULT = "Default"

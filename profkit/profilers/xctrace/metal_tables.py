@@ -19,8 +19,8 @@ from profkit.analysis.timeline.spans import Spans, overlap_lengths, union
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import MetalCounter
-from profkit.profilers.xctrace.cells import EXPORT_AGAIN, Process, Value
 from profkit.profilers.xctrace.tables import ExportTable
+from profkit.profilers.xctrace.toc import EXPORT_AGAIN, Process, Value
 
 INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
 ENCODERS = "metal-application-encoders-list"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.analysis.metrics import formula_table
-from profkit.profilers.ncu.sets import (
+from profkit.profilers.ncu.command import (
     chip_table,
     counter_set,
     find_chip,

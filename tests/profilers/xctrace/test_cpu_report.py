@@ -12,10 +12,10 @@ import pytest
 from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
-from profkit.profilers.xctrace.cells import Backtrace, Process, StackFrame, Thread
-from profkit.profilers.xctrace.cpu import GUIDED, CpuTableReader
+from profkit.profilers.xctrace.cpu import CpuTableReader
 from profkit.profilers.xctrace.report import read_exports
 from profkit.profilers.xctrace.tables import ExportColumn, ExportTable
+from profkit.profilers.xctrace.toc import Backtrace, Process, StackFrame, Thread
 
 ME = Process("python3.12", 812)
 OTHER = Process("WindowServer", 401)
@@ -137,49 +137,6 @@ def test_only_samples_within_the_region_count():
     assert "no sample of python3.12 (812) in the marked region" in "".join(
         read(table([sample(50), sample(51, thread=None, process=OTHER)]), windows=[(10, 20)]).warnings
     )
-
-
-TYPES = ("start-time", "duration", "thread", "process", "uint64", "fixed-decimal", "string", "boolean")
-
-
-def read_guided(rows, windows=()):
-    columns = tuple(ExportColumn(f"c{number}", "", kind) for number, kind in enumerate(TYPES))
-
-    def open_rows(wanted):
-        places = [int(name[1:]) for name in wanted]
-        return iter([tuple(row[place] for place in places) for row in rows])
-
-    piece = CpuTableReader(TraceRecording(target=ME, alignment=Alignment(tuple(windows), len(windows))))
-    piece.read(ExportTable(GUIDED, columns, open_rows))
-    report = piece.finish(Report("xctrace", "xctrace-export"))
-    return {counter.name: counter.value for counter in report.counters}
-
-
-def guided_row(metric, whole=0, part=0.0, start=0, duration=10 * MS, thread=MAIN, precise=1):
-    return start, duration, thread, ME, whole, part, metric, precise
-
-
-def test_whole_numbers_and_shares_are_summed_by_metric():
-    rows = [
-        guided_row("cycle", 300),
-        guided_row("cycle", 200),
-        guided_row("useful", part=0.5),
-        guided_row("useful", part=0.25),
-    ]
-    assert read_guided(rows) == {"cycle": 500, "useful": 0.75}
-
-
-def test_the_steps_count_for_want_of_the_exact_stretches_only():
-    assert read_guided([guided_row("cycle", 300), guided_row("cycle", 310, precise=0)]) == {"cycle": 300}
-    assert read_guided([guided_row("cycle", 300, precise=0)]) == {"cycle": 300}
-
-
-@pytest.mark.parametrize(
-    ("windows", "cycles"),
-    [([(0, 10 * MS)], 300), ([(5 * MS, 8 * MS)], 90), ([(2 * MS, 3 * MS), (9 * MS, 20 * MS)], 60)],
-)
-def test_of_a_stretch_that_lies_half_in_the_region_half_counts(windows, cycles):
-    assert read_guided([guided_row("cycle", 300)], windows) == {"cycle": pytest.approx(cycles)}
 
 
 TESTS = Path(__file__).resolve().parents[2]

@@ -10,9 +10,8 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace import tables
-from profkit.profilers.xctrace.cells import Backtrace, CellDecoder, Process, StackFrame, Thread
 from profkit.profilers.xctrace.tables import read_tables
-from profkit.profilers.xctrace.toc import read_toc
+from profkit.profilers.xctrace.toc import Backtrace, CellDecoder, Process, StackFrame, Thread, read_toc
 from tests.xctrace_tables import EMPTY, Spec, duration, export, label, node, number, process, text, time
 
 HOST, OTHER = process("host", 17), process("Window (Server)", 420)
