@@ -45,9 +45,8 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         module.state.now = 0.0
         put_in_place(monkeypatch, module.clock)
         monkeypatch.setitem(sys.modules, "torch", module)
-        monkeypatch.setattr(
-            benchmark, "driver_in_use", lambda: None
-        )  # other tests load a CUDA that stands in
+        # Other tests load a CUDA that stands in
+        monkeypatch.setattr(benchmark, "driver_in_use", lambda: None)
         monkeypatch.setattr(benchmark, "uses_cuda", lambda: False)
         return module
 

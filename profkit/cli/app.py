@@ -10,47 +10,24 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-# Each verb's module below profkit.cli, and the line that `--help` has of it: the first of what the verb says itself.
+# The line that `--help` has of each verb: the first of what the verb says itself.
 VERBS = {
-    "profile": (
-        "profile",
-        "Run a workload under every instrument this machine has, and judge what they say.",
-    ),
-    "record": ("record", "Run a workload under one profiler, with profkit's own recipe for it."),
-    "summarize": ("summarize", "Read reports and say what is in them."),
-    "check": ("reports", "Judge a report or a run by its targets."),
-    "compare": (
-        "compare",
-        "Say what is different between two runs or two versions, whether it is real, and why.",
-    ),
-    "bisect": (
-        "bisect",
-        "Find the commit that made a command slower, by running commits between two ends in turn.",
-    ),
-    "report": ("reports", "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit."),
-    "nightly": (
-        "nightly",
-        "Profile a set of workloads, compare each with its past, and report what changed.",
-    ),
-    "doctor": ("doctor", "Try every tool with a tiny measurement and say what it can do here."),
-    "sweep": (
-        "sweep",
-        "Check and time operations over a grid of shapes, in every implementation, and show who wins where.",
-    ),
-    "evaluate": (
-        "evaluate",
-        "Test kernels against PyTorch: is each one correct, and how many times as fast?",
-    ),
-    "generate": (
-        "generate",
-        "Let a language model write kernels: each is tested, timed and profiled, and the model gets the result.",
-    ),
-    "scrub": ("reports", "Copy a report in text, or a run, without host, user, command line and paths."),
-    "history": (
-        "history",
-        "Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
-    ),
+    "profile": "Run a workload under every instrument this machine has, and judge what they say.",
+    "record": "Run a workload under one profiler, with profkit's own recipe for it.",
+    "summarize": "Read reports and say what is in them.",
+    "check": "Judge a report or a run by its targets.",
+    "compare": "Say what is different between two runs or two versions, whether it is real, and why.",
+    "bisect": "Find the commit that made a command slower, by running commits between two ends in turn.",
+    "report": "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit.",
+    "nightly": "Profile a set of workloads, compare each with its past, and report what changed.",
+    "doctor": "Try every tool with a tiny measurement and say what it can do here.",
+    "sweep": "Check and time operations over a grid of shapes, in every implementation, and show who wins where.",
+    "evaluate": "Test kernels against PyTorch: is each one correct, and how many times as fast?",
+    "generate": "Let a language model write kernels: each is tested, timed and profiled, and it gets the result.",
+    "scrub": "Copy a report in text, or a run, without host, user, command line and paths.",
+    "history": "Runs over time, in one SQLite file: reports/history.sqlite, or as --history or PROFKIT_HISTORY says.",
 }
+MODULES = dict.fromkeys(("check", "report", "scrub"), "reports")  # of the others their own names
 BEFORE_COMMANDS = ("profile", "record")  # their options stand before the workload, whose own are its own
 HIDDEN = {"run": "evaluate"}  # as the guide of BackendBench calls it
 
@@ -60,7 +37,7 @@ class _Verbs(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, (_, line) in VERBS.items():
+        for name, line in VERBS.items():
             self.commands[name] = TyperCommand(name, help=line)
         for name in HIDDEN:
             self.commands[name] = TyperCommand(name, hidden=True)
@@ -74,7 +51,7 @@ class _Verbs(TyperGroup):
 def load_verb(name: str) -> Any:
     """The command or the group of commands, with its options."""
     verb = HIDDEN.get(name, name)
-    module = importlib.import_module(f"profkit.cli.{VERBS[verb][0]}")
+    module = importlib.import_module(f"profkit.cli.{MODULES.get(verb, verb)}")
     from profkit.cli.options import spread
 
     alone = typer.Typer()

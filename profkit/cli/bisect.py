@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from profkit.cli import options
+from profkit.cli.options import option
 
 EXAMPLES = """
 Example:  profkit bisect v1.2 HEAD -- python bench.py
@@ -27,28 +28,18 @@ def bisect(
             metavar="GOOD BAD -- COMMAND",
         ),
     ] = None,
-    setup: Annotated[
-        str | None,
-        typer.Option("--setup", help="Run in each checkout before its first run; kept for the next time."),
-    ] = None,
-    budget: Annotated[float, typer.Option("--budget", help="Seconds for each test at most.", min=1.0)] = 60.0,
-    floor: Annotated[
-        str | None,
-        typer.Option("--floor", help="The relative change that counts (default: 2%).", metavar="SHARE"),
-    ] = None,
-    sampling: Annotated[
-        float, typer.Option("--sampling", help="Seconds that one process samples what it marks.", min=0.01)
-    ] = 1.0,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", help="Seconds for one process.", min=0.01)
-    ] = None,
+    setup: Annotated[str | None, option(None, "Run in each checkout before its first run.")] = None,
+    budget: Annotated[float, option(None, "Seconds for each test at most.", min=1.0)] = 60.0,
+    floor: Annotated[str | None, option(None, "The relative change that counts: 2%.", "SHARE")] = None,
+    sampling: Annotated[float, option(None, "Seconds that one process samples.", min=0.01)] = 1.0,
+    timeout: Annotated[float | None, option(None, "Seconds for one process.", min=0.01)] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="A new folder for what was found (default: reports/bisect-TIME)."
+        option(
+            None, "A new folder for what was found (default: reports/bisect-TIME).", None, "--output", "-o"
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
+    quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Find the commit that made a command slower, by running commits between two ends in turn."""

@@ -8,11 +8,12 @@ import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from profkit.cli import options
+from profkit.cli.options import option
 
 if TYPE_CHECKING:
     from profkit.core.types import ComparedSuite, Comparison
@@ -39,10 +40,6 @@ with --strict where any workload is open.
 """
 
 
-def _versions_option(name: str, text: str, **more: Any) -> Any:
-    return typer.Option(name, help=text, rich_help_panel=VERSIONS, **more)
-
-
 def compare(
     words: Annotated[
         list[str] | None,
@@ -51,62 +48,35 @@ def compare(
             metavar="BASELINE CANDIDATE | -- COMMAND",
         ),
     ] = None,
-    base: Annotated[
-        str | None, _versions_option("--base", "Run the command at this commit, and as it is here, in turn.")
-    ] = None,
-    head: Annotated[
-        str | None, _versions_option("--head", "The commit in question (default: the files as they are).")
-    ] = None,
-    a: Annotated[str | None, _versions_option("--a", "A command to start from.")] = None,
-    b: Annotated[str | None, _versions_option("--b", "The command in question.")] = None,
-    setup: Annotated[
-        str | None,
-        _versions_option("--setup", "Run in each checkout before its first run; kept for the next time."),
-    ] = None,
+    base: Annotated[str | None, option(VERSIONS, "This commit and the files as they are, in turn.")] = None,
+    head: Annotated[str | None, option(VERSIONS, "The commit in question (default: the files).")] = None,
+    a: Annotated[str | None, option(VERSIONS, "A command to start from.")] = None,
+    b: Annotated[str | None, option(VERSIONS, "The command in question.")] = None,
+    setup: Annotated[str | None, option(VERSIONS, "Run in each checkout before its first run.")] = None,
     suite: Annotated[
-        Path | None,
-        _versions_option("--suite", "Compare all workloads of this nightly's file.", metavar="FILE.yaml"),
+        Path | None, option(VERSIONS, "All workloads of this nightly's file.", "FILE.yaml")
     ] = None,
-    budget: Annotated[
-        float, _versions_option("--budget", "Seconds for all pairs of runs of one workload.", min=1.0)
-    ] = 60.0,
-    sampling: Annotated[
-        float, _versions_option("--sampling", "Seconds that one process samples what it marks.", min=0.01)
-    ] = 1.0,
-    timeout: Annotated[float | None, _versions_option("--timeout", "Seconds for one process.")] = None,
-    cause: Annotated[
-        bool, _versions_option("--cause/--no-cause", "Where they differ, look for the reason.")
-    ] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Compare although the two are not alike.")] = False,
-    across: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--across",
-            help="They differ in this on purpose: arguments, GPU, ... (repeatable).",
-            metavar="FIELD",
-        ),
-    ] = None,
+    budget: Annotated[float, option(VERSIONS, "Seconds for all pairs of one workload.", min=1.0)] = 60.0,
+    sampling: Annotated[float, option(VERSIONS, "Seconds that one process samples.", min=0.01)] = 1.0,
+    timeout: Annotated[float | None, option(VERSIONS, "Seconds for one process.")] = None,
+    cause: Annotated[bool, option(VERSIONS, "Where they differ, look for the reason.")] = True,
+    quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
+    force: Annotated[bool, option(None, "Compare although the two are not alike.", None, "--force")] = False,
+    across: Annotated[list[str] | None, option(None, "They differ in this on purpose.", "FIELD")] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", "-m", help="Look at this metric alone, and let it decide (repeatable)."),
+        option(None, "Look at this metric alone, and let it decide (repeatable).", None, "--metric", "-m"),
     ] = None,
-    floor: Annotated[
-        str | None,
-        typer.Option(
-            "--floor", help="The relative change that counts, for every metric: 2%.", metavar="SHARE"
-        ),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit 5 where any metric that decides is open.")
-    ] = False,
+    floor: Annotated[str | None, option(None, "The relative change that counts: 2%.", "SHARE")] = None,
+    strict: Annotated[bool, option(None, "Exit 5 where what decides is open.", None, "--strict")] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            None,
+            "Write report.md, report.html, comparison.json and junit.xml into this folder.",
+            "FOLDER",
             "--output",
             "-o",
-            help="Write report.md, report.html, comparison.json and junit.xml into this folder.",
-            metavar="FOLDER",
         ),
     ] = None,
     format: options.FormatOption = options.OutputFormat.terminal,

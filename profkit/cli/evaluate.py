@@ -38,7 +38,7 @@ what was done is kept.
 """
 ON = "Resuming"
 CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
-WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
+WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", *options.SHOWN)
 
 
 def evaluate(
@@ -46,7 +46,7 @@ def evaluate(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A Python file with kernels of yours; with --replay the folder of an evaluation.",
+            help="Kernels of yours; with --replay an evaluation's folder.",
             metavar="FILE.py",
             show_default=False,
         ),
@@ -60,8 +60,7 @@ def evaluate(
         ),
     ] = None,
     trace: Annotated[
-        bool,
-        option(TESTS, "Run the program after --, and test the operations that it calls.", None, "--trace"),
+        bool, option(TESTS, "Test the operations that the program after -- calls.", None, "--trace")
     ] = False,
     backend: Annotated[
         str,
@@ -90,17 +89,12 @@ def evaluate(
     ] = 0.02,
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
     budget: options.BudgetOption = 5.0,
-    resume: Annotated[
-        Path | None, option(ON, "Go on with the evaluation in this folder, by its own settings.", "FOLDER")
-    ] = None,
+    resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
     again: Annotated[
-        bool, option(ON, "With --resume: try what did not pass once more.", None, "--again")
+        bool, option(ON, "With --resume: try once more what did not pass.", None, "--again")
     ] = False,
     replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
-    compile: Annotated[
-        bool,
-        option(HOW, "Time kernels against torch.compile of the same operation, too.", None, "--compile"),
-    ] = False,
+    compile: Annotated[bool, option(HOW, "Time them against torch.compile, too.", None, "--compile")] = False,
     profile: Annotated[
         str,
         option(
@@ -149,11 +143,7 @@ def evaluate(
     if replay:
         _replay(replay, file, options.typed_options(context, CODE[1:]), format, quiet=quiet)
         return
-    choices: tuple[tuple[str, int], ...] = ()
-    if profile:  # what profiles is loaded for it alone: no judge starts before
-        from profkit.profiling.drill_down import parse_choices
-
-        choices = parse_choices(profile, "tests")
+    choices = options.profile_choices(profile, "tests")  # no judge starts before
     if correctness_only and (choices or compile):
         asked = "profile" if choices else "compile"
         raise UsageError(
@@ -168,10 +158,7 @@ def evaluate(
         require_code(request, [*named, *options.typed_options(context, CODE[1:])], line, needed=needed)
     else:
         if again:
-            raise UsageError(
-                "--again is for an evaluation that is there already",
-                "profkit evaluate --resume FOLDER --again",
-            )
+            options.refuse_again("an evaluation", "evaluate")
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
             typed |= {"suite": "traced", "traces": _record(words, output, quiet=quiet)}
@@ -208,12 +195,7 @@ def evaluate(
     from profkit.kernels.evaluation.outputs import write_results
     from profkit.kernels.evaluation.run import run_evaluation
 
-    slots = None
-    if places is not None:
-        from profkit.kernels.places import PlaceSlots
-
-        slots = PlaceSlots(*places)
-    document = run_evaluation(request, progress, write_results, slots)
+    document = run_evaluation(request, progress, write_results, options.slots_of(places))
     if choices:
         from profkit.profiling.drill_down import profile_tests
 

@@ -31,19 +31,8 @@ Keys are read from ANTHROPIC_API_KEY or OPENAI_API_KEY, or the variable that --k
 Exit codes: 0 every operation has a correct kernel; 1 one has none; 2 wrong usage; 3 this machine cannot do it, or the
 model cannot be asked; 130 interrupted, every finished attempt is kept.
 """
-WITH_RESUME = (
-    "resume",
-    "max_attempts",
-    "max_tokens",
-    "base_url",
-    "key_env",
-    "command",
-    "suite",
-    "traces",
-    "details",
-    "format",
-    "quiet",
-)
+MORE = ("max_attempts", "max_tokens", "base_url", "key_env", "command", "suite", "traces")
+WITH_RESUME = ("resume", *MORE, *options.SHOWN)
 
 
 def generate(
@@ -62,14 +51,9 @@ def generate(
     chosen: options.ModelChoice = options.ANY_MODEL,
     until: Annotated[
         str,
-        option(
-            LIMITS,
-            "When an operation is done before that: correct; faster (than PyTorch); bound (of the hardware).",
-        ),
+        option(LIMITS, "When an operation is done: correct, faster (than PyTorch), bound (of the hardware)."),
     ] = "bound",
-    max_tokens: Annotated[
-        int | None, option(LIMITS, "Tokens of the whole generation at most, in and out.")
-    ] = None,
+    max_tokens: Annotated[int | None, option(LIMITS, "Tokens of all of it at most, in and out.")] = None,
     answer_tokens: Annotated[int, option(LIMITS, "Tokens of one answer at most.")] = 16384,
     budget: options.BudgetOption = 2.0,
     profile_depth: Annotated[
@@ -82,12 +66,7 @@ def generate(
     ] = "",
     at_once: Annotated[int, option(HOW, "Operations that the model is asked about at the same time.")] = 4,
     resume: Annotated[
-        Path | None,
-        option(
-            OUT,
-            "Go on with the generation in this folder, by its own settings; limits may be others.",
-            "FOLDER",
-        ),
+        Path | None, option(OUT, "Go on in this folder, by its own settings; limits may be others.", "FOLDER")
     ] = None,
     run_id: Annotated[str, option(OUT, "The name of its folder. Default: run_ and the time.", "NAME")] = "",
     output: options.OutputOption = Path("generated_kernels"),
@@ -95,7 +74,7 @@ def generate(
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Let a language model write kernels: each is tested, timed and profiled, and the model gets the result."""
+    """Let a language model write kernels: each is tested, timed and profiled, and it gets the result."""
     typed = {**locals(), **vars(tests)}
     from profkit.cli.progress import progress_for
     from profkit.core.types import GenerationLimits

@@ -15,24 +15,20 @@ if TYPE_CHECKING:
 
 history = typer.Typer(
     name="history",
-    help="Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
+    help="Runs over time, in one SQLite file: reports/history.sqlite, or as --history or PROFKIT_HISTORY says.",
     no_args_is_help=True,
     epilog="Example:  profkit history add reports/*/  then  profkit history trend gated_mlp",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 HistoryOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--history", help="The file (default: $PROFKIT_HISTORY, else reports/history.sqlite).", metavar="FILE"
-    ),
+    Path | None, option(None, "The file (default: $PROFKIT_HISTORY, else reports/history.sqlite).", "FILE")
 ]
-WorkloadOption = Annotated[str | None, typer.Option("--workload", "-w", help="Only of this workload.")]
+WorkloadOption = Annotated[str | None, option(None, "Only of this workload.", None, "--workload", "-w")]
 SinceOption = Annotated[
-    str | None,
-    typer.Option("--since", help="From when on: 2026-11-01, or a span: 30d, 12w, 1y.", metavar="WHEN"),
+    str | None, option(None, "From when on: 2026-11-01, or a span: 30d, 12w, 1y.", "WHEN")
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")]
+QuietOption = Annotated[bool, option(None, "Say only what went wrong.", None, "--quiet", "-q")]
 EntryArgument = Annotated[
     str, typer.Argument(help="A run: its id, the beginning of it, or `last`.", metavar="ENTRY")
 ]
@@ -51,12 +47,9 @@ def add_to(app: typer.Typer) -> None:
 def add(
     paths: Annotated[list[Path], typer.Argument(help="Runs, reports.", metavar="PATH...")],
     workload: Annotated[
-        str | None, typer.Option("--workload", "-w", help="Store them under this workload's name.")
+        str | None, option(None, "Store them under this workload's name.", None, "--workload", "-w")
     ] = None,
-    commit: Annotated[
-        str | None,
-        typer.Option("--commit", help="The git commit, where a file does not say it.", metavar="SHA"),
-    ] = None,
+    commit: Annotated[str | None, option(None, "The git commit, where no file says it.", "SHA")] = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: QuietOption = False,
@@ -121,7 +114,7 @@ def _line(result: AddResult) -> str:
 def list_(
     workload: WorkloadOption = None,
     since: SinceOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many, the last ones.")] = 50,
+    limit: Annotated[int, option(None, "At most so many, the last ones.", None, "--limit", "-n", min=1)] = 50,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
@@ -172,8 +165,7 @@ def trend(
         ),
     ] = None,
     source: Annotated[
-        Path | None,
-        typer.Option("--from", help="A text file with a series, instead of the history.", metavar="FILE"),
+        Path | None, option(None, "A text file with a series, instead of the history.", "FILE", "--from")
     ] = None,
     since: SinceOption = None,
     history: HistoryOption = None,
@@ -205,17 +197,13 @@ def trend(
 )
 def accept(
     workload: Annotated[str, typer.Argument(help="The workload that changed.", metavar="WORKLOAD")],
-    because: Annotated[str, typer.Option("--because", help="Why it is the new normal.", metavar="WORDS")],
-    metric: Annotated[str | None, typer.Option("--metric", help="Only this metric (default: all).")] = None,
+    because: Annotated[str, option(None, "Why it is the new normal.", "WORDS")],
+    metric: Annotated[str | None, option(None, "Only this metric (default: all).")] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since",
-            help="The first run of the new normal: its id, or a time (default: the last).",
-            metavar="WHEN",
-        ),
+        option(None, "The first run of the new normal: its id, or a time (default: the last).", "WHEN"),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who says so.", metavar="NAME")] = None,
+    by: Annotated[str | None, option(None, "Who says so.", "NAME")] = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
@@ -233,40 +221,14 @@ def accept(
     _tell("accept", where, {"accepted": change, "new": new}, said, format)
 
 
-@history.command("mark", epilog='Example:  profkit history mark last --because "another job ran beside it"')
-def mark(
-    entry: EntryArgument,
-    because: Annotated[str | None, option(None, "Why its values decide nothing.", "WORDS")] = None,
-    valid: Annotated[bool, typer.Option("--valid", help="Take such a mark away.")] = False,
-    history: HistoryOption = None,
-    format: options.FormatOption = options.OutputFormat.terminal,
-) -> None:
-    """Say of a run that its values are kept and shown, and decide nothing."""
-    from profkit.core.errors import UsageError
-    from profkit.regression.history import open_history
-
-    if valid == bool(because):
-        raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
-    with open_history(history, make_new=False) as store:
-        run = store.entry(entry)
-        store.mark(run.id, valid, because)
-        where = str(store.path)
-    said = f"marked  {run.id[:8]} of {run.workload}: {'valid' if valid else 'not valid'}"
-    _tell("mark", where, {"entry": run.id, "valid": valid, "reason": because}, said, format)
-
-
 @history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")
 def prune(
-    keep: Annotated[
-        int | None,
-        typer.Option("--keep", min=1, help="Keep the last so many runs of each workload and backend."),
-    ] = None,
+    keep: Annotated[int | None, option(None, "Keep the last so many of each workload.", min=1)] = None,
     older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", help="Only runs before this: a date, or 180d, 2y.", metavar="WHEN"),
+        str | None, option(None, "Only runs before this: a date, 180d, 2y.", "WHEN")
     ] = None,
     workload: WorkloadOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
+    dry_run: Annotated[bool, option(None, "Say what would go; change nothing.", None, "--dry-run")] = False,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
@@ -295,9 +257,7 @@ def prune(
 )
 def site(
     to: Annotated[Path, option(None, "The folder: new, empty, or with pages of before.", "DIR")],
-    days: Annotated[
-        int | None, typer.Option("--days", min=1, help="Only the last so many days before the newest run.")
-    ] = None,
+    days: Annotated[int | None, option(None, "Only the last so many days.", min=1)] = None,
     title: Annotated[str, option(None, "What the first page is called.")] = "Performance over time",
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,

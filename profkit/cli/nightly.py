@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from profkit.cli import options
+from profkit.cli.options import option
 
 EXAMPLES = """
 Example:  profkit nightly nightly.yaml
@@ -29,19 +30,17 @@ def nightly(
         typer.Argument(help="The nightly's YAML file.", metavar="CONFIG.yaml", show_default=False),
     ] = None,
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", help="Only the workload of this name (more than once for several)."),
+        list[str] | None, option(None, "Only the workload of this name (more than once for several).")
     ] = None,
     night: Annotated[
-        str | None,
-        typer.Option(
-            "--night", help="The night's name (default: the time); one begun before goes on.", metavar="ID"
-        ),
+        str | None, option(None, "The night's name (default: the time); one begun before goes on.", "ID")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 5 where it could not be decided.")] = False,
-    example: Annotated[bool, typer.Option("--example", help="Print a commented file to begin with.")] = False,
+    strict: Annotated[bool, option(None, "Exit 5 where it could not be decided.", None, "--strict")] = False,
+    example: Annotated[
+        bool, option(None, "Print a commented file to begin with.", None, "--example")
+    ] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+    quiet: Annotated[bool, option(None, "No progress on standard error.", None, "--quiet", "-q")] = False,
 ) -> None:
     """Profile a set of workloads, compare each with its past, and report what changed."""
     from profkit.core.errors import UsageError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, get_type_hints
 
 import typer
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
     from profkit.execution.places.kinds import ExecutionPlace
+    from profkit.kernels.places import PlaceSlots
     from profkit.reporting.view import View
 
 
@@ -78,6 +79,32 @@ def typed_options(context: typer.Context, names: Iterable[str]) -> list[tuple[st
 
 
 PLACES = ("on", "on_python", "send", "send_env")  # where it runs is said anew each time
+SHOWN = ("details", "format", "quiet")  # how a result is shown, too
+
+
+def refuse_again(what: str, verb: str) -> NoReturn:
+    """Raises UsageError for --again of what is new."""
+    raise UsageError(
+        f"--again is for {what} that is there already", f"profkit {verb} --resume FOLDER --again"
+    )
+
+
+def profile_choices(profile: str, what: Literal["cases", "tests"]) -> tuple[tuple[str, int], ...]:
+    """What `--profile` chooses of the `what`: what profiles is loaded for it alone. Raises UsageError."""
+    if not profile:
+        return ()
+    from profkit.profiling.drill_down import parse_choices
+
+    return parse_choices(profile, what)
+
+
+def slots_of(places: tuple[tuple[ExecutionPlace, ...], Sending] | None) -> PlaceSlots | None:
+    """Where the workers run, if not here."""
+    if places is None:
+        return None
+    from profkit.kernels.places import PlaceSlots
+
+    return PlaceSlots(*places)
 
 
 def typed_beside_resume(context: typer.Context, allowed: Iterable[str], what: str) -> frozenset[str]:
@@ -104,41 +131,29 @@ def _known_backend(name: str) -> str:
 T = TypeVar("T")
 ELSEWHERE = "Elsewhere"
 HOW, OUT, LIMITS, MODELS, TESTS = "Measurement", "Output", "Limits", "The model", "Tests and kernels"
+
+
+def option(panel: str | None, help: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+    """What typer takes as an option's declaration; `names` where it has others than its parameter."""
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel, **more)
+
+
 BackendOption = Annotated[
     str,
-    typer.Option(
-        "--backend",
-        help="The hardware to look at (doctor: auto looks at all).",
-        metavar="[auto|cpu|cuda|mps]",
-        callback=_known_backend,
-    ),
+    option(None, "The hardware (doctor: auto is all of it).", "[auto|cpu|cuda|mps]", callback=_known_backend),
 ]
 FormatOption = Annotated[
     OutputFormat,
-    typer.Option(
-        "--format", "-f", help="json prints one document and nothing else there.", callback=remember_format
-    ),
+    typer.Option("--format", "-f", help="json prints one document, and only that.", callback=remember_format),
 ]
 TargetsOption = Annotated[
-    Path | None, typer.Option("--targets", help="A YAML file whose targets override or add to the defaults.")
+    Path | None, option(None, "A YAML file whose targets override or add to the defaults.")
 ]
-StdinOption = Annotated[
-    str | None,
-    typer.Option(
-        "--stdin",
-        help="The file that each process of the workload reads as its standard input (default: an empty one).",
-        metavar="FILE",
-    ),
-]
-StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
+StdinOption = Annotated[str | None, option(None, "The workload's standard input (default: empty).", "FILE")]
+StrictOption = Annotated[bool, option(None, "Exit 5 where a verdict is unknown.", None, "--strict")]
 
 
 # ---------------------------------------------------------------- of verbs that run many kernels, and of a model
-
-
-def option(panel: str | None, help: str, metavar: str | None = None, *names: str) -> Any:
-    """What typer takes as an option's declaration; `names` where it has others than its parameter."""
-    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
 
 
 def taken(kind: type[T], typed: Mapping[str, Any], **more: Any) -> T:

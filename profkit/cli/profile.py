@@ -29,9 +29,7 @@ def profile(
     backend: options.BackendOption = "auto",
     passes: Annotated[
         str | None,
-        typer.Option(
-            help="Only these, with commas: timing,stacks,cprofile,tracemalloc,trace,counters,explain."
-        ),
+        typer.Option(help="Only these: timing,stacks,cprofile,tracemalloc,trace,counters,explain."),
     ] = None,
     depth: Annotated[
         options.DepthOption, typer.Option(help="What may be spent: gate (one process), standard, full.")
@@ -43,7 +41,7 @@ def profile(
     strict: options.StrictOption = False,
     timeout: Annotated[
         float | None,
-        typer.Option(help="Seconds that one process of the workload may take; then its whole tree ends."),
+        typer.Option(help="Seconds for one process of the workload; then its tree ends."),
     ] = None,
     precision: Annotated[float, typer.Option(help="Half-width of the median's interval, as a share.")] = 0.01,
     sampling: Annotated[
@@ -62,9 +60,7 @@ def profile(
     ] = False,
     accept_exit: Annotated[
         str | None,
-        typer.Option(
-            help="Exit codes of the workload that are no failure, with commas: 0,1.", metavar="CODES"
-        ),
+        typer.Option(help="The workload's exit codes that are no failure: 0,1.", metavar="CODES"),
     ] = None,
     stdin: options.StdinOption = None,
     keep_arguments: Annotated[

@@ -33,17 +33,7 @@ Exit codes: 0 every case was settled; 2 wrong usage; 3 this machine cannot measu
 implementation failed, crashed or hung, or one is wrong that is not PyTorch's own (PyTorch, torch.compile: that is told
 and fails nothing); 130 interrupted, what was measured is kept.
 """
-WITH_RESUME = (
-    "resume",
-    "with_file",
-    "again",
-    "profile",
-    "profile_depth",
-    "results",
-    "details",
-    "format",
-    "quiet",
-)
+WITH_RESUME = ("resume", "with_file", "again", "profile", "profile_depth", "results", *options.SHOWN)
 WHAT, ON = "Grid", "Resuming and profiling"
 
 
@@ -84,33 +74,22 @@ def sweep(
     ] = 0.01,
     budget: Annotated[float, option(HOW, "Seconds of timing per case at most.", "SECONDS")] = 1.0,
     warm: Annotated[
-        bool,
-        option(HOW, "On a GPU: leave the L2 as it is between calls; else it is flushed.", None, "--warm"),
+        bool, option(HOW, "On a GPU: do not flush the L2 between calls.", None, "--warm")
     ] = False,
     timeout: options.TimeoutOption = 300.0,
     plan: Annotated[
-        bool,
-        option(HOW, "Say what would be measured and what it costs, and measure nothing.", None, "--plan"),
+        bool, option(HOW, "Say what it would measure and cost, and end.", None, "--plan")
     ] = False,
-    resume: Annotated[
-        Path | None, option(ON, "Go on with the sweep in this folder, by its own settings.", "FOLDER")
-    ] = None,
+    resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
     again: Annotated[
-        bool, option(ON, "With --resume: try what has no time once more.", None, "--again")
+        bool, option(ON, "With --resume: try once more what has no time.", None, "--again")
     ] = False,
     profile: Annotated[
-        str,
-        option(
-            ON,
-            "Cases that go through `profkit profile`: slowest:2, farthest:2 (from the roofline).",
-            "WHICH:N",
-        ),
+        str, option(ON, "Profile cases: slowest:2, farthest:2 (from the roofline).", "WHICH:N")
     ] = "",
     profile_depth: options.ProfileDepthOption = options.DepthOption.standard,
     output: options.OutputOption = Path("reports"),
-    results: Annotated[
-        Path | None, option(OUT, "Write the records of all cases to this file, too.", "FILE.json")
-    ] = None,
+    results: Annotated[Path | None, option(OUT, "The records of all cases, too.", "FILE.json")] = None,
     name: options.NameOption = "sweep",
     details: options.DetailsOption = False,
     where: options.Elsewhere = options.HERE,
@@ -121,19 +100,19 @@ def sweep(
     typed = {**locals(), "device": device.value, "files": tuple(with_file or ())}
     from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
+    from profkit.kernels.sweep.outputs import check_writable
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request
 
-    choices: tuple[tuple[str, int], ...] = ()
-    if profile:  # what profiles is loaded for it alone: no worker starts before
-        from profkit.profiling.drill_down import parse_choices
-
-        choices = parse_choices(profile, "cases")
+    choices = options.profile_choices(profile, "cases")  # no worker starts before
     places = where.places(gpus)
     if places is not None and choices:
         from profkit.core.errors import UsageError
 
         raise UsageError("--profile is done on this machine", "leave out --on")
-    _check_results(results, again=again and resume is None)
+    if again and resume is None:
+        options.refuse_again("a sweep", "sweep")
+    if results is not None:
+        check_writable(results)  # before hours go by
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "a sweep")
         request = read_request(resume, again=again, named=with_file or (), profile=bool(choices))
@@ -148,12 +127,7 @@ def sweep(
     from profkit.kernels.sweep.run import run_sweep
 
     progress = progress_for(quiet=quiet)
-    slots = None
-    if places is not None:
-        from profkit.kernels.places import PlaceSlots
-
-        slots = PlaceSlots(*places)
-    document = run_sweep(request, progress, slots)
+    document = run_sweep(request, progress, options.slots_of(places))
     if choices:
         from profkit.profiling.drill_down import profile_cases
 
@@ -163,19 +137,6 @@ def sweep(
     _show(document, request.folder, format, details=details)
     if faulty_cases(document):
         raise typer.Exit(4)
-
-
-def _check_results(results: Path | None, *, again: bool) -> None:
-    """Raises UsageError and MachineError for what would be told, or done, when hours have gone by."""
-    from profkit.core.errors import UsageError
-    from profkit.kernels.sweep.outputs import check_writable
-
-    if again:
-        raise UsageError(
-            "--again is for a sweep that is there already", "profkit sweep --resume FOLDER --again"
-        )
-    if results is not None:
-        check_writable(results)
 
 
 def _show(document: SweepDocument, folder: Path, format: options.OutputFormat, *, details: bool) -> None:

@@ -11,13 +11,8 @@ from pathlib import Path
 
 # What a hook of git's around profkit sets would name another repository than that of the folder.
 _STRAY = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_PREFIX",
-    "GIT_OBJECT_DIRECTORY",
-)
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY",
+)  # fmt: skip
 QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "true",
@@ -26,11 +21,8 @@ QUIET = {
     "GIT_OPTIONAL_LOCKS": "0",
 }
 _ALWAYS = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "log.showSignature=false",
-    "protocol.ext.allow=never",
-)
+    "core.hooksPath=/dev/null", "core.fsmonitor=false", "log.showSignature=false", "protocol.ext.allow=never",
+)  # fmt: skip
 # What of a repository's own configuration starts a program, and what takes its place. Forms that git reads, too.
 _HARMLESS = (
     (r"filter\..*\.required", "false"),

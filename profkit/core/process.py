@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -110,7 +110,6 @@ def run(
     from profkit.core.process_tree import ProcessTree
 
     adopt_orphans()
-    ProcessTree.prepare()
     cpu_before = _children_cpu_seconds()
     # A Ctrl-C between the start of the child and the care for it would leave it alone
     with defer_interrupts() as hurry:
@@ -119,21 +118,21 @@ def run(
             child = _start(argv, env, cwd, stdin, printed)
             tree = ProcessTree(child.pid)
         output = _OutputReader(child, log, hidden)
-    timed_out, largest = False, 0
-    usage: list[tuple[float, float, float]] = []
+    under_way = _UnderWay(child, tree, start, tick)
+    timed_out, largest, usage = False, 0, under_way.usage
     try:
         if hurry.is_set():
             raise KeyboardInterrupt
-        timed_out = _wait(child, tree, start, timeout, tick, cancel, usage)
+        timed_out = under_way.wait(timeout, cancel)
         if timed_out:
-            _end(child, tree, min(finish, LAST_SECONDS), start, tick, end_signal)
+            under_way.end(min(finish, LAST_SECONDS), end_signal)
         seconds = time.monotonic() - start
         tree.look_at_end()
         largest = _reap(child)
         tree.end(grace=0.5)
     except BaseException:
         try:
-            _end(child, tree, finish, start, tick, end_signal, waits)
+            under_way.end(finish, end_signal, waits)
         finally:
             child.wait()
             output.finish()
@@ -199,33 +198,59 @@ def _start(
         source.close()
 
 
-def _wait(
-    child: subprocess.Popen[bytes],
-    tree: ProcessTree,
-    start: float,
-    timeout: float | None,
-    tick: Callable[[float], None] | None,
-    cancel: threading.Event | None,
-    usage: list[tuple[float, float, float]],
-) -> bool:
-    """Wait for the child; True when its time ran out first. `usage` is what it used until each look at it."""
-    step = 0.02  # short at first, so that a quick child is not measured by our own polling
-    with _end_of(child) as ended:
-        while True:
-            gone = time.monotonic() - start
-            if timeout is not None and gone >= timeout:
-                return True
-            if ended(step if timeout is None else min(step, timeout - gone)):
-                return False
-            step = min(step * 1.5, 0.25)
-            tree.look()
-            usage.append((time.monotonic() - start, tree.cpu_seconds, tree.queued_seconds))
-            if len(usage) > MOST_LOOKS:  # of hours half as many looks say the same
-                del usage[::2]
-            if cancel is not None and cancel.is_set():
-                raise Interrupted("interrupted") from None
-            if tick is not None:
-                tick(time.monotonic() - start)
+@dataclass(frozen=True)
+class _UnderWay:
+    """A child that runs. `usage` is what it used until each look at it."""
+
+    child: subprocess.Popen[bytes]
+    tree: ProcessTree
+    start: float
+    tick: Callable[[float], None] | None
+    usage: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def wait(self, timeout: float | None, cancel: threading.Event | None) -> bool:
+        """Wait for its end; True when its time ran out first."""
+        step = 0.02  # short at first, so that a quick child is not measured by our own polling
+        with _end_of(self.child) as ended:
+            while True:
+                gone = time.monotonic() - self.start
+                if timeout is not None and gone >= timeout:
+                    return True
+                if ended(step if timeout is None else min(step, timeout - gone)):
+                    return False
+                step = min(step * 1.5, 0.25)
+                self.tree.look()
+                used = self.tree.cpu_seconds, self.tree.queued_seconds
+                self.usage.append((time.monotonic() - self.start, *used))
+                if len(self.usage) > MOST_LOOKS:  # of hours half as many looks say the same
+                    del self.usage[::2]
+                if cancel is not None and cancel.is_set():
+                    raise Interrupted("interrupted") from None
+                self._tick()
+
+    def end(self, finish: float, end_signal: int, waits: Callable[[], None] | None = None) -> None:
+        """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C ends that patience."""
+        hurried_on = False
+        if finish > 0 and self.child.poll() is None:
+            with defer_interrupts() as hurry:
+                deadline = time.monotonic() + finish
+                with contextlib.suppress(OSError):
+                    self.child.send_signal(end_signal)
+                if waits is not None:
+                    waits()
+                while (
+                    not _ends_within(self.child, 0.1) and not hurry.is_set() and time.monotonic() < deadline
+                ):
+                    self._tick()
+            hurried_on = hurry.is_set()
+        if hurried_on:
+            self.tree.end(grace=0.5)
+            raise KeyboardInterrupt
+        self.tree.end()
+
+    def _tick(self) -> None:
+        if self.tick is not None:
+            self.tick(time.monotonic() - self.start)
 
 
 @contextlib.contextmanager
@@ -235,12 +260,9 @@ def _end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]
     Linux tells its end at once, and the child is not reaped before what it used was read. Elsewhere `subprocess` asks
     every 50 ms, which is as exact as its times are there.
     """
-    if not hasattr(os, "pidfd_open"):
-        yield lambda seconds: _ends_within(child, seconds)
-        return
     try:
         handle = os.pidfd_open(child.pid)
-    except OSError:  # a kernel before 5.3, or no file handle is left
+    except (AttributeError, OSError):  # a Mac, a kernel before 5.3, or no file handle is left
         yield lambda seconds: _ends_within(child, seconds)
         return
     try:
@@ -274,36 +296,6 @@ def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _end(
-    child: subprocess.Popen[bytes],
-    tree: ProcessTree,
-    finish: float,
-    start: float,
-    tick: Callable[[float], None] | None,
-    end_signal: int,
-    waits: Callable[[], None] | None = None,
-) -> None:
-    """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C ends that patience."""
-    hurried_on = False
-    if finish > 0 and child.poll() is None:
-        with defer_interrupts() as hurry:
-            deadline = time.monotonic() + finish
-            with contextlib.suppress(OSError):
-                child.send_signal(end_signal)
-            if waits is not None:
-                waits()
-            while child.poll() is None and not hurry.is_set() and time.monotonic() < deadline:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.wait(0.1)
-                if tick is not None:
-                    tick(time.monotonic() - start)
-        hurried_on = hurry.is_set()
-    if hurried_on:
-        tree.end(grace=0.5)
-        raise KeyboardInterrupt
-    tree.end()
 
 
 class _OutputReader(threading.Thread):

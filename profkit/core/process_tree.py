@@ -9,16 +9,14 @@ not ask.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import psutil
 
@@ -31,8 +29,7 @@ _running: dict[int, ProcessTree] = {}  # every child under way, since several ma
 _listing = threading.Lock()  # held from the start of a child until it is in `_running`
 
 
-@dataclass(frozen=True)
-class TreeUse:
+class TreeUse(NamedTuple):
     """What a tree used until it was looked at last. Linux; elsewhere, what stays 0 is not known.
 
     `read` and `written` are bytes of `calls` of read, write and their kind, wherever they led; `stored` are those that
@@ -65,7 +62,6 @@ class ProcessTree:
         # Pid -> seconds in which its threads could run and had no processor
         self._queued: dict[int, float] = {}
         _running[pid] = self
-        _Watchdog.watch(pid)
 
     @staticmethod
     def starting() -> threading.Lock:
@@ -74,11 +70,6 @@ class ProcessTree:
         Otherwise another thread, which ends its own tree just then, would take the new child for a member of that.
         """
         return _listing
-
-    @staticmethod
-    def prepare() -> None:
-        """Start the watchdog: before a child's time runs."""
-        _Watchdog.start()
 
     def look(self) -> None:
         """Note the present members, their memory, their processor time and what they read and wrote."""
@@ -98,16 +89,7 @@ class ProcessTree:
                     self._queued[process.pid] = max(self._queued.get(process.pid, 0.0), _queued(process.pid))
         self.peak_rss = max(self.peak_rss, total)
         self.cpu_seconds = max(self.cpu_seconds, seconds)
-        before = self.use
-        read, written, calls, stored = moved
-        self.use = TreeUse(
-            max(before.system_seconds, system),
-            max(before.read, read),
-            max(before.written, written),
-            max(before.calls, calls),
-            max(before.stored, stored),
-            max(before.threads, threads),
-        )
+        self.use = TreeUse._make(map(max, self.use, (system, *moved, threads)))
 
     def look_at_end(self) -> None:
         """Note how long the child waited for a processor: once it has ended, and before it is reaped (Linux)."""
@@ -131,32 +113,21 @@ class ProcessTree:
                     _send_signal(alive, number)
                     _wait_for(alive, wait, hurry)
                     alive = self._living_members()
-            deadline = time.monotonic() + KILL_SECONDS
-            while alive and time.monotonic() < deadline:
-                _send_signal(alive, signal.SIGKILL)
-                psutil.wait_procs(alive, timeout=0.1)
-                alive = self._living_members()
-            if sys.platform != "linux":  # nobody adopts there what lost its parent
-                with contextlib.suppress(OSError):
-                    os.killpg(self._pid, signal.SIGKILL)
+            if alive or sys.platform != "linux":  # nobody adopts there what lost its parent
+                self.kill()
         if hurry.is_set():
             raise KeyboardInterrupt
 
     def kill(self) -> None:
-        """Kill the child's session, and what it has started elsewhere, at once."""
-        self.look()
+        """Kill the child's group, and what it has started elsewhere, at once."""
+        alive = self._living_members()
         with contextlib.suppress(OSError):
             os.killpg(self._pid, signal.SIGKILL)
-        for pid, born in self._seen.items():
-            with contextlib.suppress(psutil.Error):
-                if (process := psutil.Process(pid)).create_time() == born:
-                    process.kill()
         deadline = time.monotonic() + KILL_SECONDS
-        while (orphans := self._orphans_here()) and time.monotonic() < deadline:
-            for pid in orphans:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
+        while alive and time.monotonic() < deadline:
+            _send_signal(alive, signal.SIGKILL)
+            psutil.wait_procs(alive, timeout=0.1)
+            alive = self._living_members()
 
     def members_elsewhere(self) -> list[int]:
         """Members in other process groups than the child's, without psutil: in some 10 us for each thread (Linux)."""
@@ -179,21 +150,14 @@ class ProcessTree:
         with _listing:
             for pid in _child_pids(os.getpid()):
                 with contextlib.suppress(OSError):
-                    if (
-                        pid in _running
-                        or pid == _Watchdog.pid()
-                        or os.getsid(pid) == os.getsid(0)
-                        or os.getpgid(pid) == self._pid
-                    ):
-                        continue
-                    if os.waitpid(pid, os.WNOHANG) == (0, 0):
+                    ours = pid in _running or os.getsid(pid) == os.getsid(0) or os.getpgid(pid) == self._pid
+                    if not ours and os.waitpid(pid, os.WNOHANG) == (0, 0):
                         found.append(pid)
         return found
 
     def forget(self) -> None:
         """The child has ended, and all that it started."""
         _running.pop(self._pid, None)
-        _Watchdog.forget(self._pid)
 
     def _living_members(self) -> list[psutil.Process]:
         members = []
@@ -211,7 +175,7 @@ class ProcessTree:
             return session == self._pid
         if self._seen.get(process.pid) == process.create_time():
             return True
-        if session == os.getsid(0) or process.pid == _Watchdog.pid():
+        if session == os.getsid(0):
             return False  # what profkit started itself
         above: psutil.Process | None = process
         while above is not None:
@@ -280,60 +244,3 @@ def _wait_for(processes: list[psutil.Process], seconds: float, hurry: threading.
     alive = processes
     while alive and not hurry.is_set() and (left := deadline - time.monotonic()) > 0:
         _, alive = psutil.wait_procs(alive, timeout=min(left, 0.2))
-
-
-class _Watchdog:
-    """A shell that outlives profkit when it is killed without a word (`kill -9`, out of memory) and ends its children.
-
-    It waits on a pipe that closes with profkit, and knows the sessions that are under way.
-    """
-
-    # `kill -KILL -- -PID` is refused by dash, and minimal systems have no pkill: each of them alone must do.
-    _SCRIPT = (
-        'live=; while read -r verb pid; do case $verb in +) live="$live $pid";; '
-        '*) rest=; for p in $live; do [ "$p" = "$pid" ] || rest="$rest $p"; done; live=$rest;; esac; done; '
-        'for p in $live; do kill -s KILL -- "-$p"; pkill -KILL -s "$p"; done'
-    )
-    _process: subprocess.Popen[bytes] | None = None
-    _tried = False
-
-    @classmethod
-    def pid(cls) -> int | None:
-        return cls._process.pid if cls._process is not None else None
-
-    @classmethod
-    def start(cls) -> None:
-        if not cls._tried:
-            cls._tried = True
-            with contextlib.suppress(OSError):
-                cls._process = subprocess.Popen(
-                    ["sh", "-c", cls._SCRIPT],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                    cwd="/",
-                )
-                atexit.register(cls._end)
-
-    @classmethod
-    def _end(cls) -> None:
-        """Our own end, the ordinary one: it has nothing to do and goes."""
-        if cls._process is not None:
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                cls._process.communicate(timeout=1)
-
-    @classmethod
-    def watch(cls, pid: int) -> None:
-        cls._tell(b"+ %d\n" % pid)
-
-    @classmethod
-    def forget(cls, pid: int) -> None:
-        cls._tell(b"- %d\n" % pid)
-
-    @classmethod
-    def _tell(cls, line: bytes) -> None:
-        if cls._process is not None and cls._process.stdin is not None:
-            # Somebody killed the watchdog, or it has ended with us
-            with contextlib.suppress(OSError, ValueError):
-                os.write(cls._process.stdin.fileno(), line)

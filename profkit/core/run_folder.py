@@ -10,7 +10,6 @@ import errno
 import json
 import os
 import re
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn, cast
@@ -32,7 +31,6 @@ from profkit.core.files.safe_folder import (
     make_parents,
 )
 from profkit.core.files.whole import write_whole
-from profkit.core.status import has_died
 from profkit.core.types import Json, RunDocument
 
 SCHEMA = "profkit.run/4"
@@ -144,8 +142,8 @@ def run_to_json(document: RunDocument) -> dict[str, Json]:
 def read_run(path: Path) -> RunDocument:
     """Read a run's folder or its run.json; unknown fields are passed over, absent ones take their default.
 
-    One whose process was killed is `interrupted`. Raises UnreadableReport with the place in the file for anything that
-    is no whole run document.
+    Raises UnreadableReport with the place in the file for anything that is no whole run document. One that was killed
+    stays `running`.
     """
     file = path / FILE_NAME if path.is_dir() else path
     try:
@@ -158,9 +156,7 @@ def read_run(path: Path) -> RunDocument:
     except UnicodeDecodeError as error:
         raise UnreadableReport(f"cannot read {file}: not UTF-8 text, so no run document") from error
     try:
-        return _settled(
-            run_from_json(json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float))
-        )
+        return run_from_json(json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float))
     except UnreadableReport as error:
         raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
     except RecursionError as error:
@@ -168,14 +164,6 @@ def read_run(path: Path) -> RunDocument:
     except ValueError as error:
         state = "empty" if not text.strip() else f"not whole JSON ({error})"
         raise UnreadableReport(f"cannot read {file}: {state}") from error
-
-
-def _settled(document: RunDocument) -> RunDocument:
-    """The document of a run whose process died without a last word: `running` in the file, and nothing runs."""
-    if document.state != "running" or document.process is None or not has_died(document.process):
-        return document
-    note = "profkit was killed while it carried this run out (kill -9, no memory left, or the machine went down)."
-    return replace(document, state="interrupted", process=None, notes=(*document.notes, note))
 
 
 def is_run(path: Path) -> bool:

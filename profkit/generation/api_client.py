@@ -135,7 +135,7 @@ class ApiModel(Model):
         document = raw.parse()
         if inspect.isawaitable(document):  # by the package's version
             document = await document
-        return replace(self._read(document), retries=raw.retries_taken)
+        return self._read(document)
 
     def _wait(self, request: Coroutine[Any, Any, Answer], report: Callable[[str], None]) -> Answer:
         """What the event loop makes of a request. Raises what the request raises, Cancelled after `close`."""

@@ -30,8 +30,6 @@ from profkit.core.types import (
     ModelCall,
     Speedup,
     StopReason,
-    TestResult,
-    TimedCall,
 )
 from profkit.generation.judging import AttemptJudge, KernelFile, NoProfile, profile_attempt
 from profkit.generation.model import BudgetSpent, ChatMessage, Model, ModelFailed
@@ -117,7 +115,7 @@ class OperationLoop:
         else:
             found = find_code(answer.text, self._task.function, file.name, cut=answer.stop == "length")
         tokens = answer.input_tokens, answer.output_tokens
-        call = ModelCall(*tokens, answer.seconds, answer.retries, answer.stop)
+        call = ModelCall(*tokens, answer.seconds)
         attempt = Attempt(number, found.fault or "no-code", call, reason=found.problem)
         kernel = JudgedKernel(found.code, file.name, problem=found.problem)
         if found.code:
@@ -248,9 +246,9 @@ def reason_to_stop(attempts: Sequence[Attempt], until: Until, most: int) -> Stop
     """Why there is no further attempt after these, of `most`; empty where one follows."""
     best = best_attempt(attempts)
     if best is not None:
-        if not best.timed or until == "correct":
+        if best.speedup is None or until == "correct":
             return "correct"
-        if until == "faster" and best.speedup is not None and best.speedup.word == "FASTER":
+        if until == "faster" and best.speedup.word == "FASTER":
             return "reached"
         if best.bound_share is not None and best.bound_share >= AT_BOUND:
             return "bound"
@@ -274,16 +272,9 @@ def _with_results(attempt: Attempt, document: EvaluationDocument) -> Attempt:
         tests=operation.counted,
         passed=operation.passed,
         speedup=speedup,
-        timed=tuple(map(_timed_call, timed)),
         bound_share=share_of_bound(document.results),
         own_share=operation.own_share,
     )
-
-
-def _timed_call(result: TestResult) -> TimedCall:
-    assert result.speedup is not None
-    test = result.test
-    return TimedCall(test.arguments, test.dtype, result.speedup, result.seconds, result.bound_seconds)
 
 
 def _history(attempts: Sequence[Attempt]) -> Iterator[str]:

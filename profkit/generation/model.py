@@ -71,7 +71,6 @@ class Answer:
     input_tokens: int | None = None
     output_tokens: int | None = None
     seconds: float = 0.0  # wall time, with what was waited for
-    retries: int = 0
 
 
 class Model(ABC):

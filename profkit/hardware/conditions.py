@@ -213,13 +213,11 @@ def _parse_first_number(words: list[str]) -> float | None:
 def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
     """The machine as it is now; `devices`: its visible GPUs too. Never raises: what is not told is None."""
     cores = usable_cores(root)[:_MOST_CLOCK_CORES]
-    governor = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq/scaling_governor"
     return Moment(
         when,
         load=read_load(root),
         pressure=read_pressure(root),
         clock=_mean_clock(root, cores),
-        governor=system.read_text(root, governor) or None,
         temperature=_read_temperature(root),
         throttled=_throttle_count(root, cores),
         devices=(call_with_timeout(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) or ())
@@ -265,14 +263,12 @@ def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
                 continue
             clock = library.number("nvmlDeviceGetClockInfo", handle, SM_CLOCK)
             heat = library.number("nvmlDeviceGetTemperature", handle, _TEMPERATURE_GPU)
-            power = library.number("nvmlDeviceGetPowerUsage", handle)  # mW
             bits = library.slowdowns(handle)
             moments.append(
                 DeviceMoment(
                     index,
                     clock * 1e6 if clock else None,
                     float(heat) if heat else None,
-                    power / 1000 if power else None,
                     tuple(word for bit, word in REASONS.items() if bits & bit),
                 )
             )

@@ -21,7 +21,6 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
-from profkit.core.status import own_process
 from profkit.core.types import (
     Allocations,
     Fact,
@@ -95,7 +94,6 @@ class RunCollector:
             workload=context.workload,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             machine=context.machine,
-            process=own_process(),
             notes=(HIDDEN_NOTE,) if context.hidden else (),
         )
         self.document = hide_values(document, context.hidden)
@@ -332,21 +330,20 @@ class RunCollector:
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
-        code = None
         try:
             findings = self._run.findings(plan, result)
             if findings.absent is not None and result.state == "finished":
                 result = replace(result, state="skipped", reason=findings.absent)
             return findings, result
         except UnreadableReport as error:
-            reason, code = Fact.message(error.message), error.code
+            reason = Fact.message(error.message)
             fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)
             if plan.tool is None and not result.artifacts:
                 reason = Fact("left-without-exit")
         except OSError as error:
             reason, fix = Fact.of("not-written", said=error.strerror or str(error)), "--output FOLDER"
         if result.state == "finished":
-            result = replace(result, state="failed", reason=reason, fix=fix, code=code)
+            result = replace(result, state="failed", reason=reason, fix=fix)
         return PassFindings(), result
 
     def _skip_pass(self, plan: PassPlan) -> None:

@@ -121,7 +121,7 @@ def profile_workload(
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
-            document = replace(judge_document(collector.document, targets), state=state, process=None)
+            document = replace(judge_document(collector.document, targets), state=state)
             folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:
                 progress.note(why)
@@ -153,8 +153,8 @@ def _write_failure(
     """
     with defer_interrupts():
         with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
-            collector.update(state="failed", failure=failure, process=None)
-        document = replace(collector.document, state="failed", failure=failure, process=None)
+            collector.update(state="failed", failure=failure)
+        document = replace(collector.document, state="failed", failure=failure)
         with contextlib.suppress(Exception):  # a report without verdicts is worth more than none
             document = judge_document(document, targets)
         with contextlib.suppress(Exception):

@@ -155,7 +155,6 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         seconds=time.monotonic() - begin,
         artifacts=artifacts,
         log=f"logs/{plan.steps[-1].name}.log" if plan.steps else None,
-        code=fault.code if fault else None,
     )
     failures = [_workload_failure(one) for one in recorded]
     return PassRecord(result, failures[0] if failures and None not in failures else None, limit)

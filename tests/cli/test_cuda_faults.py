@@ -34,17 +34,8 @@ DATA = ROOT / "tests" / "data" / "cuda"
 STAND_INS = ROOT / "tests" / "stand_ins"
 REPORT, TRACE = DATA / "ncu" / "truths.gate.ncu-rep", DATA / "nsys" / "truths.sqlite"
 QUICK = (
-    "--backend",
-    "cuda",
-    "--depth",
-    "gate",
-    "--sampling",
-    "0.1",
-    "--precision",
-    "0.4",
-    "--format",
-    "json",
-)
+    "--backend", "cuda", "--depth", "gate", "--sampling", "0.1", "--precision", "0.4", "--format", "json",
+)  # fmt: skip
 MARKED = """
 import json, os, sys, time
 import profkit

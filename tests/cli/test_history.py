@@ -182,7 +182,6 @@ def test_names_that_would_harm_a_terminal_do_not(tmp_path: Path) -> None:
     "verb",
     [
         ("prune", "--keep", "1"),
-        ("mark", "last", "--because", "x"),
         ("accept", "mlp", "--because", "x"),
     ],
     ids=lambda verb: verb[0],

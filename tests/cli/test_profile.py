@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli_runner import ENVIRONMENT, MARKED, PROFKIT, profkit, runs
@@ -154,52 +152,34 @@ def test_check_makes_a_failed_target_exit_1_and_strict_makes_an_unknown_one_5(
 # ---------------------------------------------------------------- what ends early
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_ended_run_keeps_what_was_finished(tmp_path: Path, marked: Path, number: int) -> None:
-    run, code = _ended(tmp_path, marked, number)
-    assert code == 130
-    assert run["state"] == "interrupted"
-    assert run["timings"][0]["name"] == "squares"
-    assert any(reading["metric"] == "time.median" for reading in run["readings"])
-
-
-def test_a_killed_run_can_still_be_read(tmp_path: Path, marked: Path) -> None:
-    run, _ = _ended(tmp_path, marked, signal.SIGKILL)
-    assert run["timings"][0]["name"] == "squares"
-    folder = next((tmp_path / "reports").iterdir())
-    said = profkit("summarize", folder, cwd=tmp_path)
-    assert said.code == 0
-    assert "squares" in said.out
-    assert "(interrupted)" in said.out  # and not "running" forever
-
-
-def _ended(folder: Path, marked: Path, number: int) -> tuple[Any, int]:
-    """A run that gets `number` as soon as its first timing process is written."""
-    command = (
-        "profile",
-        "--passes",
-        "timing",
-        "--depth",
-        "full",
-        "--sampling",
-        "2",
-        "--",
-        sys.executable,
-        str(marked),
-    )
+@pytest.mark.parametrize(
+    ("number", "code", "state"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 130, "interrupted"),
+        (signal.SIGKILL, -9, "running"),  # it has no last word
+    ],
+)
+def test_an_ended_run_keeps_what_was_finished_and_can_be_read(
+    tmp_path: Path, marked: Path, number: int, code: int, state: str
+) -> None:
+    """It gets the signal as soon as its first timing process is written."""
+    options = ("--passes", "timing", "--depth", "full", "--sampling", "2")
     process = subprocess.Popen(
-        [*PROFKIT, *command],
-        cwd=folder,
+        [*PROFKIT, "profile", *options, "--", sys.executable, str(marked)],
+        cwd=tmp_path,
         env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        found = runs(folder / "reports") if (folder / "reports").exists() else []
-        if found and found[0]["timings"]:
-            break
+    reports, deadline = tmp_path / "reports", time.monotonic() + 60
+    while not (reports.exists() and (found := runs(reports)) and found[0]["timings"]):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    os.kill(process.pid, number)
-    code = process.wait(timeout=60)
-    return runs(folder / "reports")[0], code
+    process.send_signal(number)
+    assert process.wait(timeout=60) == code
+    run = runs(reports)[0]
+    assert (run["state"], run["timings"][0]["name"]) == (state, "squares")
+    assert number == signal.SIGKILL or any(one["metric"] == "time.median" for one in run["readings"])
+    said = profkit("summarize", next(reports.iterdir()), cwd=tmp_path)
+    assert (said.code, "squares" in said.out) == (0, True)

@@ -50,14 +50,6 @@ def test_json_is_one_document_that_names_the_file_that_was_left(tmp_path: Path) 
     assert (tmp_path / "out.data").stat().st_size > 0
 
 
-def test_a_fault_is_a_document_where_json_was_asked_for(tmp_path: Path) -> None:
-    said = profkit(
-        "record", "--tool", "ncu", "--report", "out", "--format", "json", "--", "true", cwd=tmp_path
-    )
-    assert said.code == 3
-    assert said.json()["schema"] == "profkit.error/1"
-
-
 BUSY = "s = 0\nfor i in range(400_000): s += i * i\n"
 MENTIONS = f"import profkit\n{BUSY}"
 STEPS = """

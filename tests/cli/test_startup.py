@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.cli.app import HIDDEN, VERBS, load_verb
+from profkit.cli.app import HIDDEN, MODULES, VERBS, load_verb
 
 
 def modules_after(*arguments: str) -> set[str]:
@@ -29,7 +29,7 @@ def test_help_imports_nothing_but_the_command_line(arguments: list[str]) -> None
     ours = {name for name in imported if name.startswith("profkit.") and not name.startswith("profkit.cli")}
     assert ours == {"profkit.core", "profkit.core.errors", "profkit.core.library_first"}
     assert not imported & {"yaml", "numpy", "torch", "psutil"}
-    verbs = imported & {f"profkit.cli.{module}" for module, _ in VERBS.values()}
+    verbs = imported & {f"profkit.cli.{MODULES.get(verb, verb)}" for verb in VERBS}
     assert verbs == {f"profkit.cli.{verb}" for verb in arguments[:-1]}
 
 
@@ -55,7 +55,7 @@ def test_a_report_that_is_no_json_is_read_without_what_reads_sweeps_evaluations_
 def test_the_list_of_verbs_has_the_line_that_each_says_of_itself(verb: str) -> None:
     command = load_verb(verb)
     assert command.name == verb
-    assert " ".join(command.help.partition("\n\n")[0].split()) == VERBS[verb][1]
+    assert " ".join(command.help.partition("\n\n")[0].split()) == VERBS[verb]
     interspersed = command.context_settings.get("allow_interspersed_args", True)
     assert interspersed is (verb not in ("profile", "record"))
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -12,7 +9,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import psutil
 import pytest
@@ -164,32 +160,3 @@ def test_a_second_ctrl_c_ends_the_patience_and_leaves_nothing_behind(tmp_path: P
     assert (done.returncode, done.stdout) == (0, "interrupted\n")
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
     assert time.monotonic() - begin < 40  # of a patience of 60 s and more
-
-
-@pytest.mark.parametrize("minimal", [False, True], ids=["any system", "a system with no pkill"])
-def test_a_profkit_that_is_killed_leaves_no_workload_behind(tmp_path: Path, minimal: bool) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/sh").symlink_to(shutil.which("sh") or "/bin/sh")
-    path = str(tmp_path / "bin") if minimal else os.environ["PATH"]
-    code = "import sys; from profkit.core import process; process.run([sys.executable, '-c', sys.argv[1]])"
-    victim = subprocess.Popen([PYTHON, "-c", code, STUBBORN], cwd=tmp_path, env={**os.environ, "PATH": path})
-    pid = _eventually(lambda: int((tmp_path / "pid").read_text()))
-    victim.kill()
-    victim.wait()
-    _eventually(lambda: None if _lives(pid) else True)
-
-
-def _lives(pid: int) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
-
-
-def _eventually(look: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError, ValueError):
-            if (found := look()) is not None:
-                return found
-        time.sleep(0.02)
-    raise AssertionError("it never came")

@@ -56,18 +56,6 @@ def test_the_same_thing_twice_is_not_called_different_more_often_than_promised(
     assert significant / PAIRS <= most
 
 
-def test_samples_taken_for_processes_would_cry_wolf() -> None:
-    """What the house rule saves from: with all samples in one heap most A/A pairs come out as different."""
-    source = random.Random(7)
-    wrong = 0
-    for _ in range(100):
-        a, b = (processes(source, 3, 30, 0.02, 0.005, 0.0, 0.0) for _ in range(2))
-        found = ratio_of([[v] for g in a for v in g], [[v] for g in b for v in g])
-        assert found is not None
-        wrong += found.p <= 0.05
-    assert wrong > 50
-
-
 @pytest.mark.parametrize(("count", "by"), [(3, 0.10), (6, 0.05), (10, -0.05)])
 def test_an_interval_covers_the_change_that_was_made(count: int, by: float) -> None:
     source = random.Random(count)
@@ -131,9 +119,6 @@ def test_samples_of_absurd_sizes_give_wide_intervals_and_no_overflow() -> None:
     low, high = found.interval()
     assert 0 < low < high
     assert found.detectable() > 1
-
-
-PAIRS = 300
 
 
 def wandering(

@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import os
-import subprocess
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,7 +19,6 @@ from profkit.backends import backend_names
 from profkit.core import run_folder as run
 from profkit.core.codec import LARGEST_VALUE
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.status import own_process
 from profkit.core.types import Fact, Profile, Reading, RunDocument, Scope, Source, Summary, Workload
 from tests import documents, schemas
 
@@ -325,24 +323,3 @@ def test_a_document_with_one_value_replaced_is_read_or_refused_never_a_traceback
     )
     with contextlib.suppress(UnreadableReport):
         run.run_from_json(tree)
-
-
-def test_a_run_whose_process_was_killed_is_interrupted_and_one_that_goes_on_is_not(tmp_path: Path) -> None:
-    own = own_process()
-    killed = subprocess.Popen(["sleep", "60"])
-    theirs = replace(own, pid=killed.pid)
-    going_on = replace(documents.document(), state="running", process=own)
-    for process, state in (
-        (own, "running"),
-        (None, "running"),  # of a former version
-        (replace(theirs, start=own.start - 100), "interrupted"),  # the number is another's by now
-        (replace(own, start=own.start - 100, host="another"), "running"),  # who knows
-    ):
-        run.write_run(tmp_path, replace(going_on, process=process))
-        assert run.read_run(tmp_path).state == state, process
-    killed.kill()
-    killed.wait()
-    run.write_run(tmp_path, replace(going_on, process=theirs))
-    read = run.read_run(tmp_path)
-    assert (read.state, read.process) == ("interrupted", None)
-    assert any("kill -9" in note for note in read.notes)

@@ -348,10 +348,8 @@ def swap_what_arrives(folder: Path) -> int:
                     with contextlib.suppress(OSError):
                         os.rename(name, f"aside-{name}")
                         os.symlink("../victim", name)
-                        for old, away in (
-                            (last, os.unlink),
-                            (f"aside-{last}", os.rmdir),
-                        ):  # few to look through
+                        # Few to look through
+                        for old, away in ((last, os.unlink), (f"aside-{last}", os.rmdir)):
                             with contextlib.suppress(OSError):
                                 away(old)
                         last = name
@@ -394,13 +392,3 @@ def test_of_what_arrives_nothing_is_left_however_it_ends(tmp_path: Path, fault: 
     with pytest.raises(fault), arriving(tmp_path) as folder:
         fail(folder)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_killed_process_left_goes_with_the_next_one_and_what_is_in_use_stays(tmp_path: Path) -> None:
-    (tmp_path / ".arriving-0" / "artifacts").mkdir(parents=True)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / ".arriving-1").symlink_to("mine")
-    with arriving(tmp_path) as first, arriving(tmp_path):
-        (first / "run.json").touch()
-        assert (first / "run.json").exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".arriving-1", "mine"]

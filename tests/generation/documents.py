@@ -17,7 +17,6 @@ from profkit.core.types import (
     OperationAttempts,
     Place,
     Speedup,
-    TimedCall,
 )
 
 FLOOR = 0.05
@@ -42,7 +41,7 @@ def speedup(value: float, half: float = 0.03) -> Speedup:
 
 def call(**fields: Any) -> ModelCall:
     """A request that took 12 s."""
-    return replace(ModelCall(1500, 700, seconds=12.0, stop="end"), **fields)
+    return replace(ModelCall(1500, 700, seconds=12.0), **fields)
 
 
 def correct(number: int, value: float | None, half: float = 0.03, **fields: Any) -> Attempt:
@@ -52,10 +51,6 @@ def correct(number: int, value: float | None, half: float = 0.03, **fields: Any)
         timed = {
             "speedup": speedup(value, half),
             "bound_share": min(1.0, value / 2.4),
-            "timed": (
-                TimedCall("((T([1024, 1024], f32),), {})", "float32", speedup(value), 1e-4 / value, 4.2e-5),
-                TimedCall("((T([64, 64], f32),), {})", "float32", speedup(value), 1e-5 / value, 1e-7),
-            ),
             "bottleneck": "memory, 34 % of its peak",
         }
     return replace(

@@ -157,7 +157,6 @@ def check_requests(done: Generated) -> None:
     answered = [request for request in done.requests if request.number not in (0, 2, 3)]
     for number, request in enumerate(answered[1:], 1):
         assert request.prompt == done.feedback(number)
-    assert [attempt["call"]["retries"] for attempt in done.attempts][:3] == [1, 2, 0]
     assert len(done.requests) == len(SCRIPT)
     calls = [attempt["call"] for attempt in done.attempts]
     assert done.said.json()["input_tokens"] == sum(call["input_tokens"] for call in calls) > 1000

@@ -218,7 +218,6 @@ class _Stream:
     kernels: int = 0
     copies: int = 0
     computing: int = 0
-    computing_beside: int = 0
     copying: int = 0
     copying_beside: int = 0
     time: Counter[int] = field(default_factory=Counter)  # by configuration
@@ -285,10 +284,8 @@ class StreamSums:
         together = empty_spans()
         for number, spans in computing.items():
             others = _joined([other for n, other in computing.items() if n != number])
-            beside = spans & others
-            together = together | beside
+            together = together | (spans & others)
             streams[number].computing += spans.total
-            streams[number].computing_beside += beside.total
         every = _joined(list(computing.values()))
         for number, spans in copying.items():
             streams[number].copying += spans.total
@@ -321,7 +318,6 @@ class StreamSums:
             number,
             stream.kernels,
             stream.computing / 1e9,
-            stream.computing_beside / 1e9,
             stream.copies,
             stream.copying / 1e9,
             stream.copying_beside / 1e9,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import secrets
 import shutil
@@ -22,7 +21,6 @@ _WAY = getattr(os, "O_PATH", os.O_RDONLY)  # a folder in which one may write nee
 _FOLDER = _WAY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _HANDLES = Path("/proc/self/fd")  # Linux: a path below an open folder, wherever that has been moved
-ARRIVING = ".arriving-"  # what a folder is called into which something arrives
 _MOST_LINKS = 40  # as of Linux
 _made: dict[str, tuple[int, int]] = {}  # by absolute path: device and inode
 
@@ -221,42 +219,28 @@ def move_into(file: Path, target: Path) -> None:
 def arriving(beside: Path) -> Iterator[Path]:
     """A folder in `beside` for what arrives, by a path of its handle; gone afterwards, however the block ends.
 
-    What a process left that was killed is removed by the next one.
-
     Nobody else can write in it, and whoever swaps its name for a link changes nothing that is reached by the path.
     """
     made = [path for path in (beside, *beside.parents) if not os.path.lexists(path)]
     make_parents(beside)
     chown_to_sudo_user(*made)
     with opened(beside) as parent:
-        if not is_shared(parent):  # there root's own folders may have been given that name
-            for old in [name for name in os.listdir(parent) if name.startswith(ARRIVING)]:
-                with contextlib.suppress(OSError), _arriving_in(parent, old):
-                    pass  # left by a process that was killed; one that is in use is locked
-        name = f"{ARRIVING}{secrets.token_hex(8)}"
-        os.mkdir(parent / name, 0o700)
-        with _arriving_in(parent, name) as inside:
-            yield inside
-
-
-@contextlib.contextmanager
-def _arriving_in(parent: Path, name: str) -> Iterator[Path]:
-    """A path of the folder's handle; the folder is gone afterwards. Raises OSError where it is another's, or in use."""
-    handle = os.open(parent / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if hasattr(os, "geteuid") and os.fstat(handle).st_uid != os.geteuid():
-            raise _replaced(parent / name)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        inside = _HANDLES / str(handle) if _HANDLES.is_dir() else parent / name
+        made_here = parent / f".arriving-{secrets.token_hex(8)}"
+        made_here.mkdir(0o700)
+        handle = os.open(made_here, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            yield inside
+            if hasattr(os, "geteuid") and os.fstat(handle).st_uid != os.geteuid():
+                raise _replaced(made_here)
+            inside = _HANDLES / str(handle) if _HANDLES.is_dir() else made_here
+            try:
+                yield inside
+            finally:
+                for path in list(inside.iterdir()):
+                    remove(path)
+                with contextlib.suppress(OSError):  # what took its name is not ours
+                    made_here.rmdir()
         finally:
-            for path in list(inside.iterdir()):
-                remove(path)
-            with contextlib.suppress(OSError):  # what took its name is not ours
-                os.rmdir(parent / name)
-    finally:
-        os.close(handle)
+            os.close(handle)
 
 
 def remove(path: Path) -> None:

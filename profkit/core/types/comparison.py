@@ -107,14 +107,8 @@ class KernelChange:
     word: KernelChangeWord
     baseline_seconds: float | None = None
     candidate_seconds: float | None = None
-    baseline_calls: float | None = None
-    candidate_calls: float | None = None
     launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
     share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
-    # Where it is the only kernel of both runs, and has another name in the baseline: that name, its grid and block.
-    baseline_name: str | None = None
-    baseline_launch: str | None = None
-    noise: float | None = None  # seconds by which one trace differs from the next
     doubt: Fact | None = None  # what may have made the change
 
 
@@ -128,7 +122,6 @@ class FunctionChange:
     word: KernelChangeWord
     baseline: float | None = None
     candidate: float | None = None
-    library: str | None = None
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,6 @@ class SampleSet:
     spent: float = 0.0  # wall seconds for warm-up and samples together
     # Which clock the seconds are of; "mps-synchronized": the wall clock, with the GPU waited for at both ends.
     clock: Literal["wall", "cuda-events", "mps-synchronized"] = "wall"
-    # Wall seconds per iteration over the clock's, from the same samples: 1.2 says that the host added a fifth.
-    wall_ratio: float | None = None
     # The device's caches before each iteration; None: not a device
     cache: Literal["warm", "cold"] | None = None
     # How launch overhead was amortised: "100 calls queued before the first begins"

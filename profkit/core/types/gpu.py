@@ -152,14 +152,11 @@ class Communication:
 
 @dataclass(frozen=True)
 class StreamTime:
-    """What one stream did. Times in seconds.
-
-    `kernels_beside` is the part of `kernel_seconds` in which kernels of other streams of its process ran, too."""
+    """What one stream did. Times in seconds."""
 
     stream: int
     kernels: int
     kernel_seconds: float
-    kernels_beside: float
     copies: int
     copy_seconds: float
     copies_beside: float  # of the copies' time that in which any kernel ran
@@ -293,7 +290,6 @@ class Spread:
     median: float
     p95: float
     longest: float
-    total: float
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,6 @@ class HistoryPoint:
     commit: str | None = None
     valid: bool = True  # False: throttled, interrupted, contradicted; kept, shown, and decides nothing
     reason: str | None = None  # why it is not valid
-    night: str | None = None
-    outcome: str | None = None  # what was decided of its run
 
 
 @dataclass(frozen=True)
@@ -192,8 +190,6 @@ EXACTLY = "exact"  # of what was counted beside the base
 FIRST = "first-night"  # of a new one, where nothing was good before
 SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
 NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
-# On what the outcome rests, in the order of the steps.
-DecisionStep = Literal["band", "same-night", "nights", "change-point", "target", "none"]
 
 
 @dataclass(frozen=True)
@@ -204,7 +200,6 @@ class MetricOutcome:
     outcome: Outcome
     code: str
     message: str = ""  # of a run that is not valid: what its profile says
-    step: DecisionStep = "none"
     unit: str = ""
     better: Direction = "lower"
     scope: Scope = RUN
@@ -213,7 +208,6 @@ class MetricOutcome:
     band: tuple[float, ...] = ()  # low, high: the control limits; a night outside is a candidate regression
     detectable: float | None = None  # the smallest relative change that tonight could have shown
     change: Change | None = None  # of the interleaved re-run, where there was one
-    change_points: tuple[ChangePoint, ...] = ()
     trend: Trend | None = None  # what a plot shows
     nights: int = 0  # for how many nights in a row it has been outside
     short: int = 0  # nights more until it is decided

@@ -210,7 +210,6 @@ class TestResult:
     verified: int = 0  # timed calls of which the result was verified
     remarks: tuple[str, ...] = ()
     spent: float = 0.0  # wall seconds that the test took
-    slot: int = 0
     profile: str | None = None  # the folder of its own `profkit profile`, below the evaluation's
 
 
@@ -226,7 +225,6 @@ class EvaluationDocument:
     name: str = "evaluation"
     command: tuple[str, ...] = ()
     dtype: str = ""
-    against: str = "eager"
     floor: float = 0.05  # of SAME
     versions: Mapping[str, str] = field(default_factory=dict)
     planned: int = 0  # tests
@@ -271,24 +269,11 @@ StopReason = Literal[
 
 @dataclass(frozen=True)
 class ModelCall:
-    """One request to a model, with its retries. Tokens are None where nobody says."""
+    """One request to a model. Tokens are None where nobody says."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     seconds: float = 0.0  # wall time, with what was waited for
-    retries: int = 0
-    stop: str = ""  # why the text ends: end, length, refused
-
-
-@dataclass(frozen=True)
-class TimedCall:
-    """One timed test of an attempt, for tables: seconds of one call, and the least that the hardware allows."""
-
-    arguments: str
-    dtype: str
-    speedup: Speedup
-    seconds: float | None = None
-    bound_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -308,7 +293,6 @@ class Attempt:
     tests: int = 0  # that count
     passed: int = 0
     speedup: Speedup | None = None
-    timed: tuple[TimedCall, ...] = ()
     bound_share: float | None = None  # the least time of the hardware over the measured one, geometric mean
     # of the device's time in kernels of the attempt's own, the least of its tests
     own_share: float | None = None

@@ -60,7 +60,6 @@ class DeviceMoment:
     index: int
     clock: float | None = None  # Hz, of the SMs
     temperature: float | None = None  # degrees Celsius
-    power: float | None = None  # W
     throttle: tuple[str, ...] = ()  # why it holds its clock down: "power limit", "power brake"
 
 
@@ -72,7 +71,6 @@ class Moment:
     load: float | None = None  # mean number of runnable tasks over the last minute
     pressure: float | None = None  # % of the last 10 s in which some task waited for a core
     clock: float | None = None  # Hz, mean over the usable cores
-    governor: str | None = None
     temperature: float | None = None  # degrees Celsius, of the hottest zone
     throttled: int | None = None  # times a core slowed itself for heat since it was started
     devices: tuple[DeviceMoment, ...] = ()

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from profkit.core.errors import NotANumber
 
 BackendName: TypeAlias = str  # one of `profkit.backends.backend_names()`
 Direction = Literal["lower", "higher", "none"]  # which way is good
-Quality = Literal["measured", "simulated", "estimated", "multiplexed", "unavailable"]
-# The surer comes first.
-QUALITY_ORDER: dict[Quality, int] = {
-    "measured": 0,
-    "multiplexed": 1,
-    "simulated": 2,
-    "estimated": 3,
-    "unavailable": 4,
-}
+Quality = Literal["measured", "multiplexed", "simulated", "estimated", "unavailable"]  # the surer comes first
+QUALITY_ORDER: dict[Quality, int] = {quality: place for place, quality in enumerate(get_args(Quality))}
 ScopeKind = Literal["run", "region", "kernel", "function"]
 CounterState = Literal["measured", "multiplexed", "not-supported", "not-counted", "hard-zero"]
 VerdictWord = Literal["pass", "fail", "not-applicable", "unknown"]
@@ -31,43 +24,19 @@ Depth = Literal["gate", "standard", "full"]
 # their own results; `launch`: too small to fill the device, or shorter than the time it takes to launch it;
 # `compute`: some unit of the multiprocessors, where the report does not say which; `xu`: special functions.
 Bound = Literal[
-    "dram",
-    "l2",
-    "l1",
-    "shared",
-    "tensor",
-    "fp32",
-    "fp64",
-    "fp16",
-    "integer",
-    "xu",
-    "compute",
-    "issue",
-    "latency",
-    "launch",
-    "unknown",
-]
+    "dram", "l2", "l1", "shared",
+    "tensor", "fp32", "fp64", "fp16", "integer", "xu", "compute",
+    "issue", "latency", "launch", "unknown",
+]  # fmt: skip
 # What the functions of a profile are and what they were measured by.
 ProfileKind = Literal[
-    "functions",
-    "python-functions",
-    "libraries",
-    "threads",
-    "counted-functions",
-    "counted-lines",
-    "own-time",
-    "cumulative-time",
-    "calls",
+    "functions", "python-functions", "libraries", "threads", "counted-functions", "counted-lines",
+    "own-time", "cumulative-time", "calls", "imports", "operations",
     "program-calls",  # of and from the program's own functions, by caller and callee
-    "imports",
     "growing-lines",  # source lines that hold ever more memory: bytes by which they grew
-    "operations",
     # Of sampled Python stacks: functions and lines by processor time, imports by wall time, threads by both.
-    "sampled-functions",
-    "sampled-lines",
-    "sampled-imports",
-    "sampled-threads",
-]
+    "sampled-functions", "sampled-lines", "sampled-imports", "sampled-threads",
+]  # fmt: skip
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 

@@ -113,7 +113,6 @@ class PassResult:
     cost: float | None = None  # as a multiple of one plain run, measured
     artifacts: tuple[str, ...] = ()
     log: str | None = None
-    code: str | None = None  # which fault it was, where that decides what follows
 
 
 InsightSource = Literal["profkit", "nsight"]
@@ -269,20 +268,17 @@ class MemoryGrowth:
 
 @dataclass(frozen=True)
 class Allocations:
-    """Python's own allocations, in bytes. `start` to `region_peak` are None where no region was marked.
+    """Python's own allocations, in bytes. `region_peak` is None where no region was marked.
 
     `growing` lines are what grew between the first iterations and the last; all sizes are as tracemalloc saw
     them, which is not the memory of the process.
     """
 
     peak: int
-    end: int
-    start: int | None
     region_peak: int | None
     growth: MemoryGrowth
     top: tuple[AllocationLine, ...]
     growing: tuple[AllocationLine, ...]
-    python: str
     notes: tuple[str, ...]
     points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
     steady: tuple[SteadyLine, ...] = ()  # where no region was marked
@@ -297,15 +293,6 @@ class Workload:
     folder: str  # working folder the command runs in
     python: str | None = None  # the interpreter, where the command is a Python program
     stdin: str | None = None  # the file that is its standard input; "-": what profkit was given; None: empty
-
-
-@dataclass(frozen=True)
-class RunProcess:
-    """The process that carries a run out, while it does; `host` says of which machine."""
-
-    pid: int
-    start: float  # seconds since the epoch
-    host: str  # a digest
 
 
 @dataclass(frozen=True)
@@ -363,4 +350,3 @@ class RunDocument:
     # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
     packages: Mapping[str, str] = field(default_factory=dict)
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
-    process: RunProcess | None = None  # while the state is "running"

@@ -320,7 +320,7 @@ def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
     one that was `asked` runs beside it, and may have ended it: no test of a kernel's is left out by what it does.
     """
     test = codec.from_plain_data(EvaluationTest, outcome.job.data)
-    result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds, slot=outcome.slot)
+    result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds)
     if outcome.status is JobStatus.cancelled:
         return None
     if outcome.status is JobStatus.ok:
@@ -330,7 +330,7 @@ def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
             return replace(result, reason=f"the judge gave a wrong answer: {error.message}")
         if answer.test.id != test.id:
             return replace(result, reason="the judge answered what it was not asked")
-        return replace(answer, slot=outcome.slot)
+        return answer
     if asked and outcome.status is not JobStatus.lost:
         result = replace(result, reason=f"the judge ended while the kernel was tested: {outcome.reason}")
     elif outcome.status is not JobStatus.lost:

@@ -81,9 +81,7 @@ def time_spread(values: Any) -> Spread | None:
     if not len(values):
         return None
     median, p95 = np.percentile(values, (_MIDDLE, _NEARLY_ALL))
-    return Spread(
-        len(values), float(median) / 1e9, float(p95) / 1e9, int(values.max()) / 1e9, int(values.sum()) / 1e9
-    )
+    return Spread(len(values), float(median) / 1e9, float(p95) / 1e9, int(values.max()) / 1e9)
 
 
 @dataclass(frozen=True)

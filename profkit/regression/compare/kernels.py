@@ -30,12 +30,11 @@ _LONGEST = 20_000  # characters of a name that are looked at
 
 @dataclass(frozen=True)
 class KernelPair:
-    """One kernel in both runs; `reshaped`: launched in another shape; `renamed`: under another name."""
+    """One kernel in both runs; `reshaped`: launched in another shape."""
 
     before: KernelTime
     after: KernelTime
     reshaped: bool = False
-    renamed: bool = False
 
     @property
     def baseline(self) -> Kernel:
@@ -78,7 +77,7 @@ def match_kernels(baseline: RunDocument, candidate: RunDocument) -> MatchedKerne
         before, after = _match_by(before, after, name, pairs, reshaped=True)
     if not pairs and len(before) == len(after) == 1 and _is_rewritten(baseline, candidate):
         shapes = [(one.kernel.grid, one.kernel.block) for one in (before[0], after[0])]
-        renamed = KernelPair(before[0], after[0], shapes[0] != shapes[1], renamed=True)
+        renamed = KernelPair(before[0], after[0], shapes[0] != shapes[1])
         return MatchedKernels((renamed,), (), ())
     return MatchedKernels(tuple(pairs), tuple(before), tuple(after))
 
@@ -200,8 +199,7 @@ class TracedRun:
 
 def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor: float) -> KernelChange:
     first, second = before.seconds(pair.before), after.seconds(pair.after)
-    calls = before.calls(pair.before), after.calls(pair.after)
-    launches = 1.0 if after.counted else max(calls)
+    launches = 1.0 if after.counted else max(before.calls(pair.before), after.calls(pair.after))
     repeat, jitter = (METAL_REPEAT, METAL_JITTER) if after.metal else (REPEAT, JITTER)
     noise, limit = repeat * max(first, second) + jitter * launches, floor * first
     change = second - first
@@ -209,26 +207,20 @@ def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor:
     word: KernelChangeWord = "slower" if second > first else "faster"
     if decision != "different":  # what lies between is within the noise of one trace each
         word = "same" if abs(change) <= limit else "ambiguous"
-    renamed = pair.baseline if pair.renamed else None
     return KernelChange(
         pair.candidate.name,
         word,
         first,
         second,
-        *calls,
         pair.candidate.id,
         max(before.share(pair.before), after.share(pair.after)),
-        baseline_name=renamed.name if renamed is not None else None,
-        baseline_launch=renamed.id if renamed is not None else None,
-        noise=noise,
     )
 
 
 def _kernel_of_one_run(time: KernelTime, run: TracedRun, word: KernelChangeWord) -> KernelChange:
-    own = run.seconds(time), run.calls(time)
-    old, new = ((None, None), own) if word == "appeared" else (own, (None, None))
-    kernel = time.kernel
-    return KernelChange(kernel.name, word, old[0], new[0], old[1], new[1], kernel.id, run.share(time))
+    seconds, kernel = run.seconds(time), time.kernel
+    old, new = (None, seconds) if word == "appeared" else (seconds, None)
+    return KernelChange(kernel.name, word, old, new, kernel.id, run.share(time))
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
@@ -290,5 +282,4 @@ def _function_change(
         word = "appeared" if first is None else "vanished"
     else:
         word = "slower" if second > first else "faster"
-    library = os.path.basename(spot.library) if spot.library else None
-    return FunctionChange(spot.function, profile.title, profile.unit, word, first, second, library)
+    return FunctionChange(spot.function, profile.title, profile.unit, word, first, second)

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from profkit.core.statistics import mad_sigma, median
 from profkit.core.types import (
     AcceptedChange,
-    DecisionStep,
     Direction,
     HistoryPoint,
     MetricOutcome,
@@ -89,7 +88,7 @@ def decide(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] =
         detectable=outcome.detectable,
         autocorrelation=findings.autocorrelation,
     )
-    return replace(outcome, change_points=findings.change_points, trend=trend)
+    return replace(outcome, trend=trend)
 
 
 def outcome_of(series: Series, rule: NightRule, result: NightResult) -> MetricOutcome:
@@ -106,7 +105,6 @@ def outcome_of(series: Series, rule: NightRule, result: NightResult) -> MetricOu
         outcome=outcome,
         code=code,
         message=(point.reason or "") if code == "not-valid" else "",
-        step=result.step,
         unit=series.unit,
         better=better,
         scope=series.key.scope,
@@ -165,7 +163,6 @@ def _found_late(nights: JudgedNights, rule: NightRule, findings: SeriesFindings)
             return replace(
                 nights.results[-1],
                 code="change-point",
-                step="change-point",
                 first=change.index,
                 last_good=change.index - 1,
                 before=change.before,
@@ -210,7 +207,6 @@ class NightResult:
     """
 
     code: str
-    step: DecisionStep = "none"
     limits: Limits | None = None
     nights: int = 0
     first: int | None = None
@@ -272,7 +268,7 @@ class MachinePast:
         limits = control_limits(self.level, self.rule, following=following)
         if self._has_collapsed(limits, night.value):
             self.nights.pop()
-            return NightResult("collapse", "band", limits, last_good=self.last_good)
+            return NightResult("collapse", limits, last_good=self.last_good)
         side = limits.side(night.value)
         if self.standing is not None:
             return self._judge_standing(self.standing, night, limits, back=side != self.bad)
@@ -300,7 +296,7 @@ class MachinePast:
         last_good = self.last_good
         self._return_streak()
         self._add(night)
-        return NightResult("held", "band", limits, last_good=last_good)
+        return NightResult("held", limits, last_good=last_good)
 
     def _judge_standing(
         self, stands: NightResult, night: NightValue, limits: Limits, *, back: bool
@@ -310,26 +306,26 @@ class MachinePast:
             self.streak = []
             return replace(stands, code="standing", limits=limits)
         self.streak.append(night)
-        seen = NightResult("returning", "band", limits, len(self.streak), stands.first, self.last_good)
+        seen = NightResult("returning", limits, len(self.streak), stands.first, self.last_good)
         if len(self.streak) < self.rule.nights:
             return seen
         self.standing, self.last_good = None, night.place
         self._return_streak()
-        return replace(seen, code="gone", step="nights")
+        return replace(seen, code="gone")
 
     def _judge_outside(self, limits: Limits) -> NightResult:
         """A night outside of the limits, the last of the streak."""
-        seen = NightResult("suspect", "band", limits, len(self.streak), self.streak[0].place, self.last_good)
+        seen = NightResult("suspect", limits, len(self.streak), self.streak[0].place, self.last_good)
         if self.side != self.bad:
             if len(self.streak) < self.rule.nights:
                 return replace(seen, code="perhaps-better")
             self.level, self.last_good = [], self.streak[-1].place
             self._return_streak()
-            return replace(seen, code="improved", step="nights")
+            return replace(seen, code="improved")
         missing = self.rule.nights - len(self.streak)
         if missing > 0:
             return replace(seen, short=missing)
-        self.standing = replace(seen, code="nights", step="nights", before=limits.centre)
+        self.standing = replace(seen, code="nights", before=limits.centre)
         self.streak, self.side = [], 0
         return self.standing
 

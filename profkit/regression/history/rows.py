@@ -272,8 +272,6 @@ def point_of(entry: Entry) -> HistoryPoint:
         commit=entry.commit,
         valid=entry.valid,
         reason=entry.reason,
-        night=entry.night,
-        outcome=entry.outcome,
     )
 
 

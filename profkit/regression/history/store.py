@@ -111,13 +111,11 @@ class History:
                 sql.execute(f"INSERT INTO point ({POINT_COLUMNS}) VALUES (?,?,?,?,?,?,?)", point)
         return True
 
-    def mark(self, entry: str, valid: bool, reason: str | None = None) -> None:
-        """Store whether a run's values may decide anything, and why not. Raises UsageError where there is none."""
-        self._update(entry, valid=int(valid), reason=None if valid else reason or "marked as not valid")
-
     def decide(self, entry: str, outcome: str | None) -> None:
         """Store the outcome of a run: `pass`, `regressed`, ... Raises UsageError where there is none."""
-        self._update(entry, outcome=outcome)
+        with self._transaction() as sql:
+            if sql.execute("UPDATE entry SET outcome = ? WHERE id = ?", (outcome, entry)).rowcount == 0:
+                raise self._no_run(entry)
 
     def accept(self, accepted: AcceptedChange) -> bool:
         """Store a known change: it begins a segment. False where this very one is there already."""
@@ -236,14 +234,6 @@ class History:
 
     def _no_run(self, name: str) -> UsageError:
         return UsageError(f"{self.path} holds no run {name!r}", "profkit history list")
-
-    def _update(self, entry: str, **columns: Any) -> None:
-        """Change some columns of a run."""
-        assignments = ", ".join(f"{name} = ?" for name in columns)
-        with self._transaction() as sql:
-            given = (*columns.values(), entry)
-            if sql.execute(f"UPDATE entry SET {assignments} WHERE id = ?", given).rowcount == 0:
-                raise self._no_run(entry)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

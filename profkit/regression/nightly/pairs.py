@@ -306,7 +306,6 @@ def _decided(outcome: MetricOutcome, change: Change, pairs: NightPairs, past: Wo
         gates=rule.gates or rule.exact,
         code=PAIRED if outcome.metric in (TIME, MEMORY) else EXACTLY,
         by_past=outcome.code if word == "pass" and outcome.outcome == "regressed" else "",
-        step="same-night",
         value=change.candidate.value,
         expected=change.baseline.value,
         detectable=change.detectable,

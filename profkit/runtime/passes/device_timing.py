@@ -171,7 +171,6 @@ def time_on_device(
         precise=assessment.precise,
         spent=perf_counter() - begin,
         clock="cuda-events",
-        wall_ratio=median([_wall_ratio(check) for check in checks]),
         cache="cold" if calls.cold else "warm",
         batching=_describe_batching(calls, single, bool(alone) and not bound),
         device_seconds=device,

@@ -144,13 +144,10 @@ def _parse_allocations(data: dict[str, Any]) -> Allocations:
     points = tuple((_check_size(x), _check_size(y)) for x, y in data["points"])
     return Allocations(
         peak=_check_size(data["peak"]),
-        end=_check_size(data["end"]),
-        start=_check_size(region["start"]) if region else None,
         region_peak=_check_size(region["peak"]) if region else None,
         growth=judge_growth(points),
         top=tuple(_parse_line(entry) for entry in data["top"]),
         growing=tuple(_parse_line(entry) for entry in data["growth"]),
-        python=str(data["python"]),
         notes=tuple(str(note) for note in data["notes"]),
         points=points,
         steady=find_steady_lines(data.get("looks", []), float(data.get("watched_seconds", 0.0))),

@@ -197,8 +197,7 @@ def _waiting_remarks(count: int, thrown: int, *, always_waits: bool) -> Iterator
 # ------------------------------------------------------------ the one sampling loop, for calls and for processes
 
 # Below 16 samples an autocorrelation cannot be told from noise, and 16 independent ones are asked for because
-# the interval's coverage falls to 60 % without that on AR(1) noise of 0.9
-# (tests/performance/interval_coverage.py).
+# the interval's coverage falls to 60 % without that on AR(1) noise of 0.9.
 LEAST_SAMPLES = 16
 LEAST_INDEPENDENT = 15.5
 SLOW_SIGMAS, SLOW_SHARE = 5.0, 0.05  # a first call is this far beyond the noise, and worth a word

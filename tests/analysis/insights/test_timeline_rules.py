@@ -308,9 +308,7 @@ def on_streams(
 ) -> tuple[DeviceStreams, ...]:
     """Of each stream the time of its kernels and of its copies."""
     streams = tuple(
-        StreamTime(
-            13 + n, 25 if k else 0, k, together / 2, 25 if c else 0, c, 0.68 * c, kernel if k else None
-        )
+        StreamTime(13 + n, 25 if k else 0, k, 25 if c else 0, c, 0.68 * c, kernel if k else None)
         for n, (k, c) in enumerate(seconds)
     )
     return (DeviceStreams(0, streams, sum(k for k, _ in seconds) - together, together),)

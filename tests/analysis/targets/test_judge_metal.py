@@ -70,7 +70,7 @@ SHORT = {
     "process_busy": 0.1,
     "unsubmitted": 0.25,
     "blocked": 0.0,
-    "command_buffers": Spread(12, 8e-3, 9e-3, 9e-3, 0.1),
+    "command_buffers": Spread(12, 8e-3, 9e-3, 9e-3),
 }
 
 
@@ -84,7 +84,7 @@ SHORT = {
         (metal.metal(blocked=None, others=0.3), "unknown", "without them it could have been 85.0 %"),
         (metal.metal(**SHORT), "unknown", "no region is marked, and 400 ms of few command buffers may be start-up"),
         (metal.metal(**(SHORT | {"window": 4.0})), "fail", "target > 70 %"),
-        (metal.metal(**(SHORT | {"command_buffers": Spread(100, 1e-3, 1e-3, 1e-3, 0.1)})), "fail", "> 70 %"),
+        (metal.metal(**(SHORT | {"command_buffers": Spread(100, 1e-3, 1e-3, 1e-3)})), "fail", "> 70 %"),
         # One command buffer is busy for all of its window, however long the program did something else.
         (metal.metal(**(SHORT | {"window": 8e-3, "process_busy": 8e-3})), "unknown", "8.00 ms of few"),
         (metal.metal(**(SHORT | {"process_busy": 0.39})), "unknown", "400 ms of few command buffers"),

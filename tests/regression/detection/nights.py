@@ -81,7 +81,6 @@ def every_night(
                 same = {
                     "outcome": last.outcome,
                     "code": last.code,
-                    "step": last.step,
                     "expected": last.expected,
                 }
                 same |= {"since": last.since, "commit": last.commit, "good_commit": last.good_commit}

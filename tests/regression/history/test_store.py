@@ -82,18 +82,6 @@ def test_a_run_is_named_by_the_beginning_of_its_id(history: History) -> None:
             history.entry(nothing)
 
 
-def test_a_mark_keeps_a_run_and_takes_its_vote(history: History) -> None:
-    history.add(entry(1))
-    history.mark(entry(1).id, False, "throttled: power limit")
-    (series,) = history.series()
-    assert (series.points[0].valid, series.points[0].reason) == (False, "throttled: power limit")
-    history.mark(entry(1).id, True)
-    (series,) = history.series()
-    assert (series.points[0].valid, series.points[0].reason) == (True, None)
-    with pytest.raises(UsageError, match="holds no run"):
-        history.mark("ffff", False, "nobody")
-
-
 def test_an_accepted_change_is_kept_once(history: History) -> None:
     accepted = AcceptedChange("mlp", "2026-11-19T00:00:00+01:00", "new compiler", "time.median", "anna")
     assert history.accept(accepted)

@@ -13,7 +13,6 @@ import pytest
 from profkit.core.codec import from_plain_data
 from profkit.core.types import (
     Change,
-    ChangePoint,
     MetricOutcome,
     Night,
     Outcome,
@@ -36,7 +35,6 @@ def metric(outcome: Outcome = "pass", **more: object) -> MetricOutcome:
         "metric": "time.median",
         "outcome": outcome,
         "code": {"regressed": "nights", "ambiguous": "suspect", "pass": "held"}.get(outcome, outcome),
-        "step": "nights",
         "unit": "s",
         "scope": REGION,
         "value": 1.1e-3,
@@ -136,7 +134,6 @@ def hostile() -> Night:
         scope=Scope("region", HOSTILE * 50),
         commit=HOSTILE,
         since=HOSTILE,
-        change_points=(ChangePoint(1, 1.0, 2.0, HOSTILE, HOSTILE),),
     )
     verdict = Verdict(
         HOSTILE, "ipc", "fail", message(HOSTILE), Threshold(">", 1, ""), None, "", Scope("run"), "measured"

@@ -114,7 +114,7 @@ def test_a_program_that_only_imports_says_so() -> None:
 
 def allocations(growth: MemoryGrowth) -> Allocations:
     line = AllocationLine("a/b/c.py", 3, 4096, 2)
-    return Allocations(5 << 20, 1, 100, 3 << 20, growth, (line,), (line,), "3.11", ("a note",))
+    return Allocations(5 << 20, 3 << 20, growth, (line,), (line,), ("a note",))
 
 
 LEAK = MemoryGrowth(1024.0, 1000.0, 1100.0, 50, True, "keeps growing")

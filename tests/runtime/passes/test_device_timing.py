@@ -40,8 +40,6 @@ def test_work_that_keeps_the_device_busy_costs_what_the_device_needs(device: Dev
     assert median(found.seconds) == pytest.approx(300e-6, rel=0.01)
     assert found.device_seconds == pytest.approx(300e-6, rel=0.01)
     assert (found.clock, found.cache) == ("cuda-events", "warm")
-    assert found.wall_ratio is not None
-    assert found.wall_ratio >= 0.99
     assert found.loops >= 8
     assert found.batching == f"{found.loops} calls back to back"
 
