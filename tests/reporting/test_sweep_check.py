@@ -125,10 +125,3 @@ def test_details_and_machines_get_every_case(folder: Path) -> None:
     assert sum(v["target"] == "time-precision" for v in document["verdicts"]) == 47
     junit = CliRunner().invoke(app, ["report", str(folder), "--format", "junit"]).stdout
     assert junit.count("<testcase") >= 47
-
-
-def test_several_are_a_digest_each(folder: Path) -> None:
-    for verb in ("report", "summarize"):
-        told = CliRunner().invoke(app, [verb, str(folder), str(folder)]).stdout
-        assert told.count("a sweep, 47 cases with a time") == 2
-        assert len(told.splitlines()) < 80

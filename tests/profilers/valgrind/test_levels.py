@@ -42,13 +42,6 @@ def test_the_run_its_regions_and_its_hottest_functions_have_counters() -> None:
     assert list(scopes) == expected
 
 
-def test_without_a_third_level_its_counters_say_so() -> None:
-    counters = of(combine_levels(L2, None), ADD)
-    assert counters["D2mr"].value == 65_538
-    assert counters["D3mr"].state == "not-supported"
-    assert "no third" in (counters["D3mr"].reason or "")
-
-
 def scaled(report: Report, factor: float) -> Report:
     return replace(
         report,

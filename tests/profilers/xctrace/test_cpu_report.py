@@ -89,12 +89,6 @@ def test_only_the_profiled_process_counts_and_the_rest_is_told():
     assert parts.warnings[1:] == ("time-profile: only 1 sample, so shares are rough",)
 
 
-def test_without_a_target_all_count_and_the_reader_says_that_it_does_not_know_which_was_profiled():
-    parts = read(table([sample(calls=HOT), sample(calls=HOT, thread=None, process=OTHER)]), target=None)
-    assert parts.profiles[0].total == 0.002
-    assert "samples of 2 processes are counted together" in parts.warnings[0]
-
-
 def test_a_sample_without_a_stack_is_time_that_nobody_is_charged_with():
     parts = read(table([sample(calls=HOT), sample(calls=None)]))
     assert own(parts)["[no stack recorded]"] == 0.001
@@ -114,19 +108,6 @@ def test_python_frames_and_the_kernel_are_told_apart():
     assert (python.function, python.library, python.file) == ("train", PYTHON, "/src/train.py")
     assert (extension.library, kernel.library) == ("[AppleFoo]", KERNEL)
     assert own(parts, " by Python function") == {"train": 0.001}
-
-
-def test_threads_that_wait_take_no_cpu_time():
-    waits = stack(("__psynch_cvwait", "libsystem_kernel.dylib"))
-    parts = read(table([sample(calls=HOT), *[sample(calls=waits, state="Blocked")] * 4]))
-    assert own(parts) == {"cblas_sgemm": 0.001}
-    assert "not counted: 4 samples of threads that waited" in parts.warnings[0]
-
-
-def test_threads_are_told_where_there_are_several():
-    parts = read(table([sample(calls=HOT), sample(calls=HOT, thread=WORKER)]))
-    assert own(parts, " by thread") == {"Main Thread 0x51": 0.001, "thread 0x52": 0.001}
-    assert not any(p.title.endswith("by thread") for p in read(table([sample(calls=HOT)])).profiles)
 
 
 def test_only_samples_within_the_region_count():

@@ -55,28 +55,6 @@ def test_a_counter_is_in_per_cent_where_the_table_says_so_and_has_no_unit_else()
     assert only(read({INTERVALS: [work(0, 20)], COUNTERS: rows})).mean == 3.0
 
 
-def test_the_ray_tracing_unit_at_rest_is_no_counter():
-    rows = [sample(n, 1, 0.0, "RT Unit Active") for n in range(5)]
-    report = read({INTERVALS: [work(0, 40)], COUNTERS: rows})
-    assert report.metal.counters == ()
-    (absent,) = [one for one in report.metal.absent if one.what == COUNTERS]
-    assert "Counter Set: (null)" in spoken(absent.reason)
-    moved = [*rows, sample(9, 1, 4.0, "RT Unit Active")]
-    assert only(read({INTERVALS: [work(0, 40)], COUNTERS: moved})).most == 4.0
-
-
-def test_samples_without_a_value_or_a_name_are_left_out():
-    rows = [
-        sample(0, 10, 80.0),
-        {**sample(10, 10, 1.0), "value": None},
-        {**sample(20, 10, 1.0), "start": "x"},
-        sample(30, 10, 5.0, name=None),
-    ]
-    report = read({INTERVALS: [work(0, 40)], COUNTERS: rows})
-    assert only(report).samples == 1
-    assert any("3 rows" in one for one in report.warnings)
-
-
 STATES = "metal-gpu-state-intervals"
 THERMAL = "device-thermal-state-intervals"
 ROWS = [work(0, 10)]

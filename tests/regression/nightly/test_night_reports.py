@@ -102,24 +102,6 @@ def test_the_exit_code_is_that_of_the_gravest(
     assert exit_code(night(*workloads, interrupted=True)) == 130
 
 
-def test_junit_has_a_state_for_each_outcome() -> None:
-    root = ElementTree.fromstring(night_junit(MIXED).split("\n", 1)[1])
-    states = {
-        suite.get("name"): [child.tag for case in suite.iter("testcase") for child in case] for suite in root
-    }
-    assert states == {
-        "w-pass on cpu": [],
-        "w-new on cpu": [],
-        "w-improved on cpu": [],
-        "w-ambiguous on cpu": ["skipped"],
-        "w-invalid on cpu": ["error"],
-        "w-missing on cpu": ["error"],
-        "w-regressed on cpu": ["failure"],
-    }
-    strict = ElementTree.fromstring(night_junit(MIXED, strict=True).split("\n", 1)[1])
-    assert sum(int(suite.get("errors") or 0) for suite in strict) == 3
-
-
 def test_annotations_are_escaped_as_githubs_runner_reads_them() -> None:
     one = night(workload("a: b, 100 %\r\n", "missing", message="50 %\nof it", fix="do: this, now"))
     assert night_annotations(one) == (
