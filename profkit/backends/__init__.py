@@ -30,6 +30,7 @@ from profkit.core.types import (
     Reading,
     Report,
     RunDocument,
+    SampledTime,
     Stacks,
     Summary,
     ToolRule,
@@ -87,6 +88,7 @@ class PassFindings:
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()
     stacks: tuple[Stacks, ...] = ()
+    sampled: SampledTime | None = None
     allocations: Allocations | None = None
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
@@ -143,11 +145,12 @@ class Backend(Protocol):
     time_concern: str = "trace"  # the summary that says where the time goes
     report_concerns: frozenset[str] = frozenset()  # summaries of a report that are shown without a value, too
     # Wall seconds for warm-up and samples in one process.
-    sampling: Mapping[Depth, float] = {"gate": 5.0, "standard": 5.0, "full": 30.0}
+    sampling: Mapping[Depth, float] = {"quick": 2.0, "gate": 5.0, "standard": 5.0, "full": 30.0}
     # What a whole run may take where the user says nothing: so many plain runs, and seconds. None: as long as it needs.
     allowances: Mapping[Depth, tuple[float, float] | None] = {
-        "gate": (10.0, 15.0),
-        "standard": (10.0, 15.0),
+        "quick": None,
+        "gate": (5.0, 10.0),
+        "standard": (5.0, 10.0),
         "full": None,
     }
     function_tools: tuple[str, ...] = ()  # the profilers whose reports say which function takes how much

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias, get_args
 
 from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.line_sources import with_source
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import (
@@ -31,7 +32,7 @@ from profkit.core.types import (
 )
 from profkit.profilers.cprofile import read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
-from profkit.runtime.passes.command import HostKind, host_command, sampling_environment
+from profkit.runtime.passes.command import HostKind, host_command, start_up_environment
 from profkit.runtime.passes.read import read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
@@ -102,11 +103,17 @@ class BackendRun:
     name: ClassVar[str]
     # What each depth asks for. Passes run in this order: first what needs no tool, last what takes longest.
     passes: ClassVar[PassTable] = {
+        "quick": ("timing", "stacks", "trace"),
         "gate": ("timing", "counters"),
         "standard": ALL_PASSES,
         "full": ALL_PASSES,
     }
-    processes: ClassVar[Mapping[Depth, int]] = {"gate": 1, "standard": 3, "full": 5}  # of the timing pass
+    processes: ClassVar[Mapping[Depth, int]] = {
+        "quick": 1,
+        "gate": 1,
+        "standard": 3,
+        "full": 5,
+    }  # of the timing pass
     # of a device, at whose work a region's ends wait while it is timed
     switch: ClassVar[Switch | None] = None
     late_allocations: ClassVar[bool] = False  # tracemalloc begins with the region
@@ -281,6 +288,9 @@ class AllocationsPass(PythonPass):
         return PassFindings(allocations=read_tracemalloc(self.folder / self.file))
 
 
+MOST_RUNS, SHORT_SECONDS = 15, 1.5  # of a program that marks nothing, and what they take together
+
+
 class StacksPass(PythonPass):
     """Every Python process of the workload samples its stacks."""
 
@@ -292,8 +302,24 @@ class StacksPass(PythonPass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """The workload as it is, with the variables that each Python below it finds."""
         command = self.context.workload.command
-        env, reason = sampling_environment(command, self.folder / self.file)
-        return self.one_step(state, command if env is not None else None, reason, 1.05, env)
+        env, reason = start_up_environment(command, "stacks", self.folder / self.file)
+        plans = self.one_step(state, command if env is not None else None, reason, 1.05, env)
+        if state.marked or not state.plain_seconds or not plans[0].steps:
+            return plans
+        count = max(1, min(MOST_RUNS, int(SHORT_SECONDS / state.plain_seconds)))
+        first = plans[0].steps[0]
+        more = [self._again(first, number) for number in range(2, count + 1)]
+        return [replace(plans[0], steps=(first, *more), cost=1.05 * count)]
+
+    def _again(self, step: Step, number: int) -> Step:
+        """A short program once more, into a file of its own: one run has too few samples."""
+        name = f"{self.name}-{number}"
+        env, _ = start_up_environment(self.context.workload.command, "stacks", self.folder / f"{name}.jsonl")
+        artifacts = (f"artifacts/{name}.jsonl",)
+        directive = self.directive(name)
+        return replace(
+            step, name=name, artifacts=artifacts, env={**step.env, **(env or {})}, directive=directive
+        )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Functions, lines, imports and stacks of the Python processes; leaves files for viewers of flame graphs."""
@@ -302,10 +328,12 @@ class StacksPass(PythonPass):
             if workload.python is None:
                 return PassFindings(absent=self.no_python("no-python-program"))
             raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
-        report = read_stacks(self.folder / self.file)
+        more = sorted(self.folder.glob("stacks-*.jsonl"))
+        report = read_stacks(self.folder / self.file, more)
         return PassFindings(
             profiles=report.profiles,
             stacks=report.stacks,
+            sampled=with_source(report, workload),
             notes=report.warnings,
             artifacts=leave_stacks(self.context, report.stacks, "stacks"),
         )

@@ -71,13 +71,7 @@ def compare(
     strict: Annotated[bool, option(None, "Exit 5 where what decides is open.", None, "--strict")] = False,
     output: Annotated[
         Path | None,
-        option(
-            None,
-            "Write report.md, report.html, comparison.json and junit.xml into this folder.",
-            "FOLDER",
-            "--output",
-            "-o",
-        ),
+        option(None, "Write reports, JSON and JUnit into this folder.", "FOLDER", "--output", "-o"),
     ] = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 class DepthOption(str, Enum):
     """What may be spent."""
 
+    quick = "quick"
     gate = "gate"
     standard = "standard"
     full = "full"

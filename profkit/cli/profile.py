@@ -32,46 +32,33 @@ def profile(
         typer.Option(help="Only these: timing,stacks,cprofile,tracemalloc,trace,counters,explain."),
     ] = None,
     depth: Annotated[
-        options.DepthOption, typer.Option(help="What may be spent: gate (one process), standard, full.")
+        options.DepthOption, typer.Option(help="What may be spent.")
     ] = options.DepthOption.standard,
     targets: options.TargetsOption = None,
     output: Annotated[Path, typer.Option(help="The folder that runs land in.")] = Path("reports"),
     name: Annotated[str | None, typer.Option(help="The run's name (default: the workload's).")] = None,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 where a target fails.")] = False,
     strict: options.StrictOption = False,
-    timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds for one process of the workload; then its tree ends."),
-    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds for one process of the workload.")] = None,
     precision: Annotated[float, typer.Option(help="Half-width of the median's interval, as a share.")] = 0.01,
-    sampling: Annotated[
-        float | None, typer.Option(help="Seconds that timing may take in one process (default: by depth).")
-    ] = None,
+    sampling: Annotated[float | None, typer.Option(help="Seconds of timing in one process.")] = None,
     budget: Annotated[
         float | None,
         typer.Option(
-            help="Seconds that the whole run may take; what does not fit is left out "
-            "(default: 10 plain runs and 20 s, on a GPU 7 and 10 s; "
-            "no limit where a region is marked, and at full depth)."
+            help="Seconds that the whole run may take; what does not fit is left out (default: 10 plain runs and "
+            "20 s, on a GPU 7 and 10 s; no limit where a region is marked, and at full depth)."
         ),
     ] = None,
-    cold: Annotated[
-        bool, typer.Option("--cold", help="On a GPU: flush its L2 before each timed call.")
-    ] = False,
+    cold: Annotated[bool, typer.Option("--cold", help="On CUDA: flush the L2 before each call.")] = False,
     accept_exit: Annotated[
-        str | None,
-        typer.Option(help="The workload's exit codes that are no failure: 0,1.", metavar="CODES"),
+        str | None, typer.Option(help="Its exit codes that are no failure: 0,1.", metavar="CODES")
     ] = None,
     stdin: options.StdinOption = None,
     keep_arguments: Annotated[
-        bool,
-        typer.Option(
-            "--keep-arguments",
-            help="Write also those arguments of the workload that look like secrets (--password X, --token=X).",
-        ),
+        bool, typer.Option("--keep-arguments", help="Write what looks like a secret, too (--password X).")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Print the passes and their expected cost; run nothing.")
+        bool, typer.Option("--plan", help="Print the passes and their cost; run nothing.")
     ] = False,
     where: options.Elsewhere = options.HERE,
     format: options.FormatOption = options.OutputFormat.terminal,

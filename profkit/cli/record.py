@@ -38,13 +38,10 @@ def record(
     what: Annotated[
         RecordKind,
         typer.Option(
-            help="perf: samples (perf record) or counters (perf stat). xctrace: the GPU's trace (samples), its "
-            "counters, or samples of the CPU (cpu)."
+            help="perf: samples or counters. xctrace: the GPU's trace (samples), its counters, or the CPU's (cpu)."
         ),
     ] = RecordKind.samples,
-    kernel: Annotated[
-        str | None, typer.Option(help="ncu only: count this kernel alone (its name or a part of it).")
-    ] = None,
+    kernel: Annotated[str | None, typer.Option(help="ncu: this kernel alone, or a part of its name.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
     stdin: options.StdinOption = None,

@@ -37,9 +37,7 @@ def check(
     report: Annotated[Path, typer.Argument(help="A report or a run folder.", metavar="REPORT|RUN")],
     targets: options.TargetsOption = None,
     strict: options.StrictOption = False,
-    details: Annotated[
-        bool, typer.Option("--details", help="In the terminal: every table; of a sweep every case by itself.")
-    ] = False,
+    details: Annotated[bool, typer.Option("--details", help="In the terminal: every table.")] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Judge a report or a run by its targets."""
@@ -84,7 +82,7 @@ def report(
         ),
     ] = ReportFormat.terminal,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write (else standard output).")
+        Path | None, typer.Option("--output", "-o", help="The file (else standard output).")
     ] = None,
     targets: options.TargetsOption = None,
     strict: Annotated[

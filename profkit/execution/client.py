@@ -1,20 +1,19 @@
-"""The parent's side of one worker process: start it, send it a batch, and read what it says of each job."""
+"""The parent's side of one worker process: start it, send it a job, and read what it says of it."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from profkit.core.types import Json
 from profkit.execution.child import ChildProcess, WorkerEnded
-from profkit.execution.job import Batch, JobStatus
+from profkit.execution.job import Job, JobStatus
 
-EVENTS = ("opened", "begin", "result", "error", "done", "fatal", "device")
 # The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = (
@@ -50,8 +49,8 @@ class Worker(Protocol):
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
         """Raises WorkerEnded, and MachineError where there is no worker any more and none can be started."""
 
-    def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
-        """Raises as `open` does."""
+    def run(self, job: Job, timeout: float) -> dict[str, Any]:
+        """Its `result` or `error`. Raises as `open` does."""
 
     def finish(self) -> None:
         """No more work."""
@@ -83,15 +82,14 @@ class WorkerClient:
         """Start it, and open its handler; what that says. Raises WorkerEnded."""
         self._child.start()
         self._child.send_message({"ask": "open", "settings": dict(settings)})
-        about: Json = self._read(timeout).get("about")
+        about: Json = self._read(timeout, "opened").get("about")
         return about
 
-    def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
-        """What it says of the batch, message by message; each may take `timeout` seconds. Raises WorkerEnded."""
+    def run(self, job: Job, timeout: float) -> dict[str, Any]:
+        """What it says of the job: its `result`, or the `error` that it raised. Raises WorkerEnded."""
         self._child.cut_log()
-        self._child.send_message({"ask": "run", **batch.as_request()})
-        while (message := self._read(timeout))["event"] != "done":
-            yield message
+        self._child.send_message({"ask": "run", "data": job.data})
+        return self._read(timeout, "result", "error")
 
     def finish(self) -> None:
         """No more work: as `close`, but a worker that may end by itself gets the time for it."""
@@ -108,10 +106,11 @@ class WorkerClient:
         """No worker any more, nor anything that it started."""
         self._child.kill()
 
-    def _read(self, timeout: float) -> dict[str, Any]:
+    def _read(self, timeout: float, *expected: str) -> dict[str, Any]:
         """The next message. The process tree is killed where it does not come in `timeout` seconds."""
         message = self._child.read_message(timeout)
-        if isinstance(message, bytes) or message.get("event") not in EVENTS:  # somebody's code wrote there
+        if isinstance(message, bytes) or message.get("event") not in (*expected, "fatal", "device"):
+            # somebody's code wrote there
             self.kill()
             raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
         if message["event"] in ("fatal", "device"):

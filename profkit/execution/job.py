@@ -1,4 +1,4 @@
-"""A job, the batch it belongs to, and its outcome.
+"""A job, its outcome, and the queue that it waits in.
 
 The contract: a job is JSON in. Whatever its worker does, the job gets exactly one outcome.
 """
@@ -29,22 +29,10 @@ class JobStatus(str, Enum):
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of work. `key` names it within its batch; `data` is for the worker function."""
+    """One piece of work. `key` names it within its queue; `data` is for the worker function."""
 
     key: str
     data: Json = None
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Jobs that one worker does one after the other. `shared` is what they have in common, prepared once for all."""
-
-    jobs: tuple[Job, ...]
-    shared: Json = None
-
-    def as_request(self) -> dict[str, Json]:
-        """As it is asked of a worker."""
-        return {"shared": self.shared, "jobs": [[job.key, job.data] for job in self.jobs]}
 
 
 @dataclass(frozen=True)
@@ -60,46 +48,54 @@ class JobOutcome:
     reason: str = ""
     seconds: float = 0.0
     slot: int = 0
-    shared: Json = None  # of its batch
 
 
 class JobQueue:
-    """What a pool takes its batches from, in their order. The pool calls it from one thread at a time.
+    """Groups of jobs, for any number of threads: who takes a group does its jobs one after the other.
 
-    Where it is made `open`, more can be put into it until it is closed, and a pool waits for them.
+    Where it is made `open`, more can be put into it until it is closed, and who takes waits for them.
     """
 
-    def __init__(self, batches: Iterable[Batch] = (), *, open: bool = False) -> None:
-        self._batches, self._open, self._changed = deque(batches), open, threading.Event()
+    def __init__(self, groups: Iterable[Sequence[Job]] = (), *, open: bool = False) -> None:
+        self._groups, self._open, self._busy = deque(groups), open, 0
+        self._stopped, self._changed = False, threading.Condition()
 
-    def put(self, batch: Batch) -> None:
-        """One more batch, behind the others."""
-        self._batches.append(batch)
-        self._changed.set()
+    def put(self, group: Sequence[Job], *, first: bool = False) -> None:
+        """One more group, behind the others or before them."""
+        with self._changed:
+            (self._groups.appendleft if first else self._groups.append)(group)
+            self._changed.notify_all()
 
     def close(self) -> None:
-        """No more batches come."""
-        self._open = False
-        self._changed.set()
+        """No more groups come."""
+        with self._changed:
+            self._open = False
+            self._changed.notify_all()
 
-    def take(self) -> Batch | None:
-        """The first one; None where there is none now."""
-        self._changed.clear()
-        return self._batches.popleft() if self._batches else None
+    def stop(self) -> None:
+        """Nothing is taken any more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
-    def put_back(self, batch: Batch) -> None:
-        """It comes first."""
-        self._batches.appendleft(batch)
+    def take(self) -> Sequence[Job] | None:
+        """The first group; None where there is none, and none can come. What others have taken may come back."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._groups or not (self._open or self._busy))
+            if self._stopped or not self._groups:
+                return None
+            self._busy += 1
+            return self._groups.popleft()
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a batch comes, at most so long."""
-        self._changed.wait(seconds)
+    def finish(self) -> None:
+        """What was taken will not come back."""
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify_all()
 
-    def drain(self) -> Sequence[Batch]:
-        """All batches that are left; the queue is empty then."""
-        batches, self._batches = tuple(self._batches), deque()
-        return batches
-
-    def __len__(self) -> int:
-        """How many batches are left; one more where others may come."""
-        return len(self._batches) + self._open
+    def drain(self) -> list[Job]:
+        """All jobs that are left; the queue is empty then."""
+        with self._changed:
+            jobs = [job for group in self._groups for job in group]
+            self._groups.clear()
+            return jobs

@@ -48,7 +48,6 @@ class JournalFormat(Generic[T]):
     file: str
     case: str
     outcome: type[T]
-    in_memory: bool = True  # else outcomes that are added lie in the file alone: there may be a million
 
     def path(self, folder: Path) -> Path:
         """The journal in that folder."""
@@ -93,12 +92,7 @@ class Journal(Generic[T]):
     def settle(self, case: str, outcome: T) -> None:
         """Store the outcome of a case, whole or not at all. Raises MachineError where the disk takes no more."""
         self._append({"case": case, "outcome": codec.to_plain_data(outcome)})
-        if self._format.in_memory:
-            self.contents.outcomes[case] = outcome
-
-    def read(self) -> JournalContents[T]:
-        """All that is known now, as the file has it. Raises UnreadableReport."""
-        return read_journal(self.path.parent, self._format)
+        self.contents.outcomes[case] = outcome
 
     def note(self, **facts: Any) -> None:
         """Store what else is found out. Raises MachineError like `settle`."""

@@ -14,15 +14,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from time import perf_counter
-from typing import Any, NamedTuple, Protocol, TextIO, TypeAlias
+from typing import Any, Protocol, TextIO
 
 from profkit.core.types import Json
-from profkit.execution.job import Job
 
 DEVICE_ERROR = 17  # exit code
 
@@ -31,33 +29,17 @@ class DeviceError(Exception):
     """The device answers no more. Its job ends with `device_error`, and the pool starts a new worker."""
 
 
-class JobStarted(NamedTuple):
-    """A job begins: what happens from now on is its own doing."""
-
-    key: str
-
-
-class JobFinished(NamedTuple):
-    """A job has its value."""
-
-    key: str
-    value: Json
-
-
-JobStep: TypeAlias = JobStarted | JobFinished
-
-
 class Handler(Protocol):
     """What a worker does with its requests."""
 
     def open(self, settings: dict[str, Any]) -> Json:
-        """Make the worker ready for batches, its device too. Gives what the pool's caller wants to know of it."""
+        """Make the worker ready for jobs, its device too. Gives what the pool's caller wants to know of it."""
 
-    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
-        """Do the jobs, one after the other. For each job give `Began` and then `Finished`.
+    def run(self, data: Any) -> Json:
+        """Do the job that `data` says; its value.
 
-        An exception is the outcome `error` of the job that runs (`out_of_memory` for a MemoryError), and where none
-        runs, of all that are left. Raise DeviceError where the device does not answer any more.
+        An exception is the outcome `error` (`out_of_memory` for a MemoryError). Raise DeviceError where the device does
+        not answer any more.
         """
 
 
@@ -90,21 +72,15 @@ def _answer(handler: Handler, request: dict[str, Any], answers: TextIO) -> None:
     if request["ask"] == "open":
         _send(answers, {"event": "opened", "about": handler.open(request["settings"])})
     else:
-        jobs = [Job(key, data) for key, data in request["jobs"]]
-        begin, running = perf_counter(), None
         try:
-            for step in handler.run(request["shared"], jobs):
-                running = step.key if isinstance(step, JobStarted) else None
-                event = "begin" if isinstance(step, JobStarted) else "result"
-                _send(answers, {"event": event, **step._asdict()})
+            _send(answers, {"event": "result", "value": handler.run(request["data"])})
         except DeviceError as error:
             _send(answers, {"event": "device", "reason": str(error)})
             os._exit(DEVICE_ERROR)  # an orderly end would wait for the device
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:2000]
             memory = isinstance(error, MemoryError)
-            _send(answers, {"event": "error", "key": running, "reason": reason, "memory": memory})
-        _send(answers, {"event": "done", "seconds": perf_counter() - begin})
+            _send(answers, {"event": "error", "reason": reason, "memory": memory})
 
 
 def _send(answers: TextIO, message: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import EvaluationDocument, RunDocument, TestResult
 from profkit.execution.client import WorkerClient
-from profkit.execution.job import Batch, Job, JobOutcome, JobQueue
+from profkit.execution.job import Job, JobOutcome, JobQueue
 from profkit.execution.journal import open_journal
 from profkit.execution.pool import WorkerPool
 from profkit.generation.request import GenerationRequest
@@ -121,8 +121,9 @@ class AttemptJudge:
                 ceilings=ceilings,
                 tests=listed,
             )
-            jobs = tuple(Job(test["id"], test) for test in listed)
-            self._queue.put(Batch(jobs, {"ceilings": ceilings, "source": codec.to_plain_data(source)}))
+            more = {"ceilings": ceilings, "source": codec.to_plain_data(source)}
+            jobs = [Job(test["id"], {"test": test, **more}) for test in listed]
+            self._queue.put(jobs)
             for _ in jobs:
                 outcome = self._next_outcome()
                 asked = was_asked(self._logs, outcome.slot, outcome.job.key)

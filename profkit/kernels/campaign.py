@@ -131,7 +131,6 @@ class Campaign(Generic[T]):
             settle,
             timeout=timeout,
             settings=settings,
-            moves=elsewhere is not None,
             check=check,
             note=self.progress.note,
         )
@@ -181,7 +180,7 @@ def open_campaign(
             with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
                 campaign.end_work()
                 write(journal)
-            kept = plural(len(journal.read().outcomes), format.case)
+            kept = plural(len(journal.contents.outcomes), format.case)
             progress.end(f"interrupted after {campaign.done}; they are kept")
             raise Interrupted(
                 f"interrupted; {kept} of the {format.subject} are in {folder}", resume_line

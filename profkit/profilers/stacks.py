@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from profkit.analysis.stacks.lines import LineTally, Role, SeenValues
 from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
 from profkit.analysis.stacks.python_code import PythonSample, PythonTally, drawn_stack
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
 from profkit.core.formatting import plural
-from profkit.core.types import Frame, Hotspot, Profile, Report
+from profkit.core.types import Frame, Hotspot, Profile, Report, Variable
 from profkit.profilers.files import lines_of, reading
 
 SCHEMA = "profkit.stacks/1"
@@ -25,6 +26,10 @@ MOST_PROCESSES = 20_000
 IMPORT, REST = 0, 1  # functions with a number of their own; REST is a stack, too
 TEXT = "<string>"  # the file of code that is given as a text
 DEEPEST = 5000  # frames of one stack
+MANY_CHILDREN, SHORT = (
+    10,
+    0.5,
+)  # processes, and mean seconds: one for each item, whose lines are not the program's
 WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
 
 
@@ -53,19 +58,33 @@ class _Process:
     nodes: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     threads: dict[int, str] = field(default_factory=dict)
     sums: dict[tuple[int, int, bool], tuple[float, float]] = field(default_factory=dict)
-    waits: dict[tuple[int, str], float] = field(default_factory=dict)  # of the main thread, by what for
+    waits: dict[tuple[int, int, str], float] = field(default_factory=dict)  # by stack, thread and what for
+    awaited: dict[int, float] = field(default_factory=dict)  # stack of the coroutine that a loop waits for
+    longest: dict[int, float] = field(default_factory=dict)
+    values: dict[int, SeenValues] = field(default_factory=dict)  # by function
+    rank: str = ""
+    collecting: float = 0.0
     count: int = 0
 
 
-def read_stacks(path: Path) -> Report:
+def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
     """Functions, lines and imports of all processes, their threads, and the stacks by processor time.
 
     Where any process entered a region, functions, lines and stacks are those of the regions. Seconds; shares are of the
-    processor time of all threads. Torn lines are passed over. Raises UnreadableReport for what is no such file.
+    processor time of all threads. `more` are files of further runs of the same program, whose lines are added up.
+    Torn lines are passed over. Raises UnreadableReport for what is no such file.
     """
     processes, torn = _read_processes(path)
     first = min(processes, key=lambda process: process.begun)
     marked = any(process.entries for process in processes)
+    lines = LineTally()
+    collecting, children = _add_lines(lines, processes, first, marked)
+    seen = _seen_values(processes)
+    for file in more:
+        again, _ = _read_processes(file)
+        beginning = min(again, key=lambda process: process.begun)
+        collecting += _add_lines(lines, again, beginning, marked)[0]
+        seen |= {frame: value for frame, value in _seen_values(again).items() if frame not in seen}
     table = FrameTable()
     running, waiting = StackMerger(table), StackMerger(table)
     tally = PythonTally()
@@ -85,9 +104,6 @@ def read_stacks(path: Path) -> Report:
     stacks = [running.stacks("Python, processor time of all threads", "s")] if running.samples else []
     if first_cpu < (1 - WAITS) * first_wall:
         stacks.append(waiting.stacks("Python, wall time of the main thread", "s"))
-    for (node, kind), seconds in first.waits.items():
-        frames, lines = _stack(first, node)
-        tally.add_wait(frames, lines, kind, seconds)
     count = sum(process.count for process in processes)
     facts = {
         "python": ", ".join(sorted({process.python for process in processes if process.python})),
@@ -101,7 +117,53 @@ def read_stacks(path: Path) -> Report:
         profiles=(*tally.profiles(), _threads(processes, first)),
         stacks=tuple(stacks),
         warnings=tuple(_warnings(processes, first, torn)),
+        sampled=lines.sampled(seen, collecting, children),
     )
+
+
+def _add_lines(
+    lines: LineTally, processes: list[_Process], first: _Process, marked: bool
+) -> tuple[float, int]:
+    """Add one run of the program up by line; the garbage collector's seconds, and how many short children there are."""
+    others = [process for process in processes if process is not first]
+    mean = math.fsum(process.seconds for process in others) / max(1, len(others))
+    children = len(others) if len(others) >= MANY_CHILDREN and mean < SHORT else 0
+    for process in [first] if children else processes:
+        main = min(process.threads, default=0)
+        for (node, thread, inside), (wall, cpu) in process.sums.items():
+            if marked and not inside:
+                continue
+            bare, role = _bare_sample(process, first, node, thread)
+            if bare.frames:
+                source = process.key if role == "process" else str(thread)
+                lines.add(replace(bare, cpu=cpu, wall=wall), role, source, process.rank)
+                if node in process.longest:
+                    lines.note_longest(replace(bare, cpu=cpu), role, process.longest[node])
+        for (node, thread, kind), seconds in process.waits.items():
+            bare, role = _bare_sample(process, first, node, thread)
+            lines.add_wait(bare, role, kind, seconds)
+        for node, seconds in process.awaited.items() if process is first else ():
+            lines.move_wait(_bare_sample(process, first, node, main)[0], seconds)
+    return first.collecting, children
+
+
+def _bare_sample(process: _Process, first: _Process, node: int, thread: int) -> tuple[PythonSample, Role]:
+    """A stack without its times, and whose it is."""
+    is_main = process is first and thread == min(process.threads, default=0)
+    frames, numbers = _stack(process, node)
+    role: Role = "main" if is_main else "thread" if process is first else "process"
+    return PythonSample(frames, numbers, 0.0, 0.0, is_main), role
+
+
+def _seen_values(processes: Iterable[_Process]) -> dict[Frame, SeenValues]:
+    """What was seen of each function's variables, in the process that looked most often."""
+    seen: dict[Frame, SeenValues] = {}
+    for process in processes:
+        for number, values in process.values.items():
+            frame = process.functions.get(number)
+            if frame is not None and (frame not in seen or seen[frame].looks < values.looks):
+                seen[frame] = values
+    return seen
 
 
 def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator[str]:
@@ -201,9 +263,23 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         before = process.sums.get((node, thread, inside), (0.0, 0.0))
         process.sums[node, thread, inside] = (before[0] + max(0.0, wall), before[1] + max(0.0, cpu))
         process.count += count
-    for node, kind, wall in line.get("waits", ()):
-        known = (int(node), str(kind)[:20])
+    for node, thread, kind, wall in line.get("waits", ()):
+        known = (int(node), int(thread), str(kind)[:20])
         process.waits[known] = process.waits.get(known, 0.0) + max(0.0, float(wall)) * 1e-6
+    for node, wall in line.get("awaited", ()):
+        process.awaited[int(node)] = process.awaited.get(int(node), 0.0) + max(0.0, float(wall)) * 1e-6
+    for node, wall in line.get("longest", ()):
+        process.longest[int(node)] = max(process.longest.get(int(node), 0.0), float(wall) * 1e-6)
+    for number, looks, arguments, types in line.get("values", ()):
+        variables = {
+            str(name)[:100]: Variable(str(kind)[:100], int(length) if length >= 0 else None)
+            for name, (kind, length) in types.items()
+        }
+        process.values[int(number)] = SeenValues(
+            int(looks), int(arguments) if arguments >= 0 else None, variables
+        )
+    process.rank = str(line.get("rank", process.rank))[:20]
+    process.collecting = max(process.collecting, float(line.get("collecting", 0.0)))
 
 
 def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample, bool]]:

@@ -8,7 +8,9 @@ from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.analysis.insights.host_io import growing_lines
+from profkit.analysis.hot_spots import hot_spots
+from profkit.analysis.insights import find_insights
+from profkit.analysis.insights.host_growth import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
@@ -25,6 +27,7 @@ from profkit.core.types import (
     Allocations,
     Fact,
     Gpu,
+    Insight,
     PassPlan,
     PassResult,
     Plan,
@@ -51,11 +54,12 @@ from profkit.profiling.run_passes import (
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
 from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
 from profkit.reporting.facts import fact_text
-from profkit.runtime.passes.read import read_packages, read_triton
+from profkit.reporting.views.run_insights import answer_text
+from profkit.runtime.passes.read import read_packages
 from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
-PLANNED_SHARE = 0.9  # of what a run may take where the user says nothing: passes take longer than planned
+PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: passes take longer than planned
 HIDDEN_NOTE = (
     "Arguments of the workload that look like secrets are not written here: *** stands for each, and has to be typed "
     "again to repeat the run. The tools' own reports in artifacts/ may hold them (`profkit scrub` takes them out); "
@@ -77,6 +81,7 @@ class RunCollector:
         self._context, self._backend, self._run = context, backend, run
         self._progress, self._judge = progress, judge
         self._begin = time.monotonic()
+        self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -172,7 +177,11 @@ class RunCollector:
 
     def _left_of(self, budget: float) -> float:
         """The seconds of a budget that are left for passes: the peaks and the reports come after them."""
-        to_measure = self._backend.host_peaks and kept_peaks(self._context.machine) is None
+        unmarked = bool(self.document.timings) and self.document.timings[0].kind == "process"
+        counted = (
+            self._context.workload.python is None or not unmarked
+        )  # of a whole Python program nothing is
+        to_measure = self._backend.host_peaks and counted and kept_peaks(self._context.machine) is None
         after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
         return budget - (time.monotonic() - self._begin) - after
 
@@ -229,7 +238,6 @@ class RunCollector:
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
             time_split=time_split(typical.usage, start, typical.use),
-            triton=read_triton(plan),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
@@ -269,6 +277,7 @@ class RunCollector:
                 self._context.precision,
                 budget,
                 lambda timings: self.update(timings=timings),
+                thorough=self._context.depth == "full",
             )
             self.update(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
             return record
@@ -316,17 +325,23 @@ class RunCollector:
             gpus=_merge_devices(known.gpus, findings.gpus),
             trace=with_operations(known.trace or findings.trace, findings.launched),
             metal=merge_metal_traces(known.metal, findings.metal),
-            triton=(*known.triton, *read_triton(plan)),
             instructions=(*known.instructions, *findings.instructions),
             rules=(*known.rules, *findings.rules),
             facts=_merge_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles, *_growing_lines(findings)),
+            sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
             allocations=_without_points(findings.allocations) or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
+        if self.first_answer is None and findings.sampled is not None:
+            self.first_answer = first_answer(self.document)
+            if self.first_answer is not None:
+                self._progress.note(
+                    f"first answer: {answer_text(self.first_answer, self._context.workload.folder)}"
+                )
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
@@ -366,6 +381,12 @@ class RunCollector:
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
         self.update(peaks=peaks, notes=notes)
         self._progress.end("measured" if peaks is not None else str(reason))
+
+
+def first_answer(document: RunDocument) -> Insight | None:
+    """What is known to do first by what was measured so far; None where nothing is."""
+    placed = replace(document, hot_spots=hot_spots(document))
+    return next(iter(find_insights(placed)), None)
 
 
 def _without_points(allocations: Allocations | None) -> Allocations | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user
-from profkit.core.files.whole import is_stream, write_whole
+from profkit.core.files.whole import write_whole
 from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, run_to_json
 from profkit.core.types import RunDocument, Stacks
@@ -59,7 +59,7 @@ def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None
         return
     if output.is_dir():
         raise UsageError(f"{output} is a folder", f"--output {shlex.quote(str(output / 'report'))}")
-    if (output.exists() or output.is_symlink()) and not force and not is_stream(output):
+    if (output.exists() or output.is_symlink()) and not force:
         raise UsageError(f"{output} is there already", "choose another name, or add --force")
     if not output.absolute().parent.is_dir():
         parent = output.absolute().parent
@@ -266,5 +266,4 @@ def write_export(path: Path, pieces: Iterator[str]) -> None:
         write_whole(path, pieces)
     except OSError as error:
         raise MachineError(f"cannot write {path}: {error.strerror or error}", "--output FILE") from error
-    if not is_stream(path):
-        chown_to_sudo_user(path)
+    chown_to_sudo_user(path)

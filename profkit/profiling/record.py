@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
-from profkit.core.files.safe_folder import caller_of_sudo, chown_to_sudo_user, is_shared, move_into
+from profkit.core.files.safe_folder import caller_of_sudo, chown_to_sudo_user, copy_into, is_shared
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -129,7 +129,7 @@ def _bring(written: Path, report: Path) -> None:
     if written == report or not written.is_file():
         return
     try:
-        move_into(written, report)
+        copy_into(written, report)
     except OSError as error:
         raise MachineError(
             f"cannot write {report}: {error.strerror or error}", "df -h   (or choose another place)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -273,7 +274,8 @@ def _workload_failure(recorded: StepOutcome) -> str | None:
 
 
 def _failure_text(recorded: StepOutcome) -> str:
-    last = "\n".join(recorded.text().strip().splitlines()[-12:])
+    printed_lines = [line for line in recorded.text().strip().splitlines() if not _VALGRIND.match(line)]
+    last = "\n".join(printed_lines[-12:])
     printed = f"; it said:\n{last}" if last else "; it printed nothing"
     return f"the workload {recorded.workload_ending()}{printed}"
 
@@ -287,9 +289,11 @@ def _shorter_limit(first: float | None, second: float | None) -> float | None:
     return min((limit for limit in (first, second) if limit is not None), default=None)
 
 
+_VALGRIND = re.compile(r"==\d+==")  # begins what valgrind prints beside its program
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
 REFERENCE_TURNS = 3  # of the reference loop, before and after each process
-MORE_SECONDS = 2.0  # after which no process is started for the sake of the precision alone
+# Of a program that marks nothing, after which no process is started for the sake of the precision alone.
+MORE_SECONDS = 1.5
 
 
 @dataclass(frozen=True)
@@ -312,10 +316,13 @@ def run_timing(
     precision: float,
     budget: float,
     report: Callable[[tuple[Timing, ...]], None],
+    *,
+    thorough: bool = False,
 ) -> TimingRecord:
     """Time the workload.
 
-    `budget` is the wall seconds for processes beyond the planned ones. `report` gets what is known after each process,
+    `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however long
+    they take. `report` gets what is known after each process,
     so that a run which dies here keeps it. Raises WorkloadError when the workload itself fails: there is nothing to
     profile then.
     """
@@ -329,8 +336,9 @@ def run_timing(
         outcomes.append(_time_process(step, settings, reference, disturbances).outcome)
         timings = _read_timings(settings.folder, outcomes, precision, reference)
         report(timings)
-        if timings[0].kind == "process" and _is_known(timings[0], begin, precision, budget):
-            break  # a program of several minutes is not run three times to learn what one more run cannot say
+        enough = not thorough and time.monotonic() - begin >= MORE_SECONDS
+        if timings[0].kind == "process" and (enough or _is_known(timings[0], begin, precision, budget)):
+            break  # the first answer matters more than what one more run can say
     alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
     more = min(budget, MORE_SECONDS) if timings[0].kind == "process" else budget
     while not alone and not _is_known(timings[0], begin, precision, more) and len(outcomes) < MOST_PROCESSES:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.analysis.metrics import derive, formula_table, has_formulas
 from profkit.analysis.summaries import compose
@@ -231,7 +232,16 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     count = backend_named(document.backend).tool_lines.count
     verdicts = evaluate_run(summarized, targets, count)
     judged = replace(summarized, verdicts=_of_what_works(summarized, verdicts))
-    return replace(judged, insights=find_insights(judged))
+    placed = replace(judged, hot_spots=hot_spots(judged))
+    insights = find_insights(placed)
+    places = [(one.where.file, one.where.line) for one in insights]
+    numbered = tuple(
+        replace(spot, insight=places.index((spot.file, spot.line)))
+        if spot.file is not None and (spot.file, spot.line) in places
+        else spot
+        for spot in placed.hot_spots
+    )
+    return replace(placed, hot_spots=numbered, insights=insights)
 
 
 def _with_repetition(document: RunDocument) -> RunDocument:

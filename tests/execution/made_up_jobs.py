@@ -7,15 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from profkit.core.types import Json
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, Job, JobOutcome, JobQueue
+from profkit.execution.job import Job, JobOutcome, JobQueue
 from profkit.execution.pool import WorkerPool
-from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep, limit_memory
+from profkit.execution.worker import DeviceError, limit_memory
 
 HERE = {"PYTHONPATH": str(Path(__file__).parent)}
 PLAIN = WorkerCommand("made_up_jobs:plain", env=HERE)
@@ -28,11 +28,8 @@ class plain:  # noqa: N801 - called as the factory that it is
     def open(self, settings: dict[str, Any]) -> Json:
         return settings
 
-    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
-        del shared
-        for job in jobs:
-            yield JobStarted(job.key)
-            yield JobFinished(job.key, work(job.data))
+    def run(self, data: dict[str, Any]) -> Json:
+        return work(data)
 
 
 def work(data: dict[str, Any]) -> Json:
@@ -68,7 +65,7 @@ def work(data: dict[str, Any]) -> Json:
 
 
 class Slow:
-    """A handler with a preparation that a batch shares."""
+    """A handler that keeps something from one job to the next."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -76,29 +73,21 @@ class Slow:
     def open(self, settings: dict[str, Any]) -> Json:
         return {"name": self.name, "pid": os.getpid(), **settings}
 
-    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
-        if shared == "no preparation":
-            raise RuntimeError("it cannot be prepared")
-        if shared == "deadly preparation":
-            os._exit(9)
-        for job in jobs:
-            yield JobStarted(job.key)
-            if job.data == "raise":
-                raise ValueError("not this one")
-            if job.data == "crash":
-                os._exit(7)
-            yield JobFinished(job.key, {"pid": os.getpid(), "shared": shared})
-            if job.data == "crash between jobs":
-                os._exit(8)
+    def run(self, data: Any) -> Json:
+        if data == "raise":
+            raise ValueError("not this one")
+        if data == "crash":
+            os._exit(7)
+        return {"pid": os.getpid()}
 
 
-def singles(jobs: Mapping[str, Any]) -> list[Batch]:
-    """A batch for each job."""
-    return [Batch((Job(key, data),)) for key, data in jobs.items()]
+def singles(jobs: Mapping[str, Any]) -> list[list[Job]]:
+    """A group for each job."""
+    return [[Job(key, data)] for key, data in jobs.items()]
 
 
 def outcomes(
-    batches: Iterable[Batch],
+    groups: Iterable[Sequence[Job]],
     *commands: WorkerCommand,
     timeout: float = 60.0,
 ) -> tuple[dict[str, JobOutcome], WorkerPool]:
@@ -112,5 +101,5 @@ def outcomes(
     pool = WorkerPool([WorkerClient(command) for command in commands or (PLAIN,)], settle, timeout=timeout)
     pool.begin()
     pool.open()
-    pool.run(JobQueue(batches))
+    pool.run(JobQueue(groups))
     return settled, pool

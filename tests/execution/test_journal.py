@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -47,21 +46,6 @@ def test_one_that_was_cut_off_at_any_byte_has_the_rest_done_and_nothing_twice(tm
         assert found.outcomes == CASES
         assert found.header["why"] == "a test"
         assert len(found.sessions) == 2
-
-
-def test_memory_does_not_grow_with_outcomes_that_lie_in_the_file_alone(tmp_path: Path) -> None:
-    format = replace(FORMAT, in_memory=False)
-    journal = journals.open_journal(tmp_path, format, {})
-    tracemalloc.start()
-    try:
-        for number in range(1000):
-            journal.settle(str(number), Outcome(1.0, "x" * 1000))
-        size = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-        journal.close()
-    assert size < 100_000
-    assert len(journal.read().outcomes) == 1000
 
 
 def test_of_two_outcomes_and_two_notes_the_later_one_counts(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from profkit.core.errors import MachineError
 from profkit.execution import child
 from profkit.execution import worker as limits
 from profkit.execution.client import WorkerClient
-from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.pool import WorkerPool
 
 
@@ -33,8 +33,8 @@ def has_ended(pid: int) -> bool:
     return True
 
 
-def batch(*jobs: str, shared: str = "", **data: str) -> Batch:
-    return Batch(tuple(Job(key, data.get(key)) for key in jobs), shared)
+def group(*jobs: str, **data: str) -> list[Job]:
+    return [Job(key, data.get(key)) for key in jobs]
 
 
 def test_a_job_that_misbehaves_has_its_own_outcome_and_costs_no_other(
@@ -75,24 +75,15 @@ def test_a_job_that_misbehaves_has_its_own_outcome_and_costs_no_other(
     assert pool.fault is None
 
 
-def test_who_ends_a_worker_is_responsible_and_the_rest_of_its_batch_goes_on() -> None:
-    batches = [
-        batch("a", "b", "c", b="crash"),
-        batch("d", "e", d="crash between jobs"),
-        batch("f", "g", f="raise"),
-        batch("h", "i", shared="no preparation"),
-        batch("j", "k", shared="deadly preparation"),
-        batch("l", shared="shared"),
-    ]
-    found, _ = outcomes(batches, SLOW)
-    by_status = {key: outcome.status.value for key, outcome in found.items()}
-    assert by_status == {
-        **dict.fromkeys("acdegl", "ok"),
-        **dict.fromkeys("fhi", "error"),
-        **dict.fromkeys("bjk", "crash"),
-    }
-    assert found["l"].value == {"pid": found["l"].value["pid"], "shared": "shared"}  # type: ignore[index, call-overload]
-    assert found["h"].reason == "RuntimeError: it cannot be prepared"
+def test_the_jobs_of_a_group_have_one_worker_and_who_ends_it_costs_no_other() -> None:
+    groups = [group("a", "b", "c", b="crash"), group("d", "e", "f", e="raise")]
+    found, _ = outcomes(groups, SLOW, SLOW)
+    statuses = {key: outcome.status.value for key, outcome in found.items()}
+    assert statuses == {**dict.fromkeys("acdf", "ok"), "b": "crash", "e": "error"}
+    values: dict[str, dict[str, int]] = {key: found[key].value for key in "acdf"}  # type: ignore[misc]
+    assert values["d"] == values["f"]
+    assert values["a"] != values["c"]
+    assert found["a"].slot == found["b"].slot == found["c"].slot
 
 
 def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are_lost() -> None:
@@ -102,7 +93,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool = WorkerPool([WorkerClient(c) for c in (SLOW, dead)], settled.append, timeout=9, note=notes.append)
     pool.begin()
     pool.open()
-    pool.run(JobQueue([batch("a"), batch("b")]))
+    pool.run(JobQueue([group("a"), group("b")]))
     assert [outcome.status for outcome in settled] == [JobStatus.ok] * 2
     assert notes[0].startswith("worker 1 is gone, the others go on: the worker process cannot be started: ")
 
@@ -113,7 +104,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool.open()
     worker.kill()
     worker._child._argv[0] = "/bin/false"
-    pool.run(JobQueue([batch("a"), batch("b", "c")]))
+    pool.run(JobQueue([group("a"), group("b", "c")]))
     assert [outcome.status for outcome in settled] == [JobStatus.lost] * 3
     assert isinstance(pool.fault, MachineError)
     with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
@@ -139,7 +130,7 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
     pool.begin()
     pool.open()
     with pytest.raises(MachineError, match="the disk is full"):
-        pool.run(JobQueue([batch("a"), batch("b")]))
+        pool.run(JobQueue([group("a"), group("b")]))
 
     def interrupt() -> None:
         raise KeyboardInterrupt

@@ -92,12 +92,7 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
             {"answers": opened({**WORKER, "roofs": {"flops": "x"}})},
             "roofs.flops is 'x', not a finite number",
         ),
-        (SWEEP, {"answers": opened(WORKER, {"event": "begin", "key": []})}, "no answer of a job"),
-        (
-            SWEEP,
-            {"answers": opened(WORKER, *[{"event": "result", "key": "zz"}] * 9)},
-            "answered what it was not asked",
-        ),
+        (SWEEP, {"answers": opened(WORKER, {"event": "error", "reason": []})}, "no answer of a job"),
         (SWEEP, {"answers": [{"event": "ended", "status": [], "reason": "x"}] * 9}, "cannot be started"),
         (EVALUATE, {"answers": opened({**WORKER, "tests": [3]})}, "tests[0] is 3, not an object"),
     ],

@@ -96,9 +96,7 @@ def test_a_container_that_dies_is_lost(here: Modal, tmp_path: Path) -> None:
     connection, events = open_there(tmp_path)
     next(events)
     (here.folder / "die").touch()
-    with pytest.raises(
-        PlaceLost, match=r"modal:T4 was lost: .*the container ended with 137, and not by profkit"
-    ):
+    with pytest.raises(PlaceLost, match="modal:T4 was lost: its process "):
         list(events)
     connection.close()
 

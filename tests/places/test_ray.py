@@ -114,7 +114,7 @@ def test_where_the_actor_dies_what_profkit_does_there_ends(stand_in: Path, tmp_p
 
 def test_profkit_works_in_an_actor(stand_in: Path, tmp_path: Path) -> None:
     (place,) = parse_places(["ray:auto"])
-    value, _, _ = ask(place, tmp_path, {"do": "look"}, env={"NAMED": "2"})
+    value, _ = ask(place, tmp_path, {"do": "look"}, env={"NAMED": "2"})
     assert value["environ"]["NAMED"] == "2"
     assert "RAY_AUTH_TOKEN" not in value["environ"]
     assert value["path"][0].startswith(str(stand_in.parent))

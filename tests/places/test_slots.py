@@ -13,7 +13,7 @@ import pytest
 
 from profkit.core.errors import MachineError
 from profkit.core.progress import Silent
-from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.places.connection import Connection, PlaceWorker
 from profkit.execution.places.files import Sending
 from profkit.execution.places.kinds import ExecutionPlace, parse_places
@@ -60,10 +60,10 @@ def settle_all(
         assert outcome.job.key not in settled
         settled[outcome.job.key] = outcome
 
-    pool = WorkerPool(workers, settle, timeout=timeout, moves=True)
+    pool = WorkerPool(workers, settle, timeout=timeout)
     pool.begin()
     pool.open()
-    pool.run(JobQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
+    pool.run(JobQueue([Job(key, data)] for key, data in jobs.items()))
     return settled, pool
 
 

@@ -16,38 +16,25 @@ from profkit.analysis.insights import (
     gpu_memory,
     gpu_timeline,
     gpu_units,
-    host,
-    host_calls,
-    host_io,
+    host_growth,
     host_memory,
-    host_python,
-    host_samples,
+    host_native,
     host_threads,
+    spot_waits,
+    spots,
 )
 from profkit.analysis.insights.evidence import Rule, evidence_of
 from profkit.analysis.insights.nsight import nsight_insights
-from profkit.core.types import Insight, RunDocument
+from profkit.core.types import HotSpot, Insight, RunDocument
 
 RULES: tuple[Rule, ...] = (
-    Rule("waiting-program", host.waiting_program),
-    Rule("heavy-imports", host_samples.heavy_imports),
-    Rule("slow-constructs", host_calls.slow_constructs),
-    Rule("object-dtype", host_calls.object_columns),
-    Rule("interpreter-constructs", host_python.interpreter_constructs),
-    Rule("heavy-library-call", host_calls.heavy_library_call),
-    Rule("hot-python-function", host_samples.hottest_function),
-    Rule("blocked-event-loop", host.blocked_loop),
     Rule("spinning-threads", host_threads.spinning_threads),
     Rule("oversubscribed-threads", host_threads.oversubscribed_threads),
     Rule("lock-contention", host_threads.native_locks),
-    Rule("interpreter-lock", host_threads.interpreter_lock),
-    Rule("small-tasks", host_threads.small_tasks),
-    Rule("small-transfers", host_io.small_transfers),
-    Rule("repeated-sync", host_io.repeated_sync),
-    Rule("growing-memory", host_io.growing_memory),
+    Rule("growing-memory", host_growth.growing_memory),
     Rule("unoptimised-build", host_memory.unoptimised_build),
     Rule("memory-latency", host_memory.memory_latency),
-    Rule("wasted-cache-lines", host_memory.wasted_lines),
+    Rule("strided-access", host_memory.wasted_lines),
     Rule("string-comparisons", host_memory.string_comparisons),
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
     Rule("mispredicted-branches", host_memory.mispredicted_branches),
@@ -80,14 +67,18 @@ RULES: tuple[Rule, ...] = (
     Rule("last-wave", gpu_launch.last_wave),
     Rule("small-kernels", gpu_launch.small_kernels),
 )
-# What these say is of the time that a host needs to give a device work, or of the host alone.
-HOST_RULES = frozenset(
+GPU_RULES = frozenset(
     rule.name
     for rule in RULES
-    if rule.find.__module__.rpartition(".")[2].startswith("host")
-    or rule.find in (gpu_timeline.late_launches, gpu_timeline.host_pauses, gpu_launch.small_kernels)
+    if not rule.find.__module__.rpartition(".")[2].startswith("host")
+    and rule.find not in (gpu_timeline.late_launches, gpu_timeline.host_pauses, gpu_launch.small_kernels)
 )
+COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.endswith("host_memory"))
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
+BUSY = 0.4  # of the time a device works: then the host's own work is not what the program waits for
+# What a whole program has, and not one place; said of its first place, before what that place looks like.
+_OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")
+_PATTERNS = (*spot_waits.WAITS, *spots.PATTERNS, *host_native.PATTERNS)
 
 
 def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
@@ -101,19 +92,52 @@ def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
         if insight.gain is not None and insight.source == "profkit" and share > 0
         else insight
         for insight in document.insights
-        if insight.rule not in HOST_RULES
+        if insight.rule in GPU_RULES or insight.source != "profkit"
     )
 
 
 def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple[Insight, ...]:
-    """What every rule finds, the largest bound first, those without a bound last; then what NVIDIA's rules say.
+    """What to do, the first first: of a program without a device by its hot spots, of one with a device by what can be
+    won; then what NVIDIA's rules say.
 
     An estimate of NVIDIA's is no bound: where a unit is nearer to its peak than that allows, its gain says so.
     """
     evidence = evidence_of(document)
-    found = [
-        host_samples.with_hottest_line(evidence, insight) for rule in rules for insight in rule.find(evidence)
-    ]
+    found = [insight for rule in rules for insight in rule.find(evidence)]
     worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
     ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+    on_spots = (*spot_waits.rank_behind(document), *spots.spot_insights(document, _PATTERNS))
+    if document.trace is None and not evidence.kernels:
+        return (*_by_spots(document, on_spots, ranked), *nsight_insights(evidence))
+    if evidence.busy is not None and evidence.busy <= BUSY:
+        ranked = sorted(
+            (*ranked, *on_spots), key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0)
+        )
     return (*ranked, *nsight_insights(evidence))
+
+
+def _by_spots(
+    document: RunDocument, on_spots: Sequence[Insight], ranked: Sequence[Insight]
+) -> tuple[Insight, ...]:
+    """A conclusion from counters counts where the first place is; then it stands for that place."""
+    first = next((spot for spot in document.hot_spots if spot.kind == "native"), None)
+    program = [one for one in ranked if one.rule in _OF_THE_PROGRAM]
+    counted = [one for one in ranked if one.rule not in _OF_THE_PROGRAM and one.rule in COUNTER_RULES]
+    if document.hot_spots:
+        counted = [
+            replace(one, where=spots.place_of(first))
+            for one in counted
+            if first is not None and _is_at(first, one)
+        ]
+    others = [one for one in ranked if one not in program and one.rule not in COUNTER_RULES]
+    alone = on_spots[:1] if on_spots and on_spots[0].rule == "hot-spot" else ()
+    if counted or program:  # they say what the first place is
+        return (*program, *counted, *on_spots[len(alone) :], *others)
+    return (*on_spots, *others)
+
+
+def _is_at(spot: HotSpot, insight: Insight) -> bool:
+    """Whether a conclusion is about the same function or line; of a function that was inlined, its file and line."""
+    where = insight.where
+    same_file = (where.file or "").rpartition("/")[2] == (spot.file or "").rpartition("/")[2]
+    return where.function == spot.function or (bool(where.file) and same_file and where.line == spot.line)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence, percent_text
-from profkit.analysis.insights.host_python import INTERPRETED, interpreter_share
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place
 
@@ -54,7 +53,7 @@ def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
         f"the debug information of {_program_name(run)} says how it was compiled: {options}",
         "-O2, or -O3 -march=native, beside -g: the debug information stays. Measure again before anything else is "
         "changed: values of an unoptimised build say little.",
-        hottest_native(run, "Ir") if run.profile("counted-functions") is not None else _sampled_place(run),
+        hottest_place(run),
     )
 
 
@@ -62,18 +61,6 @@ def _program_name(run: RunEvidence) -> str:
     """The workload's program, without its folder."""
     command = run.document.workload.command
     return re.split(r"[/\\]", command[0])[-1] if command else "the program"
-
-
-def _sampled_place(run: RunEvidence) -> Place:
-    """The function of the program itself in which most samples are."""
-    sampled = run.profile("functions")
-    own = [
-        spot
-        for spot in (sampled.hotspots if sampled is not None else ())
-        if spot.library == _program_name(run)
-    ]
-    first = max(own, key=lambda spot: spot.own, default=None)
-    return line_of_function(run, first) if first is not None else Place()
 
 
 def memory_latency(run: RunEvidence) -> Iterator[Insight]:
@@ -126,7 +113,7 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
     if share < COSTS:
         return
     yield Insight(
-        "wasted-cache-lines",
+        "strided-access",
         "Use all of each cache line: walk memory in order",
         f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there miss all caches: each "
         f"brings {LINE_BYTES} bytes and uses one element of them, where a walk in order uses all",
@@ -292,15 +279,14 @@ def _time_is_known(run: RunEvidence) -> bool:
 
 
 def _is_native(run: RunEvidence) -> bool:
-    """Whether compiled code does the work: of an interpreter's own caches and branches nobody can change anything."""
-    interpreter = interpreter_share(run)
-    if interpreter is not None:
-        return interpreter < INTERPRETED
-    profile = run.profile("own-time")
-    if profile is None:
-        return True
-    own = sum(one.own for one in profile.hotspots if one.file is not None and one.file.endswith(".py"))
-    return own < 0.3 * profile.total
+    """Whether the program is machine code: of an interpreter's own caches and branches nobody can change anything."""
+    return run.document.workload.python is None and run.profile("own-time") is None
+
+
+def hottest_place(run: RunEvidence) -> Place:
+    """The program's line of most time, by its samples."""
+    first = next((spot for spot in run.document.hot_spots if spot.file is not None or spot.function), None)
+    return Place(function=first.function, file=first.file, line=first.line) if first is not None else Place()
 
 
 def hottest_native(run: RunEvidence, *counters: str) -> Place:
@@ -317,18 +303,6 @@ def hottest_native(run: RunEvidence, *counters: str) -> Place:
                 line = _hottest_line(run, first, counter)
                 return Place(function=first.function, file=line.file, line=line.line)
     return Place()
-
-
-def line_of_function(run: RunEvidence, sampled: Hotspot) -> Place:
-    """A sampled function at the line that executes most instructions, where callgrind counted lines."""
-    profile = run.profile("counted-lines")
-    inside = [
-        one
-        for one in (profile.hotspots if profile is not None else ())
-        if one.function == sampled.function and (one.library or "").endswith(sampled.library or "")
-    ]
-    first = max(inside, key=lambda one: one.own, default=sampled)
-    return Place(function=first.function, file=first.file, line=first.line)
 
 
 def _counted_line(run: RunEvidence, place: Place) -> Hotspot | None:

@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 from profkit.analysis.stacks.merge import PYTHON
 from profkit.core.types import CodeLine, Frame, Hotspot, Profile
 
-MOST_FUNCTIONS, MOST_LINES, MOST_IMPORTS = 300, 100, 60
+MOST_FUNCTIONS, MOST_IMPORTS = 300, 60
 LEAST = 0.0005  # of the whole: a function with less is left out
 TOP = 3  # lines and callers of each function
 MODULE = "<module>"
 IMPORT_SYSTEM = "[import system]"
-WAITS_FOR = "main_waiting."  # before the kind, among a line's counters: seconds
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "importlib")
 _TEXT = re.compile(r"<string( \d+)?>")  # numbered where several programs are texts of `python -c`
 _GENERATED = re.compile(r"__create_fn__|(^|\.)(<lambda>|__\w+__)$")
 # in the name of a function that another one made: of a decorator, whose name says nothing
-_LOCAL = "<locals>"
+LOCAL = "<locals>"
 _WORKERS = "/multiprocessing/"
 _PACKAGE_ROOT = re.compile(
     r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3\.\d+t?(?:[/\\]lib-dynload)?)[/\\]"
@@ -69,7 +68,6 @@ class _Function:
     total: float = 0.0
     waiting: float = 0.0
     first_waiting: float = 0.0
-    waits: dict[str, float] = field(default_factory=dict)
     lines: dict[tuple[Frame, int], float] = field(default_factory=dict)
     callers: dict[tuple[Frame, int], float] = field(default_factory=dict)
 
@@ -83,7 +81,6 @@ class PythonTally:
 
     def __init__(self) -> None:
         self._functions: dict[Frame, _Function] = {}
-        self._lines: dict[tuple[Frame, int], _Function] = {}
         self._imports: dict[str, _Function] = {}
         self._files: dict[str, str | None] = {}
         self.cpu = self.wall = self.importing = 0.0
@@ -108,32 +105,6 @@ class PythonTally:
             _add(function.callers, places[-2], sample.cpu)
         for frame in {frame for frame, _ in places}:
             self._functions.setdefault(frame, _Function()).total += sample.cpu
-        at = next((n for n in reversed(range(len(places))) if _is_users(places, n)), None)
-        if at is not None:
-            users = self._lines.setdefault(places[at], _Function())
-            users.total += sample.cpu
-            if at == len(places) - 1:
-                _count(users, sample, waiting)
-            else:
-                users.waiting += waiting
-                users.first_waiting += waiting * sample.first
-                called = range(at + 1, len(places))
-                inner = next((n for n in called if _LOCAL not in places[n][0].function), at + 1)
-                _add(users.lines, places[inner], sample.cpu)
-            if at > 0:
-                _add(users.callers, places[at - 1], sample.cpu)
-
-    def add_wait(
-        self, frames: Sequence[Frame | None], lines: Sequence[int], kind: str, seconds: float
-    ) -> None:
-        """Count what the main thread waits for (`sleep`, `lock`) to the line of the program that leads there."""
-        if None in frames:
-            return
-        places = [(frame, line) for frame, line in zip(frames, lines, strict=True) if frame is not None]
-        at = next((n for n in reversed(range(len(places))) if _is_users(places, n)), None)
-        if at is not None and places[at] in self._lines:
-            waits = self._lines[places[at]].waits
-            waits[kind] = waits.get(kind, 0.0) + seconds
 
     def add_import(self, sample: PythonSample) -> None:
         """Count a sample to the modules that were being imported."""
@@ -164,13 +135,11 @@ class PythonTally:
     def profiles(self) -> tuple[Profile, ...]:
         """Functions and the user's lines by processor time, of all of it; imports by wall time."""
         functions = [
-            _hotspot(frame, None, entry)
+            _hotspot(frame, entry)
             for frame, entry in self._functions.items()
             if max(entry.own, entry.total, entry.waiting) >= LEAST * max(self.cpu, self.wall)
         ]
-        lines = [_hotspot(frame, line, entry) for (frame, line), entry in self._lines.items()]
         by_own = sorted(functions, key=lambda spot: (-spot.own, -(spot.total or 0.0), spot.function))
-        by_total = sorted(lines, key=lambda spot: (-(spot.total or 0.0), spot.file or "", spot.line or 0))
         profiles = [
             Profile(
                 "Python functions, sampled",
@@ -178,9 +147,6 @@ class PythonTally:
                 self.cpu,
                 tuple(by_own[:MOST_FUNCTIONS]),
                 "sampled-functions",
-            ),
-            Profile(
-                "lines of the program, sampled", "s", self.cpu, tuple(by_total[:MOST_LINES]), "sampled-lines"
             ),
         ]
         if self._imports:
@@ -200,11 +166,11 @@ class PythonTally:
             entry.total,
             file=self._files.get(name),
             counters={"outermost": entry.waiting},
-            callers=_largest(entry.callers),
+            callers=largest(entry.callers),
         )
 
 
-def _is_users(places: Sequence[tuple[Frame, int]], at: int) -> bool:
+def is_users_frame(places: Sequence[tuple[Frame, int]], at: int) -> bool:
     """Whether a frame is of the user's code; the line with which multiprocessing starts a Python is not."""
     file = places[at][0].file
     inner = places[at + 1][0].file if at + 1 < len(places) else None
@@ -219,25 +185,25 @@ def _count(function: _Function, sample: PythonSample, waiting: float) -> None:
     function.first_waiting += waiting * sample.first
 
 
-def _hotspot(frame: Frame, line: int | None, entry: _Function) -> Hotspot:
+def _hotspot(frame: Frame, entry: _Function) -> Hotspot:
     return Hotspot(
         frame.function,
         entry.own,
         entry.total,
         file=frame.file,
-        line=line if line is not None else frame.line,
+        line=frame.line,
         library=frame.library if frame.library != PYTHON else None,
         counters={
             "waiting": entry.waiting,
             "main_waiting": entry.first_waiting,
-            **{f"{WAITS_FOR}{kind}": seconds for kind, seconds in entry.waits.items()},
         },
-        lines=_largest(entry.lines),
-        callers=_largest(entry.callers),
+        lines=largest(entry.lines),
+        callers=largest(entry.callers),
     )
 
 
-def _largest(sums: Mapping[tuple[Frame, int], float]) -> tuple[CodeLine, ...]:
+def largest(sums: Mapping[tuple[Frame, int], float]) -> tuple[CodeLine, ...]:
+    """The lines of most of something, the most first."""
     ordered = sorted(sums.items(), key=lambda item: -item[1])[:TOP]
     return tuple(
         CodeLine(frame.function, frame.file, line or None, value) for (frame, line), value in ordered

@@ -14,9 +14,11 @@ from profkit.analysis.stacks.merge import by_function, by_library, keep_python_f
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
+from profkit.backends.cpu.source_lines import source_places
 from profkit.backends.passes import BackendRun, Pass, head_of, leave_stacks
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.types import PassName, PassPlan, PassResult, Workload
+from profkit.core.files.regular import read_start
+from profkit.core.types import PassName, PassPlan, PassResult, SampledTime, Workload
 from profkit.profilers.perf.command import (
     FREQUENCY,
     inject_argv,
@@ -28,13 +30,15 @@ from profkit.profilers.perf.command import (
 )
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
+from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import python_version
 
 # Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to
 # read their 16 KiB of stack each.
 MOST_SAMPLES = 5_000
-LEAST_FREQUENCY = 49  # Hz
+LEAST_FREQUENCY, MOST_FREQUENCY = 49, 3999  # Hz
+SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
@@ -66,7 +70,8 @@ class SampledTrace(Pass):
             perf=str(perf.path),
             frequency=self._frequency(state),
         )
-        after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path))]
+        native = self.context.workload.python is None
+        after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path), offsets=native)]
         if frames.inject:
             after.insert(0, inject_argv(data, jit, perf=str(perf.path)))
         step = switched.step(argv, _TEXT, frames.env, seconds=SECONDS)
@@ -78,6 +83,8 @@ class SampledTrace(Pass):
         if state.marked or state.plain_seconds is None or self.context.depth == "full":
             return FREQUENCY
         busy = state.plain_seconds * max(1, self.context.machine.cores)
+        if state.plain_seconds < SHORT_SECONDS:  # one run of it has to do
+            return min(MOST_FREQUENCY, int(FREQUENCY * SHORT_SECONDS / state.plain_seconds))
         return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
@@ -104,10 +111,19 @@ class SampledTrace(Pass):
         return PassFindings(
             profiles=tuple(profiles),
             stacks=report.stacks,
+            sampled=self._sampled(folder / _TEXT),
             facts=facts,
             notes=report.warnings,
             artifacts=leave_stacks(self.context, report.stacks, "trace"),
         )
+
+    def _sampled(self, text: Path) -> SampledTime | None:
+        """The program's own lines, where it is machine code."""
+        workload = self.context.workload
+        program = program_file(workload)
+        if workload.python is not None or program is None:
+            return None
+        return native_lines(text, program, source_places)
 
 
 class LinuxCounters(Pass):
@@ -117,13 +133,15 @@ class LinuxCounters(Pass):
 
     def __init__(self, context: RunContext, perf: PerfAbility) -> None:
         super().__init__(context)
-        self._counting = Counting(context, perf)
+        self._perf, self._counting = perf, Counting(context, perf)
         simulated = not perf.hardware_ok or context.depth == "full"
         self._simulation = Simulation(context, probe_valgrind()) if simulated else None
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """What is counted, then what is simulated."""
         simulated = self._simulation.plan(state) if self._simulation is not None else []
+        if simulated and simulated[0].steps and not self._perf.hardware_ok and self.context.depth != "full":
+            return simulated  # without hardware counters perf would count page faults alone
         return [*self._counting.plan(state), *simulated]
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
@@ -136,6 +154,13 @@ class LinuxRun(BackendRun):
     """The passes for one workload, by perf, and by callgrind where there is no PMU."""
 
     name = "cpu"
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The passes of the depth; the quick one looks at Python's stacks, or else at native ones."""
+        if self.context.wanted is None and self.context.depth == "quick":
+            return ("timing", "stacks") if self.context.workload.python is not None else ("timing", "trace")
+        return super().wanted
 
     def tool_versions(self) -> dict[str, str | None]:
         """perf, and valgrind where something is counted."""
@@ -163,6 +188,14 @@ class LinuxRun(BackendRun):
 
 # ------------------------------------------------------------ how a program was compiled
 
+
+def program_file(workload: Workload) -> Path | None:
+    """The file of a program that is machine code; None of any other."""
+    name = workload.command[0] if workload.command else ""
+    path = Path(workload.folder, name) if "/" in name else Path(shutil.which(name) or "")
+    return path if path.is_file() and read_start(path, 4) == b"\x7fELF" else None
+
+
 _PRODUCER = re.compile(rb"GNU (?:C|C\+\+|Fortran)\d* [0-9][^\0\n]{3,300}")
 FACT = "compiler"
 
@@ -173,12 +206,9 @@ def compiler_facts(workload: Workload) -> dict[str, str]:
     Empty for a program without debug information, of another compiler, or one that is not compiled: clang and rustc
     do not write their options, and compressed sections are not read.
     """
-    program = workload.command[0] if workload.command else ""
-    path = Path(workload.folder, program) if "/" in program else Path(shutil.which(program) or "")
-    if workload.python is not None or not path.is_file():
+    path = program_file(workload)
+    if workload.python is not None or path is None:
         return {}
     data = head_of(path)
-    if not data.startswith(b"\x7fELF"):
-        return {}
     producers = {match.decode("ascii", "replace") for match in _PRODUCER.findall(data)}
     return {FACT: producers.pop()} if len(producers) == 1 else {}

@@ -35,8 +35,9 @@ class CudaBackend(Backend):
     work = "kernel"
     time_concern = "gpu"
     # A kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
-    sampling: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
+    sampling: Mapping[Depth, float] = {"quick": 1.0, "gate": 1.0, "standard": 3.0, "full": 20.0}
     allowances: Mapping[Depth, tuple[float, float] | None] = {
+        "quick": None,
         "gate": (7.0, 10.0),
         "standard": (7.0, 10.0),
         "full": None,

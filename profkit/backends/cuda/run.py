@@ -48,12 +48,13 @@ class CudaRun(BackendRun):
 
     name = "cuda"
     passes: ClassVar[PassTable] = {
+        "quick": ("timing", "trace"),
         "gate": ("timing", "trace", "counters"),
         "standard": (*DEVICE_PASSES, "explain"),
         "full": (*ALL_PASSES, "explain"),
     }
     # Processes of the same work on a GPU differ by less than its clocks do within one.
-    processes: ClassVar[Mapping[Depth, int]] = {"gate": 1, "standard": 1, "full": 3}
+    processes: ClassVar[Mapping[Depth, int]] = {"quick": 1, "gate": 1, "standard": 1, "full": 3}
     switch = Switch("cuda")
     late_allocations = True
     # the stacks once it is known whether nsys works

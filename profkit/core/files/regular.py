@@ -21,7 +21,6 @@ from urllib.parse import quote_from_bytes
 
 DOCUMENT_BYTES = 64 << 20  # of a file that one of our own programs wrote, where nothing else is said
 _PIECE = 1 << 20  # bytes
-NOT_REGULAR = "it is no regular file"
 
 
 def open_regular(path: Path | str) -> BinaryIO:
@@ -91,7 +90,7 @@ def _open(path: str, flags: int) -> int:
 def _not_regular(path: Path | str) -> OSError:
     if os.path.isdir(path):
         return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    return OSError(errno.EINVAL, NOT_REGULAR, str(path))
+    return OSError(errno.EINVAL, "it is no regular file", str(path))
 
 
 def _too_large(path: Path | str, most: int) -> OSError:

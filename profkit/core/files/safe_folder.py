@@ -130,9 +130,8 @@ def _enter(name: str | Path, path: Path, folder: int | None = None) -> int:
 
 def _walk(folder: Path) -> int:
     """A handle of a folder that is not remembered. Root follows the links on the way one by one, if it may."""
-    if not _asks_whose_links() or str(folder).startswith(
-        "/proc/"
-    ):  # an open folder's path is no link to a name
+    # An open folder's path is no link to a name
+    if not _asks_whose_links() or str(folder).startswith("/proc/"):
         return os.open(folder, _WAY | os.O_DIRECTORY | os.O_CLOEXEC)
     left, links = [*reversed(folder.parts)], 0
     handle = os.open(".", _FOLDER)
@@ -196,23 +195,18 @@ def is_shared(folder: Path) -> bool:
     return not is_own(status.st_uid) or bool(status.st_mode & 0o022)
 
 
-def move_into(file: Path, target: Path) -> None:
-    """Bring a file to `target`, in place of whatever has that name; a link there is replaced and not followed."""
+def copy_into(file: Path, target: Path) -> None:
+    """Copy a file to `target`, in place of whatever has that name; a link there is replaced and not followed."""
     with opened(target.parent) as folder:
+        temporary = folder / f".{target.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
         try:
-            os.replace(file, folder / target.name)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            temporary = folder / f".{target.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
-            try:
-                with file.open("rb") as source, temporary.open("xb") as copy:
-                    shutil.copyfileobj(source, copy)
-                    if (owner := caller_of_sudo()) is not None:
-                        os.fchown(copy.fileno(), *owner)
-                os.replace(temporary, folder / target.name)
-            finally:
-                temporary.unlink(missing_ok=True)
+            with file.open("rb") as source, temporary.open("xb") as copy:
+                shutil.copyfileobj(source, copy)
+                if (owner := caller_of_sudo()) is not None:
+                    os.fchown(copy.fileno(), *owner)
+            os.replace(temporary, folder / target.name)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -6,12 +6,11 @@ import contextlib
 import errno
 import os
 import secrets
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from profkit.core.files.safe_folder import check_links, is_shared, opened
+from profkit.core.files.safe_folder import opened
 
 
 @contextlib.contextmanager
@@ -40,41 +39,19 @@ def user_cache(name: str) -> Path | None:
     return None
 
 
-def is_stream(path: Path) -> bool:
-    """/dev/stdout, a pipe: written through, since it cannot be replaced."""
-    try:
-        mode = path.stat().st_mode  # asked once: in between it may become another file
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
 def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False) -> None:
     """Write the text; a former file stays as it was where anything fails, and so it does for whoever reads meanwhile.
 
     `sync`: on the disk before it takes the former one's place. Raises OSError, and what `pieces` raise.
     """
-    if is_stream(path):
-        with open(path, "w", encoding="utf-8", errors="replace", opener=_open_stream) as file:
-            file.writelines(pieces)
-        return
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device, which would be replaced
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
     # `x`: made anew, so that no link that somebody put there is followed
     with replacing(path) as target, target.open("x", encoding="utf-8", errors="replace") as file:
         file.writelines(pieces)
         if sync:
             file.flush()
             os.fsync(file.fileno())
-
-
-def _open_stream(path: str, _: int) -> int:
-    """Nothing is made and nothing cut off: where it is a file by now, that is somebody's."""
-    check_links(Path(path))
-    flags = os.O_NOFOLLOW if is_shared(Path(path).parent) else 0
-    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | flags)
-    if stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.ESTALE, "it was no file, and is one now", path)
-    return handle
 
 
 class TemporaryFolder(tempfile.TemporaryDirectory[str]):

@@ -75,29 +75,3 @@ class SampleSet:
     remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds
     # Seconds of a fixed piece of arithmetic, timed now and then between the samples: how fast the processor was.
     reference_loop: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """The configuration that Triton's autotuner chose for one kernel and one key, and what choosing took."""
-
-    kernel: str
-    module: str
-    key: str  # what it was tuned for: "M 4096, N 11008, fp16"
-    best: str  # "BLOCK_M 128, BLOCK_N 64, 8 warps, 3 stages"
-    # How many were tried; None where some were sorted out and not told which
-    configurations: int | None = None
-    failed: int = 0  # of them did not compile, or did not fit the device
-    # Wall seconds, compiling of the candidates included. Triton keeps those of the last key of a kernel alone.
-    seconds: float | None = None
-    cached: bool = False  # not tuned by this process but read from Triton's cache on disk
-
-
-@dataclass(frozen=True)
-class TritonWork:
-    """What Triton tuned in one process of one pass."""
-
-    pass_name: str
-    pid: int
-    tunings: tuple[Tuning, ...] = ()
-    left_out: int = 0  # tunings beyond those that are kept

@@ -19,7 +19,7 @@ PassName = Literal["timing", "stacks", "cprofile", "tracemalloc", "trace", "coun
 PassState = Literal["finished", "skipped", "failed", "interrupted"]
 RunState = Literal["running", "complete", "interrupted", "failed"]
 CheckState = Literal["ok", "limited", "missing", "refused"]
-Depth = Literal["gate", "standard", "full"]
+Depth = Literal["quick", "gate", "standard", "full"]
 # What limits a kernel. `issue`: the schedulers are busy; `latency`: nothing is busy, warps wait for each other's or
 # their own results; `launch`: too small to fill the device, or shorter than the time it takes to launch it;
 # `compute`: some unit of the multiprocessors, where the report does not say which; `xu`: special functions.
@@ -34,8 +34,8 @@ ProfileKind = Literal[
     "own-time", "cumulative-time", "calls", "imports", "operations",
     "program-calls",  # of and from the program's own functions, by caller and callee
     "growing-lines",  # source lines that hold ever more memory: bytes by which they grew
-    # Of sampled Python stacks: functions and lines by processor time, imports by wall time, threads by both.
-    "sampled-functions", "sampled-lines", "sampled-imports", "sampled-threads",
+    # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both.
+    "sampled-functions", "sampled-imports", "sampled-threads",
 ]  # fmt: skip
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

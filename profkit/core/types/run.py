@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core import errors
-from profkit.core.types.exchange import Directive, SampleSet, TritonWork
+from profkit.core.types.exchange import Directive, SampleSet
 from profkit.core.types.gpu import (
     Gpu,
     GpuTrace,
@@ -17,6 +17,7 @@ from profkit.core.types.gpu import (
     MetalTrace,
     ToolRule,
 )
+from profkit.core.types.hot_spots import NOWHERE, HotSpot, Place, SampledTime
 from profkit.core.types.machine import Disturbance, Machine, Moment, Peaks, RunSpread
 from profkit.core.types.readings import (
     BackendName,
@@ -119,23 +120,6 @@ InsightSource = Literal["profkit", "nsight"]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`.
-
-    `label`: the kernel as tables name it, with its launch configuration where it ran in several. `share`: that
-    configuration's part of the GPU time (0..1).
-    """
-
-    kernel: str | None = None
-    operation: str | None = None
-    function: str | None = None
-    file: str | None = None
-    line: int | None = None
-    label: str | None = None
-    share: float | None = None
-
-
-@dataclass(frozen=True)
 class Gain:
     """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows.
 
@@ -161,7 +145,7 @@ class Insight:
     title: str
     evidence: str
     change: str
-    where: Place = Place()
+    where: Place = NOWHERE
     gain: Gain | None = None
     source: InsightSource = "profkit"
     readings: tuple[Reading, ...] = ()
@@ -226,6 +210,7 @@ class Report:
     gpus: tuple[Gpu, ...] = ()
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()
+    sampled: SampledTime | None = None
     warnings: tuple[str, ...] = ()
     fault: errors.Fault | None = None  # why the tool lost the kernels that it had recorded
 
@@ -326,7 +311,6 @@ class RunDocument:
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
     metal: MetalTrace | None = None
-    triton: tuple[TritonWork, ...] = ()  # one for each process that told of it, in the order of the passes
     kernels: tuple[KernelBottleneck, ...] = ()  # what limits each, largest share of GPU time first
     instructions: tuple[KernelInstruction, ...] = ()  # the costliest of each kernel
     rules: tuple[ToolRule, ...] = ()  # what rules of the counting tool concluded
@@ -336,7 +320,9 @@ class RunDocument:
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()
     summaries: tuple[Summary, ...] = ()
-    insights: tuple[Insight, ...] = ()  # what to change, the largest gain first
+    sampled: tuple[SampledTime, ...] = ()  # lines of the program, by its interpreter's stacks and by perf's
+    hot_spots: tuple[HotSpot, ...] = ()  # where the time goes, most first; shares add up to 1
+    insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     allocations: Allocations | None = None  # of Python, as tracemalloc saw them; without `points`

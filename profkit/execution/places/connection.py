@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
 from typing import IO, Any
 
 from profkit.core.codec import from_plain_data
@@ -31,7 +30,7 @@ from profkit.core.progress import Progress, Silent
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Json
 from profkit.execution.child import ChildProcess, WorkerEnded
-from profkit.execution.job import Batch, JobStatus
+from profkit.execution.job import Job, JobStatus
 from profkit.execution.places.files import Tree, profkit_tree
 from profkit.execution.places.kinds import ExecutionPlace, quote_lines, words_of
 from profkit.runtime.passes.secrets import is_secret_variable
@@ -82,7 +81,6 @@ class Connection:
     def __init__(self, place: ExecutionPlace, log: Path, python: str | None = None) -> None:
         self.place = place
         self.hello = Hello()
-        self.sent = 0  # bytes that went through the pipe
         self._python, self._told = python, False
         hidden = [
             name for name, value in os.environ.items() if place.inherits and is_secret_variable(name, value)
@@ -114,12 +112,12 @@ class Connection:
         nonce = secrets.token_hex(8)
         try:
             self._child.start()
-            self._send_bytes(_search_script(nonce, [self._python] if self._python else PYTHONS))
+            self._child.send(_search_script(nonce, [self._python] if self._python else PYTHONS))
             words = self._find_marker(nonce)
             if words[:1] != ["ready"]:
                 raise self._no_python(" ".join(words[1:]))
             source = BOOT.read_bytes() + f"\nserve({nonce!r})\n".encode()
-            self._send_bytes(b"%d\n" % len(source) + source)
+            self._child.send(b"%d\n" % len(source) + source)
             hello = self._read(SILENCE_SECONDS)
         except WorkerEnded as ended:
             raise self._unreachable(ended) from ended
@@ -218,11 +216,7 @@ class Connection:
         self._child.close()
 
     def _send(self, request: Mapping[str, Any]) -> None:
-        self._send_bytes(json.dumps(request).encode() + b"\n")
-
-    def _send_bytes(self, data: bytes) -> None:
-        self._child.send(data)
-        self.sent += len(data)
+        self._child.send(json.dumps(request).encode() + b"\n")
 
     def _send_file(self, file: IO[bytes], progress: Progress) -> None:
         size, begun = file.tell(), time.monotonic()
@@ -230,7 +224,7 @@ class Connection:
             progress.begin("send", f"{size / 1e6:.1f} MB to {self.place.title}")
         file.seek(0)
         while piece := file.read(PIECE):
-            self._send_bytes(piece)
+            self._child.send(piece)
             progress.tick(time.monotonic() - begun)
         if size > PIECE:
             progress.end(f"{time.monotonic() - begun:.1f} s")
@@ -356,7 +350,7 @@ class PlaceWorker:
         check: Callable[[Json, bool, str], Json] = believe_all,
     ) -> None:
         self._connection, self._note, self._check = connection, note, check
-        self.running = self._refused = False
+        self.running = False
 
     @property
     def title(self) -> str:
@@ -365,8 +359,6 @@ class PlaceWorker:
 
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
         """As WorkerClient does. Raises also PlaceLost."""
-        if self._refused:
-            raise PlaceLost(f"{self.title} answered what it was not asked")
         self._connection.ask({"ask": "open", "settings": dict(settings), "timeout": timeout})
         try:
             about: Json = self._answer("opened").get("about")
@@ -381,16 +373,14 @@ class PlaceWorker:
         self.running = True
         return about
 
-    def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
+    def run(self, job: Job, timeout: float) -> dict[str, Any]:
         """As WorkerClient does. Raises also PlaceLost."""
-        self._connection.ask({"ask": "run", **batch.as_request(), "timeout": timeout})
-        while (answer := self._answer("said", "done"))["event"] != "done":
-            message: Any = answer.get("message")
-            said = {"key": None, "reason": "", **message} if isinstance(message, dict) else {}
-            is_answer = isinstance(said.get("event"), str) and isinstance(said["key"], (str, NoneType))
-            if not is_answer or not isinstance(said["reason"], str):
-                raise PlaceLost(f"{self.title} said what is no answer of a job")
-            yield message
+        self._connection.ask({"ask": "run", "data": job.data, "timeout": timeout})
+        message: Any = self._answer("said").get("message")
+        is_answer = isinstance(message, dict) and message.get("event") in ("result", "error")
+        if not is_answer or not isinstance(message.get("reason", ""), str):
+            raise PlaceLost(f"{self.title} said what is no answer of a job")
+        return dict(message)
 
     def finish(self) -> None:
         """No more work."""
@@ -398,10 +388,7 @@ class PlaceWorker:
         self._connection.finish()
 
     def kill(self) -> None:
-        """Its process has ended already, or answered what it was not asked: then the slot is gone."""
-        if self.running:
-            self._refused = True
-            self.close()
+        """Its process has ended already."""
 
     def close(self) -> None:
         """No worker any more, and none after it."""

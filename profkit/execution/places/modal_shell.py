@@ -22,7 +22,6 @@ import select
 import signal
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,10 +54,8 @@ def main(words: Sequence[str]) -> int:
         modal = _load_client()
         try:
             return _rent(modal, request, command)
-        except KeyboardInterrupt:
-            raise
         except Exception as error:
-            raise error if isinstance(error, _Fault) else _explain(error) from error
+            raise _explain(error) from error
     except _Fault as fault:
         print(fault, file=sys.stderr, flush=True)
         return 3
@@ -96,12 +93,6 @@ def _rent(modal: Any, request: dict[str, Any], command: Sequence[str]) -> int:
         try:
             threading.Thread(target=_beat, args=(container, over), name="beat", daemon=True).start()
             code = _relay(container, command, over)
-        except KeyboardInterrupt:
-            raise
-        except Exception as error:
-            if isinstance(error, _Fault) or (ended := _code_of(container)) is None:
-                raise
-            raise _Fault(f"the container ended with {ended}, and not by profkit") from error
         finally:
             over.set()
             with contextlib.suppress(Exception):
@@ -123,17 +114,7 @@ def _relay(container: Any, command: Sequence[str], over: threading.Event) -> int
         threading.Thread(target=work, args=words, name=work.__name__, daemon=True).start()
     _copy(shell.stdout, 1)
     code: int = shell.wait()
-    if code and (ended := _code_of(container)) is not None:
-        raise RuntimeError(f"the container ended with {ended}")
     return code
-
-
-def _code_of(container: Any) -> int | None:
-    """How it ended, which takes Modal a moment to know; None where it goes on."""
-    deadline = time.monotonic() + GRACE_SECONDS
-    while (code := container.poll()) is None and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return None if code is None else int(code)
 
 
 def _send(stdin: Any, over: threading.Event) -> None:

@@ -26,7 +26,6 @@ PIECE = 65536  # bytes of a call: a pipe holds no more, and Ray keeps what is sm
 POLL_SECONDS = 5.0  # the longest answer of `read`
 ANSWER_SECONDS = 45.0  # until an actor that does not answer is lost
 SILENCE_SECONDS = 60.0  # until an actor that nobody asks ends
-CONNECT_SECONDS = 60.0
 WAIT_SECONDS = 60.0  # for what others use
 END_SECONDS = 30.0  # for a shell to end when its input has
 
@@ -130,9 +129,6 @@ def _connect(address: str) -> Any:
     except ImportError as error:
         missing = "Ray is not installed for" if error.name == "ray" else f"no {error.name} for Ray in"
         _give_up(f"{missing} {sys.executable} ({sys.executable} -m pip install 'ray[client]')")
-    late = threading.Timer(CONNECT_SECONDS, _give_up, [f"{address} did not answer for {CONNECT_SECONDS:g} s"])
-    late.daemon = True
-    late.start()
     try:
         host, _, port = address.removeprefix("ray://").rpartition(":")
         if host:  # Ray itself would try for long
@@ -140,7 +136,6 @@ def _connect(address: str) -> Any:
         ray.init(address=address, log_to_driver=False, logging_level="error")
     except Exception as error:
         _give_up(_reason(error))
-    late.cancel()
     return ray
 
 

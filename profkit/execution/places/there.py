@@ -27,7 +27,7 @@ from profkit.core.progress import Progress
 from profkit.core.types import Json
 from profkit.execution.child import WorkerEnded
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, Job
+from profkit.execution.job import Job
 from profkit.execution.places.files import send_folder
 
 BEAT_SECONDS = 1.0
@@ -179,7 +179,4 @@ def _answer(client: WorkerClient, home: Home, request: dict[str, Any]) -> None:
     if request["ask"] == "open":
         home.send("opened", about=client.open(request["settings"], request["timeout"]))
         return
-    batch = Batch(tuple(Job(key, data) for key, data in request["jobs"]), request["shared"])
-    for message in client.run(batch, request["timeout"]):
-        home.send("said", message=message)
-    home.send("done")
+    home.send("said", message=client.run(Job("", request["data"]), request["timeout"]))

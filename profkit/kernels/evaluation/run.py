@@ -27,7 +27,7 @@ from profkit.core.types import (
     TestResult,
 )
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
 from profkit.execution.places.kinds import words_of
 from profkit.execution.places.there import OUT
@@ -112,12 +112,12 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
     tests = _open(request, campaign, pool)
     left = _left(request, campaign.journal, tests)
     campaign.begin("evaluate", _describe(request, left, tests), len(left))
-    shared = {"ceilings": campaign.about.get("ceilings")}
-    batches = [
-        Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
+    ceilings = campaign.about.get("ceilings")
+    groups = [
+        [Job(test.id, {"test": codec.to_plain_data(test), "ceilings": ceilings}) for test in group]
         for _, group in groupby(left, key=lambda test: test.operation)
     ]
-    campaign.do(pool, JobQueue(batches), campaign.tick)
+    campaign.do(pool, JobQueue(groups), campaign.tick)
 
 
 def update_result(
@@ -319,7 +319,8 @@ def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
     What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there. But
     one that was `asked` runs beside it, and may have ended it: no test of a kernel's is left out by what it does.
     """
-    test = codec.from_plain_data(EvaluationTest, outcome.job.data)
+    data: Any = outcome.job.data
+    test = codec.from_plain_data(EvaluationTest, data["test"])
     result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds)
     if outcome.status is JobStatus.cancelled:
         return None

@@ -7,9 +7,9 @@ the case that was running. Imports torch, so only the worker's process imports t
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,9 +18,8 @@ import torch
 
 from profkit.analysis.timeline.windows import OWN_PREFIX
 from profkit.core import codec, statistics
-from profkit.core.types import CaseResult, CaseState, GridPoint, Json, SampleSet
-from profkit.execution.job import Job
-from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep, limit_memory
+from profkit.core.types import CaseResult, GridPoint, Json, SampleSet
+from profkit.execution.worker import DeviceError, limit_memory
 from profkit.kernels.operations.check import (
     Incorrect,
     RepeatedCheck,
@@ -57,62 +56,68 @@ class MeasuringWorker:
         roofs = codec.to_plain_data(measure_ceilings(device)) if settings["first"] else None
         return {**describe_device(device), "roofs": roofs}
 
-    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
-        """Every implementation that is asked for at one point. Raises DeviceError."""
-        point = codec.from_plain_data(GridPoint, shared)
-        for name, result in self._bench.run(point, [job.key for job in jobs]):
-            yield JobStarted(name) if result is None else JobFinished(name, codec.to_plain_data(result))
+    def run(self, data: Any) -> Json:
+        """One implementation at one point. Raises DeviceError."""
+        point = codec.from_plain_data(GridPoint, data["point"])
+        return codec.to_plain_data(self._bench.measure(point, data["implementation"]))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """What all implementations share at one point."""
+
+    problem: Problem
+    expected: tuple[Tensor, ...]
+    second: RepeatedCheck
+    numbers: Any  # the fingerprint of its inputs
 
 
 class Bench:
-    """One device, its clock, and the point that was asked last."""
+    """One device, its clock, and the point that was asked last, whose inputs and reference are there."""
 
     def __init__(self, device: str, timing: TimingOptions, share: float = 1.0) -> None:
         self.device, self._timing, self._share = torch.device(device), timing, share
         self._timer: Any = None
+        self._point: _Point | None = None
         if timing.threads:
             torch.set_num_threads(timing.threads)
         if self.device.type == "cuda":
             torch.zeros(1, device=self.device)  # the context is made before anything is timed
             torch.cuda.set_device(self.device)
 
-    def run(
-        self, point: GridPoint, implementations: Sequence[str]
-    ) -> Iterator[tuple[str, CaseResult | None]]:
-        """For each implementation its name when it begins, with None, and then its result. Raises DeviceError."""
+    def measure(self, point: GridPoint, name: str) -> CaseResult:
+        """The result of one implementation. Raises DeviceError."""
         begin = perf_counter()
         try:
+            at = self._prepare(point)
+        except Exception as error:
+            self._recover(error)
+            if _is_memory(error):
+                return CaseResult(point, name, "too large", _memory_reason(error))
+            return CaseResult(point, name, "failed", f"its inputs: {_error_text(error)}")
+        with self._nvtx_range(f"{name}: {point.name}"):
+            result = self._measure_case(at, name)
+        if result.state == "too large":  # what the cases before left may have been in its way
+            result = self._measure_case(at, name)
+        if fingerprint(at.problem) != at.numbers:  # those after it would be measured with what it left
+            self._point = None
+            if result.state in ("measured", "wrong"):
+                result = _without_time(result, "it changes its inputs: the next call computes something else")
+        return replace(result, spent=perf_counter() - begin)
+
+    def _prepare(self, point: GridPoint) -> _Point:
+        if self._point is None or self._point.problem.point != point:
+            self._point = None
             if self.device.type == "cpu":
                 limit_memory(free_memory(self.device), self._share)
             problem = make_problem(point, self.device)
             expected = reference_result(problem)
             second = RepeatedCheck(problem, expected)
-        except Exception as error:
-            self._recover(error)
-            state: CaseState = "too large" if _is_memory(error) else "failed"
-            reason = _memory_reason(error) if state == "too large" else f"its inputs: {_error_text(error)}"
-            yield from ((name, CaseResult(point, name, state, reason)) for name in implementations)
-            return
-        numbers = fingerprint(problem)
-        for name in implementations:
-            yield name, None
-            with self._nvtx_range(f"{name}: {point.name}"):
-                result = self._measure_case(problem, expected, second, name)
-            if result.state == "too large":  # what the cases before left may have been in its way
-                result = self._measure_case(problem, expected, second, name)
-            if fingerprint(problem) != numbers:  # those after it would be measured with what it left
-                if result.state in ("measured", "wrong"):
-                    result = _without_time(
-                        result, "it changes its inputs: the next call computes something else"
-                    )
-                problem = make_problem(point, self.device)
-            now = perf_counter()
-            yield name, replace(result, spent=now - begin)
-            begin = now
+            self._point = _Point(problem, expected, second, fingerprint(problem))
+        return self._point
 
-    def _measure_case(
-        self, problem: Problem, expected: tuple[Tensor, ...], second: RepeatedCheck, name: str
-    ) -> CaseResult:
+    def _measure_case(self, at: _Point, name: str) -> CaseResult:
+        problem, expected = at.problem, at.expected
         operation, point = problem.operation, problem.point
         result = CaseResult(
             point,
@@ -132,7 +137,7 @@ class Bench:
             del value
             result = replace(result, memory=self._memory(call, problem))
             result = self._time_call(call, result)
-            second.ask(problem, call, self._wait)
+            at.second.ask(problem, call, self._wait)
             return result
         except Unavailable as missing:
             return replace(result, state="unavailable", reason=missing.reason, fix=missing.fix)

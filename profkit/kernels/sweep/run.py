@@ -21,7 +21,7 @@ from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, CaseState, GridPoint, Json, MeasuredCeilings, SweepDocument
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
 from profkit.execution.journal import Journal
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
@@ -95,9 +95,9 @@ def _measure(
 
     known = len(campaign.journal.contents.outcomes)  # in earlier sessions
     before = f", {known} known already" if known else ""
-    batches = [batch_of(*each) for each in work]
+    groups = [jobs_of(*each) for each in work]
     campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases)
-    campaign.do(pool, JobQueue(batches), campaign.tick)
+    campaign.do(pool, JobQueue(groups), campaign.tick)
 
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
@@ -108,7 +108,8 @@ def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -
 
 def case_result(outcome: JobOutcome, place: str | None = None) -> CaseResult | None:
     """The result of a case at a `place`, by the outcome of its job; None where it was not settled."""
-    point, name = codec.from_plain_data(GridPoint, outcome.shared), outcome.job.key
+    data: Any = outcome.job.data
+    point, name = codec.from_plain_data(GridPoint, data["point"]), data["implementation"]
     if outcome.status is JobStatus.ok:
         try:
             result = codec.from_plain_data(CaseResult, outcome.value, "result")
@@ -172,7 +173,7 @@ def _left(request: SweepRequest, journal: Journal[CaseResult]) -> list[Work]:
 
 def _write_all(request: SweepRequest, progress: Progress, journal: Journal[CaseResult]) -> SweepDocument:
     """Write the results beside the journal. Raises MachineError where the disk takes no more."""
-    document = sweep_document(request, journal.read(), journal.seconds)
+    document = sweep_document(request, journal.contents, journal.seconds)
     for why in write_results(request.folder, document, request.grid, request.timing.precision, request.name):
         progress.note(why)
     return document
@@ -251,6 +252,7 @@ def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
     return [{"TRITON_CACHE_DIR": cache, **each} for each in seen]
 
 
-def batch_of(point: GridPoint, names: Sequence[str]) -> Batch:
-    """Implementations at one point: they share its inputs and its float64 reference."""
-    return Batch(tuple(Job(name) for name in names), to_plain_data(point))
+def jobs_of(point: GridPoint, names: Sequence[str]) -> list[Job]:
+    """Implementations at one point: one worker makes its inputs and its float64 reference once for all of them."""
+    plain = to_plain_data(point)
+    return [Job(case_id(point, name), {"point": plain, "implementation": name}) for name in names]

@@ -100,15 +100,17 @@ def inject_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[s
     return (perf, *_NO_CACHE, "inject", "-f", "-j", "-i", str(perf_data), "-o", str(output))
 
 
-def script_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[str, ...]:
-    """Turn a recording into the text that `script.read_script` takes, in `output`.
+def script_argv(
+    perf_data: Path, output: Path, *, perf: str = "perf", offsets: bool = False
+) -> tuple[str, ...]:
+    """Turn a recording into the text that `script.read_script` takes, in `output`; `offsets`: where in each function.
 
     Without inlined frames: looking them up took three times as long on CPython with symbols, and is known to
     take far longer on large C++ binaries. Without debuginfod: a missing symbol must not wait for the network.
     `-f` since under sudo the file belongs to another user. perf script writes to standard output only, hence sh.
     """
     shell = 'export DEBUGINFOD_URLS= LC_ALL=C; exec "$@" >"$0"'
-    fields = "comm,pid,tid,time,period,event,ip,sym,dso"
+    fields = f"comm,pid,tid,time,period,event,ip,sym,{'symoff,' if offsets else ''}dso"
     script = (perf, "script", "-f", "-i", str(perf_data), "--no-inline", "--max-stack", str(DEPTH))
     return ("sh", "-c", shell, str(output), *script, "--show-lost-events", "-F", fields)
 

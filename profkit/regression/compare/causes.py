@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from math import prod
 
 from profkit.backends import kernel_word
-from profkit.core.types import Cause, Change, Fact, FunctionChange, RunDocument, Scope
+from profkit.core.types import Cause, Change, Fact, FunctionChange
 from profkit.regression.compare.kernels import KernelPair, added_value
 from profkit.regression.compare.machine import find_machine_causes
 from profkit.regression.compare.outcome import Evidence, change_fact, moved
@@ -60,28 +60,6 @@ def _find_other_kernels(evidence: Evidence) -> Iterator[Cause]:
 
 def _things(evidence: Evidence) -> str:
     return f"{kernel_word(evidence.candidate.backend)}s"
-
-
-def _find_autotuning(evidence: Evidence) -> Iterator[Cause]:
-    """For each kernel and key that Triton tuned in both runs, where it chose another configuration."""
-    if all(c.word != "different" for c in evidence.changes) and all(
-        k.word == "same" for k in evidence.kernels
-    ):
-        return
-    after = _tuned_choices(evidence.candidate)
-    for (kernel, key), best in _tuned_choices(evidence.baseline).items():
-        chosen = after.get((kernel, key))
-        if chosen is not None and chosen != best:
-            said = Fact.of("triton", kernel=kernel, key=key)
-            yield Cause(
-                "triton", said, Scope("kernel", kernel), (Fact.of("renamed", before=best, after=chosen),)
-            )
-
-
-def _tuned_choices(document: RunDocument) -> dict[tuple[str, str], str]:
-    """The last choice of each kernel and key in the timing pass, else in any."""
-    works = sorted(document.triton, key=lambda work: work.pass_name == "timing")
-    return {(t.kernel, t.key): t.best for work in works for t in work.tunings}
 
 
 # ---------------------------------------------------------------- occupancy
@@ -208,7 +186,6 @@ def _find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
 RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     find_machine_causes,
     _find_other_kernels,
-    _find_autotuning,
     _find_shapes_and_occupancy,
     _find_idle_device,
     _find_work,

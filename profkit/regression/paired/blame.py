@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from profkit.analysis.insights.host_calls import brief_name
+from profkit.analysis.hot_spots import brief_name
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.statistics import median
 from profkit.core.types import BlamedLine, Fact, Hotspot, Profile, RunDocument

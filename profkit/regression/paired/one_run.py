@@ -21,7 +21,7 @@ from profkit.core.statistics import median, percentile
 from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
 from profkit.regression.paired.checkout import Version
-from profkit.runtime.passes.command import START_FOLDER, is_machine_code, loaded_files_environment
+from profkit.runtime.passes.command import START_FOLDER, is_machine_code, start_up_environment
 from profkit.runtime.passes.read import read_record, region_timings
 
 # Of the samples that one process took by the wall clock: what other programs do only makes them longer.
@@ -92,7 +92,7 @@ def loaded_files(
     Empty where it runs no Python that can be asked. Raises as `run_once`.
     """
     names = folder / "loaded"
-    environment, _ = loaded_files_environment(version.command, names)
+    environment, _ = start_up_environment(version.command, "loaded-files", names)
     extra = dict(environment or {})
     own = version.environment().get("PYTHONPATH")
     if extra and own is not None:

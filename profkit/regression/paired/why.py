@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
-from profkit.analysis.insights.host_calls import brief_name
+from profkit.analysis.hot_spots import brief_name
 from profkit.backends import backend_named
 from profkit.backends.passes import divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport

@@ -29,11 +29,13 @@ from profkit.reporting.view import (
     View,
     between,
     code,
+    command,
     joined,
     soft,
     strong,
 )
 from profkit.reporting.views import run_about
+from profkit.reporting.views.hot_spots import spots_section
 from profkit.reporting.views.run_about import instructions_section, kernel_table, kernels_of
 from profkit.reporting.views.run_insights import more_on_screen, time_split_text, to_do_section
 from profkit.reporting.views.run_text import (
@@ -68,6 +70,7 @@ _STATES = {
 }
 _IN_SHORT = ("functions", "python", "trace", "memory")  # concerns whose headline a short screen has
 _ABOVE = ("kernels", "ranges", "gpu", "encoders")  # concerns with a section of their own
+_NAMED = 3  # targets that are not known are named, up to so many
 _NOTES = 4  # on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
 
@@ -152,7 +155,10 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     missed = {v.target for v in by_word["fail"]}
     inner = [v for v in verdicts if v not in whole and v.verdict == "fail" and v.target not in missed]
     parts: list[Text] = []
-    if worst in ("fail", "unknown"):
+    many = worst == "unknown" and len({v.target for v in by_word[worst]}) > _NAMED
+    if many:
+        parts.append(joined("why: ", command("profkit doctor")))
+    elif worst in ("fail", "unknown"):
         names = dict.fromkeys(v.target for v in by_word[worst])
         parts.append(joined(*between(", ", map(code, names))))
     rest = [
@@ -172,12 +178,13 @@ def _blocks(
 ) -> Iterator[Block | None]:
     kernels = kernels_of(document)
     yield to_do_section(document)
+    yield spots_section(document)
     yield from _gpu_sections(document, texts, kernels)
     yield from (part if verdicts else Detail((part,)) for part in _verdicts(document))
     if (instructions := instructions_section(document)) is not None:
         yield Detail((instructions,))
     yield from chart_sections(document, kernels, extras)
-    yield _all_numbers(texts)
+    yield _all_numbers(texts, placed=bool(document.hot_spots))
     if (unknown := texts.get("unknown")) is not None:
         yield Detail((Section(title_of("unknown"), tuple(_summary(unknown)), unknown.headline),))
     yield run_about.passes_section(document, extras)
@@ -282,14 +289,17 @@ def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelR
             yield section if concern == "encoders" else Detail((section,))
 
 
-def _all_numbers(texts: Texts) -> Section | None:
-    """Every concern in a line, with its tables and notes; a short screen has where time goes, and memory."""
+def _all_numbers(texts: Texts, *, placed: bool) -> Section | None:
+    """Every concern in a line, with its tables and notes; a short screen has memory, and where time goes if `placed`
+    does not say that above.
+    """
+    short = ("memory",) if placed else _IN_SHORT
     blocks: list[Block] = []
     for summary in texts.values():
         if summary.concern not in (*_ABOVE, "unknown"):
             inside = tuple(_summary(summary))
             section = Section(title_of(summary.concern), inside, summary.headline, Fold.FOLDED)
-            blocks.append(section if summary.concern in _IN_SHORT else Detail((section,)))
+            blocks.append(section if summary.concern in short else Detail((section,)))
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
 
 

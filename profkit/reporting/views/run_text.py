@@ -179,10 +179,7 @@ def time_line(document: RunDocument) -> str | None:
     if half is not None and half > NOISE:
         return f"about {format_quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
     sets = document.timings[0].processes
-    caches = (
-        "cold caches" if any(sample_set.clock == "mps-synchronized" for sample_set in sets) else "a cold L2"
-    )
-    cold = f", with {caches}" if any(sample_set.cache == "cold" for sample_set in sets) else ""
+    cold = ", with a cold L2" if any(sample_set.cache == "cold" for sample_set in sets) else ""
     return f"{format_quantity(median, 's')}{f' ±{format_percent(half)} %' if half is not None else ''} per {kind}{cold}"
 
 

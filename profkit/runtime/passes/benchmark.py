@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 DeviceChoice = Literal["cuda", "mps", "cpu"]
 NO_DEVICE = "no CUDA device is in use in this process"
 NO_MPS = "no MPS device is in use in this process"
+NO_COLD_MPS = "the caches are as they were: they are flushed on CUDA alone"
 LAUNCH_BOUND_RATIO = 1.05  # host and device are two numbers from here on
 DEFAULT_PRECISION = 0.01
 DEFAULT_BUDGET = 10.0  # seconds, by hand; under profkit the directive says
@@ -56,15 +57,13 @@ def time_function(
     first call or after it.
     """
     overrides = {"precision": precision, "budget": budget}
-    driver, first = _find_driver(calls, device) if device != "mps" else (None, None)
-    on_mps: Any = None
-    if driver is None and device != "cuda":
-        on_mps, first = _find_mps(calls, device, first)
+    driver, on_mps, first = _find_device(calls, device)
     if on_mps is not None:
         with own_library:
             from profkit.runtime.passes.mps_timing import time_on_mps
 
-        return time_on_mps(calls, on_mps, first=first, cold=cold, warmup=warmup, **overrides)
+        samples = time_on_mps(calls, on_mps, first=first, warmup=warmup, **overrides)
+        return replace(samples, remarks=(NO_COLD_MPS, *samples.remarks)) if cold else samples
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first)
     missing, cache = (NO_MPS, "caches were") if device == "mps" else (NO_DEVICE, "L2 was")
@@ -89,39 +88,30 @@ def time_function(
     return replace(samples, remarks=(remark, *samples.remarks)) if remark is not None else samples
 
 
-def _find_driver(calls: TimedCalls, device: DeviceChoice | None) -> tuple[CudaDriver | None, float | None]:
-    """The driver that the calls use, and the seconds of the first call where it took that to find out."""
-    if device == "cpu":
-        return None, None
-    driver = driver_in_use()
-    if driver is not None or not (device == "cuda" or uses_cuda()):
-        return driver, None
-    first = calls.sample()
-    return driver_in_use(), first
+def _find_device(
+    calls: TimedCalls, device: DeviceChoice | None
+) -> tuple[CudaDriver | None, Any, float | None]:
+    """The driver or the module torch.mps that the calls use, and the seconds of a first call where it took one to see.
 
-
-def _find_mps(
-    calls: TimedCalls, device: DeviceChoice | None, first: float | None
-) -> tuple[Any, float | None]:
-    """The module torch.mps where the calls use its device, and the seconds of the first call where one was made.
-
-    `first` is of one that was made already, and not waited for.
+    The work that this call left to MPS is part of its seconds.
     """
-    if device == "cpu":
-        return None, first
-    backend = mps.mps_in_use()
-    if backend is not None and first is None:
-        return backend, None
-    if first is None:
-        if not mps.mps_is_available():
-            return None, None
-        first = calls.sample()
+    cuda_may_be, mps_may_be = device in (None, "cuda"), device in (None, "mps")
+
+    def look() -> tuple[CudaDriver | None, Any]:
+        driver = driver_in_use() if cuda_may_be else None
+        return driver, mps.mps_in_use() if driver is None and mps_may_be else None
+
+    driver, on_mps = look()
+    may_begin = device == "cuda" or (cuda_may_be and uses_cuda()) or (mps_may_be and mps.mps_is_available())
+    if driver is not None or on_mps is not None or not may_begin:
+        return driver, on_mps, None
+    first = calls.sample()
     begin = perf_counter()
-    backend = backend or mps.mps_in_use()
-    if backend is not None:
-        backend.synchronize()  # what the first call left there is part of it
+    driver, on_mps = look()
+    if on_mps is not None:
+        on_mps.synchronize()
         first += perf_counter() - begin
-    return backend, first
+    return driver, on_mps, first
 
 
 def describe_device(samples: SampleSet) -> Iterator[str]:
@@ -129,7 +119,7 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
     if samples.clock == "cuda-events":
         yield f"CUDA events, {samples.cache} L2"
     if samples.clock == "mps-synchronized":
-        yield "MPS, waited for" + (", cold caches" if samples.cache == "cold" else "")
+        yield "MPS, waited for"
     if samples.seconds and samples.cache != "cold":
         yield from _describe_launches(samples, median(samples.seconds))
     if samples.clocks:
@@ -239,8 +229,7 @@ def benchmark(
     the launches, and with `cold` each call finds a flushed L2.
 
     MPS: where this process has memory on torch's MPS device (`device="mps"` says so where it has none), the device is
-    waited for. `samples.seconds` are calls back to back with one wait for many. With `cold` calls are timed singly,
-    each behind a write of more than the caches hold.
+    waited for. `samples.seconds` are calls back to back with one wait for many; `cold` changes nothing there.
 
     `first` are the seconds of a first call that was made already, to check its result for one: it is told as the
     first time. `precision` is the relative half-width asked of the median's 95 % interval, `budget` the seconds that

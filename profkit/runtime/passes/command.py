@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import shlex
@@ -54,40 +53,21 @@ def host_command(
 
 START_FOLDER = Path(__file__).with_name("start_up")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "make", "ninja", "xargs", "sudo"})
-_SCRIPT_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _INTERACTIVE = "interactive-python"
 _MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 _NO_ENVIRONMENT = frozenset("EIS")  # options by which Python reads no variables, or runs nothing at its start
 
 
-def sampling_environment(command: Sequence[str], out: Path) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """The variables that let each Python below the command sample its stacks into `out`; or the code of why not."""
-    return _start_up_environment(command, "PROFKIT_STACKS", out)
+StartKind = Literal["stacks", "operation-calls", "loaded-files"]
 
 
-def counting_environment(
-    command: Sequence[str], folder: Path
+def start_up_environment(
+    command: Sequence[str], kind: StartKind, out: Path
 ) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """The variables that let each Python below the command count its calls of PyTorch's operations; or why not.
+    """The variables by which each Python below the command does something from its start; or the code of why not.
 
-    Each writes a file into the folder when it ends, if it made any.
-    """
-    return _start_up_environment(command, "PROFKIT_OPERATION_CALLS", folder)
-
-
-def loaded_files_environment(
-    command: Sequence[str], folder: Path
-) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """The variables that let each Python below the command write into `folder` which files it loaded; or why not."""
-    return _start_up_environment(command, "PROFKIT_LOADED_FILES", folder)
-
-
-def _start_up_environment(
-    command: Sequence[str], variable: str, out: Path
-) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """What a Python finds at its start: it takes that from its parent, whatever started it.
-
-    What is machine code and no known launcher starts none.
+    It samples its stacks into the file `out`, or writes a file into that folder when it ends: its calls of PyTorch's
+    operations, or the files that it loaded. What is machine code and no known launcher starts none.
     """
     parsed = _parse_command(command)
     if isinstance(parsed, str):
@@ -99,6 +79,7 @@ def _start_up_environment(
             return None, "isolated-python"
     present = os.environ.get("PYTHONPATH")
     path = f"{START_FOLDER}{os.pathsep}{present}" if present else str(START_FOLDER)
+    variable = f"PROFKIT_{kind.upper().replace('-', '_')}"
     return {variable: str(out), "PYTHONPATH": path}, None
 
 
@@ -127,20 +108,9 @@ def find_interpreter(command: Sequence[str]) -> str | None:
 
 
 def reads_program_from_input(command: Sequence[str]) -> bool:
-    """Whether a Python or a shell takes its program from standard input: `python -`, `python`, `bash -s x`, `sh`."""
+    """Whether a Python takes its program from standard input: `python -`, `python`."""
     parsed = _parse_command(command)
-    if not isinstance(parsed, str):
-        return parsed.program[0] == "-"
-    if parsed == _INTERACTIVE:
-        return True
-    if not command or _base_name(command[0]) not in _SCRIPT_SHELLS:
-        return False
-    options = list(itertools.takewhile(lambda word: word[:1] in ("-", "+") and word != "-", command[1:]))
-    letters = {letter for word in options if not word.startswith("--") for letter in word[1:]}
-    rest = command[1 + len(options) :]
-    return (
-        "c" not in letters and ("s" in letters or not rest or rest[0] == "-") and "--version" not in options
-    )
+    return parsed == _INTERACTIVE if isinstance(parsed, str) else parsed.program[0] == "-"
 
 
 def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
@@ -225,16 +195,13 @@ def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
     if path is None:
         return None
     try:
-        lines = read_start(path, 4096).split(b"\n")
+        first = read_start(path, 4096).partition(b"\n")[0]
     except OSError:
         return None
-    if not lines[0].startswith(b"#!"):
+    if not first.startswith(b"#!"):
         return None
-    line = lines[0][2:]
-    if line.strip() == b"/bin/sh" and len(lines) > 1 and lines[1].startswith(b"'''exec'"):
-        line = lines[1][len(b"'''exec'") :].partition(b'"$0"')[0]  # pip, where the path is too long for #!
     try:
-        words = tuple(shlex.split(line.decode()))
+        words = tuple(shlex.split(first[2:].decode()))
     except ValueError:
         return None
     words = tuple(word for word in words if word != "-S")

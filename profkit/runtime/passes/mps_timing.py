@@ -6,7 +6,7 @@ pytorch's own first measurement of a small linear layer with it, github.com/pyto
 
 - `seconds` are calls back to back with one wait for all of them, and a sample is long enough that the wait is a small
   share of it: how long is found by timing waits for the idle device;
-- with `cold`, and with a `setup`, calls are timed singly, since something runs between them; the wait is in them;
+- with a `setup`, calls are timed singly, since it runs between them; the wait is in them;
 - the first call, which compiles Metal pipelines and MPSGraph's graphs for these shapes, is apart (`warmup[0]`), and
   warm-up goes on until a sample is no faster than those before it: the GPU raises its clock under load.
 
@@ -18,8 +18,6 @@ Not yet run on a Mac: what is known of the device is from pytorch's sources and 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -37,12 +35,8 @@ MOST_OF_BUDGET = 60  # a sample takes at most this part of the budget, so that t
 # known); until so many samples are no faster than as many before them; and for so much of the budget at most.
 WARM_SECONDS, WARM_BLOCK, FASTER, WARM_SHARE = 0.3, 4, 0.98, 0.2
 LEAST_SHARE = 0.1  # of the budget, for samples
-# No system-level cache of an M1 to M4 is known to be larger than 96 MB (of an Ultra). Whether a write of this much
-# leaves nothing behind there, Apple does not say.
-FLUSH_BYTES = 256 << 20
 
 SINGLE_CALLS = "single calls to an idle GPU, each waited for: some {wait} of each are the wait"
-NOT_COLD = "the caches are as they were: {said}"
 
 
 def time_on_mps(
@@ -52,7 +46,6 @@ def time_on_mps(
     precision: float,
     budget: float,
     first: float | None = None,
-    cold: bool = False,
     warmup: int = 1,
 ) -> SampleSet:
     """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
@@ -66,33 +59,21 @@ def time_on_mps(
     warm = [calls.sample() if first is None else first]
     if warm[0] >= budget:
         return _set_clock(SampleSet(tuple(warm), precise=False, warm=False), begin, spent)
-    remarks = []
-    if cold:
-        try:
-            calls.setup = _add_flush(calls.setup)
-        except RuntimeError as error:  # no memory for it
-            cold = False
-            remarks.append(NOT_COLD.format(said=_error_line(error)))
-    single = calls.setup is not None
     wait = _idle_wait(calls)
     least = min(max(SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
     warm += _warm_up(calls, least, budget)
     left = max(budget * LEAST_SHARE, budget - spent - (perf_counter() - begin))
     samples = time_calls(calls, precision=precision, budget=left, warmup=warmup, before=warm, least=least)
-    if single:
-        remarks.append(SINGLE_CALLS.format(wait=format_quantity(wait, "s")))
-        return _set_clock(replace(samples, remarks=tuple(remarks)), begin, spent, cold=cold)
+    if calls.setup is not None:
+        remark = SINGLE_CALLS.format(wait=format_quantity(wait, "s"))
+        return _set_clock(replace(samples, remarks=(remark,)), begin, spent)
     batching = f"{calls.loops} calls back to back, then one wait of {format_quantity(wait, 's')}"
-    return _set_clock(replace(samples, remarks=tuple(remarks), batching=batching), begin, spent)
+    return _set_clock(replace(samples, batching=batching), begin, spent)
 
 
-def _set_clock(samples: SampleSet, begin: float, spent: float, *, cold: bool = False) -> SampleSet:
+def _set_clock(samples: SampleSet, begin: float, spent: float) -> SampleSet:
     spent += perf_counter() - begin
-    return replace(samples, clock="mps-synchronized", cache="cold" if cold else "warm", spent=spent)
-
-
-def _error_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:100]
+    return replace(samples, clock="mps-synchronized", cache="warm", spent=spent)
 
 
 def _idle_wait(calls: TimedCalls) -> float:
@@ -121,16 +102,3 @@ def _warm_up(calls: TimedCalls, least: float, budget: float) -> list[float]:
         if len(late) == 2 * WARM_BLOCK and median(late[WARM_BLOCK:]) >= FASTER * median(late[:WARM_BLOCK]):
             break
     return taken
-
-
-def _add_flush(setup: Callable[[], object] | None) -> Callable[[], object]:
-    """`setup`, then a buffer of the device's written that is larger than its caches. Waited for by the sample."""
-    torch: Any = sys.modules["torch"]
-    buffer = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="mps")
-
-    def both() -> None:
-        if setup is not None:
-            setup()
-        buffer.zero_()
-
-    return both

@@ -22,7 +22,6 @@ from profkit.core.types import (
     SampleSet,
     SteadyLine,
     Timing,
-    TritonWork,
 )
 from profkit.runtime.passes import timing
 from profkit.runtime.region.record import MOST_BYTES, RegionRecord, RegionTimes, decode_record
@@ -44,12 +43,6 @@ def read_record(path: Path) -> RegionRecord:
 def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
     """Several processes' records, in the order given."""
     return tuple(read_record(path) for path in paths)
-
-
-def read_triton(plan: PassPlan) -> tuple[TritonWork, ...]:
-    """What Triton did in the processes of a pass that was carried out, as far as their records can be read."""
-    works = (record.triton for record in _find_records(plan))
-    return tuple(work for work in works if work is not None)[:MOST_RECORDS]
 
 
 def read_packages(plan: PassPlan) -> dict[str, str]:

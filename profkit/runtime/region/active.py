@@ -16,8 +16,7 @@ from time import perf_counter
 from typing import Any, TypeAlias, TypeVar, cast
 
 from profkit.core.errors import ProfkitError
-from profkit.core.types import Directive, SampleSet, TritonWork
-from profkit.runtime.passes.host.own_library import own_library
+from profkit.core.types import Directive, SampleSet
 from profkit.runtime.passes.processor import ReferenceLoop
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 from profkit.runtime.region.record import (
@@ -190,7 +189,6 @@ class RegionSession:
         self._notes: list[str] = []
         self._saved_at, self._save_took = float("-inf"), 0.0
         self._finalizer = False
-        self._triton: TritonWork | None = None
         self._reference = ReferenceLoop()
 
     def _begin_child(self) -> None:
@@ -319,7 +317,6 @@ class RegionSession:
             benchmarks=tuple(self._benchmarks),
             precision=directive.precision if directive else 0.01,
             notes=tuple(self._notes),
-            triton=self._triton,
             packages=loaded_packages(),
             spans=spans,
             spans_left_out=left_out,
@@ -327,16 +324,11 @@ class RegionSession:
         )
 
     def _end(self) -> None:
-        """Save once more, with what Triton did: looking for it takes too long for the end of each region."""
+        """Save once more, what the switches have, too."""
         if self.directive is None or not (self._regions or self._benchmarks):
             return
         for switch in self._switches:
             _call_if_defined(switch, "save")
-        if "triton" in sys.modules:
-            with own_library:
-                from profkit.runtime.region.triton_work import try_find_triton_work
-
-            self._triton = try_find_triton_work(self.directive.pass_name, self._pid, self._notes)
         self.save()
 
     def save(self) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Directive, SampleSet, TritonWork
+from profkit.core.types import Directive, SampleSet
 
 SCHEMA = "profkit.region/1"
 # A record of 65,536 samples has 2 MB: more than this is something else
@@ -50,7 +50,6 @@ class RegionRecord:
     benchmarks: tuple[BenchmarkTimes, ...] = ()
     precision: float = 0.01
     notes: tuple[str, ...] = ()
-    triton: TritonWork | None = None
     packages: Mapping[str, str] = field(default_factory=dict)  # versions of what the process had loaded
     # Outermost entries of regions on the clock of a trace (macOS: mach absolute time), begin and end in ns.
     spans: tuple[tuple[int, int], ...] = ()

@@ -8,7 +8,19 @@ import pytest
 
 from profkit.analysis.insights import find_insights
 from profkit.analysis.metrics import metric
-from profkit.core.types import RUN, Hotspot, Insight, Profile, Reading, SampleSet, Source, TimeSplit, Timing
+from profkit.core.types import (
+    RUN,
+    HotSpot,
+    Hotspot,
+    Insight,
+    Place,
+    Profile,
+    Reading,
+    SampleSet,
+    Source,
+    TimeSplit,
+    Timing,
+)
 from tests import documents
 
 MILLION = 1_000_000
@@ -140,14 +152,6 @@ def test_vectorised_little_or_memory_bound_arithmetic_is_not(change: dict[str, f
     assert "scalar-arithmetic" not in insights({**SCALAR, **change})
 
 
-def test_of_an_interpreters_own_caches_and_branches_nothing_is_said() -> None:
-    python = Profile(
-        "own time", "s", 1.0, (Hotspot("work", 0.9, calls=10, file="work.py", line=3),), "own-time"
-    )
-    for values in (CHASE, BRANCHY, SCALAR):
-        assert set(insights(values, python)) == {"hot-python-function"}
-
-
 def test_the_compiled_function_with_the_most_misses_is_named() -> None:
     counted = Profile(
         "functions",
@@ -187,14 +191,14 @@ def counted(loads: float, misses: float) -> tuple[Profile, Profile]:
 
 def test_a_walk_by_columns_is_found_at_its_line_and_not_told_to_vectorise() -> None:
     found = insights(COLUMNS, *counted(100_663_296.0, 100_663_296.0))
-    assert found["wasted-cache-lines"].where.line == 9
+    assert found["strided-access"].where.line == 9
     assert "scalar-arithmetic" not in found
 
 
 def test_a_walk_in_order_wastes_no_lines_whatever_it_misses() -> None:
     """One of 16 floats is the first of its line."""
     found = insights(COLUMNS, *counted(100_663_296.0, 100_663_296.0 / 16))
-    assert "wasted-cache-lines" not in found
+    assert "strided-access" not in found
     assert "scalar-arithmetic" in found
 
 
@@ -224,7 +228,7 @@ def test_lines_that_are_only_written_keep_no_load_waiting(loads: float, found: b
 
 
 def test_misses_that_cost_little_are_none() -> None:
-    assert "wasted-cache-lines" not in insights(COLUMNS, *counted(1000.0, 1000.0))
+    assert "strided-access" not in insights(COLUMNS, *counted(1000.0, 1000.0))
 
 
 def compared(own: float, calls: int, *more: str) -> Profile:
@@ -281,19 +285,12 @@ def test_a_build_without_optimisation_is_told_from_its_options(options: str, tol
     assert ("unoptimised-build" in {insight.rule for insight in find_insights(document)}) is told
 
 
-def test_an_unoptimised_build_is_named_with_its_program_and_hottest_function() -> None:
-    """Made-up samples of perf alone, without a simulation."""
-    sampled = (
-        Hotspot("fill", 0.1, library="columns_O0"),
-        Hotspot("sum_columns", 0.8, library="columns_O0"),
-        Hotspot("memset", 0.9, library="libc.so.6"),
-    )
+def test_an_unoptimised_build_is_named_with_its_program_and_hottest_line() -> None:
     empty = documents.empty()
     workload = replace(empty.workload, command=("./columns_O0",))
-    profiles = (Profile("cpu-clock", "s", 1.9, sampled, "functions"),)
-    found = find_insights(
-        replace(empty, workload=workload, profiles=profiles, facts={"compiler": f"{GCC} -O0"})
-    )
-    insight = next(one for one in found if one.rule == "unoptimised-build")
+    spot = HotSpot(0.8, 1.5, "native", Place(function="sum_columns", file="columns.c", line=7))
+    document = replace(empty, workload=workload, hot_spots=(spot,), facts={"compiler": f"{GCC} -O0"})
+    insight = find_insights(document)[0]
+    assert insight.rule == "unoptimised-build"
     assert "the debug information of columns_O0 says" in insight.evidence
-    assert insight.where.function == "sum_columns"
+    assert (insight.where.function, insight.where.line) == ("sum_columns", 7)

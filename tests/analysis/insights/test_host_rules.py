@@ -84,63 +84,10 @@ def run(*profiles: Profile, split: TimeSplit | None = None) -> RunDocument:
     return replace(documents.empty(), profiles=profiles, time_split=split)
 
 
-def test_a_program_that_waits_is_told_what_for() -> None:
-    found = insights(run(own_time(SLEEP), split=TimeSplit(10.0, waiting=9.0, cpu=1.0)))["waiting-program"]
-    assert "sleep" in found.title
-    assert found.gain is not None
-    assert found.gain.at_most == pytest.approx(0.9)
-
-
-@pytest.mark.parametrize(
-    ("function", "word"),
-    [
-        ("<method 'recv' of '_socket.socket' objects>", "network"),
-        ("<method 'acquire' of '_thread.lock' objects>", "lock"),
-        ("<method 'poll' of 'select.epoll' objects>", "event loop"),
-        ("<built-in method posix.waitpid>", "child"),
-    ],
-)
-def test_the_call_that_waits_says_what_is_waited_for(function: str, word: str) -> None:
-    split = TimeSplit(10.0, waiting=9.0, cpu=1.0)
-    assert word in insights(run(own_time(Hotspot(function, 9.0)), split=split))["waiting-program"].title
-
-
-@pytest.mark.parametrize(
-    "split", [None, TimeSplit(10.0, waiting=1.0), TimeSplit(10.0, waiting=0.0, queued=9.0)]
-)
-def test_a_program_that_works_or_has_no_processor_does_not_wait(split: TimeSplit | None) -> None:
-    assert "waiting-program" not in insights(run(own_time(SLEEP), split=split))
-
-
-def test_the_hottest_function_of_the_users_own_code_is_named_with_its_line() -> None:
-    found = insights(run(own_time(LOOP)))["hot-python-function"]
-    assert (found.where.function, found.where.file, found.where.line) == ("collatz", "work/train.py", 12)
-    assert found.gain is not None
-    assert found.gain.at_most == pytest.approx(0.6)
-
-
-@pytest.mark.parametrize("hotspot", [SPLIT, SLEEP, replace(LOOP, own=1.0)])
-def test_functions_of_packages_and_small_ones_are_nobodys_to_speed_up(hotspot: Hotspot) -> None:
-    assert "hot-python-function" not in insights(run(own_time(hotspot)))
-
-
 def sampled(**shares: float) -> Profile:
     names = {"python": "libpython3.11.so.1.0", "torch": "libtorch_cpu.so", "openmp": "libgomp.so.1"}
     hotspots = tuple(Hotspot(names[name], share, library=names[name]) for name, share in shares.items())
     return Profile("cpu-clock by library", "s", 1.0, hotspots, "libraries")
-
-
-def test_a_function_whose_operators_run_in_a_library_is_no_slow_python() -> None:
-    """cProfile counts `x @ w` of tensors as the function's own time; the samples are in torch."""
-    assert "hot-python-function" not in insights(run(own_time(LOOP), sampled(torch=0.95, python=0.02)))
-    assert "hot-python-function" in insights(run(own_time(LOOP), sampled(python=0.9)))
-
-
-def test_where_nobody_sampled_the_advice_is_for_arrays_as_well() -> None:
-    document = replace(run(own_time(LOOP)), packages={"numpy": "2.4"})
-    found = insights(document)["hot-python-function"]
-    assert "Python itself" not in found.title
-    assert "whole arrays" in found.change
 
 
 def test_threads_that_spin_at_barriers_are_too_many() -> None:
@@ -183,26 +130,3 @@ def test_methods_that_dataclasses_make_are_nobodys_code(function: str, users: bo
 
 def imports(seconds: float) -> Profile:
     return Profile("imports", "s", seconds, (Hotspot("pandas", seconds, seconds, 1),), "imports")
-
-
-def test_a_program_that_mostly_loads_modules_is_told_which() -> None:
-    found = insights(run(own_time(LOOP), imports(4.0)))["heavy-imports"]
-    assert "pandas" in found.title
-    assert found.gain is not None
-    assert found.gain.at_most == pytest.approx(0.4)
-
-
-def test_a_module_of_the_program_is_named_from_its_outermost_package() -> None:
-    files = (
-        "/tmp/copy/tool/src/tool/__init__.py",
-        "/tmp/copy/tool/src/tool/parser.py",
-        "/tmp/copy/tool/bench.py",
-    )
-    spots = tuple(Hotspot("<module>", 4.0 - n, 4.0 - n, 1, file, 1) for n, file in enumerate(files))
-    found = insights(run(own_time(LOOP), Profile("imports", "s", 4.0, spots, "imports")))["heavy-imports"]
-    assert found.title.endswith(": tool")
-    assert "imports: tool 4.00 s, tool.parser 3.00 s, bench 2.00 s" in found.evidence
-
-
-def test_imports_that_take_little_are_none_of_the_problems() -> None:
-    assert "heavy-imports" not in insights(run(own_time(LOOP), imports(1.0)))

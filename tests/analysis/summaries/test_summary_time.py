@@ -106,9 +106,3 @@ def test_on_mps_the_first_use_and_the_wait_are_told() -> None:
     found = values(mps())
     assert found["time.first"] == 0.25
     assert not any(word in note for note in summary.notes for word in ("CUDA", "L2", "SM clock"))
-
-
-def test_on_mps_cold_caches_are_told_by_what_was_done() -> None:
-    summary = told(mps("cold"))
-    assert "(GPU waited for, with cold caches)" in summary.headline
-    assert any("the GPU's caches held nothing of the workload" in note for note in summary.notes)

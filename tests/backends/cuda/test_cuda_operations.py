@@ -13,7 +13,6 @@ from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import EXPORT, SWITCHED_OFF, CudaRun, add_launchers
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.views.summaries import summary_texts
 from tests.backends.cuda.conftest import Machine
 from tests.conftest import ROOT
 
@@ -86,6 +85,7 @@ pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is n
 
 # The second configuration is the fastest, in the first process that asks; `key` is what the kernel is tuned for.
 TUNED = """
+import os
 import profkit
 import triton, triton.language as tl
 from triton.backends.compiler import GPUTarget
@@ -96,7 +96,11 @@ class Hopper:
         return GPUTarget("cuda", 90, 32)
     def get_benchmarker(self):
         times = iter([3.0, 1.0, 2.0])
-        return lambda call, quantiles: [next(times)] * 3
+        def run(call, quantiles):
+            with open(os.environ["TRITON_CACHE_DIR"] + ".tried", "a") as file:
+                file.write("x")
+            return [next(times)] * 3
+        return run
 
 driver.set_active(Hopper())
 
@@ -111,31 +115,24 @@ profkit.benchmark(lambda: doubled[(1,)](None, {key}), name="gated_mlp")
 
 
 @pytest.fixture(autouse=True)
-def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache of Triton's that is empty, and an environment that says nothing of it."""
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
     monkeypatch.delenv("TRITON_CACHE_AUTOTUNING", raising=False)
+    return tmp_path / "triton.tried"
 
 
-def test_the_first_pass_tunes_and_the_others_read_what_it_chose(machine: Machine) -> None:
+def test_the_first_pass_tunes_and_the_others_read_what_it_chose(machine: Machine, tried: Path) -> None:
     run = machine.profile(TUNED.format(key=8), depth="gate")
-    told = {work.pass_name: work.tunings for work in run.triton}
-    assert list(told) == ["timing", "trace", "counters"]
-    assert {name: [tuning.cached for tuning in tunings] for name, tunings in told.items()} == {
-        "timing": [False],
-        "trace": [True],
-        "counters": [True],
-    }
-    assert {tuning.best for tunings in told.values() for tuning in tunings} == {"B 32, 4 warps, 3 stages"}
-    summary = next(text for text in summary_texts(run) if text.concern == "triton")
-    assert summary.headline.startswith("Triton tuned doubled in ")
+    assert run.state == "complete"
+    assert len(tried.read_text()) == 3
 
 
 def test_where_triton_cannot_keep_its_choice_the_workload_runs_as_it_does_without_profkit(
-    machine: Machine,
+    machine: Machine, tried: Path
 ) -> None:
     run = machine.profile(TUNED.format(key="tl.float16"), depth="gate")
     assert run.state == "complete"
     assert "The workload failed with TRITON_CACHE_AUTOTUNING set, and ran without it." in run.notes
     assert any("once more" in line for line in machine.said)
-    assert [tuning.cached for work in run.triton for tuning in work.tunings] == [False, False, False]
+    assert len(tried.read_text()) > 3

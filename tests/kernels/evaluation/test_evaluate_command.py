@@ -122,7 +122,7 @@ def test_functions_whose_text_stands_in_a_folder_are_not_run_from_it(tmp_path: P
 
 
 def test_no_kernel_gets_out_of_a_test_by_ending_the_judge(tmp_path: Path) -> None:
-    job = Job("1", to_plain_data(a_test("relu.default")))
+    job = Job("1", {"test": to_plain_data(a_test("relu.default"))})
     for asked, status in ((False, "skipped"), (True, "lost")):
         if asked:
             note_asked(tmp_path, 0, job.key)

@@ -12,8 +12,7 @@ import pytest
 
 from profkit.core.types import CaseResult, MeasuredCeilings
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch
-from profkit.execution.worker import JobStarted
+from profkit.execution.job import Job
 from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 from tests.journals import DEVICE, store_sweep
@@ -102,15 +101,9 @@ class InProcess(WorkerClient):
         self._worker = MeasuringWorker("cpu")
         return self._worker.open(dict(settings))
 
-    def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
-        steps = iter(self._worker.run(batch.shared, batch.jobs))
-        while True:
-            with ONE_AT_A_TIME:
-                step = next(steps, None)
-            if step is None:
-                return
-            event = "begin" if isinstance(step, JobStarted) else "result"
-            yield json.loads(json.dumps({"event": event, **step._asdict()}))
+    def run(self, job: Job, timeout: float) -> dict[str, Any]:
+        with ONE_AT_A_TIME:
+            return {"event": "result", "value": json.loads(json.dumps(self._worker.run(job.data)))}
 
     def kill(self) -> None:
         self._worker = None

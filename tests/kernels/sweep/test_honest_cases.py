@@ -44,8 +44,8 @@ def cases(direction: str, **builders: Callable[[Problem], object]) -> dict[str, 
     for name, made in builders.items():
         implementation("GELU", name)(made)  # type: ignore[type-var]
     point = GridPoint("GELU", 2, 3, 8, direction=direction)  # type: ignore[arg-type]
-    told = Bench("cpu", TimingOptions(0.5, 0.01)).run(point, (*builders, "PyTorch"))
-    return {name: result for name, result in told if result is not None}
+    bench = Bench("cpu", TimingOptions(0.5, 0.01))
+    return {name: bench.measure(point, name) for name in (*builders, "PyTorch")}
 
 
 def _by_address(problem: Problem) -> Call:

@@ -23,12 +23,12 @@ from profkit.core.errors import MachineError, UnreadableReport
 from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, GridPoint
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Job, JobOutcome, JobStatus
+from profkit.execution.job import JobOutcome, JobStatus
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import request as journals
 from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import read_request
-from profkit.kernels.sweep.run import case_result, run_sweep
+from profkit.kernels.sweep.run import case_result, jobs_of, run_sweep
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -83,7 +83,7 @@ POINT = GridPoint("GELU", 2, 3, 8)
     ],
 )
 def test_what_becomes_of_a_job_becomes_of_its_case(status: JobStatus, state: str | None) -> None:
-    outcome = JobOutcome(Job("mine"), status, None, "a reason", 2.0, 3, codec.to_plain_data(POINT))
+    outcome = JobOutcome(jobs_of(POINT, ["mine"])[0], status, None, "a reason", 2.0, 3)
     result = case_result(outcome)
     if state is None:
         assert result is None
@@ -93,7 +93,7 @@ def test_what_becomes_of_a_job_becomes_of_its_case(status: JobStatus, state: str
 
 def test_an_answer_that_is_none_or_of_another_case_is_a_crash() -> None:
     for value in (None, {"point": 3}, codec.to_plain_data(CaseResult(POINT, "another", "measured"))):
-        outcome = JobOutcome(Job("mine"), JobStatus.ok, value, shared=codec.to_plain_data(POINT))
+        outcome = JobOutcome(jobs_of(POINT, ["mine"])[0], JobStatus.ok, value)
         result = case_result(outcome)
         assert result is not None
         assert (result.implementation, result.state) == ("mine", "crashed")

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,68 +99,52 @@ class _Process:
         self.wait = child.wait
 
 
-class _Beats:
-    def __init__(self, container: Any) -> None:
-        self.drain = container.beat
-
+class _Beats(_Stdin):
     def write(self, data: bytes) -> None:
-        assert data == b"\n"
+        (FOLDER / "beats").write_text("heard")
+        super().write(data)
 
 
 class Sandbox:
-    """A container."""
+    """A container: it lives until its own command ends, it is told to end, or `die` lies in the folder."""
 
-    def __init__(self, container: Any) -> None:
-        self._container, self.stdin = container, _Beats(container)
+    def __init__(self, command: list[str]) -> None:
+        self._code: int | None = None
+        self._lock = threading.Lock()
+        self._started: list[subprocess.Popen[bytes]] = []
+        self.stdin = _Beats(self._start(command).stdin)
+        threading.Thread(target=self._watch, daemon=True).start()
 
     @staticmethod
     def create(*command: str, app: App, image: Image, **asked: Any) -> Sandbox:
         if (FOLDER / "full").exists():
             raise exception.ResourceExhaustedError("Insufficient capacity to create sandbox.")
-        return Sandbox(Container(FOLDER, list(command), {**asked, "image": image.steps}))
+        (FOLDER / "asked").write_text(json.dumps({**asked, "image": image.steps, "command": command}))
+        silence = FOLDER / "silence"  # seconds; a minute is long for a test
+        seconds = silence.read_text() if silence.exists() else "60"
+        return Sandbox([word.replace("-t 60", f"-t {seconds}") for word in command])
 
     def exec(self, *words: str, text: bool = True) -> _Process:
-        return _Process(self._container.exec(list(words)))
-
-    def poll(self) -> int | None:
-        time.sleep(0.1)  # it takes a moment to be known
-        return self._container.code  # type: ignore[no-any-return]
+        del text
+        process = _Process(self._start(words))
+        (FOLDER / "pids").write_text(" ".join(str(each.pid) for each in self._started))
+        return process
 
     def terminate(self) -> None:
-        self._container.end(137)
+        self._end(137)
 
-
-class Container:
-    """It lives until its own command ends, it is told to end, or `die` lies in the folder."""
-
-    def __init__(self, folder: Path, command: list[str], asked: dict[str, Any]) -> None:
-        self.folder, self.code = folder, None
-        (folder / "asked").write_text(json.dumps({**asked, "command": command}))
-        if (folder / "silence").exists():  # seconds; a minute is long for a test
-            command = [word.replace("-t 60", f"-t {(folder / 'silence').read_text()}") for word in command]
-        self._own = self._start(command)
-        self._started = [self._own]
-        self._lock = threading.Lock()
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def exec(self, words: list[str]) -> subprocess.Popen[bytes]:
-        """Start something in it."""
-        child = self._start(words)
+    def _start(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        # what the image sets, and nothing of who calls
+        env = json.loads((FOLDER / "environ").read_text())
+        child = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True)
         self._started.append(child)
-        (self.folder / "pids").write_text(" ".join(str(process.pid) for process in self._started))
         return child
 
-    def beat(self) -> None:
-        """A line for its own command."""
-        with contextlib.suppress(OSError), (self.folder / "beats").open("a") as beats:
-            beats.write(".")
-            self._own.stdin.write(b"\n")  # type: ignore[union-attr]
-            self._own.stdin.flush()  # type: ignore[union-attr]
-
-    def end(self, code: int) -> None:
+    def _end(self, code: int) -> None:
         """Nothing that was started in it goes on."""
         with self._lock:
-            if self.code is not None:
+            if self._code is not None:
                 return
             for child in self._started:
                 with contextlib.suppress(psutil.Error):
@@ -169,21 +153,12 @@ class Container:
                 with contextlib.suppress(OSError):
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
-            (self.folder / "ended").write_text(str(code))
-            self.code = code
-
-    def _start(self, words: list[str]) -> subprocess.Popen[bytes]:
-        pipe = subprocess.PIPE
-        # what the image sets, and nothing of who calls
-        environ = json.loads((self.folder / "environ").read_text())
-        return subprocess.Popen(
-            words, stdin=pipe, stdout=pipe, stderr=pipe, env=environ, start_new_session=True
-        )
+            (FOLDER / "ended").write_text(str(code))
+            self._code = code
 
     def _watch(self) -> None:
-        while self.code is None:
-            if (self.folder / "die").exists():
-                self.end(137)
-            elif self._own.poll() is not None:
-                self.end(self._own.returncode)
+        while self._code is None:
+            own = self._started[0].poll()
+            if own is not None or (FOLDER / "die").exists():
+                self._end(137 if own is None else own)
             time.sleep(0.02)

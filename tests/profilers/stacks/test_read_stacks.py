@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Hotspot, Profile, Report
+from profkit.core.types import Hotspot, LineSamples, Profile, Report
 from profkit.profilers.stacks import read_stacks
 from tests.conftest import ROOT
 
@@ -28,6 +28,11 @@ def spot(profile: Profile, function: str) -> Hotspot:
     return next(one for one in profile.hotspots if one.function == function)
 
 
+def line_of(report: Report, function: str, number: int) -> LineSamples:
+    assert report.sampled is not None
+    return next(one for one in report.sampled.lines if (one.function, one.line) == (function, number))
+
+
 def test_the_function_of_the_workers_is_the_hottest_with_its_line_and_its_caller(recorded: Report) -> None:
     functions = of(recorded, "sampled-functions")
     first = functions.hotspots[0]
@@ -39,19 +44,17 @@ def test_the_function_of_the_workers_is_the_hottest_with_its_line_and_its_caller
 
 
 def test_a_line_counts_for_the_library_that_it_calls(recorded: Report) -> None:
-    lines = {(one.function, one.line): one for one in of(recorded, "sampled-lines").hotspots}
-    dump = lines["dump", 16]
-    assert dump.own < 0.01 < 0.2 < (dump.total or 0.0)
-    assert dump.lines[0].function == "dumps"
+    dump = line_of(recorded, "dump", 16)
+    assert dump.own < 0.01 < 0.2 < dump.main_cpu + dump.other_cpu
+    assert dump.callees[0].function == "dumps"
     assert (dump.callers[0].function, dump.callers[0].line) == ("main", 28)
 
 
 def test_a_line_that_sleeps_waits_and_does_not_run(recorded: Report) -> None:
-    lines = {(one.function, one.line): one for one in of(recorded, "sampled-lines").hotspots}
-    sleeping = lines["wait", 20]
-    assert sleeping.counters["waiting"] > 0.8
-    assert 0.4 < sleeping.counters["main_waiting"] < 0.5
-    assert (sleeping.total or 0.0) < 0.05
+    sleeping = line_of(recorded, "wait", 20)
+    assert 0.4 < sleeping.main_wall - sleeping.main_cpu < 0.5
+    assert sleeping.main_wall + sleeping.other_wall > 0.8
+    assert sleeping.main_cpu + sleeping.other_cpu < 0.05
 
 
 def test_threads_of_one_name_stand_together_and_the_first_process_apart(recorded: Report) -> None:

@@ -120,6 +120,7 @@ def test_encoders_and_command_buffers_are_those_of_a_plain_reading(folder):
     assert sum(kernel.launches for kernel in report.trace.kernels) == len(times)
     told = report.metal.command_buffers
     assert told.count == len(buffers)
+    assert told.median == pytest.approx(statistics.median(map(together, buffers.values())) / 1e9)
     done = {
         shown(r["cmdbuffer-id"]): int(r["timestamp"].text)
         for r in plainly(folder / "metal-command-buffer-completed.xml")

@@ -10,8 +10,6 @@ from profkit.core.types import (
     Hotspot,
     Profile,
     RunDocument,
-    TritonWork,
-    Tuning,
 )
 from profkit.regression.compare import compare
 from tests.comparison_documents import kernel, run, traced, value
@@ -111,17 +109,6 @@ def test_more_bytes_more_instructions_and_spills_are_named_where_the_kernel_is_s
 def test_other_kernels_are_another_algorithm() -> None:
     found = compare(traced([(GEMM, 100, 1e-2), (ADD, 10, 1e-4)]), traced([(NEW, 100, 2e-2), (ADD, 10, 1e-4)]))
     assert spoken_lines(cause(found, "algorithm").evidence) == ("gone: gemm, 1.00 ms", "new: fused, 2.00 ms")
-
-
-def test_another_choice_of_triton_s_tuner_is_told() -> None:
-    def tuned(best: str, seconds: float) -> RunDocument:
-        work = TritonWork("timing", 1, (Tuning("gemm", "bench", "M 4096, fp16", best),))
-        return replace(traced([(GEMM, 100, seconds)]), triton=(work,))
-
-    found = compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1.4e-2))
-    assert spoken_lines(cause(found, "triton").evidence) == ("BLOCK_M 128 -> BLOCK_M 64",)
-    assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 128", 1.4e-2)))
-    assert "triton" not in kinds(compare(tuned("BLOCK_M 128", 1e-2), tuned("BLOCK_M 64", 1e-2)))
 
 
 # ---------------------------------------------------------------- causes on a CPU

@@ -13,18 +13,11 @@ from profkit.core.types import (
     Hotspot,
     MemoryGrowth,
     Profile,
-    SampleSet,
-    Timing,
-    TritonWork,
-    Tuning,
 )
 from profkit.profilers.stacks import read_stacks
-from profkit.reporting.views.summaries import summary_texts
-from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents
 from tests.conftest import ROOT
 from tests.documents import reading
-from tests.gpu_documents import run, trace
 from tests.reporting.shown import concern_text, rows_of, texts_of
 
 
@@ -83,9 +76,8 @@ def test_a_sampled_function_stands_at_its_hottest_line() -> None:
     profiles = read_stacks(ROOT / "tests" / "data" / "stacks" / "pool.jsonl").profiles
     summary = concern_text("python", reading("time.python", 1.0, "s"), profiles=profiles)
     assert summary.headline.startswith("collatz collatz.py:9 takes 49")
-    functions, lines, imports, threads = summary.tables
+    functions, imports, threads = summary.tables
     assert functions.rows[0][0] == "collatz collatz.py:9"
-    assert [row[0] for row in lines.rows][:2] == ["collatz collatz.py:9", "dump collatz.py:16"]
     assert imports.rows[0][0] == "multiprocessing"
     assert threads.title == "Python threads"
 
@@ -120,41 +112,3 @@ def test_growth_is_what_is_certain_of_it(growth: MemoryGrowth, value: float | No
     assert text.headline == f"Python holds 3.00 MiB at most; {says}."
     held = [*(["Lines that grow"] if growth.leak else []), "Lines that hold most"]
     assert [table.title for table in text.tables] == held
-
-
-# ---------------------------------------------------------------- Triton
-
-TUNING = Tuning("_kernel", "mlp", "M 4096, fp16", "BLOCK_M 128, 8 warps", 3, 1, 2.1)
-WORK = TritonWork("timing", 7, (TUNING,))
-BENCHMARK = (Timing("mlp", "benchmark", (SampleSet((1e-3,) * 20),), 0.01),)
-READ = replace(TUNING, cached=True, seconds=None, failed=0)
-
-
-def told(*works: TritonWork) -> SummaryText | None:
-    """What is said of Triton."""
-    document = replace(run(), triton=works, timings=BENCHMARK, trace=trace())
-    return next((text for text in summary_texts(document) if text.concern == "triton"), None)
-
-
-@pytest.mark.parametrize(
-    ("work", "headline"),
-    [
-        (WORK, "Triton tuned _kernel in 2.10 s."),
-        (replace(WORK, tunings=(READ,)), "Triton's choice for _kernel came from its cache on disk."),
-    ],
-)
-def test_what_triton_did_is_told(work: TritonWork, headline: str) -> None:
-    summary = told(work)
-    assert summary is not None
-    assert summary.headline == headline
-    assert told() is None
-
-
-def test_a_pass_that_ran_another_configuration_is_named_and_the_one_that_tuned_is_shown() -> None:
-    other = TritonWork("counters", 8, (replace(READ, best="BLOCK_M 64, 4 warps"),))
-    summary = told(TritonWork("timing", 6, (READ,)), WORK, other, TritonWork("trace", 9, (READ,)))
-    assert summary is not None
-    row = ("_kernel", "M 4096, fp16", "3", "2.10 s", "BLOCK_M 128, 8 warps")
-    assert rows_of(summary, "Tuned by Triton") == [row]
-    ran = "The counters pass ran _kernel as BLOCK_M 64, 4 warps, the timing pass as BLOCK_M 128, 8 warps"
-    assert [note[: len(ran)] for note in summary.notes] == [ran]

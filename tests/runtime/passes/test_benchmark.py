@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes.read import read_record, read_records, region_timings
-from profkit.runtime.region.record import RegionRecord
 from tests.simulated_clock import SIMULATED
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def run(
-    folder: Path, code: str, clock: str = SIMULATED, **directive: object
-) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    env.pop("PROFKIT_DIRECTIVE", None)
-    if directive:
-        env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
-    program = folder / "work.py"
-    program.write_text(clock + "import profkit\ncalls = []\n" + textwrap.dedent(code))
-    return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
+from tests.workload_process import Done, run_workload
 
 
-def record(folder: Path) -> RegionRecord:
-    (path,) = folder.glob("r.*.json")
-    return read_record(path)
+def run(folder: Path, code: str, clock: str = SIMULATED, **directive: object) -> Done:
+    return run_workload(folder, clock + "import profkit\ncalls = []\n" + textwrap.dedent(code), directive)
 
 
 SLEEP = """
@@ -46,8 +26,8 @@ def fn():
 
 def test_by_hand_it_prints_one_line_with_what_the_work_says_of_itself(tmp_path: Path) -> None:
     done = run(tmp_path, SLEEP + "r = profkit.benchmark(fn, name='nap', flops=2e6, bytes=4e6, budget=1)")
-    assert done.stderr == ""
-    (line,) = done.stdout.splitlines()
+    assert done.err == ""
+    (line,) = done.out.splitlines()
     assert line.startswith("nap: 2 ms ± ")
     for word in (" ms ± ", " samples", " GFLOP/s", " GB/s"):
         assert word in line
@@ -65,7 +45,7 @@ assert len(r.samples.seconds) >= 16 and r.samples.loops == 1 and r.samples.warmu
 assert len(calls) >= len(r.samples.seconds) + len(r.samples.warmup)
 """,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
 
 
 def test_what_cannot_be_known_in_the_budget_is_said(tmp_path: Path) -> None:
@@ -74,8 +54,8 @@ def test_what_cannot_be_known_in_the_budget_is_said(tmp_path: Path) -> None:
     done = run(
         tmp_path, noisy + "r = profkit.benchmark(fn, name='noisy', budget=0.6)\nassert not r.samples.precise"
     )
-    assert done.returncode == 0, done.stderr
-    assert "±1 % was not reached within 0." in done.stdout
+    assert done.code == 0, done.err
+    assert "±1 % was not reached within 0." in done.out
 
 
 def test_setup_runs_before_every_call_and_is_not_timed(tmp_path: Path) -> None:
@@ -90,7 +70,7 @@ assert r.samples.loops == 1 and not ready and calls
 assert r.median < 0.0011, r.median
 """,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize(
@@ -98,7 +78,7 @@ assert r.median < 0.0011, r.median
 )
 def test_a_number_that_is_none_is_refused(tmp_path: Path, word: str) -> None:
     done = run(tmp_path, f"profkit.benchmark(lambda: None, name='a', {word})")
-    assert f"ValueError: a: {word.split('=')[0]} must be a positive finite number" in done.stderr
+    assert f"ValueError: a: {word.split('=')[0]} must be a positive finite number" in done.err
 
 
 # ---------------------------------------------------------------- the timing pass
@@ -107,8 +87,8 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path, word: str) -> None:
 def test_the_timing_pass_is_quiet_and_records(tmp_path: Path) -> None:
     code = SLEEP + "profkit.benchmark(fn, name='nap', flops=2e6)"
     done = run(tmp_path, code, pass_name="timing", budget=0.8, precision=0.05)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    (timing,) = region_timings(read_records(list(tmp_path.glob("r.*.json"))))
+    assert (done.code, done.out, done.err) == (0, "", "")
+    (timing,) = done.timings
     assert (timing.name, timing.kind, timing.flops, timing.bytes) == ("nap", "benchmark", 2e6, None)
     assert timing.precision == 0.05
     (samples,) = timing.processes
@@ -128,15 +108,16 @@ def test_a_reference_loop_runs_between_the_samples_of_benchmarks_and_regions_in_
         with profkit.region('nap'): time.sleep(0.01)
     """
     (tmp_path / "counters").mkdir()
-    for folder, name in ((tmp_path, "timing"), (tmp_path / "counters", "counters")):
-        assert run(folder, code, clock="", pass_name=name, budget=0.3, precision=0.05).returncode == 0
-    benchmarked, nap = region_timings(read_records(list(tmp_path.glob("r.*.json"))))
+    timed, counted = (
+        run(folder, code, clock="", pass_name=name, budget=0.3, precision=0.05)
+        for folder, name in ((tmp_path, "timing"), (tmp_path / "counters", "counters"))
+    )
+    benchmarked, nap = timed.timings
     turns = benchmarked.processes[0].reference_loop
     assert 2 <= len(turns) <= 20  # one in 20 ms, or later where the machine is busy
     assert all(1e-5 < turn < 1e-2 for turn in turns)
     assert 2 <= len(nap.processes[0].reference_loop) <= 8
-    for record in read_records(list((tmp_path / "counters").glob("r.*.json"))):
-        assert record.reference_loop == ()
+    assert counted.record.reference_loop == ()
 
 
 def test_regions_inside_a_benchmark_and_around_it_are_not_timed_beside_it(tmp_path: Path) -> None:
@@ -147,8 +128,8 @@ def test_regions_inside_a_benchmark_and_around_it_are_not_timed_beside_it(tmp_pa
         profkit.benchmark(fn, name="a")
     with profkit.region("apart"): pass
     """
-    run(tmp_path, code, pass_name="timing", budget=0.3)
-    assert [t.name for t in region_timings(read_records(list(tmp_path.glob("r.*.json"))))] == ["a", "apart"]
+    done = run(tmp_path, code, pass_name="timing", budget=0.3)
+    assert [timing.name for timing in done.timings] == ["a", "apart"]
 
 
 # ---------------------------------------------------------------- under an instrument
@@ -167,6 +148,6 @@ fn = lambda: calls.append("fn")
 def test_warm_up_is_outside_the_one_region_around_the_iterations(tmp_path: Path) -> None:
     code = LOG + "profkit.benchmark(fn, name='a')\nprint(*calls)"
     done = run(tmp_path, code, pass_name="counters", iterations=3, warmup=2)
-    assert done.stdout.split() == ["prepare", "fn", "fn", "+a", "fn", "fn", "fn", "-a"]
-    (region,) = record(tmp_path).regions
+    assert done.out.split() == ["prepare", "fn", "fn", "+a", "fn", "fn", "fn", "-a"]
+    (region,) = done.record.regions
     assert (region.name, region.entries, region.iterations) == ("a", 1, 3)

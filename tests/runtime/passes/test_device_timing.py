@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +16,10 @@ from profkit.runtime.passes.device_samples import (
     open_clock,
 )
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
-from profkit.runtime.passes.read import read_records, region_timings
 from tests.cuda_stand_in import SIMULATED, Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
+from tests.workload_process import Done, run_workload
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -146,16 +142,8 @@ cuda.cuInit(0); cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0); cuda.cu
 """
 
 
-def run(
-    folder: Path, nvidia: Path, code: str, prelude: str = PRELUDE, **directive: object
-) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "LD_LIBRARY_PATH": str(nvidia)}
-    env.pop("PROFKIT_DIRECTIVE", None)
-    if directive:
-        env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
-    program = folder / "work.py"
-    program.write_text(prelude + textwrap.dedent(code))
-    return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
+def run(folder: Path, nvidia: Path, code: str, prelude: str = PRELUDE, **directive: object) -> Done:
+    return run_workload(folder, prelude + textwrap.dedent(code), directive, LD_LIBRARY_PATH=str(nvidia))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +161,7 @@ def test_where_events_do_not_tell_the_wall_clock_waits_for_the_device(
     found = profkit.benchmark({call}, name="a", budget=1, precision=0.05)
     print(found.samples.clock, found.median >= 399e-6, found.samples.remarks)
     """
-    line, said = run(tmp_path, nvidia, code).stdout.splitlines()
+    line, said = run(tmp_path, nvidia, code).out.splitlines()
     assert said.startswith(f"{clock} True")
     assert remark in said
     assert remark in line
@@ -189,8 +177,8 @@ def test_the_timing_pass_records_all_of_it_and_loads_no_profiler(
     assert not {"nvtx", "torch", "cProfile"} & set(sys.modules)
     """
     done = run(tmp_path, nvidia, code, pass_name="timing", budget=1, precision=0.05, cold=cold)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    (timing,) = region_timings(read_records(list(tmp_path.glob("r.*.json"))))
+    assert (done.code, done.out, done.err) == (0, "", "")
+    (timing,) = done.timings
     (samples,) = timing.processes
     assert (samples.clock, samples.cache) == ("cuda-events", "cold" if cold else "warm")
     assert median(samples.seconds) == pytest.approx(300e-6, rel=0.02)

@@ -5,11 +5,6 @@ The clock is simulated, so times are exact. What a Mac's GPU does is not shown h
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,12 +15,11 @@ from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.reporting.views.summaries.time import device_notes
 from profkit.runtime.passes.benchmark import DeviceChoice, time_function
-from profkit.runtime.passes.read import read_record, region_timings
 from profkit.runtime.passes.timing import TimedCalls
 from tests.mps_stand_in import FOLDER
 from tests.mps_stand_in import torch as torch
+from tests.workload_process import run_workload
 
-ROOT = Path(__file__).resolve().parents[3]
 Torch = Callable[..., Any]
 
 
@@ -75,40 +69,30 @@ def test_a_device_that_the_first_call_begins_to_use_is_found_with_its_first_time
     assert found.warmup[0] >= 80e-3  # the device's part is in it, which was not waited for at first
 
 
-# ---------------------------------------------------------------- cold, and with a setup
+# ---------------------------------------------------------------- with a setup
 
 
-def test_cold_calls_are_single_ones_behind_a_write_and_say_so(torch: Torch) -> None:
+def test_with_a_setup_calls_are_single_ones_and_a_flush_is_none(torch: Torch) -> None:
     fake = torch()
     fake.use()
-    found = timed(lambda: fake.work(1000), cold=True)
-    assert fake.state.flushed >= len(found.seconds)
-    assert (found.cache, found.loops, found.batching) == ("cold", 1, None)
-    # without the 0.3 ms of the write, with one wait of 0.15 ms
+    found = timed(lambda: fake.work(1000), cold=True, setup=lambda: fake.host(300))
+    assert (found.cache, found.loops, found.batching) == ("warm", 1, None)
+    # without the 0.3 ms of the setup, with one wait of 0.15 ms
     assert median(found.seconds) == pytest.approx(1.15e-3, rel=0.01)
-    (remark,) = found.remarks
-    assert remark.startswith("single calls to an idle GPU, each waited for: some ")
+    flush, single = found.remarks
+    assert flush.startswith("the caches are as they were")
+    assert single.startswith("single calls to an idle GPU, each waited for: some ")
 
 
 # ---------------------------------------------------------------- as a workload sees it
 
 
-def run(folder: Path, code: str, **directive: object) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "STAND_IN_MPS": "simulated"}
-    env.pop("PROFKIT_DIRECTIVE", None)
-    if directive:
-        env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
-    program = folder / "work.py"
-    program.write_text("import torch, profkit\n" + textwrap.dedent(code))
-    return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
-
-
 def test_the_timing_pass_records_it_and_the_record_is_read(tmp_path: Path) -> None:
-    code = "profkit.benchmark(lambda: torch.work(2000), name='w')"
-    done = run(tmp_path, code, pass_name="timing", budget=1, precision=0.05, switch={"kind": "signpost"})
-    assert (done.returncode, done.stderr) == (0, "")
-    (path,) = tmp_path.glob("r.*.json")
-    (timing,) = region_timings([read_record(path)])
+    code = "import torch, profkit\nprofkit.benchmark(lambda: torch.work(2000), name='w')"
+    directive = {"pass_name": "timing", "budget": 1, "precision": 0.05, "switch": {"kind": "signpost"}}
+    done = run_workload(tmp_path, code, directive, path=FOLDER, STAND_IN_MPS="simulated")
+    assert (done.code, done.err) == (0, "")
+    (timing,) = done.timings
     (samples,) = timing.processes
     assert samples.clock == "mps-synchronized"
     words = " ".join(device_notes(timing))

@@ -110,13 +110,12 @@ def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: P
         subprocess.run(["sleep", "0.15"])
         """,
     )
-    lines = {line.line: line for line in of(report, "sampled-lines").hotspots}
+    assert report.sampled is not None
+    lines = {line.line: line for line in report.sampled.lines}
     kinds = {9: "sleep", 11: "network", 13: "pipe", 15: "lock", 16: "input", 17: "child"}
     for line, kind in kinds.items():
-        waits = {
-            name: value for name, value in lines[line].counters.items() if name.startswith("main_waiting.")
-        }
-        assert max(waits, key=lambda name: waits[name], default="") == f"main_waiting.{kind}", (line, waits)
+        waits = lines[line].waits
+        assert max(waits, key=lambda name: waits[name], default="") == kind, (line, waits)
 
 
 def test_a_process_that_is_killed_or_leaves_python_keeps_what_was_written(tmp_path: Path) -> None:
@@ -139,7 +138,8 @@ with profkit.region("work"):
     report = sampled(tmp_path, code, path=str(ROOT))
     assert spot(of(report, "sampled-functions"), "burn").own == pytest.approx(0.2, abs=0.09)
     assert not [one for one in of(report, "sampled-functions").hotspots if one.function == "outside"]
-    assert not [line for line in of(report, "sampled-lines").hotspots if "profkit" in (line.file or "")]
+    assert report.sampled is not None
+    assert not [line for line in report.sampled.lines if "profkit" in (line.file or "")]
 
 
 def test_a_file_that_cannot_be_written_costs_the_samples_and_not_the_program(tmp_path: Path) -> None:
@@ -171,5 +171,5 @@ def test_a_server_and_its_client_in_one_process_take_turns_and_are_sampled_where
         ask()
         """,
     )
-    lines = of(report, "sampled-lines")
-    assert max(lines.hotspots, key=lambda line: line.total or 0.0).line == 7
+    assert report.sampled is not None
+    assert max(report.sampled.lines, key=lambda line: line.main_cpu + line.other_cpu).line == 7

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from profkit.runtime.region.record import decode_record
 from tests.cuda_stand_in import SIMULATED
 from tests.cuda_stand_in import nvidia as nvidia
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.workload_process import Done, run_workload
 
 # What a CUDA runtime does when it is first used: the device's primary context, current in this thread.
 USE_CUDA = """
@@ -42,40 +36,21 @@ sys.modules["nvtx"] = Nvtx("nvtx")
 """
 
 
-class Seen:
-    """What the stand-in noted and what the process recorded."""
-
-    def __init__(self, folder: Path, done: subprocess.CompletedProcess[str]) -> None:
-        self.done = done
-        log = folder / "log"
-        self.calls = log.read_text().splitlines() if log.exists() else []
-        self.records = [decode_record(path.read_text()) for path in sorted(folder.glob("r.*.json"))]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return tuple(note for record in self.records for note in record.notes)
-
-    @property
-    def order(self) -> list[str]:
-        """Without the calls that a workload makes itself."""
-        own = {"cuInit", "cuCtxSetCurrent", "cuDevicePrimaryCtxRetain"}
-        return [call for call in self.calls if call not in own]
-
-
-def run(folder: Path, nvidia: Path, code: str, *, nvtx: bool = True, **env: str) -> Seen:
-    program = folder / "work.py"
-    missing = "import sys\nsys.modules['nvtx'] = None\n"
+def run(
+    folder: Path, nvidia: Path, code: str, pass_name: str = "trace", **env: str
+) -> tuple[Done, list[str]]:
+    """The workload, and the calls that the stand-in noted."""
     clock = SIMULATED if "stand_in_work" in code else ""  # the others ask whether libcuda is loaded at all
-    program.write_text(
-        (NVTX if nvtx else missing) + clock + USE_CUDA + "import profkit\n" + textwrap.dedent(code)
-    )
-    directive = {"pass_name": "trace", "record": str(folder / "r"), "switch": {"kind": "cuda"}}
-    full = {**os.environ, "PYTHONPATH": str(ROOT), "LD_LIBRARY_PATH": str(nvidia)}
-    full |= {"PROFKIT_DIRECTIVE": json.dumps(directive), "STAND_IN_LOG": str(folder / "log"), **env}
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, env=full, timeout=60
-    )
-    return Seen(folder, done)
+    full = NVTX + clock + USE_CUDA + "import profkit\n" + textwrap.dedent(code)
+    log = folder / "log"
+    more = {"LD_LIBRARY_PATH": str(nvidia), "STAND_IN_LOG": str(log), **env}
+    done = run_workload(folder, full, {"pass_name": pass_name, "switch": {"kind": "cuda"}}, **more)
+    return done, log.read_text().splitlines() if log.exists() else []
+
+
+def without_own(calls: list[str]) -> list[str]:
+    """Without the calls that a workload makes itself."""
+    return [call for call in calls if call not in {"cuInit", "cuCtxSetCurrent", "cuDevicePrimaryCtxRetain"}]
 
 
 ENTRY = [
@@ -91,9 +66,9 @@ ENTRY = [
 
 
 def test_a_region_waits_starts_marks_and_the_other_way_round(tmp_path: Path, nvidia: Path) -> None:
-    seen = run(tmp_path, nvidia, "use_cuda()\nwith profkit.region('a'): say('work')")
-    assert seen.order == [*ENTRY[:4], "work", *ENTRY[4:]]
-    assert (seen.notes, seen.done.stderr) == ((), "")
+    done, calls = run(tmp_path, nvidia, "use_cuda()\nwith profkit.region('a'): say('work')")
+    assert without_own(calls) == [*ENTRY[:4], "work", *ENTRY[4:]]
+    assert (done.notes, done.err) == ((), "")
 
 
 def test_cuda_that_is_linked_but_not_begun_is_begun_for_the_start(tmp_path: Path, nvidia: Path) -> None:
@@ -101,10 +76,10 @@ def test_cuda_that_is_linked_but_not_begun_is_begun_for_the_start(tmp_path: Path
     import ctypes; ctypes.CDLL("libcuda.so.1")
     with profkit.region('a'): use_cuda()
     """
-    seen = run(tmp_path, nvidia, code)
-    assert seen.calls[:3] == ["cuInit", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain"]
-    assert seen.calls.count("cuProfilerStart") == seen.calls.count("cuProfilerStop") == 1
-    assert seen.notes == ()
+    done, calls = run(tmp_path, nvidia, code)
+    assert calls[:3] == ["cuInit", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain"]
+    assert calls.count("cuProfilerStart") == calls.count("cuProfilerStop") == 1
+    assert done.notes == ()
 
 
 def test_a_process_without_cuda_loads_nothing_and_says_so(tmp_path: Path, nvidia: Path) -> None:
@@ -112,10 +87,10 @@ def test_a_process_without_cuda_loads_nothing_and_says_so(tmp_path: Path, nvidia
     with profkit.region('a'): pass
     print(any("libcuda" in line for line in open("/proc/self/maps")))
     """
-    seen = run(tmp_path, nvidia, code)
-    assert (seen.done.stdout, seen.order) == ("False\n", ["range a in profkit", "end a"])
-    assert seen.notes == ("the region used no CUDA in this process",)
-    assert seen.done.stderr == ""  # a remark, no fault
+    done, calls = run(tmp_path, nvidia, code)
+    assert (done.out, calls) == ("False\n", ["range a in profkit", "end a"])
+    assert done.notes == ("the region used no CUDA in this process",)
+    assert done.err == ""  # a remark, no fault
 
 
 @pytest.mark.parametrize(
@@ -135,9 +110,9 @@ def test_a_driver_that_refuses_is_a_note_and_not_the_workloads_end(
         with profkit.region('a'): pass
     print("done")
     """
-    seen = run(tmp_path, nvidia, code, **env)
-    assert (seen.done.returncode, seen.done.stdout, seen.notes) == (0, "done\n", (note,))
-    assert seen.done.stderr.count("profkit:") == 1
+    done, _ = run(tmp_path, nvidia, code, **env)
+    assert (done.code, done.out, done.notes) == (0, "done\n", (note,))
+    assert done.err.count("profkit:") == 1
 
 
 def test_a_forked_child_leaves_its_parents_cuda_alone(tmp_path: Path, nvidia: Path) -> None:
@@ -153,10 +128,9 @@ def test_a_forked_child_leaves_its_parents_cuda_alone(tmp_path: Path, nvidia: Pa
     say("joined")
     with profkit.region('c'): pass
     """
-    seen = run(tmp_path, nvidia, code)
-    between = seen.order[seen.order.index("fork") + 1 : seen.order.index("joined")]
-    assert between == []
-    assert seen.order.count("cuProfilerStart") == 2
+    _, calls = run(tmp_path, nvidia, code)
+    assert calls.index("joined") == calls.index("fork") + 1
+    assert calls.count("cuProfilerStart") == 2
 
 
 # ---------------------------------------------------------------- the timing pass
@@ -171,10 +145,9 @@ with profkit.region('outer'):
 
 
 def test_a_timed_region_holds_its_own_work_on_the_device_and_no_other(tmp_path: Path, nvidia: Path) -> None:
-    directive = {"pass_name": "timing", "record": str(tmp_path / "r"), "switch": {"kind": "cuda"}}
-    seen = run(tmp_path, nvidia, TIMED, PROFKIT_DIRECTIVE=json.dumps(directive))
-    seconds = {region.name: region.seconds[0] for region in seen.records[0].regions}
+    done, calls = run(tmp_path, nvidia, TIMED, "timing")
+    seconds = {region.name: region.seconds[0] for region in done.record.regions}
     assert 0.020 <= seconds["inner"] < 0.021
     assert 0.030 <= seconds["outer"] < 0.031
-    assert "cuProfilerStart" not in seen.calls  # no instrument is there while time is measured
-    assert seen.notes == ()
+    assert "cuProfilerStart" not in calls  # no instrument is there while time is measured
+    assert done.notes == ()

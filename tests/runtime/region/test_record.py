@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import SampleSet, TritonWork, Tuning
+from profkit.core.types import SampleSet
 from profkit.runtime.region.record import (
     BenchmarkTimes,
     RegionRecord,
@@ -26,7 +26,6 @@ RECORD = RegionRecord(
     benchmarks=(BenchmarkTimes("b", SampleSet((0.1, 0.2), 4, (0.5,), True, False, 7, 1.5), 1e9, None),),
     precision=0.02,
     notes=("a remark",),
-    triton=TritonWork("timing", 7, (Tuning("k", "m", "n 8", "B 2", 3, 1, 2.5, True),), 1),
 )
 
 
@@ -59,7 +58,6 @@ GOOD = json.loads(encode_record(RECORD))
         ),
         json.dumps({**GOOD, "benchmarks": [{"name": "b", "sample_set": {"seconds": "no"}}]}),
         json.dumps({**GOOD, "spans": [[5, 3]]}),
-        json.dumps({**GOOD, "triton": {"pass_name": "timing", "pid": 7, "tunings": [{"kernel": 3}]}}),
         json.dumps({**GOOD, "precision": "1e999"}),
         "[" * 100_000,
         encode_record(RECORD)[:-20],

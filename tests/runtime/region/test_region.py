@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from profkit.runtime.region.record import RegionRecord, RegionTimes, decode_record
 from tests.simulated_clock import SIMULATED
+from tests.workload_process import Done, run_workload
 
-ROOT = Path(__file__).resolve().parents[3]
-Run = Callable[..., "Done"]
-
-
-class Done:
-    """A finished workload and what it recorded, by process."""
-
-    def __init__(self, process: subprocess.CompletedProcess[str], folder: Path) -> None:
-        self.code, self.out, self.err = process.returncode, process.stdout, process.stderr
-        texts = {path: path.read_text() for path in sorted(folder.glob("r.*.json"))}
-        self.records = [decode_record(text, path.name) for path, text in texts.items()]
-
-    @property
-    def record(self) -> RegionRecord:
-        assert len(self.records) == 1, self.err
-        return self.records[0]
-
-    def region(self, name: str) -> RegionTimes:
-        return next(region for region in self.record.regions if region.name == name)
+Run = Callable[..., Done]
 
 
 @pytest.fixture
@@ -43,17 +22,8 @@ def workload(tmp_path: Path) -> Run:
     def run(
         code: str, *, profiled: bool = True, directive: dict[str, object] | None = None, **env: str
     ) -> Done:
-        path = tmp_path / "workload.py"
-        path.write_text("import profkit\n" + textwrap.dedent(code))
-        asked = {"pass_name": "trace", "record": str(tmp_path / "r"), **(directive or {})}
-        full = {**os.environ, "PYTHONPATH": str(ROOT), **env}
-        full.pop("PROFKIT_DIRECTIVE", None)
-        if profiled:
-            full.setdefault("PROFKIT_DIRECTIVE", json.dumps(asked))
-        done = subprocess.run(
-            [sys.executable, str(path)], capture_output=True, text=True, env={**full, **env}, timeout=60
-        )
-        return Done(done, tmp_path)
+        asked = {"pass_name": "trace", **(directive or {})} if profiled else None
+        return run_workload(tmp_path, "import profkit\n" + textwrap.dedent(code), asked, **env)
 
     return run
 

@@ -5,10 +5,6 @@ What a Mac's kernel does with the signposts is not shown here.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import textwrap
 import time
 from collections.abc import Callable
@@ -17,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from profkit.runtime.region import mps
-from profkit.runtime.region.record import RegionRecord, decode_record
+from profkit.runtime.region.record import RegionRecord
+from tests.mps_stand_in import FOLDER
+from tests.workload_process import run_workload
 
-ROOT = Path(__file__).resolve().parents[3]
-STAND_IN = ROOT / "tests" / "stand_ins" / "mps"
 Run = Callable[..., list[RegionRecord]]
 
 
@@ -28,23 +24,12 @@ Run = Callable[..., list[RegionRecord]]
 def records(tmp_path: Path) -> Run:
     """What a program under the signpost switch recorded, by process; its output is shown where it fails."""
 
-    def run(
-        code: str, *, pass_name: str = "trace", said: str = "", fails: bool = False
-    ) -> list[RegionRecord]:
-        path = tmp_path / "workload.py"
-        path.write_text("import profkit, os, sys, time\n" + textwrap.dedent(code))
-        directive = {"pass_name": pass_name, "record": str(tmp_path / "r"), "switch": {"kind": "signpost"}}
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{ROOT}{os.pathsep}{STAND_IN}",
-            "PROFKIT_DIRECTIVE": json.dumps(directive),
-            "STAND_IN_MPS": said,
-        }
-        done = subprocess.run(
-            [sys.executable, str(path)], capture_output=True, text=True, env=environment, timeout=60
-        )
-        assert (done.returncode != 0) == fails, done.stderr
-        return [decode_record(each.read_text(), each.name) for each in sorted(tmp_path.glob("r.*.json"))]
+    def run(code: str, said: str = "") -> list[RegionRecord]:
+        full = "import profkit, os, sys, time\n" + textwrap.dedent(code)
+        directive = {"pass_name": "trace", "switch": {"kind": "signpost"}}
+        done = run_workload(tmp_path, full, directive, path=FOLDER, STAND_IN_MPS=said)
+        assert done.code == 0, done.err
+        return done.records
 
     return run
 

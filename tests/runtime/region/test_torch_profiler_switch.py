@@ -1,34 +1,28 @@
-"""torch's profiler as a switch, and over a whole program: by a torch that stands in, and by the real one on the CPU."""
+"""torch's profiler as a switch, and over a whole program: by a torch that stands in."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from profkit.runtime.passes.command import HOST_PROGRAM
-from profkit.runtime.region.record import decode_record
+from tests.conftest import ROOT
+from tests.workload_process import Done, run_workload
 
-ROOT = Path(__file__).resolve().parents[3]
 STAND_IN = ROOT / "tests" / "stand_ins" / "torch"
 
 
 class Seen:
     """How the workload ended, what it recorded, and the traces it left."""
 
-    def __init__(self, folder: Path, done: subprocess.CompletedProcess[str]) -> None:
-        self.out, self.err, self.code = done.stdout, done.stderr, done.returncode
+    def __init__(self, folder: Path, done: Done) -> None:
+        self.out, self.err, self.code, self.notes = done.out, done.err, done.code, done.notes
         self.traces: list[dict[str, Any]] = [
             json.loads(path.read_text()) for path in sorted(folder.glob("trace.*.json"))
         ]
-        records = [decode_record(path.read_text()) for path in sorted(folder.glob("r.*.json"))]
-        self.notes = tuple(note for record in records for note in record.notes)
         self.left = sorted(path.name.split(".")[0] for path in folder.iterdir() if path.name != "work.py")
 
     def events(self, category: str) -> list[dict[str, Any]]:
@@ -37,18 +31,12 @@ class Seen:
         ]
 
 
-def run(folder: Path, code: str, *, hosted: bool = False, real: bool = False, **env: str) -> Seen:
-    (folder / "work.py").write_text(textwrap.dedent(code))
-    full = {**os.environ, "PYTHONPATH": f"{ROOT}" if real else f"{ROOT}{os.pathsep}{STAND_IN}", **env}
-    full.pop("PROFKIT_DIRECTIVE", None)
-    argv = [sys.executable, str(folder / "work.py")]
-    if hosted:
-        argv[1:] = [str(HOST_PROGRAM), "torch", str(folder / "trace"), "--", str(folder / "work.py")]
-    else:
-        switch = {"kind": "torch-profiler", "output": str(folder / "trace")}
-        directive = {"pass_name": "trace", "record": str(folder / "r"), "switch": switch}
-        full["PROFKIT_DIRECTIVE"] = json.dumps(directive)
-    return Seen(folder, subprocess.run(argv, capture_output=True, text=True, env=full, timeout=120))
+def run(folder: Path, code: str, *, hosted: bool = False, **env: str) -> Seen:
+    out = str(folder / "trace")
+    directive = {"pass_name": "trace", "switch": {"kind": "torch-profiler", "output": out}}
+    host = (str(HOST_PROGRAM), "torch", out, "--") if hosted else ()
+    asked = None if hosted else directive
+    return Seen(folder, run_workload(folder, code, asked, host=host, path=STAND_IN, **env))
 
 
 LOOP = """

@@ -22,7 +22,6 @@ READING = 50e-9  # of the simulated clock, for whoever looks at it
 LAUNCH = 1e-6
 state = SimpleNamespace(
     now=None,
-    flushed=0,
     pending=0.0,
     put=0,
     free=0.0,
@@ -98,28 +97,6 @@ def synchronize():
     spin(max(clock(), state.free) + LATENCY)
 
 
-class Buffer:
-    """A tensor on the device; writing it takes 300 microseconds."""
-
-    def __init__(self, count):
-        use(count)
-        self.count = count
-
-    def zero_(self):
-        state.flushed += 1
-        work(300)
-        return self
-
-    def __del__(self):
-        state.memory -= self.count
-
-
-def empty(count, *, dtype=None, device=None):
-    assert str(device) == "mps"
-    return Buffer(count)
-
-
-uint8 = "uint8"
 mps = SimpleNamespace(
     synchronize=synchronize,
     current_allocated_memory=lambda: state.memory,

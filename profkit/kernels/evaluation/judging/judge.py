@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -33,8 +33,7 @@ from profkit.core.types import (
     TestStatus,
 )
 from profkit.execution.child import WorkerEnded
-from profkit.execution.job import Job, JobStatus
-from profkit.execution.worker import JobFinished, JobStarted, JobStep
+from profkit.execution.job import JobStatus
 from profkit.kernels.evaluation.candidate.arguments import KernelError, NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
@@ -167,18 +166,15 @@ class Judge:
             self._candidate = self._process(source, "candidate", kept=self._kept)
             self._make_tracer(source)
 
-    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
-        """Every test of an operation. `shared` may name other kernels than those that it was opened with."""
-        if isinstance(shared, dict) and shared.get("source"):
-            self.use(self._suite, codec.from_plain_data(SourceRequest, shared["source"]))
-        if isinstance(shared, dict) and shared.get("ceilings"):
-            self._roofs = codec.from_plain_data(dict[str, MeasuredCeilings], shared["ceilings"])
-        for job in jobs:
-            yield JobStarted(job.key)
-            test = codec.from_plain_data(EvaluationTest, job.data)
-            result = self.judge(test)
-            self._device.check()
-            yield JobFinished(job.key, codec.to_plain_data(result))
+    def run(self, data: Any) -> Json:
+        """The result of one test. `data` may name other kernels than those that it was opened with."""
+        if data.get("source"):
+            self.use(self._suite, codec.from_plain_data(SourceRequest, data["source"]))
+        if data.get("ceilings"):
+            self._roofs = codec.from_plain_data(dict[str, MeasuredCeilings], data["ceilings"])
+        result = self.judge(codec.from_plain_data(EvaluationTest, data["test"]))
+        self._device.check()
+        return codec.to_plain_data(result)
 
     def judge(self, test: EvaluationTest) -> TestResult:
         """The one result of a test."""

@@ -31,7 +31,7 @@ from profkit.core.files.whole import TemporaryFolder, write_whole
 from profkit.core.process import run
 from profkit.core.types import Fact
 from profkit.reporting.facts import fact_text
-from profkit.runtime.passes.command import counting_environment
+from profkit.runtime.passes.command import start_up_environment
 
 DTYPES = {
     "bf16": "bfloat16", "f64": "float64", "f32": "float32", "f16": "float16",
@@ -354,7 +354,7 @@ def record_operations(
     operation; WorkloadError where it fails or runs past `timeout` seconds.
     """
     with TemporaryFolder("calls") as folder:
-        environment, reason = counting_environment(command, Path(folder))
+        environment, reason = start_up_environment(command, "operation-calls", Path(folder))
         if environment is None:
             why = fact_text(Fact.of(reason or "no-command", program=command[0]))
             raise UsageError(f"the program's operations cannot be seen: {why}", "-- python train.py")

@@ -105,7 +105,7 @@ def summary_texts(document: RunDocument) -> tuple[SummaryText, ...]:
     backend = backend_named(document.backend)
     readings = {summary.concern: summary.readings for summary in document.summaries}
     rows = kernel_rows(document) if backend.per_kernel else ()
-    texts = {"time": time.time_text, **_BY_WORK[backend.work], "triton": host.triton_text}
+    texts = {"time": time.time_text, **_BY_WORK[backend.work]}
     made = [
         text_of(ConcernFacts(document, readings.get(concern, ()), rows))
         for concern, text_of in texts.items()
@@ -120,4 +120,4 @@ def _is_shown(document: RunDocument, backend: Backend, text: SummaryText) -> boo
         return True
     if document.plan is None and not document.passes:
         return text.concern in backend.report_concerns
-    return bool(text.readings) or not backend.per_kernel or text.concern == "triton"
+    return bool(text.readings) or not backend.per_kernel

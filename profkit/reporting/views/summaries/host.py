@@ -1,4 +1,4 @@
-"""What processors and Python did, in words: where samples and counters fell, memory, and Triton's tuning."""
+"""What processors and Python did, in words: where samples and counters fell, and memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from profkit.analysis.summaries.cpu import counted_profile, is_sampled
 from profkit.core.formatting import format_quantity, plural, shorten
-from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind, SteadyLine, TritonWork
+from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind, SteadyLine
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
@@ -36,7 +36,6 @@ _ENOUGH_SAMPLES = 100
 # Of each kind of profile the title of its table, and what a row is.
 _PROFILES: Mapping[str | None, tuple[str, str]] = {
     "sampled-functions": ("Python functions by processor time", "function, hottest line"),
-    "sampled-lines": ("Lines of the program", "line"),
     "sampled-imports": ("Imports, each with what it imports in turn", "module"),
     "sampled-threads": ("Python threads", "thread"),
     "own-time": ("Python functions by own time", "function"),
@@ -61,7 +60,6 @@ def python_text(facts: ConcernFacts) -> SummaryText | None:
     if "sampled-functions" in kinds:
         shown: tuple[ProfileKind, ...] = (
             "sampled-functions",
-            "sampled-lines",
             "sampled-imports",
             "sampled-threads",
         )
@@ -248,56 +246,3 @@ def _allocation_table(title: str, lines: Sequence[_Held]) -> DataTable:
 
 def _allocation_place(line: AllocationLine | SteadyLine) -> str:
     return f"{shorten(_last_parts(line.file), 48)}:{line.line}"
-
-
-# ---------------------------------------------------------------- Triton
-
-_MOST_TUNINGS = 6  # kernels in the table: more were tuned by hardly any workload, and nobody reads on
-
-
-def triton_text(facts: ConcernFacts) -> SummaryText | None:
-    """Tuning of the process that did most of it, and whether another pass ran other configurations.
-
-    None where no process told of Triton.
-    """
-    works = facts.document.triton
-    if not works:
-        return None
-    timed = [work for work in works if work.pass_name == "timing"]
-    shown = max(timed or works, key=_tuned_seconds)
-    rows = [
-        (
-            shorten(tuning.kernel, 28),
-            shorten(tuning.key, 36) or NOTHING,
-            str(tuning.configurations) if tuning.configurations is not None else NOTHING,
-            "from disk" if tuning.cached else format_quantity(tuning.seconds, "s"),
-            tuning.best,
-        )
-        for tuning in sorted(shown.tunings, key=lambda tuning: -(tuning.seconds or 0.0))[:_MOST_TUNINGS]
-    ]
-    titles = ("kernel", "tuned for", "tried", "took", "best")
-    table = named_table("Tuned by Triton", titles, rows, words=("tuned for", "best"))
-    tuned = [tuning for tuning in shown.tunings if not tuning.cached]
-    names = list(dict.fromkeys(tuning.kernel for tuning in tuned or shown.tunings))
-    kernels = shorten(names[0], 40) if len(names) == 1 else plural(len(names), "kernel")
-    headline = f"Triton's choice for {kernels} came from its cache on disk"
-    if tuned:
-        headline = f"Triton tuned {kernels} in {format_quantity(_tuned_seconds(shown), 's')}"
-    return summary_text("triton", f"{headline}.", (), [table], _disagreements(works, shown))
-
-
-def _tuned_seconds(work: TritonWork) -> float:
-    return sum(tuning.seconds or 0.0 for tuning in work.tunings)
-
-
-def _disagreements(works: Sequence[TritonWork], shown: TritonWork) -> list[str]:
-    """Where what was counted and traced is not what was timed: each process chooses for itself."""
-    chosen = {(one.module, one.kernel, one.key): one.best for one in shown.tunings}
-    notes = [
-        f"The {work.pass_name} pass ran {shorten(one.kernel, 40)} as {one.best}, the {shown.pass_name} pass as {best}:"
-        " Triton chose again, so these are two kernels."
-        for work in works
-        for one in work.tunings
-        if (best := chosen.get((one.module, one.kernel, one.key), one.best)) != one.best
-    ]
-    return list(dict.fromkeys(notes))[:_MOST_TUNINGS]

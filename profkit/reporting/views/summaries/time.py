@@ -107,11 +107,13 @@ def device_notes(timing: Timing) -> Iterator[str]:
     if not sets:
         return
     yield from _host_note(sets)
-    states, what = {samples.cache for samples in sets}, "the GPU's caches" if _is_mps(sets) else "the L2"
+    states = {samples.cache for samples in sets}
     if "cold" in states:
-        yield f"{what} held nothing of the workload when an iteration began (cold)."
+        yield "the L2 held nothing of the workload when an iteration began (cold)."
+    elif _is_mps(sets):
+        yield "the GPU's caches held what the iteration before left (warm)."
     elif "warm" in states:
-        yield f"{what} held what the iteration before left (warm); --cold empties it before each."
+        yield "the L2 held what the iteration before left (warm); --cold empties it before each."
     batched = dict.fromkeys(samples.batching for samples in sets if samples.batching)
     if batched:
         yield f"launches amortised: {'; '.join(batched)}."

@@ -16,7 +16,7 @@ import tracemalloc
 from _thread import allocate_lock, start_new_thread
 from array import array
 
-from .session import ThreadCounter, is_own, write_json
+from .session import is_own, write_json
 
 SCHEMA = "profkit.tracemalloc/1"
 MOST_POINTS = 2048  # then every second one is dropped and the stride doubled
@@ -62,13 +62,9 @@ class AllocationTracer:
 
     def start(self) -> None:
         """Trace from here; the imports come next."""
-        self._begin_run()
+        self._begin = time.perf_counter()
         tracemalloc.start(1)
         self._watch.start()
-
-    def _begin_run(self) -> None:
-        self._threads = ThreadCounter()
-        self._begin = time.perf_counter()
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Enter the region: what is held now is where it starts."""
@@ -144,19 +140,14 @@ class AllocationTracer:
             {
                 "schema": SCHEMA,
                 "python": platform.python_version(),
-                "entries": self._entries,
-                "iterations": self._seen,
-                "seconds": time.perf_counter() - self._begin,
                 "peak": self._peak,
                 "end": self._end,
                 "region": {"start": self._start, "peak": self._region_peak} if marked else None,
                 "points": [[self._points[2 * i], self._points[2 * i + 1]] for i in range(self._count)],
                 "top": _largest_lines(last),
                 "growth": _largest_lines(_find_growth(base, last)) if marked else [],
-                "growth_iterations": [self._base_at, self._last_at] if marked else None,
                 "watched_seconds": self._watch.seconds,
                 "looks": [] if marked else _sum_looks(self._watch),
-                "threads_started": self._threads.started,
                 "notes": [
                     *self.notes,
                     *(
@@ -233,7 +224,7 @@ class RegionAllocationTracer(AllocationTracer):
 
     def start(self) -> None:
         """Wait for the region."""
-        self._begin_run()
+        self._begin = time.perf_counter()
         self.notes.append(LATE_START)
 
     def prepare(self) -> None:

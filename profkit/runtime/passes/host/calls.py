@@ -1,17 +1,15 @@
 """cProfile, with what is in a region apart from what is not.
 
 OUT (`x.prof`) is the region's profile and `x.setup.prof` the rest, where a region was entered; else OUT
-has it all. `x.json` has the facts: import time, threads that were not seen, what went wrong.
+has it all. `x.json` has the notes: threads that were not seen, an early end.
 """
 
 from __future__ import annotations
 
 import cProfile
 import marshal
-import platform
 import sys
 import threading
-import time
 from typing import Any
 
 from .session import ThreadCounter, is_own, write_atomically, write_json
@@ -38,13 +36,12 @@ class CallProfiler:
         self._thread = threading.get_ident()
         self._inside = False
         self._ended = False
-        self._entries = 0
+        self._entered = False
         self._notes: list[str] = []
 
     def start(self) -> None:
         """Profile from here; the imports come next."""
         self._threads = ThreadCounter()
-        self._begin = time.perf_counter()
         self._setup.enable()
 
     def enter(self, name: str) -> None:  # noqa: ARG002
@@ -54,7 +51,7 @@ class CallProfiler:
         if self._thread == threading.get_ident() or not PER_THREAD:
             self._setup.disable()
         self._inside = True
-        self._entries += 1
+        self._entered = True
         self._region.enable()
 
     def exit(self, name: str) -> None:  # noqa: ARG002
@@ -79,11 +76,10 @@ class CallProfiler:
         self._ended = True
 
     def finish(self) -> None:
-        """Write both profiles and the facts."""
+        """Write both profiles and the notes."""
         (self._region if self._inside else self._setup).disable()
-        seconds = time.perf_counter() - self._begin
         setup, region = _read_stats(self._setup), _read_stats(self._region)
-        if self._entries:
+        if self._entered:
             write_atomically(self._out, marshal.dumps(region))
             write_atomically(f"{self._stem}.setup.prof", marshal.dumps(setup))
         else:
@@ -95,15 +91,7 @@ class CallProfiler:
             self._notes.append(f"{self._threads.started} {kind}")
         write_json(
             f"{self._stem}.json",
-            {
-                "schema": SCHEMA,
-                "python": platform.python_version(),
-                "entries": self._entries,
-                "seconds": seconds,
-                "import_seconds": {"setup": import_seconds(setup), "region": import_seconds(region)},
-                "threads_started": self._threads.started,
-                "notes": self._notes,
-            },
+            {"schema": SCHEMA, "notes": self._notes},
         )
 
 
@@ -131,16 +119,3 @@ def remove_own(stats: ProfileStats) -> ProfileStats:
             foreign = {caller: cost for caller, cost in callers.items() if not is_own(caller[0])}
             own_removed[function] = (primitive, calls, own, total, foreign)
     return own_removed
-
-
-def import_seconds(stats: ProfileStats) -> float:
-    """What importing took: the cumulative time of the import system's outermost calls, as profiled."""
-    entry: Any = stats.get(_find_and_load(stats))
-    return float(entry[3]) if entry is not None else 0.0
-
-
-def _find_and_load(stats: ProfileStats) -> FunctionKey:
-    for function in stats:
-        if function[2] == "_find_and_load" and "importlib" in function[0]:
-            return function
-    return ("", 0, "")

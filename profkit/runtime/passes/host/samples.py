@@ -16,16 +16,14 @@ import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
-try:  # to import json costs a process 3 ms
-    from _json import encode_basestring_ascii
-except ImportError:  # PyPy
-    from json.encoder import py_encode_basestring_ascii as encode_basestring_ascii
-
 from .own_library import is_own
+from .shared_file import append, json_text
+from .values import FunctionValues, awaited_frames
 from .waits import waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
@@ -44,6 +42,8 @@ FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, b
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
 MOST_THREADS = 64  # told apart; a program may start one for each task
+MOST_CALLS = 20
+MOST_WAITERS = 9  # threads that are asked what they wait for
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
 ROOT = 0  # of the tree
 IMPORT, REST = (
@@ -52,6 +52,7 @@ IMPORT, REST = (
 )  # numbers of frames: the import system, and what came after the bounds; REST is a node, too
 FIXED = ("[import]", "[more functions]")  # their names
 _WIDTH = 20  # bits of a frame's number
+_INSTALLED = ("site-packages", "dist-packages", "/lib/python")
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "start_up", "")
 
@@ -59,7 +60,7 @@ _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file
 class _Function:
     """A code object, which is kept so that its address stays its own, and the numbers of its lines."""
 
-    __slots__ = ("code", "fixed", "hidden", "lines", "number")
+    __slots__ = ("code", "fixed", "hidden", "lines", "number", "users", "values")
 
     def __init__(self, code: CodeType, number: int, fixed: int | None = None) -> None:
         self.code, self.number = code, number
@@ -68,6 +69,8 @@ class _Function:
         )  # the frame of all its lines
         self.hidden = is_own(code.co_filename) or code.co_filename.startswith(_OUR_START)
         self.lines: dict[int, int] = {}  # offset of the instruction -> number of the frame
+        self.users = not self.hidden and self.fixed is None and not _is_installed(code.co_filename)
+        self.values = FunctionValues() if self.users else None
 
 
 class _ThreadState:
@@ -100,7 +103,10 @@ class StackSampler:
         self._places: list[tuple[int, int]] = [(IMPORT, 0), (REST, 0)]  # and back
         self._nodes: dict[int, int] = {}
         self._sums: dict[tuple[int, int, bool], list[float]] = {}
-        self._waits: dict[tuple[int, str], float] = {}  # stack of the main thread, and what it waits for
+        self._waits: dict[tuple[int, int, str], float] = {}  # stack, thread, and what it waits for
+        self._awaited: dict[int, float] = {}  # stack of the only coroutine that an event loop waits for
+        self._longest: dict[int, float] = {}  # stack -> longest time between two samples
+        self._collecting = self._collector_begun = 0.0
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
         self._cost = 0.0
         self._running = 1.0  # processors that the program has had lately
@@ -119,6 +125,7 @@ class StackSampler:
         state.cpu = self._cpu_of(state)
         self._threads[main_native] = state
         self._main_native = main_native
+        _follow_collector(self._collected)
         self._generation = generation = object()
         start_new_thread(self._run, (generation,))
 
@@ -140,6 +147,13 @@ class StackSampler:
     def exit(self, name: str) -> None:  # noqa: ARG002
         """Until here."""
         self._depth -= 1
+
+    def _collected(self, phase: str, info: object) -> None:  # noqa: ARG002
+        """The garbage collector begins or ends: called by it."""
+        if phase == "start":
+            self._collector_begun = perf_counter()
+        elif self._collector_begun:
+            self._collecting += perf_counter() - self._collector_begun
 
     # ------------------------------------------------------------ the thread
 
@@ -191,15 +205,18 @@ class StackSampler:
                 state = self._new_thread(native, str(getattr(thread, "name", "")) or "unnamed")
             seen[native] = state
             cpu = self._cpu_of(state)
-            if state.clock is None or cpu != state.cpu or state.node == ROOT:
+            ran_now = state.clock is None or cpu != state.cpu
+            if ran_now or state.node == ROOT:
                 state.node = self._node_of(frame)
+            if ran_now:
+                self._look_at(frame)
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
             sums[1] += cpu - state.cpu
-            if native == self._main_native and state.clock is not None and cpu - state.cpu < IDLE * wall:
-                kind = waits_for(native)
-                if kind:
-                    self._waits[state.node, kind] = self._waits.get((state.node, kind), 0.0) + wall
+            if cpu - state.cpu > max(2 * PAUSE, self._longest.get(state.node, 0.0)):
+                self._longest[state.node] = cpu - state.cpu
+            if state.number < MOST_WAITERS and state.clock is not None and cpu - state.cpu < IDLE * wall:
+                self._note_wait(state, native, wall)
             ran += cpu - state.cpu
             most = max(most, cpu - state.cpu)
             sums[2] += 1
@@ -222,6 +239,35 @@ class StackSampler:
             if finalize is not None:  # else nobody has imported it, or not to its end
                 self._finalizer = True
                 finalize(None, self.finish, exitpriority=-100)
+
+    def _look_at(self, frame: FrameType | None) -> None:
+        """Note the variables of the innermost function of the program."""
+        while frame is not None:
+            function = self._functions.get(id(frame.f_code))
+            if function is not None and function.values is not None:
+                function.values.look(frame)
+                outer = frame.f_back
+                for _ in range(MOST_CALLS):  # of itself: a recursion has its arguments on the stack
+                    if outer is None or outer.f_code is not frame.f_code:
+                        return
+                    function.values.look(outer)
+                    outer = outer.f_back
+                return
+            frame = frame.f_back
+
+    def _note_wait(self, state: _ThreadState, native: int, wall: float) -> None:
+        kind = waits_for(native)
+        if not kind:
+            return
+        place = (state.node, state.number, kind)
+        self._waits[place] = self._waits.get(place, 0.0) + wall
+        tasks = sys.modules.get("_asyncio") if kind in ("input", "sleep") else None
+        if tasks is not None:
+            known = sys.modules.get("asyncio.tasks")
+            frames = awaited_frames(getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None)))
+            if frames:
+                node = self._node_of_frames(frames)
+                self._awaited[node] = self._awaited.get(node, 0.0) + wall
 
     def _count_last_stretch(self) -> None:
         """What went by since the last sample was spent where each thread was seen then."""
@@ -268,11 +314,19 @@ class StackSampler:
     # ------------------------------------------------------------ the tree of stacks
 
     def _node_of(self, frame: FrameType | None) -> int:
-        """The number of this stack in the tree. A function that calls itself stands in it once, at its last line."""
+        """The number of this stack in the tree."""
+        frames: list[FrameType] = []
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.f_back
+        return self._node_of_frames(frames)
+
+    def _node_of_frames(self, frames: list[FrameType]) -> int:
+        """The same of frames, innermost first. A function that calls itself stands in it once, at its last line."""
         functions = self._functions
         numbers: list[int] = []
         last: _Function | None = None
-        while frame is not None:
+        for frame in frames:
             code = frame.f_code
             function = functions.get(id(code))
             if function is None:
@@ -287,7 +341,6 @@ class StackSampler:
                 elif not numbers or numbers[-1] != number:
                     numbers.append(number)
                 last = function
-            frame = frame.f_back
         nodes, node = self._nodes, ROOT
         for number in reversed(numbers):
             child = nodes.get(node << _WIDTH | number)
@@ -330,6 +383,7 @@ class StackSampler:
                 "parent": os.getppid(),
                 "program": os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else ""),
                 "code": _code_length(),
+                "rank": os.environ.get("RANK", ""),
                 "python": ".".join(map(str, sys.version_info[:3])),
                 "cpu": "thread" if self._clocks else "process",
             }
@@ -338,27 +392,53 @@ class StackSampler:
             [*key[:2], int(key[2]), round(wall * 1e6), round(cpu * 1e6), count]
             for key, (wall, cpu, count) in self._sums.items()
         ]
-        waits = [[node, kind, round(wall * 1e6)] for (node, kind), wall in self._waits.items()]
+        waits = [[*key, round(wall * 1e6)] for key, wall in self._waits.items()]
+        awaited = [[node, round(wall * 1e6)] for node, wall in self._awaited.items()]
+        longest = [[node, round(wall * 1e6)] for node, wall in self._longest.items()]
         line |= {"waits": waits} if waits else {}
+        line |= {"awaited": awaited} if awaited else {}
+        line |= {"longest": longest} if longest else {}
+        line |= {"collecting": round(self._collecting, 6)} if self._collecting else {}
         line |= {
             "seconds": round(now - self._begun, 6),
             "cost": round(self._cost, 6),
             "entries": self._entries,
         }
-        line |= {"end": True} if last else {}
+        line |= {"end": True, "values": self._values_seen()} if last else {}
         line |= {"failed": self._failed} if self._failed else {}
         # an empty line before it ends one that another process could not finish
         self._flushed = now
-        if not _append(self._out, b"\n" + _json_text(line).encode() + b"\n"):
+        if not append(self._out, b"\n" + json_text(line).encode() + b"\n"):
             self._failures += 1
             if self._failures > MOST_FAILURES:
                 self._generation = None
             return
         self._header_written, self._failures = True, 0
         self._sums.clear()
-        self._waits.clear()
+        for sums in (self._waits, self._awaited, self._longest):
+            sums.clear()
         for values in self._news.values():
             values.clear()
+
+    def _values_seen(self) -> list[list[object]]:
+        """By function: looks at it, how many different arguments it had (-1: unknown), and types of variables."""
+        return [
+            [one.number, seen.looks, -1 if seen.arguments is None else len(seen.arguments), seen.types]
+            for one in self._functions.values()
+            if (seen := one.values) is not None and seen.looks
+        ]
+
+
+def _is_installed(file: str) -> bool:
+    return file.startswith("<") or any(part in file for part in _INSTALLED)
+
+
+def _follow_collector(call: Callable[[str, object], None]) -> None:
+    """Have the garbage collector say when it begins and ends; what an earlier process of ours asked for, goes."""
+    import gc
+
+    gc.callbacks[:] = [one for one in gc.callbacks if getattr(one, "__name__", "") != "_collected"]
+    gc.callbacks.append(call)
 
 
 def _code_length() -> int:
@@ -383,29 +463,6 @@ def _block_signals() -> None:
         pthread_sigmask(SIG_BLOCK, valid_signals())
     except (ImportError, OSError):
         pass
-
-
-def _json_text(value: object) -> str:
-    """What is written here as JSON: dicts with plain keys, lists, numbers, and text."""
-    if isinstance(value, str):
-        return encode_basestring_ascii(value.encode("utf-8", "replace").decode())
-    if isinstance(value, dict):
-        return "{" + ", ".join(f'"{key}": {_json_text(part)}' for key, part in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_json_text, value)) + "]"
-    return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _append(path: str, data: bytes) -> bool:
-    """Add to a file in one write: the workload may close every descriptor that it knows nothing of, so none is kept."""
-    try:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-        try:
-            return os.write(file, data) == len(data)
-        finally:
-            os.close(file)
-    except OSError:
-        return False
 
 
 def _thread_clock(native: int) -> int | None:

@@ -26,7 +26,6 @@ KINDS = {
     "torch": ("device_trace", "DeviceTracer"),
     "simulation-window": ("simulation_window", "SimulationWindow"),
 }
-USAGE = f"usage: python HOST {'|'.join(KINDS)} OUT [--] script|-m module|-c code [arguments]"
 
 
 class Instrument(Protocol):
@@ -253,20 +252,14 @@ def _frame_folder(trace: TracebackType) -> str:
 
 
 def prepare(arguments: list[str]) -> HostSession:
-    """What runs `KIND OUT [--] program`, with all of ours loaded; exits with 2 when that is not what was given."""
-    if arguments[2:3] == ["--"]:
-        del arguments[2]
-    if len(arguments) < 3 or arguments[0] not in KINDS:
-        print(USAGE, file=sys.stderr)
-        sys.exit(2)
-    if arguments[2] in ("-m", "-c") and len(arguments) < 4:
-        print(f"{arguments[2]} needs an argument; {USAGE}", file=sys.stderr)
-        sys.exit(2)
-    module, name = KINDS[arguments[0]]
-    kind = getattr(importlib.import_module(f"{__package__}.{module}"), name)
-    instrument: Instrument = kind(os.path.abspath(arguments[1]))
+    """What runs `KIND OUT -- program`, with all of ours loaded: a command that `passes.command` has made."""
+    kind, out, _, *words = arguments
+    module, name = KINDS[kind]
+    instrument: Instrument = getattr(importlib.import_module(f"{__package__}.{module}"), name)(
+        os.path.abspath(out)
+    )
     sys.modules[str(__package__)].switch = instrument  # type: ignore[attr-defined]
-    return HostSession(instrument, arguments[2:], _longest())
+    return HostSession(instrument, words, _longest())
 
 
 def _longest() -> float | None:

@@ -11,7 +11,8 @@ _KINDS = {
     "input": ((7, 23, 232, 270, 271, 281), (22, 72, 73)),  # poll, select, epoll_wait
     "network": ((42, 43, 44, 45, 46, 47, 288), (202, 203, 206, 207, 211, 212, 242)),  # connect to recvmsg
     "child": ((61, 247), (95, 260)),  # wait4, waitid
-    "file": ((0, 1, 17, 18, 19, 20, 74, 75), (63, 64, 65, 66, 67, 68, 82, 83)),  # read to fdatasync
+    "file": ((0, 1, 17, 18, 19, 20), (63, 64, 65, 66, 67, 68)),  # read to writev
+    "sync": ((74, 75, 162), (82, 83, 81)),  # fsync, fdatasync, sync
 }
 _MACHINE = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine) if hasattr(os, "uname") else None
 _CALLS = {

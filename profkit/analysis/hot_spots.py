@@ -1,0 +1,405 @@
+"""Where the time of a program goes: one short list of places, made once from all that was sampled and counted.
+
+Shares are of the wall time of the program's first process and add up to 1. While its main thread waits for other
+threads or processes of the program, the time belongs to the lines that those run, as far as they run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from profkit.analysis.stacks.python_code import is_users_code, module_name
+from profkit.core.types import (
+    Beneath,
+    CodeLine,
+    HotSpot,
+    Hotspot,
+    LineSamples,
+    Place,
+    Profile,
+    ProfileKind,
+    RunDocument,
+    SampledTime,
+    SpotKind,
+)
+
+LEAST = 0.005  # of the wall time: what is less is part of the rest
+MOST_SPOTS = 20
+LEADS_TO_OTHERS = (
+    "lock",
+    "child",
+    "pipe",
+    "input",
+)  # what is waited for may be the program's own work elsewhere
+MOSTLY = 0.5
+RUNS = 0.05  # of the wall time of a thread: one that runs less waits for something
+SURE = 0.3  # of the time: two shares that overlap at least by this much belong together
+_WAITS: Mapping[str, SpotKind] = {
+    "sleep": "sleep", "lock": "lock", "network": "network", "input": "input", "child": "child", "pipe": "pipe",
+    "file": "file", "sync": "sync", "await": "await",
+}  # fmt: skip
+_METHOD = re.compile(r"<method '(\w+)' of '([\w.]+)' objects>")
+_BUILT_IN = re.compile(r"<built-in method ([\w.]+)>")
+_CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
+
+
+def hot_spots(document: RunDocument) -> tuple[HotSpot, ...]:
+    """The places of a run, the largest share first; empty where nothing was sampled."""
+    python = next((one for one in document.sampled if not one.native and one.wall > 0), None)
+    native = next((one for one in document.sampled if one.native and one.cpu > 0), None)
+    if python is not None and (python.lines or native is None):
+        spots = _python_spots(document, python)
+    elif native is not None:
+        spots = _native_spots(document, native)
+    else:
+        return ()
+    return tuple(sorted(spots, key=lambda spot: (spot.kind == "rest", -spot.share)))
+
+
+# ------------------------------------------------------------ a Python program
+
+
+@dataclass
+class _Row:
+    """Wall seconds of one line, by kind."""
+
+    line: LineSamples
+    kinds: dict[SpotKind, float] = field(default_factory=dict)
+
+    def add(self, kind: SpotKind, seconds: float) -> None:
+        if seconds > 0:
+            self.kinds[kind] = self.kinds.get(kind, 0.0) + seconds
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.kinds.values())
+
+    @property
+    def kind(self) -> SpotKind:
+        return max(self.kinds, key=lambda kind: self.kinds[kind], default="python")
+
+
+def _python_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
+    rows = _rows(sampled)
+    scale = _seconds_of(document, sampled) / sampled.wall
+    spots: list[HotSpot] = []
+    known = 0.0
+    for group in _groups(rows):
+        seconds = sum(row.seconds for row in group)
+        if seconds < LEAST * sampled.wall or len(spots) >= MOST_SPOTS:
+            continue
+        known += seconds
+        spots.append(_spot(document, group, seconds / sampled.wall, seconds * scale))
+    on_lines = sum(line.main_wall for line in sampled.lines)
+    importing = max(0.0, sampled.wall - on_lines - sampled.rest_wall) if _importing(document) else 0.0
+    if importing >= LEAST * sampled.wall:
+        imports = _import_spot(document, importing / sampled.wall, importing * scale)
+        spots.append(replace(imports, code=sampled.import_code))
+        known += importing
+    rest = max(0.0, sampled.wall - known)
+    spots.append(HotSpot(rest / sampled.wall, rest * scale, "rest"))
+    return spots
+
+
+def _rows(sampled: SampledTime) -> list[_Row]:
+    """Each line with its wall time by kind, once the waiting for other threads and processes is theirs."""
+    rows = [_Row(line) for line in sampled.lines]
+    waits = {id(row): _waits_of(row.line) for row in rows}
+    led = {
+        key: sum(seconds for kind, seconds in kinds.items() if kind in LEADS_TO_OTHERS)
+        for key, kinds in waits.items()
+    }
+    work = {id(row): _working(row.line) for row in rows}
+    working = sum(work.values())
+    other_waits = [
+        (row, kind, seconds)
+        for row in rows
+        for kind, seconds in row.line.other_waits.items()
+        if kind not in LEADS_TO_OTHERS
+    ]
+    # A main thread without a line of its own in a launcher or a pool's client waits as well.
+    resting = max(0.0, sampled.rest_wall - sampled.rest_cpu) if working > 0 else 0.0
+    to_give = sum(led.values()) + resting
+    given_work = min(to_give, working)
+    waiting = sum(seconds for _, _, seconds in other_waits)
+    given_waits = min(to_give - given_work, waiting)
+    left = 1.0 - (given_work + given_waits) / to_give if to_give > 0 else 1.0
+    for row in rows:
+        line, kinds = row.line, waits[id(row)]
+        computing = max(0.0, line.main_wall - sum(kinds.values()))
+        row.add(_computing(line), computing)
+        for kind, seconds in kinds.items():
+            row.add(_WAITS.get(kind, "waiting"), seconds * (left if kind in LEADS_TO_OTHERS else 1.0))
+        if working > 0:
+            row.add(_computing(line), work[id(row)] * given_work / working)
+    for row, kind, seconds in other_waits:
+        row.add(_WAITS.get(kind, "waiting"), seconds * given_waits / waiting)
+    return [row for row in rows if row.kinds]
+
+
+def _working(line: LineSamples) -> float:
+    """Wall seconds in which other threads and processes worked in a line, or would have had they had a processor."""
+    runnable = line.other_wall - sum(line.other_waits.values())
+    return max(line.other_cpu, runnable) if line.other_cpu > RUNS * line.other_wall else line.other_cpu
+
+
+def _waits_of(line: LineSamples) -> dict[str, float]:
+    """What the main thread waited for in a line, in seconds; `child` where a library of processes waits."""
+    most = max(0.0, line.main_wall - line.main_cpu)
+    known = sum(line.waits.values())
+    scale = min(1.0, most / known) if known > 0 else 0.0
+    kinds: dict[str, float] = {}
+    for kind, seconds in line.waits.items():
+        child = kind in ("input", "pipe", "file") and any(
+            _CHILDREN.search(_path(one)) for one in line.callees[:1]
+        )
+        kinds["child" if child else kind] = kinds.get("child" if child else kind, 0.0) + seconds * scale
+    # A busy machine lets a line wait that computes: without a system call that waits, it is no wait.
+    if not kinds and line.main_cpu < 0.1 * line.main_wall and most > 0:
+        kinds["child" if any(_CHILDREN.search(_path(one)) for one in line.callees[:1]) else "waiting"] = most
+    return kinds
+
+
+def _path(line: CodeLine) -> str:
+    return (line.file or "").replace("\\", "/")
+
+
+def _computing(line: LineSamples) -> SpotKind:
+    return "python" if line.own >= MOSTLY * (line.main_cpu + line.other_cpu) else "library"
+
+
+def _groups(rows: Sequence[_Row]) -> list[list[_Row]]:
+    """Lines of one function that compute by themselves are one place; what calls a library or waits stands alone."""
+    groups: dict[object, list[_Row]] = {}
+    for row in rows:
+        line = row.line
+        place = (line.file, line.function)
+        key: object = place if row.kind in ("python", "native") else (*place, line.line)
+        groups.setdefault(key, []).append(row)
+    # A call's own cost is seen at the line that begins the function: its work is in the others.
+    ordered = [sorted(group, key=lambda row: (_begins(row), -row.seconds)) for group in groups.values()]
+    return sorted(ordered, key=lambda group: -sum(row.seconds for row in group))
+
+
+def _where_it_works(document: RunDocument, line: LineSamples) -> LineSamples:
+    """The line, or the short function that it calls where cProfile finds its time.
+
+    A sampler inside of the process is let in between two calls, never in the middle of an operator: what a short
+    function did is seen at the line that called it.
+    """
+    profile = _profile(document, "program-calls")
+    if line.code is None or not line.code.into or profile is None or line.own < MOSTLY * line.main_cpu:
+        return line
+    caller = line.function.rpartition(".")[2]
+    own = _counted(document, line)
+    for inner in line.code.into:
+        edges = [
+            edge
+            for edge in profile.hotspots
+            if edge.callee is not None
+            and (edge.file, edge.function) == (line.file, caller)
+            and (edge.callee.file, edge.callee.function) == (line.file, inner.function)
+        ]
+        taken = max((edge.total or edge.own for edge in edges), default=0.0)
+        if taken > (own.own if own is not None else 0.0) and taken >= SURE * profile.total:
+            seen = next(
+                (
+                    one
+                    for one in _all_lines(document)
+                    if one.function.rpartition(".")[2] == inner.function and one.looks
+                ),
+                None,
+            )
+            place = CodeLine(line.function, line.file, line.line, 0.0)
+            return replace(
+                line if seen is None else seen,
+                function=seen.function if seen is not None else inner.function,
+                line=inner.line,
+                code=inner.code,
+                callers=(place,),
+                callees=(),
+                own=line.own,
+                main_cpu=line.main_cpu,
+                other_cpu=line.other_cpu,
+            )
+    return line
+
+
+def _all_lines(document: RunDocument) -> Iterator[LineSamples]:
+    for sampled in document.sampled:
+        yield from sampled.lines
+
+
+def _begins(row: _Row) -> bool:
+    code = row.line.code
+    return code is not None and code.text.startswith(("def ", "async def ", "class "))
+
+
+def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: float) -> HotSpot:
+    line, kind = _where_it_works(document, group[0].line), group[0].kind
+    function = _counted(document, line)
+    caller = line.callers[0] if line.callers and is_users_code(line.callers[0].file, "") else None
+    return HotSpot(
+        share,
+        seconds,
+        kind,
+        Place(function=line.function, file=line.file, line=line.line),
+        _beneath(document, line, share),
+        line.code,
+        function.calls if function is not None else None,
+        line.longest,
+        max(row.line.threads for row in group),
+        max(row.line.processes for row in group),
+        line.looks,
+        line.arguments,
+        line.variables,
+        line.ranks if len(line.ranks) > 1 else {},
+        _caller_text(caller) if caller is not None and caller.function != line.function else None,
+    )
+
+
+def _caller_text(line: CodeLine) -> str:
+    return f"{line.function}, {_path(line).rpartition('/')[2]}:{line.line}"
+
+
+def _counted(document: RunDocument, line: LineSamples) -> Hotspot | None:
+    """The function as cProfile counted it."""
+    profile = _profile(document, "own-time")
+    name = line.function.rpartition(".")[2]
+    same = (
+        one
+        for one in (profile.hotspots if profile is not None else ())
+        if one.function == name and one.file == line.file
+    )
+    return max(same, key=lambda one: one.total or one.own, default=None)
+
+
+def _beneath(document: RunDocument, line: LineSamples, share: float) -> Beneath | None:
+    """What the line calls: by sampled stacks a function of Python, by cProfile what is built in."""
+    called = (
+        line.callees[0] if line.callees and line.own < MOSTLY * (line.main_cpu + line.other_cpu) else None
+    )
+    named = (
+        {one.name.rpartition(".")[2] for one in line.code.find("call")} if line.code is not None else set()
+    )
+    profile = _profile(document, "program-calls")
+    edges = [
+        edge
+        for edge in (profile.hotspots if profile is not None else ())
+        if edge.callee is not None
+        and edge.file == line.file
+        and edge.function == line.function.rpartition(".")[2]
+        and _last(edge.callee.function) in (named if called is None else {_last(called.function)})
+        and not is_users_code(edge.callee.file, edge.callee.function)
+    ]
+    edge = max(edges, key=lambda one: one.total or one.own, default=None)
+    if edge is not None and edge.callee is not None:
+        calls, seconds = edge.calls or 0, edge.total or edge.own
+        library = edge.callee.library if edge.callee.file else _native_library(document, share)
+        return Beneath(
+            brief_name(edge.callee.function), library, calls or None, seconds / calls if calls else None
+        )
+    if called is not None:
+        file = called.file
+        library = module_name(file).partition(".")[0] if file and file.endswith(".py") else file
+        return Beneath(_last(called.function), library)
+    library = _native_library(document, share)
+    return Beneath("", library) if library is not None else None
+
+
+def _native_library(document: RunDocument, share: float) -> str | None:
+    """The library of machine code that works below a line: where both have so much of the time that they overlap."""
+    profile = _profile(document, "libraries")
+    if profile is None:
+        return None
+    first = max(profile.hotspots, key=lambda one: one.own)
+    name = first.library or first.function
+    known = not name.startswith(("[", "python", "libpython")) and not name.startswith(
+        ("libc.", "libc-", "ld-")
+    )
+    return name if known and share + first.own / profile.total - 1 >= SURE else None
+
+
+def _last(function: str) -> str:
+    return brief_name(function).rpartition(".")[2]
+
+
+def brief_name(function: str) -> str:
+    """A function as its users write it: `list.pop`, `json.loads`, `time.sleep`."""
+    if method := _METHOD.fullmatch(function):
+        return f"{method[2].rpartition('.')[2]}.{method[1]}"
+    if built_in := _BUILT_IN.fullmatch(function):
+        return built_in[1].removeprefix("builtins.")
+    return function
+
+
+def _importing(document: RunDocument) -> Profile | None:
+    return _profile(document, "sampled-imports")
+
+
+def _import_spot(document: RunDocument, share: float, seconds: float) -> HotSpot:
+    """The time of imports, at the line that imports most."""
+    profile = _importing(document)
+    modules = sorted(
+        profile.hotspots if profile is not None else (), key=lambda one: -one.counters.get("outermost", 0.0)
+    )
+    for module in modules:
+        lines = [one for one in module.callers if is_users_code(one.file)]
+        if lines:
+            place = Place(function=lines[0].function, file=lines[0].file, line=lines[0].line)
+            under = Beneath(module.function, None, None, module.counters.get("outermost"))
+            return HotSpot(share, seconds, "import", place, under)
+    return HotSpot(share, seconds, "import")
+
+
+def _seconds_of(document: RunDocument, sampled: SampledTime) -> float:
+    """Wall seconds of the run without samples, where the whole of it counts; else as it was sampled."""
+    timings, split = document.timings, document.time_split
+    whole = split is not None and (not timings or timings[0].kind == "process")
+    return split.wall if split is not None and whole else sampled.wall
+
+
+def _profile(document: RunDocument, kind: ProfileKind) -> Profile | None:
+    return next(
+        (one for one in document.profiles if one.kind == kind and one.hotspots and one.total > 0), None
+    )
+
+
+# ------------------------------------------------------------ a program of machine code
+
+
+def _native_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
+    """Samples are of processor time: what the program waited is a place of its own."""
+    split = document.time_split
+    waiting = split.waiting / split.wall if split is not None and split.waiting and split.wall > 0 else 0.0
+    wall = split.wall if split is not None else sampled.wall
+    rows = [_Row(line, {"native": line.main_cpu}) for line in sampled.lines]
+    spots: list[HotSpot] = []
+    for group in _native_groups(rows):
+        share = (1 - waiting) * sum(row.seconds for row in group) / sampled.cpu
+        if share >= LEAST and len(spots) < MOST_SPOTS:
+            spot = _spot(document, group, share, share * wall)
+            first = group[0].line
+            under = (
+                Beneath(first.callees[0].function, first.callees[0].file)
+                if first.own < MOSTLY * first.main_cpu
+                else None
+            )
+            spots.append(replace(spot, kind="native", under=under))
+    if waiting >= LEAST:
+        spots.append(HotSpot(waiting, waiting * wall, "waiting"))
+    rest = max(0.0, 1 - sum(spot.share for spot in spots))
+    spots.append(HotSpot(rest, rest * wall, "rest"))
+    return spots
+
+
+def _native_groups(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
+    """Lines of one function that work by themselves; each line that leads into a library alone."""
+    groups: dict[object, list[_Row]] = {}
+    for row in rows:
+        own = row.line.own >= MOSTLY * row.line.main_cpu
+        key = (row.line.function, row.line.file, None if own else row.line.line)
+        groups.setdefault(key, []).append(row)
+    yield from sorted(groups.values(), key=lambda group: -sum(row.seconds for row in group))

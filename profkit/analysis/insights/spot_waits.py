@@ -1,0 +1,294 @@
+"""Insights on places where a program waits, and on threads, processes and ranks that wait for each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from profkit.analysis.insights.evidence import percent_text
+from profkit.analysis.insights.spots import SEVERAL, Said, calls_text, count_text, say
+from profkit.analysis.stacks.python_code import is_users_code
+from profkit.core.formatting import format_quantity
+from profkit.core.types import HotSpot, Insight, LineSamples, Place, RunDocument, SampledTime
+
+OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
+ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
+BUSY = 0.1  # of the processor time: a thread with less does not compete
+HANDED_OVER = 0.3  # of the processor time, in queues between processes
+OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
+AHEAD = 1.5  # times the work of the others: a rank that is waited for
+_MACHINERY = re.compile(
+    r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py|threading\.py|queue\.py)"
+)
+_POOLS = re.compile(r".*/(multiprocessing/|concurrent/futures/)")
+_BLOCKING = ("sleep", "network", "child", "file", "sync")
+_PROCESSES = frozenset(
+    {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "communicate", "wait", "start"}
+)
+
+
+def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A program that sleeps and looks, again and again."""
+    code = spot.code
+    if spot.kind != "sleep" or code is None or not code.find("sleep") or code.find("coroutine"):
+        return None
+    if not code.find("while"):
+        return None
+    asked = code.find("sleep")[0].how
+    return say(
+        spot,
+        Said(
+            "polling",
+            f"{spot.function} sleeps and looks again, until something has happened",
+            f"it sleeps {asked + ' s' if asked else ''} at a time in a loop".replace("  ", " "),
+            "wait for the event itself: threading.Event.wait, Thread.join, Condition, queue.get, subprocess.wait",
+        ),
+    )
+
+
+def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A call that waits inside a coroutine: until it returns, no other task runs."""
+    code = spot.code
+    if code is None or not code.find("coroutine") or spot.kind not in _BLOCKING:
+        return None
+    name = next((one.name for one in code.find("call")), "the call")
+    return say(
+        spot,
+        Said(
+            "blocked-event-loop",
+            f"{name} blocks the event loop: no other task runs meanwhile",
+            calls_text(spot),
+            "await what does not block (asyncio.sleep, an asynchronous client), or await "
+            "asyncio.to_thread(function, ...)",
+        ),
+    )
+
+
+def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """One thing is waited for after the other, and nothing else is under way."""
+    calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
+    if spot.kind == "await":
+        return say(
+            spot,
+            Said(
+                "sequential-waits",
+                f"{spot.function.rpartition('.<locals>.')[0] or spot.function} awaits one thing after the other"
+                if spot.function
+                else "One thing is awaited after the other",
+                "the event loop has nothing else to run meanwhile",
+                "start what does not need the result of the other together: asyncio.gather, or a TaskGroup, with a "
+                "semaphore where there are many",
+            ),
+        )
+    if spot.kind == "network" and calls >= SEVERAL and spot.threads <= 1:
+        return say(
+            spot,
+            Said(
+                "sequential-waits",
+                f"{spot.function} waits for the network {count_text(calls)} times, once after the other",
+                f"{calls_text(spot)}" + (f"; called from {spot.caller}" if spot.caller else ""),
+                "keep several requests under way (ThreadPoolExecutor.map, an asynchronous client), one session for "
+                "all of them, or one request for many",
+            ),
+            spot.share * (1 - 1 / calls),
+        )
+    return None
+
+
+def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A program that waits for the disk after each piece that it writes."""
+    names = (
+        {one.name.rpartition(".")[2] for one in spot.code.find("call")} if spot.code is not None else set()
+    )
+    calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
+    if not names & {"commit", "fsync", "fdatasync"} or spot.kind == "network" or calls < SEVERAL:
+        return None
+    commit = "commit" in names
+    return say(
+        spot,
+        Said(
+            "repeated-sync",
+            f"{spot.function} waits for the disk {count_text(calls)} times, after each piece",
+            calls_text(spot),
+            "one transaction for many rows: commit once at the end, executemany"
+            if commit
+            else "fsync once at the end, or after a group of pieces; write alone leaves it to the system",
+        ),
+        spot.share * (1 - 1 / calls),
+    )
+
+
+def process_per_item(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A process is started for each item, and waited for."""
+    names = [one.name for one in spot.code.find("call")] if spot.code is not None else []
+    starts = next((one for one in names if one.rpartition(".")[2] in _PROCESSES), None)
+    sampled = next((one for one in document.sampled if not one.native), None)
+    children = sampled.children if sampled is not None else 0
+    under = (
+        spot.under.calls
+        if spot.under is not None and spot.under.name in ("run", "Popen", "__init__", "call")
+        else 0
+    )
+    count = max(children, under or 0, spot.calls or 0 if starts else 0)
+    if spot.kind not in ("child", "pipe", "library", "python", "file", "input", "waiting") or starts is None:
+        return None
+    if count < SEVERAL or not (starts.startswith(("subprocess", "os.")) or children):
+        return None
+    each = format_quantity(spot.seconds / count, "s")
+    return say(
+        spot,
+        Said(
+            "process-per-item",
+            f"{spot.function} starts a process {count_text(count)} times and waits for each",
+            f"{each} for each process",
+            "do it in this process, pass all items to one process (many tools take several files), or keep one worker "
+            "that is given one item after the other",
+        ),
+        spot.share * (1 - 1 / count),
+    )
+
+
+def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """What is done while a lock is held for which other threads wait."""
+    if spot.code is None or not spot.code.find("within"):
+        return None
+    sampled = next((one for one in document.sampled if not one.native), None)
+    within = spot.code.find("within")[-1]
+    waiting = [
+        line
+        for line in (sampled.lines if sampled is not None else ())
+        if line.file == spot.file and str(line.line) == within.how
+    ]
+    waits = sum(line.waits.get("lock", 0.0) + line.other_waits.get("lock", 0.0) for line in waiting)
+    if sampled is None or waits < OTHERS_WAIT * spot.share * sampled.wall:
+        return None
+    return say(
+        spot,
+        Said(
+            "lock-held",
+            f"{within.name or 'A lock'} is held here, and other threads wait for it",
+            f"{waits / (spot.share * sampled.wall):.1f} threads wait in line {within.how} meanwhile",
+            f"do this outside of the block of line {within.how}, and hold the lock only to read or store the "
+            "result; or give each thread data of its own",
+        ),
+    )
+
+
+def interpreter_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """Threads of Python that all compute: the interpreter's lock lets one of them run at a time."""
+    split = document.time_split
+    threads = next((one for one in document.profiles if one.kind == "sampled-threads"), None)
+    if spot.kind != "python" or spot.threads < 2 or split is None or threads is None or threads.total <= 0:
+        return None
+    if split.threads is None or split.threads > ONE_AT_A_TIME:
+        return None
+    busy = [
+        one
+        for one in threads.hotspots
+        if one.own >= BUSY * threads.total and one.counters.get("first_process")
+    ]
+    count = sum(round(one.counters.get("threads", 1.0)) for one in busy)
+    if count < 2 or (max(one.own for one in busy) > 0.8 * threads.total and len(busy) == count):
+        return None
+    cores = document.machine.cores if document.machine is not None else count
+    return say(
+        spot,
+        Said(
+            "interpreter-lock",
+            f"{count} threads compute in Python, and one of them runs at a time",
+            f"{split.threads:.1f} threads ran on average: they wait for the interpreter's lock",
+            "concurrent.futures.ProcessPoolExecutor in place of threads, with large pieces of work; or a library that "
+            "gives up the lock while it computes (numpy, torch), or a free-threaded Python",
+        ),
+        spot.share * (1 - 1 / max(1, min(count, cores))),
+    )
+
+
+def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A pool that spends its time on handing over work."""
+    functions = next(
+        (one for one in document.profiles if one.kind == "sampled-functions" and one.total > 0), None
+    )
+    if functions is None or spot.code is None:
+        return None
+    handing = [one for one in functions.hotspots if _MACHINERY.match((one.file or "").replace("\\", "/"))]
+    share = sum(one.own for one in handing) / functions.total
+    pooled = any(_POOLS.match((one.file or "").replace("\\", "/")) for one in handing)
+    own = (
+        sum(one.own for one in functions.hotspots if is_users_code(one.file, one.function)) / functions.total
+    )
+    if share < HANDED_OVER or not pooled or own > OWN_WORK or spot.kind in ("python", "sleep"):
+        return None
+    return say(
+        spot,
+        Said(
+            "small-tasks",
+            "The pool hands over more than it computes",
+            f"{percent_text(100 * share)} of the processor time of all processes is spent on handing over work "
+            f"(queues, pipes, pickling), and {percent_text(100 * own)} in the program's own functions",
+            "larger pieces: chunksize=1000 of map and imap; indices or names of files instead of data; below a "
+            "millisecond for each item, no pool",
+        ),
+    )
+
+
+WAITS = (
+    lock_held,
+    blocked_event_loop,
+    polling,
+    interpreter_lock,
+    small_tasks,
+    process_per_item,
+    repeated_sync,
+    sequential_waits,
+)
+
+
+def rank_behind(document: RunDocument) -> Iterator[Insight]:
+    """Ranks of one program of which one works while the others wait for it."""
+    sampled = next((one for one in document.sampled if not one.native), None)
+    ranks = sorted({rank for line in sampled.lines for rank in line.ranks}) if sampled is not None else []
+    if sampled is None or len(ranks) < 2:
+        return
+    work = {
+        rank: sum(line.ranks.get(rank, 0.0) for line in sampled.lines if not _collective(line))
+        for rank in ranks
+    }
+    slow = max(ranks, key=lambda rank: work[rank])
+    others = [rank for rank in ranks if rank != slow]
+    mean = sum(work[rank] for rank in others) / len(others)
+    if work[slow] < AHEAD * mean:
+        return
+    waits = _waiting_line(sampled, others)
+    line = max(
+        sampled.lines,
+        key=lambda one: (
+            one.ranks.get(slow, 0.0) - sum(one.ranks.get(rank, 0.0) for rank in others) / len(others)
+        ),
+    )
+    more = line.ranks.get(slow, 0.0) - sum(line.ranks.get(rank, 0.0) for rank in others) / len(others)
+    share = min(1.0, more / sampled.wall) if sampled.wall > 0 else 0.0
+    where = f", while the others wait in line {waits.line}, {waits.function}" if waits is not None else ""
+    spot = HotSpot(
+        share, more, "python", Place(None, None, line.function, line.file, line.line), code=line.code
+    )
+    yield say(
+        spot,
+        Said(
+            "rank-behind",
+            f"Rank {slow} works in {line.function}, and the other ranks wait for it",
+            f"rank {slow} computes {format_quantity(work[slow], 's')}, the others "
+            f"{format_quantity(mean, 's')} on average{where}",
+            "give all ranks the same share of this work, do it ahead or in whole arrays, or do it once and broadcast",
+        ),
+    )
+
+
+def _collective(line: LineSamples) -> bool:
+    return any("distributed" in (one.file or "") for one in line.callees)
+
+
+def _waiting_line(sampled: SampledTime, ranks: list[str]) -> Place | None:
+    lines = [one for one in sampled.lines if any(one.rank_waits.get(rank, 0.0) for rank in ranks)]
+    first = max(lines, key=lambda one: sum(one.rank_waits.get(rank, 0.0) for rank in ranks), default=None)
+    return Place(function=first.function, file=first.file, line=first.line) if first is not None else None

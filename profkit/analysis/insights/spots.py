@@ -1,0 +1,453 @@
+"""Insights on the hot spots of a run: what pattern a place is, where that is proved there; else the place itself.
+
+A pattern needs its proof at the place: the source says what a line does, samples say what its variables are and how
+long one call takes, cProfile says how often. Without proof the place alone is said, which is never wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from profkit.analysis.insights.evidence import percent_text
+from profkit.core.formatting import format_quantity
+from profkit.core.types import Construct, Gain, HotSpot, Insight, LineCode, Place, RunDocument, Variable
+
+FIRST = 0.1  # of the wall time: a place with less is no first answer
+OTHER = 0.1  # a pattern at another place is worth saying from here on
+IMPORTS = 0.2  # of the wall time
+LONG = 100  # elements of a list that is searched
+MANY, SEVERAL = 100, 10  # calls
+LOOKS = 20  # at arguments, until their number says something
+REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
+ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
+COPIED = 1000  # elements of what is copied to add one
+COLLECTING = 0.15  # of the wall time
+_ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
+_NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
+_QUERIES = re.compile(
+    r"(.*\.)?(execute|executemany|fetchone|fetchall|fetchmany|scalar|scalars|urlopen|request|open|connect|stat|listdir)"
+)
+# Functions that give the same for the same text, and their cost is worth keeping what they gave.
+_KEEPABLE = re.compile(
+    r"json\.(loads|dumps)|re\.compile|yaml\.\w*load\w*|pickle\.loads|ast\.parse|tomllib\.loads|zlib\.\w+|hashlib\.\w+"
+    r"|xml\.\w+\.\w+\.(fromstring|parse)|datetime\.datetime\.strptime|copy\.deepcopy"
+)
+_COSTLY = {
+    "deepcopy": "copy only what changes (dict(state), list(row)), or keep what does not change outside of it",
+    "strptime": "datetime.fromisoformat where the text is of that form; else take the fields by their places",
+    "_strptime": "datetime.fromisoformat where the text is of that form; else take the fields by their places",
+    "_strptime_datetime": "datetime.fromisoformat where the text is of that form; else take the fields by their places",
+    "stack": "inspect.currentframe, or pass what is wanted as an argument: inspect.stack reads source files",
+    "getframeinfo": "pass what is wanted as an argument: inspect reads source files",
+    "loads": "parse it once and pass the result on; for large texts orjson",
+    "namedtuple": "make the type once, outside of the function",
+}
+
+Find: TypeAlias = Callable[[RunDocument, HotSpot], "Insight | None"]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a rule says of a spot, without its place and its share."""
+
+    rule: str
+    title: str
+    evidence: str
+    change: str
+
+
+def count_text(number: int, word: str = "") -> str:
+    """`1,346,269 calls`."""
+    return f"{number:,}" + (f" {word}{'' if number == 1 else 's'}" if word else "")
+
+
+def place_of(spot: HotSpot) -> Place:
+    """The spot as a place."""
+    return spot.where
+
+
+def say(spot: HotSpot, said: Said, share: float | None = None, where: Place | None = None) -> Insight:
+    """An insight on a spot: its share and its source line come first in the evidence."""
+    text = f"{percent_text(100 * spot.share)} of the time"
+    if spot.code is not None and where is None:
+        text += f" is in `{spot.code.text}`"
+    won = spot.share if share is None else share
+    return Insight(
+        said.rule,
+        said.title,
+        f"{text}: {said.evidence}" if said.evidence else text,
+        said.change,
+        where or place_of(spot),
+        Gain(min(1.0, won), "the run's time", ""),
+    )
+
+
+def calls_text(spot: HotSpot) -> str:
+    """`2,000 calls of Connection.execute of libsqlite3, 0.37 ms each`, as far as it is known."""
+    under = spot.under
+    if under is None or not under.name:
+        library = f"the work is in {under.library}" if under is not None and under.library else ""
+        own = f"called {count_text(spot.calls, 'time')}" if spot.calls and spot.calls > 1 else ""
+        return "; ".join(part for part in (own, library) if part)
+    of = (
+        f" of {under.library}"
+        if under.library and under.library not in ("built-in", "standard library")
+        else ""
+    )
+    if under.calls is None:
+        return f"it calls {under.name}{of}"
+    each = (
+        f", {format_quantity(under.seconds_per_call, 's')} each"
+        if under.seconds_per_call and under.calls > 1
+        else ""
+    )
+    return f"{count_text(under.calls, 'call')} of {under.name}{of}{each}"
+
+
+# ------------------------------------------------------------ what the line works on
+
+
+def _variable(spot: HotSpot, construct: Construct) -> Variable | None:
+    return spot.variables.get(construct.name)
+
+
+def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A list that is searched or shifted element by element."""
+    for kind in ("contains", "shift"):
+        for one in spot.code.find(kind) if spot.code is not None else ():
+            held = _variable(spot, one)
+            if held is None or held.type not in ("list", "tuple") or (held.length or 0) < LONG:
+                continue
+            size = count_text(held.length or 0)
+            front = one.how in ("pop", "insert")
+            return say(
+                spot,
+                Said(
+                    "linear-search",
+                    f"{one.name} is a {held.type} of {size}: "
+                    + ("do not take from its front" if front else "do not search it each time"),
+                    f"{'each moves all that come after' if front else 'each looks at one element after the other'}"
+                    + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+                    f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
+                    if front
+                    else f"a set beside it (known = set({one.name})), or a dict where a value belongs to each; in "
+                    "sorted order bisect",
+                ),
+            )
+    return None
+
+
+def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A text or an array that is copied to add to it."""
+    for one in spot.code.find("grow") if spot.code is not None else ():
+        held = _variable(spot, one)
+        if (
+            held is None and one.how == "text"
+        ):  # a literal in the sum proves its type, the share what it costs
+            held = Variable("str", COPIED)
+        if held is None:
+            continue
+        array = held.type.startswith(_ARRAYS) and one.how not in ("+", "+=")
+        copied = ("str", "bytes", "tuple") if one.how == "+=" else ("str", "bytes", "tuple", "list")
+        if not array and (held.type not in copied or (held.length or 0) < COPIED):
+            continue
+        joined = (
+            '"".join(parts)' if held.type in ("str", "bytes") else "one numpy.array(parts) or concatenate"
+        )
+        long = held.length is not None and held.length > COPIED
+        size = f" of {count_text(held.length or 0)} signs" if long and held.type == "str" else ""
+        return say(
+            spot,
+            Said(
+                "growing-copy",
+                f"{one.name} is copied each time something is added to it",
+                f"it is a {held.type}{size}, and all of it is copied to add to it",
+                f"append the parts to a list, and make {one.name} of it once, at the end: "
+                + ("parts.append(...) instead" if held.type in ("list", "tuple") else joined),
+            ),
+        )
+    return None
+
+
+def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """Elements of an array, a tensor or a frame, one by one from a loop of Python."""
+    code = spot.code
+    if code is None or code.loop is None or spot.kind not in ("python", "library"):
+        return None
+    for one in code.find("element"):
+        held = _variable(spot, one)
+        kind = held.type if held is not None else ""
+        known = kind.startswith(_ARRAYS) and (one.how != "['']" or kind == "pandas.Series")
+        item = one.how == "item" and any(v.type.startswith(_ARRAYS) for v in spot.variables.values())
+        if not known and not item:
+            continue
+        name = one.name or next(n for n, v in spot.variables.items() if v.type.startswith(_ARRAYS))
+        kind = spot.variables[name].type
+        return say(
+            spot,
+            Said(
+                "element-wise",
+                f"Work on all of {name} at once, not on one element at a time",
+                f"{name} is a {kind}, and a loop of Python takes single elements of it; each access costs about a "
+                "hundred times what an operation on the whole does for it",
+                {
+                    "pandas": "arithmetic of columns, numpy.where for conditions, groupby for sums; where a loop must "
+                    "be, zip the columns' to_numpy()",
+                    "torch": "one operation on the whole tensor, and .item() once, at the end",
+                }.get(
+                    kind.partition(".")[0],
+                    "one expression on whole arrays: a * b, numpy.where, numpy.minimum, sums along an axis",
+                ),
+            ),
+        )
+    return None
+
+
+def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A pure recursion that gets the same arguments again, or a text that is parsed again and again."""
+    code = spot.code
+    if code is None:
+        return None
+    few = spot.arguments is not None and spot.looks >= LOOKS and spot.arguments <= REPEATED * spot.looks
+    if code.find("pure-recursion") and spot.arguments is not None and few:
+        recursion = code.find("pure-recursion")[0]
+        of_itself = count_text(spot.calls, "call") if spot.calls else "many calls"
+        return say(
+            spot,
+            Said(
+                "repeated-work",
+                f"{spot.function} is called with the same arguments again and again",
+                f"{of_itself} of itself; {count_text(spot.arguments, 'different argument')} in {spot.looks} looks, and "
+                "nothing else than they decides what it gives",
+                f"@functools.cache above def {spot.function}, or a loop that keeps the results that the next "
+                "step needs",
+            ),
+            where=replace(place_of(spot), line=int(recursion.how)),
+        )
+    for one in code.find("call"):
+        calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
+        if one.how == "constant" and _KEEPABLE.fullmatch(one.name) and calls >= SEVERAL:
+            return say(
+                spot,
+                Said(
+                    "repeated-work",
+                    f"{one.name} does the same {count_text(calls)} times",
+                    f"its arguments are the same each time; {calls_text(spot)}",
+                    f"call {one.name} once, outside of {spot.function}, and keep what it gives",
+                ),
+                spot.share * (1 - 1 / calls),
+            )
+    return None
+
+
+def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A regular expression of which one match takes as long as thousands of others."""
+    for one in spot.code.find("pattern") if spot.code is not None else ():
+        if (spot.longest or 0.0) < max(ONE_CALL, OF_ALL * spot.seconds):
+            continue
+        nested = _NESTED.search(one.name)
+        part = (
+            f"{nested[0]} repeats what repeats already"
+            if nested
+            else "it can match the same text in many ways"
+        )
+        return say(
+            spot,
+            Said(
+                "backtracking",
+                "One match of this pattern takes nearly all the time",
+                f"a single call took {format_quantity(spot.longest or 0.0, 's')}; {one.name or 'the pattern'}: {part}",
+                "write it so that a text can match in one way only (no repeated group of repeated parts; (?>...) or "
+                "*+ from Python 3.11 on), or test the parts one after the other",
+            ),
+        )
+    return None
+
+
+def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A convenient function that costs much more than what it is used for."""
+    names = {one.name.rpartition(".")[2]: one.name for one in spot.code.find("call")} if spot.code else {}
+    under = spot.under.name.rpartition(".")[2] if spot.under is not None else ""
+    known = next((name for name in (*names, under) if name in _COSTLY), None)
+    if known is None or (
+        spot.under is not None and spot.under.calls is not None and spot.under.calls < SEVERAL
+    ):
+        return None
+    name = names.get(known, known)
+    return say(
+        spot,
+        Said("costly-helper", f"{name} costs most of the time here", calls_text(spot), _COSTLY[known]),
+    )
+
+
+def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A query, a request or a file for each item: many calls, each short."""
+    under = spot.under
+    calls = (under.calls if under is not None else None) or spot.calls or 0
+    names = [one.name for one in spot.code.find("call")] if spot.code is not None else []
+    name = under.name if under is not None and under.name else next(iter(names), "")
+    asked = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
+    if asked is None or calls < MANY:
+        return None
+    loop = f"; called from {spot.caller}" if spot.caller else ""
+    return say(
+        spot,
+        Said(
+            "calls-in-loop",
+            f"{spot.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
+            f"{calls_text(spot)}{loop}",
+            "ask once for all: a join or WHERE ... IN, an index on what is looked up, executemany; one request for "
+            "many; read the file once"
+            if asked.rpartition(".")[2].startswith(("execute", "fetch", "scal"))
+            else "ask once for all items and keep the answers, or keep what is open instead of opening it again",
+        ),
+        spot.share * (1 - 1 / calls),
+    )
+
+
+def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """The import that takes most of the time, where nothing of it is used, or where it is nearly all."""
+    if spot.kind != "import" or spot.under is None:
+        return None
+    unused = spot.code is not None and _is_unused(spot.code)
+    if spot.share < IMPORTS:
+        return None
+    seconds = (
+        format_quantity(spot.under.seconds_per_call, "s") if spot.under.seconds_per_call else "most of it"
+    )
+    used = "nothing else in the file names it" if unused else "no other place takes a tenth of the time"
+    return say(
+        spot,
+        Said(
+            "heavy-imports",
+            f"Importing {spot.under.name} takes {percent_text(100 * spot.share)} of the time",
+            f"{seconds} in {spot.under.name}; {used}",
+            "import it inside the function that needs it, or the submodule alone; keep one process alive instead of "
+            "starting many",
+        ),
+    )
+
+
+def _is_unused(code: LineCode) -> bool:
+    return any(one.how == "unused" for one in code.find("import"))
+
+
+def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """Reads and writes of a few bytes: the kernel is entered for each."""
+    split = document.time_split
+    names = [one.name.rpartition(".")[2] for one in spot.code.find("call")] if spot.code is not None else []
+    if (
+        split is None
+        or not split.io_calls
+        or not {"read", "write", "recv", "send", "readline", "flush"} & {*names}
+    ):
+        return None
+    each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
+    if split.io_calls < 20_000 * max(split.wall, 0.1) or each > 1024:
+        return None
+    return say(
+        spot,
+        Said(
+            "small-transfers",
+            "Read and write larger blocks",
+            f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
+            "a buffered file (open(path, 'rb') instead of os.read, no buffering=0), blocks of 64 KiB, no flush after "
+            "each piece",
+        ),
+    )
+
+
+def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """The garbage collector looks through all objects again and again."""
+    sampled = next((one for one in document.sampled if not one.native), None)
+    if sampled is None or sampled.wall <= 0 or sampled.collecting < COLLECTING * sampled.wall:
+        return None
+    if spot.kind not in ("python", "library"):
+        return None
+    share = min(spot.share, sampled.collecting / sampled.wall)
+    said = Said(
+        "garbage-collection",
+        "The garbage collector looks through all objects again and again",
+        f"it took {percent_text(100 * sampled.collecting / sampled.wall)} of the time, most of it while this place "
+        "makes objects",
+        "gc.freeze() after the start, gc.set_threshold(100_000, 50, 50), or gc.disable() while many objects are made; "
+        "fewer objects (arrays, tuples, __slots__)",
+    )
+    return say(spot, said, share)
+
+
+def place_alone(spot: HotSpot) -> Insight:
+    """The spot as the answer: where, how much, what is under it."""
+    name = spot.function if spot.function not in (None, "<module>") else "the top level"
+    does = {
+        "python": "computes",
+        "library": "computes",
+        "native": "computes",
+        "import": "imports",
+        "sleep": "sleeps",
+        "lock": "waits for a lock",
+        "network": "waits for the network",
+        "input": "waits for input",
+        "await": "awaits one thing at a time",
+        "child": "waits for another process",
+        "pipe": "waits at a pipe",
+        "file": "reads and writes files",
+        "sync": "waits for the disk",
+    }.get(spot.kind, "waits")
+    left = max(0.0, 1 - spot.share)
+    called = f"; called from {spot.caller}" if spot.caller else ""
+    said = Said(
+        "hot-spot",
+        f"{name} {does}: {percent_text(100 * spot.share)} of the time",
+        f"{calls_text(spot)}{called}".lstrip("; "),
+        f"begin here: all other places together are {percent_text(100 * left)} of the time"
+        if spot.share >= 0.5
+        else "no place takes more than this one",
+    )
+    return say(spot, said)
+
+
+PATTERNS: tuple[Find, ...] = (
+    collecting,
+    linear_search,
+    growing_copy,
+    element_wise,
+    backtracking,
+    repeated_work,
+    small_transfers,
+    costly_helper,
+    calls_in_loop,
+    unused_import,
+)
+
+
+def pattern_of(document: RunDocument, spot: HotSpot, patterns: tuple[Find, ...]) -> Insight | None:
+    """The first pattern that is proved at a spot."""
+    return next((found for find in patterns if (found := find(document, spot)) is not None), None)
+
+
+def spot_insights(document: RunDocument, patterns: tuple[Find, ...]) -> Iterator[Insight]:
+    """The largest place with what it is, then patterns at others; imports are first only where nothing else is."""
+    spots = [spot for spot in document.hot_spots if spot.kind != "rest" and spot.file is not None]
+    first = next((spot for spot in spots if spot.kind != "import" and spot.share >= FIRST), None)
+    imports = next((spot for spot in spots if spot.kind == "import"), None)
+    loads = unused_import(document, imports) if imports is not None else None
+    unused = imports is not None and imports.code is not None and _is_unused(imports.code)
+    if (
+        imports is not None
+        and loads is not None
+        and (first is None or (unused and imports.share > first.share))
+    ):
+        yield loads
+        imports = None
+    if first is not None:
+        yield pattern_of(document, first, patterns) or place_alone(first)
+    elif imports is not None and imports.share >= FIRST:
+        yield place_alone(imports)
+    for spot in spots:
+        other = spot is not first and spot.kind != "import" and spot.share >= OTHER
+        if other and (found := pattern_of(document, spot, patterns)) is not None:
+            yield found

@@ -1,0 +1,189 @@
+"""Sampled Python stacks added up by line of the program: what runs below a line belongs to it.
+
+The line of a stack is the innermost one that is the user's own code. What another process inherited from the one that
+forked it, its parent's stack, is no line of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from profkit.analysis.stacks.python_code import LOCAL, PythonSample, is_users_frame, largest
+from profkit.core.types import Frame, LineSamples, SampledTime, Variable
+
+MOST_LINES = 100
+LEAST = 0.0005  # of the whole: a line with less is left out
+_WORKERS = "/multiprocessing/process.py"
+Role: TypeAlias = Literal["main", "thread", "process"]
+Place: TypeAlias = tuple[Frame, int]
+
+
+@dataclass(frozen=True)
+class SeenValues:
+    """What was seen of a function's variables: see `LineSamples`."""
+
+    looks: int
+    arguments: int | None
+    variables: Mapping[str, Variable]
+
+
+@dataclass
+class _Line:
+    main_wall: float = 0.0
+    main_cpu: float = 0.0
+    other_wall: float = 0.0
+    other_cpu: float = 0.0
+    own: float = 0.0
+    longest: float = 0.0
+    waits: dict[str, float] = field(default_factory=dict)
+    other_waits: dict[str, float] = field(default_factory=dict)
+    callees: dict[Place, float] = field(default_factory=dict)
+    callers: dict[Place, float] = field(default_factory=dict)
+    leaves: dict[Place, float] = field(default_factory=dict)
+    sources: set[tuple[str, str]] = field(default_factory=set)  # role, and thread or process
+    ranks: dict[str, float] = field(default_factory=dict)
+    rank_waits: dict[str, float] = field(default_factory=dict)
+
+
+class LineTally:
+    """Adds samples up by line of the program."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Place, _Line] = {}
+        self.wall = self.cpu = self._rest_wall = self._rest_cpu = 0.0
+
+    def add(self, sample: PythonSample, role: Role, source: str, rank: str = "") -> None:
+        """Count a sample; `source` names its thread or process, `rank` that of a distributed program."""
+        self.cpu += sample.cpu
+        self.wall += sample.wall if role == "main" else 0.0
+        if None in sample.frames:
+            return
+        places = places_of(sample, role)
+        at = next((n for n in reversed(range(len(places))) if is_users_frame(places, n)), None)
+        if at is None:
+            self._rest_cpu += sample.cpu
+            self._rest_wall += sample.wall if role == "main" else 0.0
+            return
+        line = self._lines.setdefault(places[at], _Line())
+        line.sources.add((role, source))
+        if role == "main":
+            line.main_wall += sample.wall
+            line.main_cpu += sample.cpu
+        else:
+            line.other_wall += sample.wall
+            line.other_cpu += sample.cpu
+        if at == len(places) - 1:
+            line.own += sample.cpu
+        else:
+            inner = next(
+                (n for n in range(at + 1, len(places)) if LOCAL not in places[n][0].function), at + 1
+            )
+            _add(line.callees, places[inner], sample.wall)
+            _add(line.leaves, places[-1], sample.wall)
+        if at > 0:
+            _add(line.callers, places[at - 1], sample.wall)
+        if rank:
+            line.ranks[rank] = line.ranks.get(rank, 0.0) + sample.cpu
+            line.rank_waits[rank] = line.rank_waits.get(rank, 0.0) + max(0.0, sample.wall - sample.cpu)
+
+    def add_wait(self, sample: PythonSample, role: Role, kind: str, seconds: float) -> None:
+        """Count what a thread waited for to the line of the program that leads there."""
+        line = self._line_of(sample, role)
+        if line is not None:
+            waits = line.waits if role == "main" else line.other_waits
+            waits[kind] = waits.get(kind, 0.0) + seconds
+
+    def move_wait(self, awaited: PythonSample, seconds: float) -> None:
+        """What an event loop waited for one coroutine belongs to the line of that coroutine, not to the loop's."""
+        waiting = sorted(self._lines.values(), key=lambda line: -line.waits.get("input", 0.0))
+        places = places_of(awaited, "main")
+        at = next((n for n in reversed(range(len(places))) if is_users_frame(places, n)), None)
+        if not waiting or at is None:
+            return
+        source = waiting[0]
+        moved = min(seconds, source.main_wall, source.waits.get("input", 0.0))
+        source.main_wall -= moved
+        source.waits["input"] -= moved
+        line = self._lines.setdefault(places[at], _Line())
+        line.main_wall += moved
+        line.waits["await"] = line.waits.get("await", 0.0) + moved
+        for outer in reversed(places[:at]):
+            _add(line.callers, outer, moved)
+
+    def note_longest(self, sample: PythonSample, role: Role, seconds: float) -> None:
+        """Note the longest time between two samples that a line computed for without a pause."""
+        line = self._line_of(sample, role)
+        if line is not None and sample.cpu > 0:
+            line.longest = max(line.longest, seconds)
+
+    def _line_of(self, sample: PythonSample, role: Role) -> _Line | None:
+        places = places_of(sample, role)
+        at = next((n for n in reversed(range(len(places))) if is_users_frame(places, n)), None)
+        return self._lines.get(places[at]) if at is not None else None
+
+    def sampled(self, seen: Mapping[Frame, SeenValues], collecting: float, children: int) -> SampledTime:
+        """All lines, the most time first."""
+        least = LEAST * max(self.cpu, self.wall)
+        lines = [
+            self._samples(frame, number, line, seen.get(frame))
+            for (frame, number), line in self._lines.items()
+            if max(line.main_wall, line.other_wall) >= least
+        ]
+        lines.sort(key=lambda one: (-(one.main_wall + one.other_cpu), one.file or "", one.line or 0))
+        return SampledTime(
+            self.wall,
+            self.cpu,
+            self._rest_wall,
+            self._rest_cpu,
+            collecting,
+            children,
+            lines=tuple(lines[:MOST_LINES]),
+        )
+
+    @staticmethod
+    def _samples(frame: Frame, number: int, line: _Line, seen: SeenValues | None) -> LineSamples:
+        return LineSamples(
+            frame.function,
+            frame.file,
+            number or None,
+            line.main_wall,
+            line.main_cpu,
+            line.other_wall,
+            line.other_cpu,
+            line.own,
+            line.waits,
+            line.other_waits,
+            largest(line.callees),
+            largest(line.callers),
+            next(iter(largest(line.leaves)), None),
+            line.longest or None,
+            len({source for role, source in line.sources if role == "thread"}),
+            len({source for role, source in line.sources if role == "process"}),
+            seen.looks if seen is not None else 0,
+            seen.arguments if seen is not None else None,
+            seen.variables if seen is not None else {},
+            line.ranks,
+            line.rank_waits,
+        )
+
+
+def places_of(sample: PythonSample, role: Role) -> list[Place]:
+    """Functions with lines, outermost first; of another process from where its own work begins."""
+    places = [
+        (frame, line) for frame, line in zip(sample.frames, sample.lines, strict=True) if frame is not None
+    ]
+    if role == "process":
+        begins = [
+            n
+            for n, (frame, _) in enumerate(places)
+            if (frame.file or "").replace("\\", "/").endswith(_WORKERS)
+            and frame.function.endswith("_bootstrap")
+        ]
+        return places[begins[-1] :] if begins else places
+    return places
+
+
+def _add(sums: dict[Place, float], key: Place, value: float) -> None:
+    sums[key] = sums.get(key, 0.0) + value

@@ -1,0 +1,289 @@
+"""What a line of Python source does, as far as its text proves it: searches, copies, elements, waits, calls.
+
+Pure: the text of a file in, facts of one line out. What a name holds is not known here; samples say that.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator
+
+from profkit.core.types import Construct, InnerCode, LineCode
+
+LONGEST_TEXT = 80
+MOST_BYTES = 2_000_000  # of a file that is parsed
+_COMMENT = re.compile(r"\s+#[^'\"]*$")
+_SHIFTS = {
+    "remove": 1,
+    "index": 1,
+    "count": 1,
+}  # methods of lists that look through them, and least arguments
+_GROWS = frozenset(
+    {
+        "numpy.append", "numpy.concatenate", "numpy.hstack", "numpy.vstack", "numpy.insert", "numpy.r_",
+        "torch.cat", "torch.concat", "torch.hstack", "torch.vstack", "pandas.concat", "polars.concat",
+    }
+)  # fmt: skip
+_ELEMENTS = frozenset({"item", "iterrows", "itertuples", "tolist"})
+_INDEXERS = frozenset({"at", "iat", "loc", "iloc"})
+_MATCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
+_PURE = frozenset(
+    {
+        "abs", "min", "max", "sum", "len", "range", "int", "float", "str", "bool", "tuple", "sorted", "divmod", "round",
+        "zip", "enumerate", "reversed", "any", "all", "pow", "ord", "chr",
+    }
+)  # fmt: skip
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BLOCKS = (*_LOOPS, *_FUNCTIONS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith, ast.Try)
+
+
+def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
+    """What the line does; with `inner` also what short functions do that it calls.
+
+    None where the text is no Python of this version, or has no such line.
+    """
+    lines = text.splitlines()
+    if not 0 < line <= len(lines) or len(text) > MOST_BYTES:
+        return None
+    shown = _COMMENT.sub("", lines[line - 1].strip())[:LONGEST_TEXT]
+    try:
+        source = _Source(ast.parse(text), text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return LineCode(shown)
+    around = source.around(line)
+    loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
+    constructs = tuple(dict.fromkeys(source.constructs(line, around)))
+    loop = getattr(loops[-1], "lineno", None) if loops else None
+    into = tuple(source.called_from(line)) if inner else ()
+    return LineCode(shown, loop, constructs, into)
+
+
+class _Source:
+    """One parsed file."""
+
+    def __init__(self, tree: ast.Module, text: str) -> None:
+        self.tree, self.text = tree, text
+        self.modules: dict[str, str] = {}  # name in the file -> dotted name of what was imported
+        self.patterns: dict[str, str] = {}  # name of a compiled pattern -> its text
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for one in node.names:
+                    self.modules[one.asname or one.name.partition(".")[0]] = (
+                        one.name if one.asname else one.name.partition(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom):
+                for one in node.names:
+                    self.modules[one.asname or one.name] = f"{node.module or ''}.{one.name}"
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                pattern = _first_text(node.value)
+                if pattern is not None and self.name_of(node.value.func) == "re.compile":
+                    self.patterns |= {name: pattern for one in node.targets if (name := _dotted(one))}
+
+    def name_of(self, node: ast.AST) -> str:
+        """`numpy.append` of `np.append`; `.execute` of a method of what is no module."""
+        name = _dotted(node)
+        if not name:
+            return f".{node.attr}" if isinstance(node, ast.Attribute) else ""
+        first, _, rest = name.partition(".")
+        if first in self.modules:
+            return f"{self.modules[first]}.{rest}" if rest else self.modules[first]
+        return name if not rest else f".{name.rpartition('.')[2]}"
+
+    def around(self, line: int) -> list[ast.AST]:
+        """The blocks and comprehensions that hold the line in their body, from the innermost function inwards."""
+        found: list[ast.AST] = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, (*_BLOCKS, *_COMPREHENSIONS)) and _first_line(node) <= line <= (
+                node.end_lineno or 0
+            ):
+                found.append(node)
+        found.sort(key=lambda node: (_first_line(node), -(getattr(node, "end_lineno", 0) or 0)))
+        inner = max((n for n, node in enumerate(found) if isinstance(node, _FUNCTIONS)), default=-1)
+        return found[max(0, inner) :]
+
+    def constructs(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
+        """All that the line does."""
+        function = around[0] if around and isinstance(around[0], _FUNCTIONS) else None
+        in_loop = any(isinstance(node, (*_LOOPS, *_COMPREHENSIONS)) for node in around)
+        for node in self._statement(line):
+            yield from self._of_node(node, function, in_loop)
+        for node in around:
+            if isinstance(node, (ast.With, ast.AsyncWith)):
+                name = _dotted(node.items[0].context_expr) or self.name_of(node.items[0].context_expr)
+                inside = node.lineno != line
+                yield Construct("within" if inside else "with", name, str(node.lineno) if inside else "")
+        if isinstance(function, ast.AsyncFunctionDef):
+            yield Construct("coroutine", function.name)
+        if function is not None and (at := _pure_recursion(function, self)) is not None:
+            yield Construct("pure-recursion", function.name, str(at))
+        loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
+        if loops and isinstance(loops[-1], ast.While):
+            yield Construct("while")
+        depth = [node for node in around if isinstance(node, _LOOPS)]
+        if len(depth) > 1:
+            yield Construct("nested-loop", "", str(depth[0].lineno))
+
+    def called_from(self, line: int) -> Iterator[InnerCode]:
+        """Functions of this file that a line calls, and their only line where they have one statement."""
+        names = {
+            self.name_of(node.func).rpartition(".")[2]
+            for node in self._statement(line)
+            if isinstance(node, ast.Call)
+        }
+        for node in ast.walk(self.tree):
+            if isinstance(node, _FUNCTIONS) and node.name in names:
+                single = (
+                    node.body[0] if len(node.body) == 1 and not isinstance(node.body[0], _BLOCKS) else None
+                )
+                at = single.lineno if single is not None else node.lineno
+                code = line_code(self.text, at, inner=False) if single is not None else None
+                yield InnerCode(node.name, at, code)
+
+    def _statement(self, line: int) -> Iterator[ast.AST]:
+        """All nodes of expressions on the line, and the simple statement that it belongs to."""
+        for node in ast.walk(self.tree):
+            first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0
+            kind = isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign, ast.AugAssign, ast.expr))
+            if kind and first <= line <= last and (first == line or not isinstance(node, _COMPREHENSIONS)):
+                yield node
+
+    def _of_node(self, node: ast.AST, function: ast.AST | None, in_loop: bool) -> Iterator[Construct]:
+        if isinstance(node, ast.Compare):
+            for operator, right in zip(node.ops, node.comparators, strict=True):
+                if isinstance(operator, (ast.In, ast.NotIn)) and (name := _dotted(right)):
+                    yield Construct("contains", name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from self._import(node)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            yield Construct("grow", _dotted(node.target), "+=")
+        elif isinstance(node, ast.Assign):
+            yield from self._growth(node)
+        elif isinstance(node, ast.Await):
+            yield Construct(
+                "await", self.name_of(node.value.func) if isinstance(node.value, ast.Call) else ""
+            )
+        elif isinstance(node, ast.Subscript) and in_loop and not isinstance(node.slice, ast.Slice):
+            base = node.value
+            key = "['']" if isinstance(node.slice, ast.Constant) else "[]"
+            if isinstance(base, ast.Attribute) and base.attr in _INDEXERS:
+                yield Construct("element", _dotted(base.value), base.attr)
+            elif name := _dotted(base):
+                yield Construct("element", name, key)
+        elif isinstance(node, ast.Call):
+            yield from self._call(node, function)
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Construct]:
+        names = [one.asname or one.name.partition(".")[0] for one in node.names]
+        used = {one.id for one in ast.walk(self.tree) if isinstance(one, ast.Name)}
+        module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
+        yield Construct("import", module, "" if used & set(names) or "*" in names else "unused")
+
+    def _growth(self, node: ast.Assign) -> Iterator[Construct]:
+        target, value = _dotted(node.targets[0]), node.value
+        if not target:
+            return
+        if isinstance(value, ast.BinOp):
+            left: ast.AST = value
+            while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Add):
+                left = left.left
+            if left is not value and _dotted(left) == target:
+                texts = any(
+                    isinstance(one, ast.JoinedStr)
+                    or (isinstance(one, ast.Constant) and isinstance(one.value, str))
+                    for one in ast.walk(value)
+                )
+                yield Construct("grow", target, "text" if texts else "+")
+        elif isinstance(value, ast.Call) and self.name_of(value.func) in _GROWS:
+            given = {_dotted(one) for argument in value.args for one in ast.walk(argument)}
+            if target in given:
+                yield Construct("grow", target, self.name_of(value.func))
+
+    def _call(self, node: ast.Call, function: ast.AST | None) -> Iterator[Construct]:
+        name = self.name_of(node.func)
+        method = name.rpartition(".")[2]
+        base = _dotted(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        first = node.args[0] if node.args else None
+        zero = isinstance(first, ast.Constant) and first.value == 0
+        if base and ((method in ("pop", "insert") and zero) or len(node.args) >= _SHIFTS.get(method, 99)):
+            yield Construct("shift", base, method)
+        if method in _ELEMENTS and isinstance(node.func, ast.Attribute):
+            yield Construct("element", base, method)
+        rows = any(
+            k.arg == "axis" and isinstance(k.value, ast.Constant) and k.value.value in (1, "columns")
+            for k in node.keywords
+        )
+        if method == "apply" and rows:
+            yield Construct("element", base, "apply")
+        if name in ("time.sleep", "asyncio.sleep"):
+            yield Construct("sleep", name, ast.unparse(first) if isinstance(first, ast.Constant) else "")
+        if method in _MATCHES and (base in self.patterns or name.startswith("re.")):
+            yield Construct("pattern", self.patterns.get(base) or _first_text(node) or "", method)
+        if name:
+            yield Construct("call", name, "constant" if _is_constant(node, function) else "")
+
+
+def _first_line(node: ast.AST) -> int:
+    decorators = getattr(node, "decorator_list", [])
+    return min([int(getattr(node, "lineno", 0)), *(int(one.lineno) for one in decorators)])
+
+
+def _dotted(node: ast.AST) -> str:
+    """`self.text` of names and attributes; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (base := _dotted(node.value)):
+        return f"{base}.{node.attr}"
+    return ""
+
+
+def _first_text(call: ast.Call) -> str | None:
+    value = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+    return value[:LONGEST_TEXT] if isinstance(value, str) else None
+
+
+def _bound_names(function: ast.AST) -> set[str]:
+    """The names that a function binds: its arguments and what it assigns."""
+    names = {
+        one.id
+        for one in ast.walk(function)
+        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+    }
+    return names | {one.arg for one in ast.walk(function) if isinstance(one, ast.arg)}
+
+
+def _is_constant(call: ast.Call, function: ast.AST | None) -> bool:
+    """Whether all arguments are literals, or names that the function does not bind."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if not given or function is None:
+        return False
+    bound = _bound_names(function)
+    return all(
+        isinstance(one, ast.Constant) or (bool(name := _dotted(one)) and name.partition(".")[0] not in bound)
+        for one in given
+    )
+
+
+def _pure_recursion(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Source) -> int | None:
+    """The line in which it calls itself, where else it calls only functions without effect, and stores nowhere."""
+    calls_itself: int | None = None
+    arguments = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete)):
+            return None
+        stored = isinstance(node, (ast.Attribute, ast.Subscript, ast.Name)) and not isinstance(
+            node.ctx, ast.Load
+        )
+        if stored and (not isinstance(node, ast.Name) or node.id in arguments):
+            return None
+        if isinstance(node, ast.Call):
+            name = source.name_of(node.func)
+            if name == function.name or name == f".{function.name}":
+                calls_itself = node.lineno
+            elif not (name in _PURE and hasattr(builtins, name)) and not name.startswith("math."):
+                return None
+    return calls_itself if arguments else None

@@ -1,0 +1,66 @@
+"""Lines of source by addresses of a program: binutils (`nm`, `addr2line`) read its tables and debug information.
+
+Of functions that were inlined into each other, the innermost counts whose source is here and that is no part of a
+system's header or a compiler's library.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from profkit.analysis.stacks.merge import UNKNOWN
+from profkit.profilers.perf.source_lines import Address, CodePlace
+
+SECONDS = 20.0  # for binutils: a binary of 1 GB takes some
+_SYSTEM = re.compile(
+    r"^/usr/(include|lib|local/include)/|/rustc/|/rust/deps/|/library/(std|core|alloc)/|/\.cargo/|^\?\?|/gcc/|/sysdeps/"
+)
+
+
+def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, CodePlace]:
+    """Function, file and line of symbols with offsets, as far as binutils and the program's own tables tell."""
+    nm, addr2line = shutil.which("nm"), shutil.which("addr2line")
+    wanted = {symbol for symbol, _ in keys if symbol != UNKNOWN}
+    if nm is None or addr2line is None or not wanted:
+        return {}
+    try:
+        listed = _output([nm, "-C", "--defined-only", str(program)])
+        starts: dict[str, int] = {}
+        for row in listed.splitlines():
+            words = row.split(maxsplit=2)
+            if len(words) == 3 and words[1] in "tTwWiu" and words[2] in wanted:
+                starts.setdefault(words[2], int(words[0], 16))
+        known = [key for key in keys if key[0] in starts]
+        addresses = [f"{starts[symbol] + offset:#x}" for symbol, offset in known]
+        if not known:
+            return {}
+        text = _output([addr2line, "-a", "-i", "-f", "-C", "-e", str(program), *addresses])
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    found = {}
+    for key, block in zip(known, re.split(r"^0x[0-9a-f]+\n", text, flags=re.MULTILINE)[1:], strict=False):
+        if (place := _outer_place(block)) is not None:
+            found[key] = place
+    return found
+
+
+def _outer_place(block: str) -> CodePlace | None:
+    """The innermost of the inlined functions at an address that is no part of a library: whose source is here."""
+    rows = block.splitlines()
+    found = []
+    for function, place in zip(rows[::2], rows[1::2], strict=False):
+        file, _, line = place.partition(" ")[0].rpartition(":")
+        if not _SYSTEM.search(file) and line.isdigit() and int(line):
+            found.append((function, file, int(line)))
+    return next((one for one in found if Path(one[1]).is_file()), found[0] if found else None)
+
+
+def _output(argv: list[str]) -> str:
+    done = subprocess.run(
+        argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False
+    )
+    return done.stdout

@@ -1,0 +1,217 @@
+"""Where the time of a program goes: a short list of places, each with what it does and what is under it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from profkit.core.types.readings import CodeLine
+
+SpotKind = Literal[
+    "python",  # computes in lines of Python, and in what they call that is built in
+    "library",  # computes in a Python library below the line
+    "native",  # computes in machine code
+    "import",
+    "sleep",
+    "lock",
+    "network",
+    "await",  # an event loop waits for one coroutine
+    "input",  # waits in select, poll or epoll
+    "child",
+    "pipe",
+    "file",
+    "sync",  # waits until a device has stored what was written
+    "waiting",  # for something that is not known
+    "rest",
+]
+# What a line of the program is written as, where that alone may be slow. `name` is the variable or function it is
+# about, `how` what is done with it.
+ConstructKind = Literal[
+    "contains",  # `x in name`
+    "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x)
+    "grow",  # name = name + x, name = numpy.append(name, x); `how` "text": a text is added
+    "element",  # name[i], name.at[...], name.item(): one element at a time
+    "sleep",
+    "pattern",  # a regular expression is matched; `name` is its text, where that is known
+    "call",  # of a function; `how` "constant": its arguments are the same each time
+    "with",
+    "within",  # the body of a `with`; `how` is its line
+    "await",
+    "pure-recursion",  # the function calls itself, and nothing with an effect
+    "nested-loop",
+    "while",  # the innermost loop around the line is a `while`
+    "import",  # `how` "unused": nothing else in the file names what it binds
+    "coroutine",  # the line is in an `async def`
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`.
+
+    `label`: the kernel as tables name it, with its launch configuration where it ran in several. `share`: that
+    configuration's part of the GPU time (0..1).
+    """
+
+    kernel: str | None = None
+    operation: str | None = None
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+    label: str | None = None
+    share: float | None = None
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True)
+class Construct:
+    """One thing that a line of source does."""
+
+    kind: ConstructKind
+    name: str = ""
+    how: str = ""
+
+
+@dataclass(frozen=True)
+class LineCode:
+    """A line of the program's source. `loop` is the first line of the loop around it, None outside of any.
+
+    `into` are the functions of the same file that it calls.
+    """
+
+    text: str
+    loop: int | None = None
+    constructs: tuple[Construct, ...] = ()
+    into: tuple[InnerCode, ...] = ()
+
+    def find(self, kind: ConstructKind) -> tuple[Construct, ...]:
+        """Those of a kind."""
+        return tuple(one for one in self.constructs if one.kind == kind)
+
+
+@dataclass(frozen=True)
+class InnerCode:
+    """A function that a line calls: its first line, or its only one with what that does."""
+
+    function: str
+    line: int
+    code: LineCode | None = None
+
+
+@dataclass(frozen=True)
+class Variable:
+    """The type of a variable as it was seen, `list` or `numpy.ndarray`; the most elements of what is built in."""
+
+    type: str
+    length: int | None = None
+
+
+@dataclass(frozen=True)
+class LineSamples:
+    """What was sampled in one line of the program and below it, in seconds.
+
+    `main_wall` and `main_cpu` are of the first process's main thread, `waits` what it waited for there; the others are
+    of all other threads and processes. `own` is processor time in the line itself, `callees` are the functions that it
+    called and `leaf` the innermost one of most time. `ranks`: processor time by rank of a distributed program, and
+    `rank_waits` what each waited.
+    """
+
+    function: str
+    file: str | None
+    line: int | None
+    main_wall: float = 0.0
+    main_cpu: float = 0.0
+    other_wall: float = 0.0
+    other_cpu: float = 0.0
+    own: float = 0.0
+    waits: Mapping[str, float] = field(default_factory=dict)
+    other_waits: Mapping[str, float] = field(default_factory=dict)
+    callees: tuple[CodeLine, ...] = ()
+    callers: tuple[CodeLine, ...] = ()
+    leaf: CodeLine | None = None
+    longest: float | None = None
+    threads: int = 0
+    processes: int = 0
+    looks: int = 0
+    arguments: int | None = None
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    ranks: Mapping[str, float] = field(default_factory=dict)
+    rank_waits: Mapping[str, float] = field(default_factory=dict)
+    code: LineCode | None = None
+
+
+@dataclass(frozen=True)
+class SampledTime:
+    """What the samples of a Python program add up to, in seconds: `wall` of its main thread, `cpu` of all threads.
+
+    `rest_wall` and `rest_cpu` lead to no line of the program: the interpreter's start and end, threads of libraries.
+    `collecting` is the garbage collector's time in the first process. `children` processes ran for less than half a
+    second each, and are many: their lines are left out. `native`: sampled from outside, lines of machine code.
+    """
+
+    wall: float
+    cpu: float
+    rest_wall: float = 0.0
+    rest_cpu: float = 0.0
+    collecting: float = 0.0
+    children: int = 0
+    native: bool = False
+    import_code: LineCode | None = None  # of the line that imports most
+    lines: tuple[LineSamples, ...] = ()
+
+
+@dataclass(frozen=True)
+class Beneath:
+    """What a place calls; None where calls were not counted."""
+
+    name: str
+    library: str | None = None
+    calls: int | None = None
+    seconds_per_call: float | None = None
+
+
+@dataclass(frozen=True)
+class HotSpot:
+    """One place and its share (0..1) of the run's wall time, which is `seconds`.
+
+    `where` is in the program's own code, `insight` the number of the insight about it. `processes` other than the first
+    one spent the time there, or `threads` other than the main one. `longest` is the longest single call that was seen,
+    `calls` how often the function of the place was called, `variables` what it works on. `looks` and `arguments`: how
+    often its arguments were looked at, and how many different ones there were. `ranks`: seconds by rank of a
+    distributed program.
+    """
+
+    share: float
+    seconds: float
+    kind: SpotKind
+    where: Place = NOWHERE
+    under: Beneath | None = None
+    code: LineCode | None = None
+    calls: int | None = None
+    longest: float | None = None
+    threads: int = 0
+    processes: int = 0
+    looks: int = 0
+    arguments: int | None = None
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    ranks: Mapping[str, float] = field(default_factory=dict)
+    caller: str | None = None  # `main, app.py:40`
+    insight: int | None = None
+
+    @property
+    def function(self) -> str | None:
+        """The program's function."""
+        return self.where.function
+
+    @property
+    def file(self) -> str | None:
+        """Its file."""
+        return self.where.file
+
+    @property
+    def line(self) -> int | None:
+        """Its line."""
+        return self.where.line

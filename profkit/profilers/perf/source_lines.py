@@ -1,0 +1,137 @@
+"""Lines of a compiled program's source where samples are: what runs in a library belongs to the line that calls it.
+
+Addresses come from the text of `perf script` as symbol and offset. Where nobody finds their lines, a place is its
+function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from profkit.analysis.stacks.merge import KERNEL
+from profkit.core.files.regular import open_regular
+from profkit.core.types import CodeLine, LineSamples, SampledTime
+from profkit.profilers.files import reading
+from profkit.profilers.perf.script import ScriptBlocks, parse_frame, parse_header
+
+MOST_ADDRESSES = 1000  # of most time
+MOST_FRAMES = 8  # of the program in one stack
+LEAST = 0.002  # of the samples
+_WITH_OFFSET = re.compile(rb"^\s*[0-9a-f]+ (.+?)\+(0x[0-9a-f]+) \((.+)\)$")
+_HASH = re.compile(r"::h[0-9a-f]{16}$")  # what Rust's compiler appends
+
+
+@dataclass
+class _Place:
+    """Weight of one line of the program, and of what was called there."""
+
+    weight: float = 0.0
+    own: float = 0.0
+    callees: dict[tuple[str, str | None], float] = field(default_factory=dict)
+    threads: set[bytes] = field(default_factory=set)
+    processes: set[bytes] = field(default_factory=set)
+
+
+Address: TypeAlias = "tuple[str, int]"  # symbol and offset
+CodePlace: TypeAlias = "tuple[str, str | None, int | None]"  # function, file and line
+Resolve: TypeAlias = "Callable[[Path, Sequence[Address]], Mapping[Address, CodePlace]]"
+_Leaf: TypeAlias = "tuple[str, str | None]"  # function and library
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Frames of the program in one stack, innermost first, and what they call outside of it."""
+
+    leaf: _Leaf | None
+    keys: tuple[Address, ...]
+    thread: bytes
+    process: bytes
+
+
+def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | None:
+    """Where the samples of a text of `perf script` are in the program's own code; None where none is.
+
+    `resolve` finds the lines of addresses of the program. Weights become seconds where perf sampled by a clock, and
+    stay samples' periods else. Raises UnreadableReport.
+    """
+    chains: dict[_Chain, float] = {}
+    total = rest = 0.0
+    for process, thread, period, frames in _samples(path):
+        total += period
+        chain = _chain_of(frames, program.name.encode(), thread, process)
+        if chain.keys:
+            chains[chain] = chains.get(chain, 0.0) + period
+        else:
+            rest += period
+    if not chains:
+        return None
+    weights: dict[Address, float] = {}
+    for chain, weight in chains.items():
+        for key in chain.keys:
+            weights[key] = weights.get(key, 0.0) + weight
+    places = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
+    rows: dict[tuple[str, str | None, int | None], _Place] = {}
+    for chain, weight in chains.items():
+        at = next((n for n, key in enumerate(chain.keys) if key in places), 0)
+        leaf = chain.leaf or ((chain.keys[0][0], None) if at else None)
+        row = rows.setdefault(places.get(chain.keys[at], (chain.keys[at][0], None, None)), _Place())
+        row.weight += weight
+        row.threads.add(chain.thread)
+        row.processes.add(chain.process)
+        if leaf is None:
+            row.own += weight
+        else:
+            row.callees[leaf] = row.callees.get(leaf, 0.0) + weight
+    samples = [_line_samples(*where, row) for where, row in rows.items() if row.weight >= LEAST * total]
+    samples.sort(key=lambda one: -one.main_cpu)
+    return SampledTime(total, total, rest, rest, native=True, lines=tuple(samples))
+
+
+def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes) -> _Chain:
+    leaf: _Leaf | None = None
+    keys: list[Address] = []
+    for line in frames:
+        match = _WITH_OFFSET.match(line)
+        if match is not None and match[3].removesuffix(b" (deleted)").rpartition(b"/")[2] == program:
+            keys.append((match[1].decode("utf-8", "replace"), int(match[2], 16)))
+            if len(keys) == MOST_FRAMES:
+                break
+        elif not keys and (leaf is None or leaf[1] == KERNEL) and (parsed := parse_frame(line)) is not None:
+            leaf = (
+                parsed.frame.function,
+                parsed.frame.library,
+            )  # the kernel's functions say little to an author
+    return _Chain(leaf, tuple(keys), thread, process)
+
+
+def _line_samples(function: str, file: str | None, line: int | None, row: _Place) -> LineSamples:
+    callees = sorted(row.callees.items(), key=lambda item: -item[1])
+    named = tuple(CodeLine(called, library, None, weight) for (called, library), weight in callees[:3])
+    return LineSamples(
+        _HASH.sub("", function),
+        file,
+        line,
+        row.weight,
+        row.weight,
+        own=row.own,
+        callees=named,
+        threads=max(0, len(row.threads) - 1),
+        processes=max(0, len(row.processes) - 1),
+    )
+
+
+def _samples(path: Path) -> Iterator[tuple[bytes, bytes, float, list[bytes]]]:
+    """Process, thread, period and frames (innermost first) of each sample."""
+    with reading(path), open_regular(path) as file:
+        for block in ScriptBlocks().blocks(file):
+            header, _, body = block.partition(b"\n")
+            match = parse_header(header)
+            if match is None or not body:
+                continue
+            clock = b"clock" in (match["event"] or b"")
+            period = float(match["period"] or 1) * (1e-9 if clock else 1.0)
+            yield match["pid"], match["tid"] or match["pid"], period, body.split(b"\n")

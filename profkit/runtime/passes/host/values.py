@@ -1,0 +1,112 @@
+"""What a function works on, by looks at its frame: types and lengths of its variables, and its arguments.
+
+Nothing is called on a value but `type`, and `len` of what is built in: no code of the program runs for it. No content
+leaves the process: of arguments only how many different ones were seen.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # what every process of the workload loads is kept small
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+MOST_LOOKS = 400  # at the arguments of a function
+TYPE_LOOKS = 12  # at the types of its variables: the first few, then each tenth
+MOST_NAMES = 24
+_PLAIN = (int, float, str, bytes, bool, type(None))
+_SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
+_TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections")  # modules whose types say something
+_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
+_LONGEST = 1000  # signs of a text that is told apart by its content
+
+
+class FunctionValues:
+    """What was seen of one function."""
+
+    __slots__ = ("arguments", "looks", "types")
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.arguments: set[int] | None = set()  # None: some cannot be told apart
+        self.types: dict[str, list[object]] = {}  # name -> type, most elements
+
+    def look(self, frame: FrameType) -> None:
+        """Look at the variables of a frame of the function."""
+        if self.looks >= MOST_LOOKS:
+            return
+        self.looks += 1
+        code, known = frame.f_code, frame.f_locals
+        try:
+            self._look(frame, code, known)
+        finally:
+            if code.co_flags & _OPTIMIZED and sys.version_info < (3, 13):
+                known.clear()  # a copy that the frame keeps, and with it what the variables held now
+
+    def _look(self, frame: FrameType, code: CodeType, known: dict[str, object]) -> None:
+        if self.arguments is not None:
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            if names and all(name in known and _is_plain(known[name]) for name in names):
+                self.arguments.add(hash(tuple([known[name] for name in names])))
+            else:
+                self.arguments = None
+        if self.looks <= TYPE_LOOKS or self.looks % 10 == 0:
+            for name, value in _variables(code, frame, known):
+                self._note(name, value)
+
+    def _note(self, name: str, value: object) -> None:
+        kind = type(value)
+        if kind in _SIZED:
+            told, length = kind.__name__, len(value)  # type: ignore[arg-type]
+        else:
+            module = str(kind.__module__).partition(".")[0]
+            if module not in _TOLD:
+                return
+            told, length = f"{module}.{kind.__name__}", -1
+        before = self.types.get(name)
+        if before is not None and before[0] == told:
+            before[1] = max(length, before[1])  # type: ignore[call-overload]
+        elif before is not None or len(self.types) < MOST_NAMES:
+            self.types[name] = [told, length]
+
+
+def _variables(code: CodeType, frame: FrameType, known: dict[str, object]) -> list[tuple[str, object]]:
+    """The locals of a frame, the attributes of `self`, and globals, as far as the function names them."""
+    found = [(name, known[name]) for name in (*code.co_varnames, *code.co_freevars) if name in known]
+    found += [(name, frame.f_globals[name]) for name in code.co_names if name in frame.f_globals]
+    if code.co_argcount and code.co_varnames[0] == "self" and "self" in known:
+        try:
+            held = object.__getattribute__(known["self"], "__dict__")
+        except AttributeError:
+            held = {}
+        found += [(f"self.{name}", held[name]) for name in code.co_names if name in held]
+    return found
+
+
+def _is_plain(value: object) -> bool:
+    if type(value) is tuple:
+        return len(value) < 10 and all(type(one) in _PLAIN for one in value)
+    return type(value) in _PLAIN and not (type(value) in (str, bytes) and len(value) > _LONGEST)  # type: ignore[arg-type]
+
+
+def awaited_frames(loop_tasks: object) -> list[FrameType]:
+    """The frames of the one coroutine that an event loop waits for, innermost first; none where there are several.
+
+    `loop_tasks` is asyncio's own set of its tasks (`_all_tasks`, or `_scheduled_tasks` from 3.12 on).
+    """
+    references = getattr(loop_tasks, "data", ())
+    pending = [
+        task for task in [one() for one in list(references)[:8]] if task is not None and not task.done()
+    ]
+    if len(pending) != 1 or len(references) > 8:
+        return []
+    frames: list[FrameType] = []
+    waits = pending[0].get_coro()
+    for _ in range(50):
+        frame = getattr(waits, "cr_frame", None) or getattr(waits, "gi_frame", None)
+        if frame is None:
+            break
+        frames.append(frame)
+        waits = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)
+    return frames[::-1]

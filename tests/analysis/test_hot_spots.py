@@ -1,0 +1,203 @@
+"""Where the time goes: shares add up, waiting belongs to what is waited for, and an insight needs its proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.hot_spots import hot_spots
+from profkit.analysis.insights import find_insights
+from profkit.core.types import (
+    CodeLine,
+    Construct,
+    Frame,
+    Hotspot,
+    Insight,
+    LineCode,
+    LineSamples,
+    Profile,
+    RunDocument,
+    SampledTime,
+    TimeSplit,
+    Variable,
+)
+from tests import documents
+
+
+def line(
+    number: int, wall: float, *constructs: Construct, loop: int | None = None, **more: object
+) -> LineSamples:
+    code = LineCode(f"line {number}", loop, constructs)
+    values: dict[str, object] = {"main_wall": wall, "main_cpu": wall, "own": wall, "code": code, **more}
+    return LineSamples("work", "/app/work.py", number, **values)  # type: ignore[arg-type]
+
+
+def run(*lines: LineSamples, wall: float = 1.0, **more: object) -> RunDocument:
+    sampled = SampledTime(wall, wall, rest_wall=wall - sum(one.main_wall for one in lines), lines=lines)
+    sampled = replace(
+        sampled, **{name: more.pop(name) for name in ("collecting", "children") if name in more}
+    )  # type: ignore[arg-type]
+    document = replace(documents.empty(), sampled=(sampled,), **more)  # type: ignore[arg-type]
+    return replace(document, hot_spots=hot_spots(document))
+
+
+def first(document: RunDocument) -> Insight:
+    return find_insights(document)[0]
+
+
+def calls(callee: str, count: int, seconds: float) -> Profile:
+    edge = Hotspot("work", seconds, seconds, count, "/app/work.py", 1, callee=Frame(callee, "built-in"))
+    return Profile("", "s", seconds, (edge,), "program-calls")
+
+
+def test_shares_add_up_to_one_with_the_rest() -> None:
+    document = run(line(3, 0.5), line(9, 0.2, own=0.0))
+    assert sum(spot.share for spot in document.hot_spots) == pytest.approx(1.0)
+    assert [spot.kind for spot in document.hot_spots] == ["python", "library", "rest"]
+
+
+def test_waiting_for_workers_is_the_time_of_what_they_do() -> None:
+    waiting = line(3, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
+    work = line(8, 0.0, other_wall=2.0, other_cpu=1.9, own=1.9, processes=2)
+    spots = run(waiting, work).hot_spots
+    assert (spots[0].line, spots[0].processes) == (8, 2)
+    assert spots[0].share == pytest.approx(1.0)
+
+
+def test_waiting_for_one_that_sleeps_is_sleeping_there() -> None:
+    waiting = line(3, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
+    sleeping = line(8, 0.0, other_wall=1.0, own=0.0, other_waits={"sleep": 1.0}, threads=1)
+    spot = run(waiting, sleeping).hot_spots[0]
+    assert (spot.line, spot.kind) == (8, "sleep")
+
+
+def test_a_place_without_a_pattern_is_the_answer_itself() -> None:
+    insight = first(run(line(3, 0.9)))
+    assert (insight.rule, insight.where.line) == ("hot-spot", 3)
+    assert insight.gain is not None
+    assert insight.gain.at_most == pytest.approx(0.9)
+
+
+LIST = {"seen": Variable("list", 5000)}
+
+
+@pytest.mark.parametrize(
+    ("variables", "rule"),
+    [
+        (LIST, "linear-search"),
+        ({"seen": Variable("set", 5000)}, "hot-spot"),
+        ({"seen": Variable("list", 5)}, "hot-spot"),
+        ({}, "hot-spot"),
+    ],
+)
+def test_a_search_is_one_in_a_long_list_only(variables: dict[str, Variable], rule: str) -> None:
+    assert first(run(line(3, 0.9, Construct("contains", "seen"), variables=variables))).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [("numpy.ndarray", "element-wise"), ("torch.Tensor", "element-wise"), ("dict", "hot-spot")],
+)
+def test_elements_are_those_of_arrays(kind: str, rule: str) -> None:
+    one = line(3, 0.9, Construct("element", "a", "[]"), loop=2, variables={"a": Variable(kind)})
+    assert first(run(one)).rule == rule
+
+
+@pytest.mark.parametrize(("arguments", "rule"), [(12, "repeated-work"), (95, "hot-spot"), (None, "hot-spot")])
+def test_a_recursion_repeats_its_work_where_its_arguments_are_few(arguments: int | None, rule: str) -> None:
+    one = line(3, 0.9, Construct("pure-recursion", "work", "3"), looks=100, arguments=arguments)
+    assert first(run(one)).rule == rule
+
+
+@pytest.mark.parametrize(("count", "rule"), [(2000, "calls-in-loop"), (1, "hot-spot")])
+def test_queries_for_each_item_are_told_by_their_number(count: int, rule: str) -> None:
+    one = line(3, 0.9, Construct("call", ".execute"))
+    profile = calls("<method 'execute' of 'sqlite3.Connection' objects>", count, 0.8)
+    insight = first(run(one, profiles=(profile,)))
+    assert insight.rule == rule
+    assert ("2,000 calls of Connection.execute" in insight.evidence) == (count == 2000)
+
+
+@pytest.mark.parametrize(("longest", "rule"), [(0.8, "backtracking"), (0.02, "hot-spot")])
+def test_a_pattern_backtracks_where_one_match_takes_the_time(longest: float, rule: str) -> None:
+    one = line(3, 0.9, Construct("pattern", "(a+)+", "match"), longest=longest)
+    assert first(run(one)).rule == rule
+
+
+def test_imports_that_are_used_are_not_first_where_the_program_works() -> None:
+    module = Hotspot(
+        "torch",
+        0.6,
+        0.6,
+        counters={"outermost": 0.6},
+        callers=(CodeLine("<module>", "/app/work.py", 1, 0.6),),
+    )
+    profile = Profile("", "s", 0.6, (module,), "sampled-imports")
+    document = run(line(3, 0.4), profiles=(profile,))
+    sampled = replace(document.sampled[0], rest_wall=0.0)
+    document = replace(document, sampled=(sampled,))
+    assert first(replace(document, hot_spots=hot_spots(document))).rule == "hot-spot"
+    unused = replace(
+        sampled, import_code=LineCode("import torch", None, (Construct("import", "torch", "unused"),))
+    )
+    document = replace(document, sampled=(unused,))
+    assert first(replace(document, hot_spots=hot_spots(document))).rule == "heavy-imports"
+
+
+def test_a_lock_is_held_where_others_wait_for_it() -> None:
+    holding = line(
+        8, 0.0, Construct("within", "lock", "7"), other_wall=1.0, own=0.0, other_waits={"sleep": 1.0}
+    )
+    waiting = line(7, 0.0, other_wall=6.0, own=0.0, other_waits={"lock": 6.0})
+    joining = line(20, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
+    insight = first(run(joining, holding, waiting))
+    assert (insight.rule, insight.where.line) == ("lock-held", 8)
+
+
+def test_a_rank_that_others_wait_for_is_named() -> None:
+    slow = line(5, 0.0, other_wall=2.0, other_cpu=0.9, ranks={"0": 0.85, "1": 0.05}, processes=2)
+    waits = line(
+        9, 0.0, other_wall=1.0, ranks={"0": 0.02, "1": 0.02}, rank_waits={"0": 0.0, "1": 0.8}, processes=2
+    )
+    insight = first(run(slow, waits))
+    assert (insight.rule, insight.where.line) == ("rank-behind", 5)
+    assert "Rank 0" in insight.title
+
+
+def test_the_collector_is_told_where_it_takes_the_time() -> None:
+    assert first(run(line(3, 0.9), collecting=0.4)).rule == "garbage-collection"
+    assert first(run(line(3, 0.9), collecting=0.05)).rule == "hot-spot"
+
+
+def native(*lines: LineSamples, waiting: float = 0.0) -> RunDocument:
+    total = sum(one.main_cpu for one in lines)
+    document = replace(
+        documents.empty(),
+        sampled=(SampledTime(total, total, native=True, lines=lines),),
+        time_split=TimeSplit(1.0, waiting=waiting, queued=0.0, cpu=1 - waiting, threads=1.0),
+    )
+    return replace(document, hot_spots=hot_spots(document))
+
+
+def test_what_a_compiled_program_waits_is_a_place_of_its_own() -> None:
+    spots = native(line(3, 2.0, code=None), waiting=0.4).hot_spots
+    assert [(spot.kind, round(spot.share, 2)) for spot in spots] == [
+        ("native", 0.6),
+        ("waiting", 0.4),
+        ("rest", 0.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("callee", "rule"),
+    [
+        ("_int_malloc", "allocation"),
+        ("__memmove_avx", "copies"),
+        ("strlen", "costly-helper"),
+        ("sin", "hot-spot"),
+    ],
+)
+def test_a_compiled_line_is_what_it_calls(callee: str, rule: str) -> None:
+    one = line(3, 1.0, own=0.1, code=None, callees=(CodeLine(callee, "libc.so.6", None, 0.9),))
+    assert first(native(one)).rule == rule
