@@ -19,8 +19,8 @@ from profkit.core.types import (
 )
 from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.paired.compare_versions import suite_exit_code, suite_outcome
 from profkit.regression.paired.interleave import FLOOR, TIME, confirm
+from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 
 
 def said(text: str) -> Fact:

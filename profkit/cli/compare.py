@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from profkit.core.types import ComparedSuite, Comparison
     from profkit.regression.compare import CompareOptions
     from profkit.regression.paired import PairedOptions, VersionsRequest
-    from profkit.regression.paired.compare_versions import SuiteRequest
+    from profkit.regression.paired.suite import SuiteRequest
     from profkit.reporting.view import View
 
 VERSIONS = "Two versions, run in turn"
@@ -85,7 +85,7 @@ def compare(
     if any(name is not None for name in (suite, base, head, a, b)):
         pairs = _pair_options(budget, share, sampling, timeout)
         if suite is not None:
-            from profkit.regression.paired.compare_versions import SuiteRequest
+            from profkit.regression.paired.suite import SuiteRequest
 
             if words or a is not None or b is not None:
                 raise UsageError("--suite has the commands in its file", "leave COMMAND, --a and --b out")
@@ -183,7 +183,7 @@ def _compare_versions(request: VersionsRequest, show: _Show) -> NoReturn:
 def _compare_suite(request: SuiteRequest, show: _Show) -> NoReturn:
     from profkit.cli.progress import progress_for
     from profkit.core.signals import defer_interrupts, raise_on_signals
-    from profkit.regression.paired.compare_versions import compare_suite
+    from profkit.regression.paired.suite import compare_suite
 
     with raise_on_signals():
         suite = compare_suite(request, progress_for(quiet=show.quiet))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import ComparedEnding, ComparedWorkload
-from profkit.regression.paired.compare_versions import suite_exit_code, suite_outcome
+from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 from tests.git_repository import git
 from tests.paired_documents import compared
 from tests.regression.paired.suite_repository import compare, repository
