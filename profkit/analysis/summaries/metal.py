@@ -11,12 +11,7 @@ from profkit.analysis.summaries.readings import absent_reading, best_reading
 from profkit.core.types import RUN, Fact, MetalAbsent, MetalTrace, PassName, Reading, RunDocument, Summary
 
 # What a recording that was not made for times may still add where that one lacks it.
-_ADDED = (
-    "performance",
-    "thermal",
-    "low_power",
-    "device",
-)
+_ADDED = ("performance", "thermal", "device")
 _COUNTER = "counter"  # in the name of the table that tells them
 
 
