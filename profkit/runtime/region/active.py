@@ -87,10 +87,6 @@ def make_switches(directive: Directive | None, note: Callable[[str], None]) -> l
 
             wait = DeviceWait(mps_in_use)
             switches.append(wait if directive.pass_name == "timing" else SignpostSwitch(wait))
-        elif switch.kind == "torch-profiler" and switch.output is not None:
-            from profkit.runtime.region.torch_profiler import TorchProfilerSwitch
-
-            switches.append(TorchProfilerSwitch(switch.output))
     except Exception as error:
         note(f"the {switch.kind} switch cannot be used: {error}")
     return switches
