@@ -172,7 +172,7 @@ class RegionSession:
         self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
         self._timing = directive is not None and directive.pass_name == "timing"
         os.register_at_fork(after_in_child=self._begin_child)
-        atexit.register(self._end)
+        atexit.register(self.save)
 
     def _begin(self) -> None:
         self._lock = threading.RLock()  # a signal handler may enter a region while one is being entered
@@ -286,7 +286,7 @@ class RegionSession:
         for open_name, _, _ in self._thread.open:
             self._tally(open_name).holds_benchmark = True
         self._benchmarks.append(BenchmarkTimes(name, samples, flops, bytes_))
-        self._end()
+        self.save()
 
     def note(self, text: str) -> None:
         """Keep a remark for the record and say it once on stderr."""
@@ -319,14 +319,6 @@ class RegionSession:
             reference_loop=tuple(self._reference.seconds),
         )
 
-    def _end(self) -> None:
-        """Save once more, what the switches have, too."""
-        if self.directive is None or not (self._regions or self._benchmarks):
-            return
-        for switch in self._switches:
-            _call_if_defined(switch, "save")
-        self.save()
-
     def save(self) -> None:
         """Leave the record as it stands; a disk that is full costs the record, not the workload."""
         if self.directive is None or not (self._regions or self._benchmarks):
@@ -341,7 +333,7 @@ class RegionSession:
         if not self._finalizer and "multiprocessing.util" in sys.modules:
             # a multiprocessing child ends with os._exit, which skips atexit but not these
             self._finalizer = True
-            sys.modules["multiprocessing.util"].Finalize(None, self._end, exitpriority=0)
+            sys.modules["multiprocessing.util"].Finalize(None, self.save, exitpriority=0)
 
 
 def _call_if_defined(switch: RegionSwitch, action: str) -> None:
