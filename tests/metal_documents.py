@@ -74,7 +74,6 @@ def metal(**changes: object) -> MetalTrace:
         window=2.0,
         unsubmitted=0.45,
         blocked=0.05,
-        low_power=False,
     )
     return replace(told, **changes)  # type: ignore[arg-type]
 

@@ -18,7 +18,6 @@ import typer
 from profkit.core.errors import UsageError, WorkloadError
 
 if TYPE_CHECKING:
-    from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
     from profkit.execution.places.kinds import ExecutionPlace
@@ -437,18 +436,6 @@ def print_pieces(pieces: Iterable[str]) -> None:
         _printed = True
         sys.stdout.write(piece)
     sys.stdout.flush()
-
-
-def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) -> None:
-    """Several results as the one JSON document that `--format json` promises."""
-    from profkit.core.run_folder import run_to_json
-
-    whole = {
-        "schema": "profkit.runs/1",
-        "runs": [run_to_json(document) for document in documents],
-        "errors": [{"message": fault.message, "fix": fault.fix} for fault in faults],
-    }
-    print_json(whole)
 
 
 def verdict_exit(document: RunDocument, *, judged: bool, strict: bool) -> int:

@@ -53,7 +53,6 @@ def _metal_values(document: RunDocument) -> dict[str, str | None]:
         return values
     return {
         **values,
-        "gpu.low_power": {True: "on", False: "off", None: None}[metal.low_power],
         "mode.induced": metal.induced or facts.get("induced performance state") or "Default",
         "state.performance": _state_shares(metal.performance, worked=True),
         "state.thermal": _state_shares(metal.thermal, worked=False),

@@ -11,13 +11,7 @@ from profkit.analysis.summaries.readings import absent_reading, best_reading
 from profkit.core.types import RUN, Fact, MetalAbsent, MetalTrace, PassName, Reading, RunDocument, Summary
 
 # What a recording that was not made for times may still add where that one lacks it.
-_ADDED = (
-    "shaders",
-    "performance",
-    "thermal",
-    "low_power",
-    "device",
-)
+_ADDED = ("shaders", "performance", "thermal", "device")
 _COUNTER, _SHADER = "counter", "shader"  # in the names of the tables that tell them
 
 

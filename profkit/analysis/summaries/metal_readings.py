@@ -116,13 +116,11 @@ def slowed_reading(metal: MetalTrace) -> Reading:
     """gpu.slowed: the larger one of the shares of its lowest performance state and of thermal states but Nominal.
 
     A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
-    trace tells it. A recording that asked for that state and low power mode slow it down all the time. Without
+    trace tells it. A recording that asked for that state slows it down all the time. Without
     performance states nobody knows that nothing slowed it down: a cool GPU may have been in its lowest one.
     """
-    causes = [(100.0, Fact("low-power"))] if metal.low_power else []
     induced = (metal.induced or "").strip().lower() == LOWEST
-    if induced:
-        causes.append((100.0, Fact.of("induced-state", state=metal.induced or "")))
+    causes = [(100.0, Fact.of("induced-state", state=metal.induced or ""))] if induced else []
     at_work = all(state.busy is not None for state in metal.performance)
     clocks = [(s.name.strip().lower(), (s.busy or 0.0) if at_work else s.seconds) for s in metal.performance]
     whole = sum(seconds for _, seconds in clocks)

@@ -397,7 +397,6 @@ class MetalTrace:
     window: float | None = None
     unsubmitted: float | None = None
     blocked: float | None = None
-    low_power: bool | None = None  # low power mode was on
     device: str | None = None  # the GPU that all of this speaks of: the one that the process used most
     window_busy: float | None = None  # part of `device_busy` in the window
     guessed: str | None = None  # why the process that counts may be another than was profiled

@@ -206,6 +206,7 @@ class Profile:
     total: float
     hotspots: tuple[Hotspot, ...]
     kind: ProfileKind | None = None
+    partial: bool = False  # of the first part of the run alone: calls are at least so many
 
 
 @dataclass(frozen=True)

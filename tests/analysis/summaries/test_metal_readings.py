@@ -204,11 +204,9 @@ STATES_HIGH = (MetalState("Maximum", 2.0, 1.4),)
         ({"performance": (MetalState("Minimum", 1.5), MetalState("Maximum", 0.5))}, 75.0, "75.0 % of the time"),
         ({"thermal": (MetalState("Serious", 0.5), MetalState("Nominal", 1.5))}, 25.0, "thermal state was Serious"),
         ({"induced": "Minimum"}, 100.0, "asked for the performance state Minimum"),
-        ({"low_power": True}, 100.0, "low power mode was on"),
         ({"performance": STATES_HIGH}, 0.0, "nothing slowed it down"),
         ({"performance": STATES_HIGH, "thermal": ()}, 0.0, "as far as its performance states tell"),
         ({"performance": (), "thermal": (MetalState("Serious", 2.0),)}, 100.0, "thermal state was Serious"),
-        ({"performance": (), "thermal": (), "low_power": True}, 100.0, "low power mode was on"),
     ],
 )  # fmt: skip
 def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: str) -> None:
@@ -217,9 +215,8 @@ def test_what_slows_a_gpu_down(changes: dict[str, object], value: float, why: st
     assert why in (spoken(found.reason) or "")
 
 
-@pytest.mark.parametrize("low_power", [None, False])  # that alone tells nothing of heat
-def test_without_states_nobody_knows_whether_it_was_slowed_down(low_power: bool | None) -> None:
-    found = slowed_reading(metal.metal(performance=(), thermal=(), low_power=low_power, induced="Default"))
+def test_without_states_nobody_knows_whether_it_was_slowed_down() -> None:
+    found = slowed_reading(metal.metal(performance=(), thermal=(), induced="Default"))
     assert found.value is None
     assert spoken(found.reason) == "the trace has no performance and thermal states"
 

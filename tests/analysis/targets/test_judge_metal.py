@@ -133,7 +133,6 @@ SPEED = ("gpu-busy", "memory-bandwidth", "arithmetic", "longest-shader")
 SLOW: list[tuple[dict[str, object], str]] = [
     ({"performance": (MetalState("Minimum", 1.9, 1.5), MetalState("Maximum", 0.1, 0.1))}, "performance state Minimum"),
     ({"thermal": (MetalState("Serious", 1.0), MetalState("Nominal", 1.0))}, "thermal state was Serious"),
-    ({"low_power": True}, "low power mode was on"),
     ({"induced": "Minimum"}, "the recording asked for the performance state Minimum"),
 ]  # fmt: skip
 
@@ -156,9 +155,9 @@ def test_no_word_on_the_speed_of_a_gpu_that_was_slowed_down(
 
 def test_the_state_of_a_gpu_passes_and_may_not_be_known() -> None:
     assert on("gpu-state", BUSY).verdict == "pass"
-    blind = on("gpu-state", replace(BUSY, performance=(), thermal=(), low_power=None))
+    blind = on("gpu-state", replace(BUSY, performance=(), thermal=()))
     assert blind.verdict == "unknown"
-    assert on("gpu-busy", replace(BUSY, performance=(), thermal=(), low_power=None)).verdict == "pass"
+    assert on("gpu-busy", replace(BUSY, performance=(), thermal=())).verdict == "pass"
 
 
 # ---------------------------------------------------------------- bandwidth and arithmetic
