@@ -375,13 +375,9 @@ def _judged_kernels(document: RunDocument, source: Path | None, *, digest: bool)
         return view(read_evaluation(source), source, document.verdicts)
     if not digest:
         return None
-    from profkit.profiling.export import read_sweep_in
     from profkit.reporting.views.kernels.sweep import judged
 
-    if source is None:
-        return judged(document)
-    folder = source if source.is_dir() else source.parent
-    return judged(document, read_sweep_in(folder), folder)
+    return judged(document)
 
 
 def print_result(text: str) -> None:

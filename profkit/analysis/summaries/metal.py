@@ -261,8 +261,8 @@ def _declared_rate(document: RunDocument, metal: MetalTrace) -> float | Fact:
 
 
 # What a recording that was not made for times may still add where that one lacks it.
-_ADDED = ("shaders", "performance", "thermal", "device")
-_COUNTER, _SHADER = "counter", "shader"  # in the names of the tables that tell them
+_ADDED = ("performance", "thermal", "device")
+_COUNTER = "counter"  # in the name of the table that tells them
 
 
 def merge_metal_traces(known: MetalTrace | None, later: MetalTrace | None) -> MetalTrace | None:
@@ -275,21 +275,14 @@ def merge_metal_traces(known: MetalTrace | None, later: MetalTrace | None) -> Me
         return known if later is None else later
     counters = known.counters or later.counters
     added = {name: getattr(later, name) for name in _ADDED if not getattr(known, name)}
-    shaders = bool(known.shaders or later.shaders)
-    return replace(known, **added, counters=counters, absent=_absent(known, later, bool(counters), shaders))
+    return replace(known, **added, counters=counters, absent=_absent(known, later, bool(counters)))
 
 
-def _absent(known: MetalTrace, later: MetalTrace, counters: bool, shaders: bool) -> tuple[MetalAbsent, ...]:
+def _absent(known: MetalTrace, later: MetalTrace, counters: bool) -> tuple[MetalAbsent, ...]:
     here = {"performance": later.performance, "thermal": later.thermal}
     names = [word for word, value in here.items() if value]
     absent = [
-        missing
-        for missing in known.absent
-        if not (
-            _COUNTER in missing.what
-            or (shaders and _SHADER in missing.what)
-            or any(word in missing.what for word in names)
-        )
+        missing for missing in known.absent if not any(word in missing.what for word in (_COUNTER, *names))
     ]
     if not counters:
         of_counters = [missing for missing in later.absent if _COUNTER in missing.what]

@@ -22,7 +22,7 @@ from profkit.core.types import (
 TOOL = "xctrace"
 # The tables of Instruments, by the names that `xctrace export` knows.
 STATES, INTERVALS = "metal-gpu-state-intervals", "metal-gpu-intervals"
-ENCODERS, SHADERS = "metal-application-encoders-list", "metal-shader-profiler-intervals"
+ENCODERS = "metal-application-encoders-list"
 COMPLETED = "metal-command-buffer-completed"
 COUNTERS, SAMPLES = "metal-gpu-counter-intervals", "gpu-counter-value"
 PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
@@ -256,15 +256,15 @@ def _spread_median(spread: Spread | None) -> float | None:
 
 
 def longest_work_reading(metal: MetalTrace) -> Reading:
-    """gpu.longest: the share of the GPU time in one shader (else encoder); which one stands in its remark."""
-    works = metal.shaders or metal.encoders
+    """gpu.longest: the share of the GPU time in one encoder; which one stands in its remark."""
+    works = metal.encoders
     total = sum(work.seconds for work in works)
     top = max(works, key=lambda work: work.seconds, default=None) if total > 0 else None
     return metal_reading(
         metal,
         "gpu.longest",
         100 * (top.seconds / total) if top is not None else None,
-        (SHADERS if metal.shaders else ENCODERS, INTERVALS),
+        (ENCODERS, INTERVALS),
         "100 * its time / the time of all of them",
         remark=Fact.of("work", kind=top.kind, name=top.name) if top is not None else None,
         otherwise=NOTHING_RAN,

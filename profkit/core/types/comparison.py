@@ -285,7 +285,6 @@ class BisectPart:
     low: float | None = None
     high: float | None = None
     word: ChangeWord | None = None
-    files: tuple[str, ...] = ()  # that the last of `commits` changed, with how much: as git tells
 
 
 @dataclass(frozen=True)

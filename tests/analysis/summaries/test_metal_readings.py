@@ -17,7 +17,6 @@ from profkit.core.types import (
     MetalAbsent,
     MetalState,
     MetalTrace,
-    MetalWork,
     Reading,
     RunDocument,
 )
@@ -112,12 +111,9 @@ def test_a_run_that_was_not_asked_to_count_says_that_and_not_how_to_set_up_a_tra
     assert spoken(told(whole)["gpu.occupancy"].reason) == reason
 
 
-def test_the_longest_is_a_shader_where_shaders_are_told_and_an_encoder_else() -> None:
+def test_the_longest_is_an_encoder() -> None:
     assert told(metal.report())["gpu.longest"].value == pytest.approx(100 * 0.9 / 1.4)
     assert spoken(told(metal.report())["gpu.longest"].reason) == "encoder MPSMatrixMultiplication"
-    shaders = (MetalWork("softmax", "shader", 1, 0.3), MetalWork("rope", "shader", 1, 0.1))
-    found = told(metal.report(metal.metal(shaders=shaders)))["gpu.longest"]
-    assert (found.value, spoken(found.reason)) == (pytest.approx(75.0), "shader softmax")
 
 
 def test_an_empty_trace_invents_nothing() -> None:
