@@ -38,11 +38,6 @@ NO_COUNTERS = MetalAbsent(
     message("the recording was set to no counter set (Counter Set: (null))"),
     "xctrace record --instrument 'Metal GPU Counters'",
 )
-NO_SHADERS = MetalAbsent(
-    "metal-shader-profiler-intervals",
-    message("Shader Timeline: Disabled in the template"),
-    "an Apple GPU of M3 or later",
-)
 STATES = (MetalState("Maximum", 1.9, 1.35), MetalState("Minimum", 0.1, 0.05))
 NOMINAL = (MetalState("Nominal", 2.0),)
 
@@ -68,13 +63,12 @@ def metal(**changes: object) -> MetalTrace:
         queue_most=4,
         performance=STATES,
         thermal=NOMINAL,
-        absent=(NO_COUNTERS, NO_SHADERS),
+        absent=(NO_COUNTERS,),
         marked=True,
         entries=300,
         window=2.0,
         unsubmitted=0.45,
         blocked=0.05,
-        low_power=False,
     )
     return replace(told, **changes)  # type: ignore[arg-type]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from profkit.analysis.metrics import formula_table
 from profkit.core.tables import load_yaml
-from profkit.profilers.ncu.sets import _load_sets, metric_alternatives
+from profkit.profilers.ncu.command import _load_sets, metric_alternatives
 
 TABLE = Path(__file__).resolve().parent.parent / "profkit" / "profilers" / "ncu" / "chips.yaml"
 # NVIDIA's compute capability of each chip ("CUDA GPUs" on developer.nvidia.com; 11.0 is 10.1 before CUDA 13).

@@ -77,7 +77,6 @@ def hostile() -> RunDocument:
             "measured",
             advice=(name,),
             weight=0.5,
-            gain=0.2,
         )
         for name, one in zip(HOSTILE, kernels, strict=True)
         for word, scope in (("fail", replace(one.scope, kind="run")), ("unknown", one.scope))

@@ -108,7 +108,7 @@ def codes_used() -> Iterator[str]:
                     yield from (
                         str(one.value) for one in (code.body, code.orelse) if isinstance(one, ast.Constant)
                     )
-    for tool in ("ncu", "perf", "valgrind", "xctrace"):
+    for tool in ("ncu", "perf", "valgrind"):
         table = formula_table(tool)
         yield from (*table.absent.values(), *table.missing.values())
         ways = [way for ways in table.formulas.values() for way in ways]

@@ -16,6 +16,7 @@ from profkit.core.types import (
     CodeLine,
     HotSpot,
     Hotspot,
+    LineCode,
     LineSamples,
     Place,
     Profile,
@@ -82,7 +83,7 @@ class _Row:
 
 
 def _python_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
-    rows = _rows(sampled)
+    rows = [part for row in _rows(sampled) for part in _with_callee(document, row)]
     scale = _seconds_of(document, sampled) / sampled.wall
     spots: list[HotSpot] = []
     known = 0.0
@@ -101,6 +102,11 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
     rest = max(0.0, sampled.wall - known)
     spots.append(HotSpot(rest / sampled.wall, rest * scale, "rest"))
     return spots
+
+
+def _is_head(code: LineCode | None) -> bool:
+    """Whether a line begins a function: the cost of a call is seen there, and its work in the others."""
+    return code is not None and code.text.startswith(("def ", "async def ", "class "))
 
 
 def _rows(sampled: SampledTime) -> list[_Row]:
@@ -178,22 +184,25 @@ def _groups(rows: Sequence[_Row]) -> list[list[_Row]]:
         place = (line.file, line.function)
         key: object = place if row.kind in ("python", "native") else (*place, line.line)
         groups.setdefault(key, []).append(row)
-    # A call's own cost is seen at the line that begins the function: its work is in the others.
-    ordered = [sorted(group, key=lambda row: (_begins(row), -row.seconds)) for group in groups.values()]
+    ordered = [
+        sorted(group, key=lambda row: (_is_head(row.line.code), -row.seconds)) for group in groups.values()
+    ]
     return sorted(ordered, key=lambda group: -sum(row.seconds for row in group))
 
 
-def _where_it_works(document: RunDocument, line: LineSamples) -> LineSamples:
-    """The line, or the short function that it calls where cProfile finds its time.
+def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
+    """The line, and apart from it the short function that it calls, by what cProfile finds of the time in each.
 
     A sampler inside of the process is let in between two calls, never in the middle of an operator: what a short
     function did is seen at the line that called it.
     """
-    profile = _profile(document, "program-calls")
-    if line.code is None or not line.code.into or profile is None or line.own < MOSTLY * line.main_cpu:
-        return line
-    caller = line.function.rpartition(".")[2]
+    line, profile = row.line, _profile(document, "program-calls")
     own = _counted(document, line)
+    if line.code is None or profile is None or own is None or row.kind != "python":
+        yield row
+        return
+    caller = line.function.rpartition(".")[2]
+    left = 1.0
     for inner in line.code.into:
         edges = [
             edge
@@ -203,28 +212,26 @@ def _where_it_works(document: RunDocument, line: LineSamples) -> LineSamples:
             and (edge.callee.file, edge.callee.function) == (line.file, inner.function)
         ]
         taken = max((edge.total or edge.own for edge in edges), default=0.0)
-        if taken > (own.own if own is not None else 0.0) and taken >= SURE * profile.total:
-            seen = next(
-                (
-                    one
-                    for one in _all_lines(document)
-                    if one.function.rpartition(".")[2] == inner.function and one.looks
-                ),
-                None,
-            )
-            place = CodeLine(line.function, line.file, line.line, 0.0)
-            return replace(
-                line if seen is None else seen,
-                function=seen.function if seen is not None else inner.function,
-                line=inner.line,
-                code=inner.code,
-                callers=(place,),
-                callees=(),
-                own=line.own,
-                main_cpu=line.main_cpu,
-                other_cpu=line.other_cpu,
-            )
-    return line
+        part = left * taken / max(taken + own.own, 1e-9)
+        if part < LEAST or taken < own.own * LEAST:
+            continue
+        left -= part
+        looked_at = (one for one in _all_lines(document) if one.function.rpartition(".")[2] == inner.function)
+        seen = max(looked_at, key=lambda one: one.looks, default=line)
+        place = CodeLine(line.function, line.file, line.line, 0.0)
+        function = seen.function if seen is not line else inner.function
+        callee = replace(
+            seen,
+            function=function,
+            line=inner.line,
+            code=inner.code,
+            callers=(place,),
+            callees=(),
+            own=line.own,
+        )
+        callee = replace(callee, main_cpu=line.main_cpu, other_cpu=line.other_cpu)
+        yield _Row(callee, {kind: part * seconds for kind, seconds in row.kinds.items()})
+    yield _Row(line, {kind: left * seconds for kind, seconds in row.kinds.items()})
 
 
 def _all_lines(document: RunDocument) -> Iterator[LineSamples]:
@@ -232,13 +239,8 @@ def _all_lines(document: RunDocument) -> Iterator[LineSamples]:
         yield from sampled.lines
 
 
-def _begins(row: _Row) -> bool:
-    code = row.line.code
-    return code is not None and code.text.startswith(("def ", "async def ", "class "))
-
-
 def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: float) -> HotSpot:
-    line, kind = _where_it_works(document, group[0].line), group[0].kind
+    line, kind = group[0].line, group[0].kind
     function = _counted(document, line)
     caller = line.callers[0] if line.callers and is_users_code(line.callers[0].file, "") else None
     return HotSpot(
@@ -257,6 +259,7 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         line.variables,
         line.ranks if len(line.ranks) > 1 else {},
         _caller_text(caller) if caller is not None and caller.function != line.function else None,
+        partial=any(profile.partial for profile in document.profiles),
     )
 
 

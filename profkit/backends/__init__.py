@@ -149,7 +149,7 @@ class Backend(Protocol):
     # What a whole run may take where the user says nothing: so many plain runs, and seconds. None: as long as it needs.
     allowances: Mapping[Depth, tuple[float, float] | None] = {
         "quick": None,
-        "gate": (5.0, 10.0),
+        "gate": (10.0, 15.0),
         "standard": (5.0, 10.0),
         "full": None,
     }

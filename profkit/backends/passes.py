@@ -30,7 +30,7 @@ from profkit.core.types import (
     Switch,
     Workload,
 )
-from profkit.profilers.cprofile import read_cprofile, read_pass_notes
+from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import HostKind, host_command, start_up_environment
 from profkit.runtime.passes.read import read_records, read_tracemalloc
@@ -254,8 +254,10 @@ class CallsPass(PythonPass):
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Functions and their callers."""
         report = read_cprofile(self.folder / self.file)
-        notes = (*report.warnings, *read_pass_notes(self.folder / "cprofile.json"))
-        return PassFindings(profiles=report.profiles, notes=notes)
+        facts = self.folder / "cprofile.json"
+        notes = (*report.warnings, *read_pass_notes(facts))
+        partial = is_partial(facts)
+        return PassFindings(profiles=tuple(replace(p, partial=partial) for p in report.profiles), notes=notes)
 
 
 class AllocationsPass(PythonPass):

@@ -249,30 +249,6 @@ def prune(
     _tell("prune", where, {"dry_run": dry_run, "runs": runs, "taken": pruned, "left": left}, said, format)
 
 
-@history.command("export", epilog="Example:  profkit history export --to history.csv")
-def export(
-    to: Annotated[Path, option(None, "The table to write: .csv.", "FILE")],
-    workload: WorkloadOption = None,
-    force: Annotated[bool, option(None, "Overwrite FILE.", None, "--force")] = False,
-    history: HistoryOption = None,
-    format: options.FormatOption = options.OutputFormat.terminal,
-    quiet: QuietOption = False,
-) -> None:
-    """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
-    from profkit.cli.progress import progress_for
-    from profkit.core.formatting import plural
-    from profkit.regression.history import open_history
-    from profkit.regression.history.actions import export_table
-
-    progress = progress_for(quiet=quiet)
-    with open_history(history, read_only=True) as store:
-        progress.begin("export", str(to))  # a year of 400 metrics a night takes four seconds
-        count = export_table(store, to, workload=workload, force=force)
-        progress.end(plural(count, "row"))
-        where = str(store.path)
-    _tell("export", where, {"file": str(to), "rows": count}, f"{plural(count, 'row')} in {to}", format)
-
-
 @history.command(
     "site",
     epilog="Example:  profkit history site --to pages\n\n"
@@ -300,7 +276,7 @@ def site(
         summary = summarize_history(store, days=days, progress=progress)
         where = str(store.path)
     progress.begin("write", str(to))
-    files, size_in_bytes = write_site(folder, site_files(summary, folder, title))
+    files, size_in_bytes = write_site(folder, site_files(summary, title))
     size = f"{plural(files, 'file')}, {size_in_bytes / 1e6:.1f} MB"
     progress.end(size)
     start = to / "index.html"

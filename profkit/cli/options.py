@@ -18,7 +18,6 @@ import typer
 from profkit.core.errors import UsageError, WorkloadError
 
 if TYPE_CHECKING:
-    from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
     from profkit.execution.places.kinds import ExecutionPlace
@@ -376,13 +375,9 @@ def _judged_kernels(document: RunDocument, source: Path | None, *, digest: bool)
         return view(read_evaluation(source), source, document.verdicts)
     if not digest:
         return None
-    from profkit.profiling.export import read_sweep_in
     from profkit.reporting.views.kernels.sweep import judged
 
-    if source is None:
-        return judged(document)
-    folder = source if source.is_dir() else source.parent
-    return judged(document, read_sweep_in(folder), folder)
+    return judged(document)
 
 
 def print_result(text: str) -> None:
@@ -437,18 +432,6 @@ def print_pieces(pieces: Iterable[str]) -> None:
         _printed = True
         sys.stdout.write(piece)
     sys.stdout.flush()
-
-
-def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) -> None:
-    """Several results as the one JSON document that `--format json` promises."""
-    from profkit.core.run_folder import run_to_json
-
-    whole = {
-        "schema": "profkit.runs/1",
-        "runs": [run_to_json(document) for document in documents],
-        "errors": [{"message": fault.message, "fix": fault.fix} for fault in faults],
-    }
-    print_json(whole)
 
 
 def verdict_exit(document: RunDocument, *, judged: bool, strict: bool) -> int:

@@ -28,7 +28,7 @@ def summarize(
     from profkit.cli.progress import show_reading
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
-    from profkit.profiling.export import render_kernels
+    from profkit.profiling.export import render_kernels, runs_text
     from profkit.profiling.summarize import summarize_report
 
     # Of many kernels: as a run a page for each
@@ -48,7 +48,7 @@ def summarize(
                 raise
             faults.append(fault)
     if len(reports) > 1 and format is options.OutputFormat.json:
-        options.print_documents(documents, faults)
+        options.print_result(runs_text(documents, faults))
     else:
         for document in documents:
             options.print_document(document, format, details=True)

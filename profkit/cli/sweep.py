@@ -89,7 +89,7 @@ def sweep(
 ) -> None:
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
     typed = {**locals(), "device": device.value, "files": tuple(with_file or ())}
-    from profkit.analysis.ranking.ranking import faulty_cases
+    from profkit.analysis.ranking import faulty_cases
     from profkit.cli.progress import progress_for
     from profkit.kernels.sweep.outputs import check_writable
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request

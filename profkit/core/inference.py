@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from profkit.core.statistics import (
     MEDIAN_TO_MEAN,
     effective_size,
+    half_width_within,
     mad_sigma,
     median,
     median_inefficiency,
@@ -158,17 +160,8 @@ def _first_beyond(tail: float, counts: Iterable[tuple[int, int]], whole: int) ->
 
 def _double_midranks(values: Sequence[float]) -> list[int]:
     """Twice the rank of each value, 2 to 2 n, equal values sharing the mean: doubled, so that all are whole."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0] * len(values)
-    start = 0
-    while start < len(order):
-        end = start
-        while end + 1 < len(order) and values[order[end + 1]] == values[order[start]]:
-            end += 1
-        for place in order[start : end + 1]:
-            ranks[place] = start + end + 2
-        start = end + 1
-    return ranks
+    ordered = sorted(values)
+    return [bisect_left(ordered, value) + bisect_right(ordered, value) + 1 for value in values]
 
 
 @lru_cache(maxsize=256)
@@ -182,15 +175,9 @@ def _rank_sum_counts(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int]
     for number, rank in enumerate(ranks, start=1):
         for k in range(min(size, number), 0, -1):
             chosen[k] += chosen[k - 1] << (rank * bits)
-    packed, mask, total, sum_counts = chosen[size], (1 << bits) - 1, 0, []
-    width = max(1, packed.bit_length() // bits + 1)
-    raw = packed.to_bytes((width * bits + 7) // 8 + 8, "little")
-    for total in range(width):
-        at = total * bits
-        piece = int.from_bytes(raw[at // 8 : (at + bits) // 8 + 1], "little") >> (at % 8)
-        if count := piece & mask:
-            sum_counts.append((total, count))
-    return tuple(sum_counts)
+    packed, mask = chosen[size], (1 << bits) - 1
+    counts = ((total, packed >> total * bits & mask) for total in range(packed.bit_length() // bits + 1))
+    return tuple((total, count) for total, count in counts if count)
 
 
 def _normal_p(ranks: Sequence[int], n: int, m: int, rank_sum: int) -> float:
@@ -385,12 +372,7 @@ def _side_in_logarithms(groups: Groups) -> _Side | None:
     if not logarithms or not all(isfinite(value) for group in logarithms for value in group):
         return None
     intervals = [median_interval(group) for group in logarithms]
-    known = [(bounds.high - bounds.low) / 2 / 1.96 for bounds in intervals if bounds is not None]
-    within = None
-    if len(known) == len(logarithms):
-        within = sqrt(median_inefficiency(len(logarithms)) * sum(error * error for error in known)) / len(
-            logarithms
-        )
+    within = half_width_within(intervals, len(intervals)) / 1.96 if None not in intervals else None
     return _Side([median(group) for group in logarithms], within, logarithms[0])
 
 

@@ -114,13 +114,6 @@ def median_rank(n: int, confidence: float = CONFIDENCE) -> int:
     return 0
 
 
-def lag1_autocorrelation(values: Sequence[float]) -> float:
-    """Autocorrelation of neighbours, -1 to 1; 0 where there is too little or no variation."""
-    centred = _centred(values)
-    power = sum(v * v for v in centred)
-    return _autocorrelation(centred, 1, power) if len(values) > 2 and power > 0 else 0.0
-
-
 def effective_size(values: Sequence[float]) -> float:
     """How many independent samples these are worth: n / (1 + 2 * sum of autocorrelations), at most n.
 
@@ -137,7 +130,9 @@ def effective_size(values: Sequence[float]) -> float:
         centre = median(values)
         values = [min(centre + 3 * sigma, max(centre - 3 * sigma, value)) for value in values]
         sizes.append(_size_by_sum(values))
-    neighbours = lag1_autocorrelation(values)
+    centred = _centred(values)
+    power = sum(v * v for v in centred)
+    neighbours = _autocorrelation(centred, 1, power) if power > 0 else 0.0
     if neighbours > 2 / sqrt(n):
         unbiased = min(0.99, (n * neighbours + 1) / (n - 3))
         sizes.append(n * (1 - unbiased) / (1 + unbiased))
@@ -251,7 +246,7 @@ def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
         alone = intervals[0]
         return Centre(centre, alone and alone.low, alone and alone.high, None)
     spread = (max(centres) - min(centres)) / centre if centre > 0 else None
-    inside = _half_width_within(intervals, len(processes))
+    inside = half_width_within(intervals, len(processes))
     if (ranked := median_interval(centres)) is not None:
         low, high = min(ranked.low, centre - inside), max(ranked.high, centre + inside)
         return Centre(centre, max(0.0, low), high, spread)
@@ -320,7 +315,7 @@ def median_inefficiency(count: int) -> float:
     return 1.0 if count == 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
 
 
-def _half_width_within(intervals: Sequence[MedianInterval | None], count: int) -> float:
+def half_width_within(intervals: Sequence[MedianInterval | None], count: int) -> float:
     """What the noise inside of the processes explains; 0 where they are single values, and nothing is seen inside."""
     known = [bounds for bounds in intervals if bounds is not None]
     if len(known) < count:

@@ -275,6 +275,14 @@ def read_pass_notes(path: Path) -> tuple[str, ...]:
     return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()
 
 
+def is_partial(path: Path) -> bool:
+    """Whether the pass ended before the program did: its calls are not all."""
+    try:
+        return json.loads(read_bounded(path)).get("partial") is True
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
 def program_calls(functions: Sequence[_Function], total: float) -> Profile | None:
     """Calls from and to the program's own functions, by caller and callee; None where there are none.
 

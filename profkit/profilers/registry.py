@@ -50,7 +50,6 @@ XCTRACE_TABLES = (
     "metal-command-buffer-completed",
     "gpu-performance-state-intervals",
     "device-thermal-state-intervals",
-    "metal-shader-profiler-intervals",
     "metal-gpu-counter-intervals",
     "time-info",
     "time-profile",
@@ -113,9 +112,6 @@ PERF = Profiler(
             conversion=Conversion(_lazy("perf.probe.conversion_argv"), "converted.txt", _PERF_TEXT),
         ),
         _format("perf-stat-csv", "perf stat -x", "perf.stat_csv.looks_like_stat_csv", "perf.stat_csv.read_stat_csv"),
-        _format(
-            "perf-stat-text", "perf stat", "perf.stat_csv.looks_like_stat_text", "perf.stat_csv.read_stat_text"
-        ),
         _format(
             "perf-script", "perf script", "perf.script.looks_like_script", "perf.script.read_script", has_stacks=True
         ),

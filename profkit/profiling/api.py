@@ -76,7 +76,6 @@ class Run:
                 **_scope_columns(verdict.scope),
                 "reason": fact_text(verdict.reason),
                 "weight": verdict.weight,
-                "gain": verdict.gain,
                 "advice": "\n".join(verdict.advice) or None,
             }
             rows.append(self._run_columns() | columns)

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from profkit.analysis.evaluation.scores import farthest_tests, least_speedups, slowest_tests
 from profkit.analysis.evaluation.witnesses import bottleneck_of, insight_of
-from profkit.analysis.ranking.ranking import farthest_from_roofline, slowest_cases
+from profkit.analysis.ranking import farthest_from_roofline, slowest_cases
 from profkit.backends import backend_named
 from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress

@@ -188,7 +188,7 @@ def _render_documents(
 ) -> Iterator[str]:
     match options.form:
         case "json":
-            yield _json_text(documents, faults, alone=len(options.sources) == 1)
+            yield runs_text(documents, faults, alone=len(options.sources) == 1)
         case "junit":
             from profkit.reporting import junit
             from profkit.reporting.views.run import view
@@ -249,7 +249,10 @@ def _stacks_of(report: Path, progress: Progress) -> tuple[Stacks, ...]:
     return stacks
 
 
-def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool) -> str:
+def runs_text(
+    documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool = False
+) -> str:
+    """The one JSON document of several runs, with what could not be read; the run itself where it is `alone`."""
     if alone:
         from profkit.reporting.json import run
 

@@ -263,7 +263,7 @@ def _of_what_works(document: RunDocument, verdicts: Sequence[Verdict]) -> tuple[
     return tuple(
         verdict
         if verdict.metric.startswith(("time.", "memory."))
-        else replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
+        else replace(verdict, verdict="not-applicable", reason=reason, advice=())
         for verdict in verdicts
     )
 

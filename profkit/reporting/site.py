@@ -1,6 +1,7 @@
 """A history as static pages: what changed, each workload with its level, and a page for each workload.
 
-The folder is the site's own, known again by a marker. Its pages are replaced one by one, the first page last.
+The folder is the site's own, known again by a marker. Its pages are replaced one by one, the first page last, and no
+link in it is followed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.files.safe_folder import chown_to_sudo_user
+from profkit.core.files.safe_folder import chown_to_sudo_user, make_folder, make_parents, opened, remember
 from profkit.core.files.whole import write_whole
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Entry, HistorySummary, SeriesSummary
@@ -21,7 +22,6 @@ from profkit.core.types.history import SUMMARY_DAYS
 from profkit.reporting.html.page import render
 from profkit.reporting.view import (
     Block,
-    Fold,
     Paragraph,
     Section,
     Span,
@@ -40,11 +40,9 @@ MARK = "Pages of profkit history site: they are replaced as a whole when they ar
 MOST_CHANGES = 60
 MOST_ROWS = 4  # metrics of one workload on the first page: of a sweep each of a thousand cases gates
 MOST_DRAWN = 12  # series of one workload: a chart of a year is 50 kB
-MOST_RUNS = 100
 # What a folder that is published may hold beforehand: a checkout, and what its host reads.
 _HOSTS = frozenset({".git", ".nojekyll", ".gitignore", "CNAME"})
 _PAGE = re.compile(r"workload-[a-z0-9_-]+\.html|\..+\.tmp")
-_REPORTS = ("report.html", "run.json")
 _COLUMNS = ("series", "level now", f"over {SUMMARY_DAYS} days", "last night")
 _ELSEWHERE = "--to a new folder, or an empty one"
 
@@ -53,25 +51,38 @@ _ELSEWHERE = "--to a new folder, or an empty one"
 
 
 def prepare_folder(target: Path) -> Path:
-    """The folder for a site: made, or empty, or with a site in it.
+    """The folder for a site: made, or empty, or with a site in it. No link below it is followed from now on.
 
     Raises UsageError where it holds anything else, MachineError where it cannot be made.
     """
     try:
-        missing = [path for path in (target, *target.parents) if not path.exists()]
-        target.mkdir(parents=True, exist_ok=True)
-        folder = target.resolve()
-        there = set(os.listdir(folder)) - _HOSTS
-        if there and MARKER not in there:
-            some = ", ".join(sorted(there)[:3])
-            raise UsageError(f"{target} holds other files, and no site: {some}", _ELSEWHERE)
+        missing = [path for path in (target, *target.parents) if not os.path.lexists(path)]
+        make_parents(target.parent)
+        with opened(target.parent):  # it may be reached: then a link to it is one that the user means
+            folder = target.parent.resolve() / target.name
+        if missing:
+            make_folder(folder)
+            chown_to_sudo_user(*missing)
+        else:
+            with opened(target):
+                folder = target.resolve()
+            remember(folder)
+            _check_content(target, folder)
         write_whole(folder / MARKER, (MARK,))
-        chown_to_sudo_user(*missing)
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"{target} is not a folder", _ELSEWHERE) from error
     except OSError as error:
         raise _cannot_write(target, error) from error
     return folder
+
+
+def _check_content(target: Path, folder: Path) -> None:
+    with opened(folder) as inside:
+        there = set(os.listdir(inside)) - _HOSTS
+        marker = inside / MARKER
+        if there and (MARKER not in there or marker.is_symlink()):
+            some = ", ".join(sorted(there)[:3])
+            raise UsageError(f"{target} holds other files, and no site: {some}", _ELSEWHERE)
 
 
 def _cannot_write(target: Path, error: OSError) -> MachineError:
@@ -89,9 +100,10 @@ def write_site(folder: Path, files: Iterable[tuple[str, str]]) -> tuple[int, int
         for name, content in files:
             write_whole(folder / name, (content,))
             written[name] = len(content.encode())
-        for name in os.listdir(folder):
-            if name not in written and _PAGE.fullmatch(name):
-                (folder / name).unlink()
+        with opened(folder) as place:
+            for name in os.listdir(place):
+                if name not in written and _PAGE.fullmatch(name):
+                    (place / name).unlink()
     except OSError as error:
         raise _cannot_write(folder, error) from error
     finally:
@@ -112,16 +124,11 @@ class _Workload:
     entries: tuple[Entry, ...]
 
 
-def site_files(
-    summary: HistorySummary, folder: Path, title: str = "Performance over time"
-) -> Iterator[tuple[str, str]]:
-    """Name and content of every file; `index.html`, which links to the others, is the last.
-
-    `folder` is where they will lie: reports of runs are linked from there.
-    """
+def site_files(summary: HistorySummary, title: str = "Performance over time") -> Iterator[tuple[str, str]]:
+    """Name and content of every file; `index.html`, which links to the others, is the last."""
     workloads = _workloads(summary)
     for one in workloads:
-        yield one.page, render(_workload_view(one, folder))
+        yield one.page, render(_workload_view(one))
     yield "index.html", render(_overview(summary, workloads, title))
 
 
@@ -210,7 +217,7 @@ def _rows(one: _Workload, shown: Sequence[SeriesSummary]) -> Iterator[tuple[Text
         yield Span(one.name, link=one.page), "no value", "", night
 
 
-def _workload_view(one: _Workload, folder: Path) -> View:
+def _workload_view(one: _Workload) -> View:
     blocks: list[Block] = [Paragraph(Span("All workloads", link="index.html"))]
     blocks += [
         Section(title_of(series.trend.series), tuple(trend_blocks(series.trend)))
@@ -218,24 +225,8 @@ def _workload_view(one: _Workload, folder: Path) -> View:
     ]
     rows = list(_rows(one, one.series))
     blocks.append(Section("All series", (table(_COLUMNS, rows, words=len(_COLUMNS)),)))
-    blocks.append(_runs(one.entries, folder))
     told = f"{plural(len(one.entries), 'run')}{_dates(one.entries)}, {plural(len(one.series), 'series', 'series')}"
     return View(one.name, tuple(blocks), headline=(told,))
-
-
-def _runs(entries: Sequence[Entry], folder: Path) -> Section:
-    """The newest first, each with its commit and its report where that lies where it was."""
-    rows = []
-    for entry in reversed(entries[-MOST_RUNS:]):
-        run = Path(os.path.abspath(entry.path)) if entry.path else None
-        shown = next((run / name for name in _REPORTS if (run / name).is_file()), None) if run else None
-        report = Span("report", link=os.path.relpath(shown, folder)) if shown is not None else ""
-        commit = code(entry.commit[:10] + ("+" if entry.dirty else "")) if entry.commit else ""
-        time = entry.started[:16].replace("T", " ")
-        rows.append((time, _outcome(entry), commit, entry.machine[:12], report))
-    columns = ("run (UTC)", "outcome", "commit", "machine", "its report")
-    note = "Older runs: profkit history list" if len(entries) > MOST_RUNS else ""
-    return Section("Runs", (table(columns, rows, words=len(columns), note=note),), fold=Fold.FOLDED)
 
 
 # ---------------------------------------------------------------- texts

@@ -88,8 +88,9 @@ class _Terminal:
             self.screen.line((f"$ {view.command}", "dim"), hang=2)
         for line in headline:
             self.line(line)
-        if view.facts:
-            self.facts(Facts(view.facts))
+        facts = view.facts if self.details else tuple(fact for fact in view.facts if fact[0] not in view.wide)
+        if facts:
+            self.facts(Facts(facts))
         if view.blocks and not isinstance(view.blocks[0], Section | Detail):
             self.screen.blank()
 

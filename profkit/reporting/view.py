@@ -331,7 +331,8 @@ class Commands(Block):
 class View:
     """A result as it is shown. `label` is its verdict; `headline` are the lines below it, the reason first.
 
-    `warning` stands above everything: what follows may not hold, or is not all of it.
+    `warning` stands above everything: what follows may not hold, or is not all of it. A short screen has no facts of
+    `wide` labels.
     """
 
     title: Text
@@ -339,6 +340,7 @@ class View:
     label: Label | None = None
     headline: tuple[Text, ...] = ()
     facts: tuple[tuple[str, Text], ...] = ()
+    wide: frozenset[str] = frozenset()
     command: str = ""  # what was run
     warning: Text = ""
 

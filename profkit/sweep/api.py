@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.ranking.ranking import FILE, guide_records
+from profkit.analysis.ranking import FILE, guide_records
 from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress, Silent
 from profkit.kernels.operations.registry import OPERATIONS

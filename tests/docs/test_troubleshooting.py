@@ -31,7 +31,6 @@ PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8
         "Export failed: Document Missing Template Error",
         "The log archive is corrupt or incomplete",
         "Selected counter profile is not supported on target device",
-        "Shader Timeline: Disabled",
         "65 bytes",
     ],
 )

@@ -103,7 +103,7 @@ def test_report_shows_a_generation_in_each_form(folder: Path) -> None:
     assert said.out == markdown.render(view(every_way(), folder, linked=False), markdown.STEP_SUMMARY)
     said = profkit("report", str(folder), "--format", "junit", cwd=folder.parent)
     suite = ElementTree.fromstring(said.out.split("\n", 1)[1])
-    assert [len(case) > 0 for case in suite.iter("testcase")] == [False, False, True, True]
+    assert [len(case) > 0 for case in suite.iter("testcase")] == [True, True]  # what has no correct kernel
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,13 @@ from pathlib import Path
 from time import perf_counter
 
 from profkit.core.types import Cache
-from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs, single_thread_env
+from profkit.profilers.valgrind.command import (
+    callgrind_argv,
+    callgrind_outputs,
+    combine_levels,
+    single_thread_env,
+)
 from profkit.profilers.valgrind.instructions import instruction_mix
-from profkit.profilers.valgrind.levels import combine_levels
 from profkit.profilers.valgrind.read import read_callgrind
 
 ROOT = Path(__file__).resolve().parents[2]

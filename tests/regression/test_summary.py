@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import Scope, SeriesSummary
+from profkit.core.types import SeriesSummary
 from profkit.regression.history import open_history
-from profkit.regression.trends import summarize_history, trends_of
+from profkit.regression.trends import summarize_history
 from tests.regression.history.entries import entry, value
 
 NOISE = (0.0, 1e-6, -1e-6, 2e-6, -2e-6)
@@ -37,13 +37,3 @@ def test_a_level_begins_at_the_last_change(tmp_path: Path) -> None:
     one = summary_of(tmp_path / "h", {night: 1e-3 if night < 54 else 2e-3 for night in range(60)})
     assert [change.index for change in one.trend.change_points] == [54]
     assert one.level == pytest.approx(2e-3, rel=1e-2)
-
-
-def test_trends_are_those_of_the_command_for_trends(tmp_path: Path) -> None:
-    with open_history(tmp_path / "h") as history:
-        for night in range(60):
-            number = (1e-3 if night < 30 else 1.2e-3) + NOISE[night % 5]
-            history.add(entry(night, value(number=number), value("time.p95", 2e-3, scope=Scope("run"))))
-        summary = summarize_history(history)
-        assert {one.trend for one in summary.series} == set(trends_of(history, ["*:*"]))
-        assert [e.id for e in summary.entries] == [e.id for e in history.entries()]

@@ -9,12 +9,11 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from profkit.core.types import Cause, Comparison, Revision
+from profkit.core.types import Comparison, Revision
 from profkit.regression.compare import CompareOptions, compare
 from profkit.reporting.json import document as as_json
 from tests import documents, gpu_documents, schemas
 from tests.comparison_documents import kernel, run, traced, value
-from tests.paired_documents import said
 from tests.reporting.shown import comparison_markdown as as_markdown
 from tests.reporting.shown import comparison_text as as_text
 
@@ -78,21 +77,6 @@ def test_what_changed_comes_before_why_and_what_is_the_same_is_one_line_with_wha
     assert text.index("What changed") < text.index("Why") < text.index("Notes")
     same = as_text(compare(run(), run(seed=2)), color=False)
     assert re.search(r"The same \(and the smallest.*\)\n  Time per iteration \(mlp\) \(\d\.\d %\)", same)
-
-
-def test_what_disturbed_the_measuring_is_told_and_is_no_reason() -> None:
-    causes = (
-        Cause("neighbours", said("Other work disturbed it."), evidence=(said("load 7"),)),
-        Cause("work", said("More work.")),
-    )
-    for text in (
-        as_text(replace(pair(), causes=causes), color=False),
-        as_markdown(replace(pair(), causes=causes)),
-    ):
-        why, measured = text.index("Why, as far"), text.index("How well it was measured")
-        assert why < text.index("More work.") < measured < text.index("Other work disturbed it.")
-    alone = as_text(replace(pair(), causes=causes[:1]), color=False)
-    assert "Why, as far" not in alone
 
 
 def test_a_refusal_says_what_would_change_it_and_force_is_said_on_top() -> None:

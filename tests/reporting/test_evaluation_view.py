@@ -90,13 +90,6 @@ def test_statuses_add_up_and_what_is_skipped_is_named_with_its_number() -> None:
     assert "2 tests skipped: its result is random (dropout.default and rand.default)" in told
 
 
-def test_results_without_a_command_and_intervals_have_no_replay_and_no_claim_of_certainty() -> None:
-    told = " ".join(terminal(BARE).split())
-    assert "--replay" not in told
-    assert "surely" not in told
-    assert "x (no interval, AMBIGUOUS) as fast as PyTorch" in told
-
-
 @pytest.mark.parametrize("name", ODD)
 def test_whatever_is_in_it_every_view_shows_it_in_its_width(name: str) -> None:
     document = ODD[name]
@@ -109,16 +102,6 @@ def test_whatever_is_in_it_every_view_shows_it_in_its_width(name: str) -> None:
         assert not re.search(r"\b(?:nan|inf|None)\b", text)
         assert not {"\x1b", "\u202e", "\udc80"} & set(text)
     assert problems(page.render(view(document, FOLDER))) == []
-
-
-def test_what_was_not_run_is_said_with_its_reason_and_is_no_failure() -> None:
-    document = evaluation(failed(a_test("mm.default"), "not-run", "Triton needs a GPU"))
-    assert headline(document) == "No test was decided; 1 test not run"
-    shown = " ".join(terminal(document).split())
-    assert "UNDECIDED" in shown
-    assert "1 test not run: Triton needs a GPU (mm.default)." in shown
-    assert "FAIL" not in shown
-    assert "1 not-run." in shown
 
 
 def test_an_error_beyond_all_rounding_is_said_in_words_and_a_crash_has_its_last_line_apart() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import KernelTime, RunDocument, Scope, Threshold, Verdict
+from profkit.core.types import KernelTime, RunDocument, Threshold, Verdict
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.views import plan as plan_view
@@ -112,38 +112,16 @@ def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
     assert sum(line.startswith("  kernel  ") for line in wide[: wide.index("\nGPU\n")].split("\n")) == 1
 
 
-def failed(
-    target: str,
-    gain: float | None = None,
-    *,
-    scope: Scope = gpu.ADD.scope,
-    advice: str | None = None,
-    weight: float = 0.5,
-) -> Verdict:
-    reason = f"because {target}"
-    told = (advice or target,)
-    return Verdict(
-        target,
-        "ipc",
-        "fail",
-        message(reason),
-        Threshold(">", 2, ""),
-        1.0,
-        "",
-        scope,
-        "measured",
-        told,
-        weight,
-        gain,
-    )
+def failed(target: str, weight: float) -> Verdict:
+    why, scope = message(f"because {target}"), gpu.ADD.scope
+    limit = Threshold(">", 2, "")
+    return Verdict(target, "ipc", "fail", why, limit, 1.0, "", scope, "measured", (target,), weight)
 
 
-def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_win() -> None:
-    document = gpu.report(verdicts=(failed("little", 0.01), failed("none", None), failed("much", 0.4)))
-    assert [action.what for action in views_run_text.actions(document)] == ["much", "little", "none"]
-    text = " ".join(run_text(document, color=False).split())
-    assert "because much; at most 40.0 % of the run's time could be won" in text
-    assert "because none; at most" not in text
+def test_failures_stand_by_their_share_of_the_time() -> None:
+    document = gpu.report(verdicts=(failed("little", 0.1), failed("none", 0.04), failed("much", 0.4)))
+    assert [action.what for action in views_run_text.actions(document)] == ["much", "little"]
+    assert "because much" in " ".join(run_text(document, color=False).split())
     name = "vectorized_elementwise_kernel<…, CUDAFunctor_add<…>>"
     assert views_run_text.scope_prefix(gpu.ADD.scope).startswith("in ")
     assert views_run_text.scope_prefix(gpu.ADD.scope).endswith(" (16384 of 128): ")
@@ -213,12 +191,9 @@ def test_markdown_has_the_same_order_with_all_columns_and_conditions() -> None:
 # ---------------------------------------------------------------- plan
 
 
-def test_a_plan_shows_what_is_counted_its_replays_and_its_cost() -> None:
+def test_a_plan_shows_what_is_counted_and_its_cost() -> None:
     text = text_of(plan_view.view(gpu.plan()))
     assert "about 1.5 times the time of a plain run" in " ".join(text.split())
-    assert "2 launch configurations, 98.0 % of the GPU time:" in text
-    row = next(line for line in text.split("\n") if "nvjet" in line)
-    assert re.search(r"84\.0 % +3 +3$", row)
     assert "metric_7 and" in " ".join(text.split())
     assert "32 more (--format json has them all)" in " ".join(text.split())
     assert max(len(line) for line in text.split("\n")) <= 80

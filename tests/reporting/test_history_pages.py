@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
-from profkit.core.errors import UsageError
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.files import safe_folder
 from profkit.core.types import HistorySummary
 from profkit.regression.history import open_history
 from profkit.regression.trends import summarize_history
-from profkit.reporting.site import MARKER, page_name, prepare_folder, site_files, write_site
+from profkit.reporting.site import page_name, prepare_folder, site_files, write_site
 from tests.browser import visit
 from tests.reporting.site_histories import HOSTILE, UNICODE, commit_of, day, write_history
 
@@ -33,7 +33,7 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> HistorySummary:
 def write(folder: Path, summary: HistorySummary) -> Path:
     """The site of a summary, as the command writes it."""
     made = prepare_folder(folder)
-    write_site(made, site_files(summary, made, "Kernels, night by night"))
+    write_site(made, site_files(summary, "Kernels, night by night"))
     return folder
 
 
@@ -71,19 +71,13 @@ def test_the_first_page_has_the_newest_changes_first_and_each_workload(browser: 
         assert page.url.endswith("/index.html")
 
 
-def test_a_workload_has_its_series_and_its_runs(browser: Any, site: Path) -> None:
+def test_a_workload_has_its_series(browser: Any, site: Path) -> None:
     with visit(browser, site / page_name("gated_mlp"), within=site) as opened:
         page = opened.page
         assert page.locator("svg.chart").count() == 9
         (first,) = texts(page, "#gated-mlp-time-median-region-gated-mlp-on-cuda")
         assert "a new segment begins: another machine" in first
         assert re.search(rf"▲ {day(168)}: .* worse .*commit {commit_of(168)[:12]}", first)
-        page.locator("#runs summary").click()
-        rows = texts(page, "#runs tbody tr")
-        assert len(rows) == 100
-        assert re.match(rf"{day(179)} \d\d:\d\d regressed {commit_of(179)[:10]} abcdef012345", rows[0])
-        assert any("not valid: the clock was throttled" in row for row in rows)
-        assert "Older runs: profkit history list" in page.locator("#runs").inner_text()
 
 
 @pytest.mark.parametrize("name", [HOSTILE, "failed", "one night"])
@@ -100,19 +94,6 @@ def test_an_empty_history_says_how_to_fill_it(tmp_path: Path) -> None:
     text = (write(tmp_path / "empty", HistorySummary()) / "index.html").read_text()
     assert "No run is stored yet: " in text
     assert "profkit history add reports/*/" in text
-
-
-def test_a_run_is_linked_where_its_report_lies(summary: HistorySummary, tmp_path: Path) -> None:
-    run = tmp_path / "reports" / "20261027 a%b?-gated"
-    run.mkdir(parents=True)
-    (run / "report.html").write_text("<title>the run</title>")
-    ours = [e for e in summary.entries if e.workload == "gated_mlp"]
-    paths = {ours[-1].id: str(run), ours[-2].id: str(tmp_path / "gone")}
-    entries = tuple(replace(e, path=paths.get(e.id)) for e in summary.entries)
-    folder = write(tmp_path / "pages", replace(summary, entries=entries))
-    text = (folder / page_name("gated_mlp")).read_text()
-    (href,) = re.findall(r'href="([^"]+)">report</a>', text)
-    assert (folder / unquote(href)).resolve() == run / "report.html"
 
 
 # ---------------------------------------------------------------- written
@@ -160,7 +141,7 @@ def test_what_stops_the_writing_leaves_pages_that_can_be_used(
     made = prepare_folder(folder)
 
     def cut() -> Iterator[tuple[str, str]]:
-        yield from list(site_files(without_attention(summary), made, "another"))[:3]
+        yield from list(site_files(without_attention(summary), "another"))[:3]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -184,12 +165,26 @@ def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(
 ) -> None:
     folder, other = write(tmp_path / "site", summary), tmp_path / "secret"
     other.write_text("not yours")
-    for name in ("index.html", page_name("gated_mlp"), MARKER):
+    for name in ("index.html", page_name("gated_mlp")):
         (folder / name).unlink()
         (folder / name).symlink_to(other)
     write(folder, summary)
     assert other.read_text() == "not yours"
     assert not (folder / "index.html").is_symlink()
+
+
+def test_a_folder_that_is_exchanged_for_a_link_is_not_written_into(
+    summary: HistorySummary, tmp_path: Path
+) -> None:
+    folder, other = write(tmp_path / "site", summary), tmp_path / "other"
+    other.mkdir()
+    made = prepare_folder(folder)
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(other)
+    with pytest.raises(MachineError, match="a link has taken its place"):
+        write_site(made, site_files(summary))
+    assert files_of(other) == {}
+    safe_folder._made.pop(str(made))
 
 
 def test_each_workload_has_a_page_of_its_own_whatever_it_is_called() -> None:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from profkit.core.types import Gain, GpuTrace, Insight, Kernel, KernelTime, Place
 from profkit.profiling.summarize import judge_document, targets_for
-from profkit.reporting.view import plain_text
-from profkit.reporting.views.run_insights import evidence_text, place_text
 from tests import gpu_documents as gpu
-from tests.reporting.shown import run_markdown, run_page, run_text
+from tests.reporting.shown import run_markdown, run_text
 
 
 def test_what_a_rule_says_of_several_kernels_is_one_item_that_counts_them() -> None:
@@ -28,27 +24,6 @@ def test_what_a_rule_says_of_several_kernels_is_one_item_that_counts_them() -> N
     assert text.index("Pad it") < text.index("Fuse it")
 
 
-@pytest.mark.parametrize(
-    ("place", "why", "where"),
-    [
-        (Place(kernel="sgemm"), "slow", "in the kernel sgemm"),
-        (Place(kernel="sgemm", label="sgemm", share=0.4), "sgemm (40 % of the GPU time): slow", None),
-        (Place(kernel="sgemm", label="sgemm"), "sgemm: slow", None),
-        (Place(kernel="sgemm", file="/home/me/work/a/k.cu", line=3), "slow", "at a/k.cu:3"),
-        (Place(function="f", file="/opt/other.py", line=4), "slow", "at /opt/other.py:4 in f"),
-        (Place(file="/home/me/worker.py", line=1), "slow", "at /home/me/worker.py:1"),
-        (Place(operation="aten::mm"), "slow", "aten::mm"),
-    ],
-)
-def test_a_kernel_stands_before_the_evidence_or_with_the_place(
-    place: Place, why: str, where: str | None
-) -> None:
-    insight = Insight("r", "t", "slow", "c", place)
-    shown = place_text(insight, "/home/me/work")
-    assert evidence_text(insight) == why
-    assert (plain_text(shown) if shown is not None else None) == where
-
-
 def test_kernels_that_only_fill_tensors_with_random_numbers_are_set_up_and_judged_by_nothing() -> None:
     name = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(int)"
     drawn = replace(gpu.GEMM, name=name)
@@ -63,11 +38,3 @@ def test_kernels_that_only_fill_tensors_with_random_numbers_are_set_up_and_judge
         assert "regex:NAME" in last
         assert "--launch-skip" in last
         assert "profkit.region" in last
-
-
-def test_a_page_has_the_bound_beside_the_title() -> None:
-    gain = Gain(0.25, "the GPU time", "all of them")
-    one = Insight("s", "Fuse it", "many small kernels", "Fuse.", gain=gain)
-    page = run_page(gpu.report(insights=(one, replace(one, rule="t", title="Ask first", gain=None))))
-    assert "at most 25.0 % of the GPU time" in page
-    assert "many small kernels." in page

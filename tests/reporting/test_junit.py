@@ -114,14 +114,6 @@ def test_a_verdict_is_what_check_would_end_with(word: VerdictWord, strict: bool,
         assert "because" in case[0].attrib["message"]
 
 
-def test_a_kernels_own_verdict_fails_nothing() -> None:
-    document = only(
-        documents.empty(), of("pass"), of("fail", Scope("kernel", "void silu<float>(int)", "1 of 2"))
-    )
-    suite = check_shape(render([document]))[0]
-    assert suite.attrib["failures"] == "0"
-
-
 def test_passes_have_their_seconds_and_a_failed_one_is_an_error() -> None:
     suite = check_shape(render([judged()]))[0]
     cases = {case.attrib["name"]: case for case in suite.findall("testcase")}

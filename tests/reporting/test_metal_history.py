@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import RUN, Directive, PassPlan, Scope, Series, SeriesKey, Step
+from profkit.core.types import Directive, PassPlan, Step
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.regression.history import entry_of
-from profkit.reporting.views.history import entry_view, title_of
 from tests import metal_documents
-from tests.reporting.shown import text_of
-
-
-def test_an_entry_tells_encoders() -> None:
-    document = judge_document(metal_documents.run(), targets_for("mps"))
-    told = text_of(entry_view(entry_of(document)), width=100)
-    assert "encoder MPSMatrixMultiplication" in told
-    assert "gpu.utilization" in told
-    assert not re.search(r"\bkernels?\b(?! release)", told)
 
 
 def test_sums_of_a_trace_are_kept_for_one_entry_of_the_region_or_one_call_of_a_benchmark() -> None:
@@ -33,11 +22,3 @@ def test_sums_of_a_trace_are_kept_for_one_entry_of_the_region_or_one_call_of_a_b
         whole = next(r.value for r in judged.readings if r.metric == "buffer.count")
         kept = next(v.value for v in entry_of(judged).values if v.key.metric == "buffer.count")
         assert kept == pytest.approx((whole or 0.0) / times)
-
-
-def test_a_series_of_an_encoder_is_called_one() -> None:
-    key = SeriesKey("mlp", "mps", "time.gpu", Scope("kernel", "sgemm"))
-    assert title_of(Series(key, "s", "lower", ())) == "mlp time.gpu (encoder sgemm) on mps"
-    other = replace(key, backend="cuda")
-    assert title_of(Series(other, "s", "lower", ())) == "mlp time.gpu (kernel sgemm) on cuda"
-    assert title_of(Series(replace(key, scope=RUN), "s", "lower", ())) == "mlp time.gpu on mps"

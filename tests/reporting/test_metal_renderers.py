@@ -30,12 +30,9 @@ def judged(document: RunDocument) -> RunDocument:
 
 def hostile() -> MetalTrace:
     works = tuple(MetalWork(name, "encoder", 3, 0.2, 0.2, 1e-3, 2e-3) for name in HOSTILE)
-    shaders = tuple(replace(work, kind="shader") for work in works)
     processes = tuple(MetalProcess(name, None, 0.1, 3, target=name == "") for name in HOSTILE)
     counters = tuple(metal.counter(name, 30.0, unit=name[:40]) for name in HOSTILE)
-    return metal.metal(
-        encoders=works, shaders=shaders, processes=processes, counters=counters, induced=HOSTILE[0]
-    )
+    return metal.metal(encoders=works, processes=processes, counters=counters, induced=HOSTILE[0])
 
 
 DOCUMENTS = {
@@ -84,8 +81,6 @@ def test_a_host_that_submits_too_slowly_is_the_first_thing_to_do() -> None:
 
 def test_a_report_says_what_its_trace_lacks_and_how_to_get_it() -> None:
     text = " ".join(run_text(DOCUMENTS["report"], color=False, width=80).split())
-    assert "Time by shader is not known: Shader Timeline: Disabled" in text
-    assert "an Apple GPU of M3 or later" in text
     assert "Threadgroup occupancy is not known: the recording was set to no counter set" in text
     assert "What the GPU moves is not known" in text
     assert "xctrace record --instrument 'Metal GPU Counters'" in text

@@ -5,40 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
-
 from profkit.core.types import BlamedLine, Cause, ComparedWorkload
-from profkit.regression.paired.interleave import ALPHA
 from profkit.reporting import markdown
 from profkit.reporting.html import page
 from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
 from profkit.reporting.view import plain_text
-from profkit.reporting.views.comparison.changes import ERROR
 from profkit.reporting.views.comparison.view import comment, suite_view, view, why_lines
-from profkit.reporting.views.comparison.words import leading_change, size_text, verdict_text
+from profkit.reporting.views.comparison.words import leading_change, size_text
 from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.shown import comparison_text as as_text
 from tests.reporting.shown import text_of
 
 HOSTILE = '</summary><script>alert("x")</script>|`*_[a](http://b) @octocat\x1b[31m\n::error::x'
-
-
-@pytest.mark.parametrize(
-    ("by", "noise", "first"),
-    [
-        (
-            0.12,
-            0.005,
-            r"✗ WORSE  time\.median \+1[12]\.\d % \[\+1\d\.\d, \+1\d\.\d\], (20\.\d|19\.\d) ms -> 22\.\d ms",
-        ),
-        (-0.12, 0.005, r"▲ BETTER  time\.median -1[12]\.\d % \[-1\d\.\d, -1\d\.\d\], .*"),
-        (0.0, 0.001, r"✓ SAME  time\.median [+-]0\.\d % \[-0\.\d, \+0\.\d\], .*"),
-        (0.02, 0.02, r"\? NOT DECIDED  time\.median [+-]\d\.\d % \[-\d\.\d, \+\d\.\d\], .*"),
-    ],
-)
-def test_the_first_line_has_the_word_the_change_and_its_interval(by: float, noise: float, first: str) -> None:
-    line = as_text(compared(by, noise), color=False, width=120).split("\n")[0]
-    assert re.fullmatch(first, line), line
 
 
 def test_how_small_a_change_would_have_been_seen_is_told_with_the_floor() -> None:
@@ -53,25 +31,6 @@ def test_how_small_a_change_would_have_been_seen_is_told_with_the_floor() -> Non
     )
     different = " ".join(as_text(compared(0.3, 0.001), color=False).split())
     assert "or more different; one below 2.0 % does not count (--floor)" in different
-
-
-def test_the_note_is_of_the_error_of_pairs_and_not_of_adjusted_samples() -> None:
-    text = " ".join(as_text(compared(), color=False).split())
-    assert "at most 2 % would be called different" in text
-    assert "5 % would" not in text
-    assert ERROR == ALPHA
-
-
-def test_pairs_seconds_and_what_was_taken_out_stand_in_the_head() -> None:
-    text = as_text(compared(), color=False)
-    assert "12 pairs in random order, 6.5 s of at most 60 s" in text
-    assert "waiting for a processor, 3.1 % of the time of the runs" in text
-    failed = compared()
-    assert failed.pairing is not None
-    failed = replace(failed, pairing=replace(failed.pairing, failed=1, waited=None))
-    text = as_text(failed, color=False, width=120)
-    assert "1 more failed" in text
-    assert "taken out" not in text
 
 
 def test_a_blamed_line_has_its_place_commit_subject_and_what_changed_before_the_causes() -> None:
@@ -175,13 +134,3 @@ def test_a_cause_that_a_changed_line_says_already_is_not_said_again() -> None:
     lines = why_lines(compared(blamed=(line,), causes=causes))
     assert [text.count(calls) for text in lines] == [1, 0]
     assert lines[1] == "It executes more."
-
-
-def test_the_one_other_thing_that_is_worse_is_named_with_its_size() -> None:
-    one = compared(0.2)
-    memory = replace(one.changes[0], metric="memory.rss_peak", unit="B", ratio=1.5, low=1.4, high=1.6)
-    assert verdict_text(replace(one, changes=(*one.changes, memory))).endswith(
-        "]; memory.rss_peak +50.0 % is worse, too"
-    )
-    both = replace(one, changes=(*one.changes, memory, replace(memory, metric="memory.other")))
-    assert verdict_text(both).endswith("]; 2 others are worse")

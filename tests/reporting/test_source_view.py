@@ -29,7 +29,3 @@ def test_an_access_stands_on_its_line_and_a_wait_at_its_offset() -> None:
         ["norm.cu:88", "LDG", "", "1.0 %", "25.0 %"],
         ["at 0x800", "", "long scoreboard", "42.0 %", "-"],
     ]
-
-
-def test_a_column_in_which_nothing_stands_is_left_out() -> None:
-    assert rows(WAIT) == [["at 0x800", "long scoreboard", "42.0 %"]]

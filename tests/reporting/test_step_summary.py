@@ -46,21 +46,6 @@ def test_the_verdict_stands_below_the_title_in_one_line() -> None:
     assert lines_of(of("unknown", "a"), of("unknown", "b"))[:3] == UNKNOWN
 
 
-def test_a_miss_in_one_function_is_told_apart_from_those_of_the_run() -> None:
-    inner = Scope("function", "f")
-    lines = lines_of(of("fail", "a"), of("fail", "a", inner), of("fail", "b", inner), of("pass", "b"))
-    assert lines[2] == "`a`; 1 met; 1 miss in single kernels or functions alone"
-    text = "\n".join(lines)
-    places = [text.index(one) for one in ("because of a", "<summary>In single functions", "| f |")]
-    assert places == sorted(places)
-
-
-def test_what_to_try_is_said_once_however_many_functions_missed() -> None:
-    scopes = [RUN, *(Scope("function", f"f{n}") for n in range(9))]
-    text = "\n".join(lines_of(*(of("fail", "a", scope, ("walk in order", "pack")) for scope in scopes)))
-    assert text.count("- pack") == 1
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

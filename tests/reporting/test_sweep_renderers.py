@@ -117,13 +117,6 @@ def test_names_that_are_markup_are_shown_and_obeyed_nowhere() -> None:
     assert "@you" not in shown
 
 
-def test_a_report_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
-    (tmp_path / "report.md").mkdir()
-    (why,) = write_sweep_reports(tmp_path, sweeps.sweep())
-    assert str(tmp_path / "report.md") in why
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["report.html"]
-
-
 def test_a_report_that_cannot_be_made_costs_no_sweep(tmp_path: Path) -> None:
     broken = replace(sweeps.sweep(), versions=None)  # type: ignore[arg-type]
     whys = write_sweep_reports(tmp_path, replace(broken, started=None))  # type: ignore[arg-type]
@@ -155,14 +148,3 @@ def test_a_case_with_a_run_of_its_own_leads_to_it_from_every_view() -> None:
     assert "Triton, GELU forward float32 16x256x8: 664 ns, 39.5 % of its roofline" in made.replace(
         "\u00a0", " "
     )
-
-
-def test_what_is_to_be_minded_is_told_with_its_number_of_cases() -> None:
-    document = sweeps.sweep()
-    marked = [
-        replace(r, remarks=("launches are in these times",), throttled=("power cap",)) if n < 6 else r
-        for n, r in enumerate(document.results)
-    ]
-    told = terminal(replace(document, results=tuple(marked)))
-    assert re.search(r"Remarks +in 6 cases: launches are in these times", told)
-    assert re.search(r"Throttled +in 6 cases: power cap", told)

@@ -54,7 +54,7 @@ VIEWS: dict[str, View] = {
     "checks": plan.checks_view([Check("perf", "missing", "not here", "apt install linux-perf")]),
     "sweep": sweep.view(SWEEP, Path("reports/a-sweep")),
     "sweep without a baseline": sweep.view(sweeps.odd()["no baseline"]),
-    "judged sweep": sweep.judged(sweep_judged(SWEEP), SWEEP),
+    "judged sweep": sweep.judged(sweep_judged(SWEEP)),
     "generation": generation.view(every_way(), Path("generated_kernels/spring")),
     "scrubbed": plan.scrubbed_view("copy", [], []),
 }
@@ -128,7 +128,6 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
             "1 FAIL",
             "killed by SIGSEGV",
             "time-precision; <= 1 %; 95 PASS",
-            "profkit check RUN --details",
         ),
         "trends": ("4.19 ms", "20 values, 2026-01-01 to 2026-01-20"),
     }

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,6 @@ from profkit.core.types import (
     Fingerprint,
     Gpu,
     Machine,
-    MetalState,
     RunDocument,
     Tier,
     Timing,
@@ -53,23 +52,8 @@ def _metal_values(document: RunDocument) -> dict[str, str | None]:
         return values
     return {
         **values,
-        "gpu.low_power": {True: "on", False: "off", None: None}[metal.low_power],
         "mode.induced": metal.induced or facts.get("induced performance state") or "Default",
-        "state.performance": _state_shares(metal.performance, worked=True),
-        "state.thermal": _state_shares(metal.thermal, worked=False),
     }
-
-
-def _state_shares(states: Sequence[MetalState], *, worked: bool) -> str | None:
-    """`Minimum 97 %, Maximum 3 %`, of the time in which the process worked on the GPU where that is known."""
-    times = {state.name: state.seconds for state in states}
-    if worked and any(state.busy is not None for state in states):
-        times = {state.name: state.busy or 0.0 for state in states}
-    total = sum(times.values())
-    if total <= 0:
-        return None
-    parts = sorted(((name, seconds / total) for name, seconds in times.items()), key=lambda part: -part[1])
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in parts if share >= 0.005)
 
 
 # Options of the interpreter that take the next word as their value.
@@ -144,7 +128,6 @@ def values_of(document: RunDocument) -> dict[str, str]:
         **_workload(document),
         **_mode(document),
         **_versions(document),
-        **_machine_state(document),
     }
     return {name: value for name, value in values.items() if value}
 
@@ -272,25 +255,6 @@ def _versions(document: RunDocument) -> dict[str, str | None]:
     return values
 
 
-def _machine_state(document: RunDocument) -> dict[str, str | None]:
-    moments = document.moments
-    loads = [moment.load for moment in moments if moment.load is not None]
-    pressures = [moment.pressure for moment in moments if moment.pressure is not None]
-    temperatures = [m.temperature for m in moments if m.temperature is not None]
-    temperatures += [d.temperature for m in moments for d in m.devices if d.temperature is not None]
-    clocks = [d.clock for m in moments for d in m.devices if d.clock is not None]
-    clocks = clocks or [m.clock for m in moments if m.clock is not None]
-    reasons = [reason for m in moments for d in m.devices for reason in d.throttle]
-    reasons += [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
-    return {
-        "state.load": f"{max(loads):.2f}" if loads else None,
-        "state.pressure": f"{max(pressures):.1f} %" if pressures else None,
-        "state.clock": f"{min(clocks) / 1e6:.0f} to {max(clocks) / 1e6:.0f} MHz" if clocks else None,
-        "state.temperature": f"{max(temperatures):.0f} °C" if temperatures else None,
-        "state.throttled": ", ".join(dict.fromkeys(reasons)),
-    }
-
-
 def _distinct_values(values: Iterator[str | None] | tuple[str | None, ...]) -> str | None:
     """The one value of all, or the different ones in order; None where there is none."""
     return ", ".join(dict.fromkeys(value for value in values if value)) or None
@@ -330,7 +294,7 @@ def _id(features: tuple[Feature, ...]) -> str:
 
 
 # What a field is of; see the head of fields.yaml.
-Owner = Literal["machine", "workload", "mode", "tool", "software", "state"]
+Owner = Literal["machine", "workload", "mode", "tool", "software"]
 
 
 @dataclass(frozen=True)
@@ -370,15 +334,14 @@ def all_fields() -> Mapping[str, ComparedField]:
     }
 
 
-_WEIGHT: dict[Tier, int] = {"must": 0, "should": 1, "observed": 2}
+_WEIGHT: dict[Tier, int] = {"must": 0, "should": 1}
 
 
 def fingerprint_differences(baseline: Fingerprint, candidate: Fingerprint) -> tuple[Difference, ...]:
-    """Every field in which they differ, the weightiest first; the state of the machine is not among them.
+    """Every field in which they differ, the weightiest first.
 
     A `must` field that only one of the two tells is no difference but a doubt: it comes as `should`, and says so. What
-    neither tells, and what a later profkit added, is passed over. How the machine was (`observed`) differs from one run
-    to the next in any case: whether it explains a change is for whoever knows the change.
+    neither tells, and what a later profkit added, is passed over.
     """
     fields = all_fields()
     before = {feature.name: feature.value for feature in baseline.features}
@@ -386,7 +349,7 @@ def fingerprint_differences(baseline: Fingerprint, candidate: Fingerprint) -> tu
     differences = [
         _difference(field, before.get(name), after.get(name))
         for name, field in fields.items()
-        if field.tier != "observed" and before.get(name) != after.get(name)
+        if before.get(name) != after.get(name)
     ]
     return tuple(sorted(differences, key=lambda difference: _WEIGHT[difference.tier]))
 

@@ -23,7 +23,6 @@ from profkit.analysis.evaluation.speedups import (
     summed_interval,
     word_of_parts,
 )
-from profkit.core.statistics import median
 from profkit.core.types import (
     STATUSES,
     UNDECIDED,
@@ -68,7 +67,6 @@ class OperationResult:
     max_rel_error: float | None = None
     allowed_share: float | None = None  # the largest error as a share of what is allowed
     bound_share: float | None = None  # least time by the hardware over its own, over all calls: at most 1
-    gap_closed: float | None = None  # see `gap_closed`
     bottleneck: str | None = None  # of the timed test that takes longest, of those that were profiled
     insight: str | None = None  # of the same
     first_failure: TestResult | None = None
@@ -128,7 +126,6 @@ def _operation_result(operation: str, results: tuple[TestResult, ...], floor: fl
         max_rel_error=_largest(result.max_rel_error for result in results),
         allowed_share=_largest(result.allowed_share for result in results),
         bound_share=_bound_share(timed),
-        gap_closed=gap_closed(timed),
         bottleneck=slowest.bottleneck if slowest is not None else None,
         insight=slowest.insight if slowest is not None else None,
         first_failure=failures[0] if failures else None,
@@ -151,22 +148,6 @@ def _bound_share(results: Sequence[TestResult]) -> float | None:
     """
     known = [(r.bound_seconds, r.seconds) for r in results if r.bound_seconds and r.seconds]
     return sum(bound for bound, _ in known) / sum(map(max, known)) if known else None
-
-
-def gap_closed(results: Sequence[TestResult]) -> float | None:
-    """How much of the way from PyTorch to the hardware's bound is gone: sum(ref - own) / sum(ref - bound).
-
-    1 is at the bound, 0 at PyTorch, below 0 slower than that (after SOL-ExecBench, arXiv 2603.19173, which asks for the
-    same share). None where PyTorch is at its bound already: there is no gap. At most 1: a time below its bound by the
-    error of a measurement is at it.
-    """
-    known = [
-        (r.reference_seconds, r.seconds, r.bound_seconds)
-        for r in results
-        if r.reference_seconds and r.seconds and r.bound_seconds and r.bound_seconds < r.reference_seconds
-    ]
-    gap = sum(reference - bound for reference, _, bound in known)
-    return sum(reference - max(own, bound) for reference, own, bound in known) / gap if gap > 0 else None
 
 
 @dataclass(frozen=True)
@@ -227,7 +208,6 @@ class EvaluationScores:
     geomean_with_fallback: MeanSpeedup | None
     words: Mapping[SpeedWord, int]  # of the operations that have a speed-up
     fast: tuple[FastPoint, ...]
-    gap_closed: float | None  # median over operations
     model: ModelSpeedup | None
 
 
@@ -240,7 +220,6 @@ def scores_of(
     timed = [result for result in document.results if is_timed_well(result)]
     fallen = sum(result.status in FAILED and result.test.timed for result in document.results)
     rates = [one.pass_rate for one in counted if one.pass_rate is not None]
-    gaps = [one.gap_closed for one in operations if one.gap_closed is not None]
     return EvaluationScores(
         operations=len(operations),
         counted_operations=len(counted),
@@ -256,7 +235,6 @@ def scores_of(
         geomean_with_fallback=mean_speedup(timed, document.floor, unchanged=fallen),
         words=Counter(one.speedup.word for one in operations if one.speedup is not None),
         fast=fast_p_curve(operations),
-        gap_closed=median(gaps) if gaps else None,
         model=model_speedup(document),
     )
 

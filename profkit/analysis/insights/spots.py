@@ -87,10 +87,10 @@ def say(spot: HotSpot, said: Said, share: float | None = None, where: Place | No
 
 def calls_text(spot: HotSpot) -> str:
     """`2,000 calls of Connection.execute of libsqlite3, 0.37 ms each`, as far as it is known."""
-    under = spot.under
+    under, least = spot.under, "at least " if spot.partial else ""
     if under is None or not under.name:
         library = f"the work is in {under.library}" if under is not None and under.library else ""
-        own = f"called {count_text(spot.calls, 'time')}" if spot.calls and spot.calls > 1 else ""
+        own = f"called {least}{count_text(spot.calls, 'time')}" if spot.calls and spot.calls > 1 else ""
         return "; ".join(part for part in (own, library) if part)
     of = (
         f" of {under.library}"
@@ -104,7 +104,7 @@ def calls_text(spot: HotSpot) -> str:
         if under.seconds_per_call and under.calls > 1
         else ""
     )
-    return f"{count_text(under.calls, 'call')} of {under.name}{of}{each}"
+    return f"{least}{count_text(under.calls, 'call')} of {under.name}{of}{each}"
 
 
 # ------------------------------------------------------------ what the line works on

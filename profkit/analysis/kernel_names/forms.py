@@ -66,13 +66,9 @@ def _by_detail(parts: list[NamePart]) -> Iterator[str]:
     core = _core(parts)
     args = core.args or []
     worth = [argument for argument in args if not (_plumbing(argument) or _plain_number(argument))]
-    if worth:
-        named = [f"{_named(parts)}<{_without_numbers(args, depth - 1)}>" for depth in _DEPTHS]
-        yield from named[:-1]
-        if _LAUNCHER.search(core.text):
-            yield from (f"…<{_type(worth[0], depth - 1)}>" for depth in _DEPTHS)
-            yield f"…<{_type(worth[0], 0).removesuffix('<…>')}>"
-        yield named[-1]
+    if worth and _LAUNCHER.search(core.text):
+        yield from (f"…<{_type(worth[0], depth - 1)}>" for depth in _DEPTHS)
+        yield f"…<{_type(worth[0], 0).removesuffix('<…>')}>"
     yield _told(parts, 1)
     first = [_type(argument, 0) for argument in args if not _plumbing(argument)]
     for count in range(min(len(first) - 1, 8), 0, -1):
@@ -94,18 +90,6 @@ def _core(parts: list[NamePart]) -> NamePart:
 
 def _steps(parts: list[NamePart]) -> list[NamePart]:
     return [part for part in parts if not part.text.startswith(("operator()", "operator ()", "lambda"))]
-
-
-def _without_numbers(args: list[TypeArgument], depth: int) -> str:
-    """The arguments with one `…` for every row of numbers."""
-    texts = [
-        "…" if _plain_number(argument) else _type(argument, depth)
-        for argument in args
-        if not _plumbing(argument)
-    ]
-    return ", ".join(
-        argument for n, argument in enumerate(texts) if argument != "…" or n == 0 or texts[n - 1] != "…"
-    )
 
 
 def _named(parts: list[NamePart]) -> str:

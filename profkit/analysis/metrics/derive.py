@@ -66,9 +66,8 @@ def derive(
 
     Of the run, a region and a kernel every metric is told, also as unavailable (with the tables' exceptions,
     `FormulaTable.optional`); of a function only what has a value.
-    On a hybrid part each PMU has readings of its own (`Scope.id` names it) and nothing is summed across PMUs;
-    the reading without an id is that of the PMU that did most cycles, and says so. Cycles and not perf's run
-    time decide that: a system-wide counter also runs on an idle core.
+    On a hybrid part nothing is summed across PMUs: readings are those of the PMU that did most cycles, and say so.
+    Cycles and not perf's run time decide that: a system-wide counter also runs on an idle core.
     """
     facts = _Facts(
         table=table,
@@ -89,41 +88,28 @@ def derive(
 
 
 def _one_scope(members: Sequence[Counter], scope: Scope, facts: _Facts) -> Iterable[Reading]:
-    readings = _all_metrics(_index(members, facts.table), scope, facts)
-    if scope.kind == "function":
-        readings = [reading for reading in readings if reading.value is not None]
     pmus = sorted({c.pmu for c in members if c.pmu is not None})
-    if len(pmus) < 2:
-        return readings
-    shared = [c for c in members if c.pmu is None]
-    per_pmu: dict[str, dict[str, Reading]] = {}
-    for pmu in pmus:
-        own = [c for c in members if c.pmu == pmu]
-        index = _index([*own, *shared], facts.table)
-        per_pmu[pmu] = {
-            r.metric: r
-            for r in _all_metrics(index, replace(scope, id=pmu), facts)
-            if _touches(r, own, facts.table)
-        }
+    if len(pmus) > 1:
+        return _hybrid_readings(members, pmus, scope, facts)
+    readings = _all_metrics(_index(members, facts.table), scope, facts)
+    return [r for r in readings if scope.kind != "function" or r.value is not None]
+
+
+def _hybrid_readings(
+    members: Sequence[Counter], pmus: Sequence[str], scope: Scope, facts: _Facts
+) -> list[Reading]:
+    """Those of the PMU that did most; what needs none of its counters is of the whole machine."""
     main, share = _main_pmu(members, pmus, facts.table)
-    result: list[Reading] = []
-    alone = {r.metric: r for r in _all_metrics(_index(shared, facts.table), scope, facts)}
-    for name, without in alone.items():
-        if without.value is not None or (chosen := per_pmu[main].get(name)) is None:
-            result.append(without)
-            continue
-        of = Fact.of("of-pmu", pmu=main, share=share or 0.0)
-        result.append(replace(chosen, scope=scope, reason=together(of, chosen.reason)))
-    for pmu in pmus:
-        result += [r for r in per_pmu[pmu].values() if r.value is not None]
-    return result
-
-
-def _touches(reading: Reading, own: Sequence[Counter], table: FormulaTable) -> bool:
-    """Whether a PMU's own counters had a part in the reading, or are the reason that there is none."""
-    names = {table.resolve(c.name) for c in own}
-    used = {table.resolve(name) for name in (reading.source.counter or "").split(", ")}
-    return bool(names & used)
+    of = Fact.of("of-pmu", pmu=main, share=share or 0.0)
+    index = _index([c for c in members if c.pmu in (main, None)], facts.table)
+    with_main = {r.metric: r for r in _all_metrics(index, scope, facts)}
+    alone = _all_metrics(_index([c for c in members if c.pmu is None], facts.table), scope, facts)
+    return [
+        without
+        if without.value is not None or (chosen := with_main.get(without.metric, without)) == without
+        else replace(chosen, reason=together(of, chosen.reason))
+        for without in alone
+    ]
 
 
 def _main_pmu(

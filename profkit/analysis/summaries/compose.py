@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from profkit.analysis.summaries import cpu
-from profkit.analysis.summaries.metal import summarize_metal
-from profkit.analysis.summaries.python import (
+from profkit.analysis.summaries import host
+from profkit.analysis.summaries.host import (
     allocation_readings,
     has_cprofile,
     has_samples,
     python_readings,
+    time_readings,
 )
+from profkit.analysis.summaries.metal import summarize_metal
 from profkit.analysis.summaries.readings import (
     absent_reading,
     add_readings,
@@ -23,7 +24,6 @@ from profkit.analysis.summaries.readings import (
     main_scopes,
 )
 from profkit.analysis.summaries.roofline import bandwidth_readings, roofline_readings, work_of
-from profkit.analysis.summaries.time import time_readings
 from profkit.core.types import PassName, Reading, RunDocument, Summary
 
 _PYTHON = ("memory.python_peak", "memory.python_growth")
@@ -60,7 +60,7 @@ def enrich(document: RunDocument, backend: Concerns) -> RunDocument:
 def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
     """What follows from the counters of a processor: functions (by the tool `simulator`), bandwidth, roofline."""
     if not any(r.scope.kind == "function" for r in document.readings):
-        document = add_readings(document, cpu.function_readings(document.profiles, simulator))
+        document = add_readings(document, host.function_readings(document.profiles, simulator))
     if not document.timings or document.timings[0].group is not None:
         return document  # of a sweep the first case is one of thousands
     work, limit = work_of(document)
@@ -116,9 +116,9 @@ def summarize_cpu(document: RunDocument) -> list[Summary]:
         )
     )
     return [
-        Summary("cache", best(cpu.CACHE, cpu.CACHE[:3])),
-        Summary("branches", best(cpu.BRANCHES, cpu.BRANCHES[1:])),
-        Summary("instructions", best(cpu.INSTRUCTIONS, ("instructions", "ipc", "simd.utilization"))),
+        Summary("cache", best(host.CACHE, host.CACHE[:3])),
+        Summary("branches", best(host.BRANCHES, host.BRANCHES[1:])),
+        Summary("instructions", best(host.INSTRUCTIONS, ("instructions", "ipc", "simd.utilization"))),
         Summary("bandwidth", (*traffic, *bandwidth, *([declared] if declared else []))),
         Summary("roofline", roofline),
         *trace_concern(document),
@@ -132,7 +132,7 @@ def summarize_mps(document: RunDocument) -> list[Summary]:
 
 def trace_concern(document: RunDocument) -> list[Summary]:
     """Of a run without samples why there are none."""
-    sampled = any(map(cpu.is_sampled, document.profiles))
+    sampled = any(map(host.is_sampled, document.profiles))
     if document.plan is None or sampled or any(one.kind == "operations" for one in document.profiles):
         return []
     missing = absent_reading(document, "time.cpu", "trace", main_scopes(document)[-1])

@@ -13,7 +13,7 @@ from profkit.analysis.summaries.readings import absent_reading, add_readings
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.analysis.timeline.products import mfu_readings
 from profkit.core.formatting import plural
-from profkit.core.types import RUN, Fact, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
+from profkit.core.types import RUN, Fact, GpuToolLines, Reading, RunDocument, Scope, Summary
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
@@ -80,8 +80,6 @@ def _contradiction_notes(contradictions: Mapping[str, Sequence[str]]) -> list[st
     ]
 
 
-# 32 lanes of 16 bytes, the widest access there is, are 512 bytes: 16 sectors of 32. More are certainly not needed.
-MOST_NEEDED = 16.0
 # 32 lanes of 4 bytes are 4 sectors. Requests of no more than that may well be of lanes that share addresses, and bytes
 # over sectors counts those as waste: 12.5 % where a whole warp reads one float, which one sector serves.
 PLAIN = 4.0
@@ -93,9 +91,8 @@ _Kernel = tuple[Scope, "str | None"]
 def weigh_coalescing(document: RunDocument) -> tuple[Reading, ...]:
     """The document's readings, those of coalescing held against the sectors per request of the same artifact.
 
-    Where none was told, an upper bound takes its place if more sectors moved than any load can need: sectors per
-    request alone tell no more, since 8 are right for 8-byte types and twice too many for 4-byte ones. A low one that
-    was not counted against the fewest sectors that each access needs is doubted where few sectors moved per request.
+    A low one that was not counted against the fewest sectors that each access needs is doubted where few sectors moved
+    per request.
     """
     kernels: dict[_Kernel, dict[str, float]] = {}
     for reading in document.readings:
@@ -112,21 +109,6 @@ def weigh_coalescing(document: RunDocument) -> tuple[Reading, ...]:
 
 def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
     loads, stores = (values.get(f"memory.sectors_per_request.{way}") for way in ("load", "store"))
-    if reading.value is None and loads is not None and loads > MOST_NEEDED:
-        return Reading(
-            reading.metric,
-            100 * MOST_NEEDED / loads,
-            reading.unit,
-            "estimated",
-            reading.scope,
-            Source(
-                reading.source.tool,
-                reading.source.counter,
-                reading.source.artifact,
-                "100 * 16 / sectors per request",
-            ),
-            reason=Fact.of("at-most-sectors", sectors=loads),
-        )
     if reading.value is None or reading.value >= LOW or "memory.sectors.excess" in values:
         return reading
     each = max(loads or 0.0, stores or 0.0)

@@ -63,6 +63,11 @@ class KernelRow:
         """The label as a sentence can bear it."""
         return narrower(self.label, BRIEF)
 
+    @property
+    def values(self) -> Mapping[str, float]:
+        """The values that are known, by metric."""
+        return {name: r.value for name, r in self.readings.items() if r.value is not None}
+
     def value(self, metric: str) -> float | None:
         """The value of a metric of this kernel, or None."""
         reading = self.readings.get(metric)
@@ -133,40 +138,23 @@ def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope
     }
 
 
-# What may limit the blocks on a multiprocessor -> how it is called.
-LIMITS = {
-    "occupancy.limit.registers": "registers",
-    "occupancy.limit.shared": "shared memory",
-    "occupancy.limit.warps": "warps",
-    "occupancy.limit.blocks": "blocks",
-    "occupancy.limit.barriers": "barriers",
-}
+LIMITERS = ("registers", "shared", "warps", "blocks", "barriers")  # of the blocks on a multiprocessor
 FULL = 99.95  # %; where all warps fit, the warps themselves are the limit and nothing else is
 
 
-def occupancy_limiters(row: KernelRow) -> tuple[str, ...]:
-    """What allows the fewest blocks on a multiprocessor, all of them where several allow as few.
-
-    Empty where it is not known, and where every warp fits.
-    """
-    most = row.value("occupancy.theoretical")
-    limits = {word: value for name, word in LIMITS.items() if (value := row.value(name)) is not None}
-    if not limits or (most is not None and most >= FULL):
-        return ()
-    least = min(limits.values())
-    return tuple(word for word, value in limits.items() if value == least)
+def occupancy_limiters(values: Mapping[str, float]) -> tuple[str, ...]:
+    """Which resources allow the fewest blocks per multiprocessor; ties are all named (TheoreticalOccupancy.py)."""
+    limits = {n: v for n in LIMITERS if (v := values.get(f"occupancy.limit.{n}")) is not None and v > 0}
+    least = min(limits.values(), default=0.0)
+    return tuple(name for name, value in limits.items() if value == least)
 
 
 STALL = "stall."
 
 
-def longest_stalls(row: KernelRow) -> list[tuple[str, float]]:
-    """What warps of this kernel waited for, longest first: the reason in ncu's word, warps per issued instruction."""
-    stalls = [
-        (name[len(STALL) :], reading.value)
-        for name, reading in row.readings.items()
-        if name.startswith(STALL) and reading.value is not None and reading.value > 0
-    ]
+def longest_stalls(values: Mapping[str, float]) -> list[tuple[str, float]]:
+    """What warps of a kernel waited for, longest first: the reason in ncu's word, warps per issued instruction."""
+    stalls = [(name[len(STALL) :], v) for name, v in values.items() if name.startswith(STALL) and v > 0]
     return sorted(stalls, key=lambda pair: -pair[1])
 
 

@@ -1,24 +1,268 @@
-"""What a Metal run or report says, by concern, and its passes as one trace."""
+"""What the counters of an Apple GPU say: occupancy, limiter, bandwidth against the chip's specification.
+
+Counters speak of the whole device. Their plain means hold the time in which nothing ran, so what counts is the mean
+over the samples in which the profiled process had work there. Samples may be long, and then idle time is in them all
+the same: where that would make a large difference, the value is doubtful.
+
+Where nothing was counted, the bandwidth follows from the bytes that the workload declares: an estimate over the union
+of the process's time on the GPU.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from profkit.analysis.summaries.metal_counters import counter_readings
-from profkit.analysis.summaries.metal_readings import INTERVALS, metal_trace_readings
-from profkit.analysis.summaries.readings import absent_reading, best_reading
-from profkit.core.types import RUN, Fact, MetalAbsent, MetalTrace, PassName, Reading, RunDocument, Summary
+from profkit.analysis.metrics import metal_counter_names
+from profkit.analysis.summaries.metal_readings import (
+    COUNTERS,
+    INTERVALS,
+    SAMPLES,
+    explain_absence,
+    metal_reading,
+    metal_trace_readings,
+    missing_reading,
+)
+from profkit.analysis.summaries.readings import absent_reading, best_reading, traced_iterations
+from profkit.core.errors import Fault
+from profkit.core.formatting import format_quantity
+from profkit.core.types import (
+    RUN,
+    TOGETHER,
+    Fact,
+    Gpu,
+    MetalAbsent,
+    MetalCounter,
+    MetalTrace,
+    PassName,
+    Quality,
+    Reading,
+    RunDocument,
+    Summary,
+)
+
+
+@dataclass(frozen=True)
+class ChipSpecification:
+    """Bandwidth in bytes/s; where it is None, `reason` and `fix` say why.
+
+    `checked` False: the figure is one report's, or worked out of a neighbour, so what is made of it is an estimate.
+    """
+
+    name: str | None
+    bandwidth: float | None
+    checked: bool = True
+    reason: Fact | None = None
+    fix: str | None = None
+
+
+def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecification:
+    """The figures of the GPU that the trace speaks of."""
+    from profkit.hardware.macos import find_chip  # with the whole machine, which no other run needs here
+
+    gpu = _gpu_named(document.gpus, metal.device)
+    name, known = (gpu.name, gpu.bandwidth) if gpu is not None else (metal.device, None)
+    chip = find_chip(name, gpu.cores if gpu is not None else None)
+    if isinstance(chip, Fault):
+        return ChipSpecification(name, known, reason=Fact.message(chip.reason), fix=chip.fix)
+    reason = Fact.message(chip.reason) if chip.reason is not None else None
+    return ChipSpecification(name, known or chip.bandwidth, chip.bandwidth_checked, reason)
+
+
+def _gpu_named(gpus: tuple[Gpu, ...], device: str | None) -> Gpu | None:
+    """Of several GPUs the one that the trace names; the first where it names none."""
+    named = next((gpu for gpu in gpus if device is not None and gpu.name in (device, f"{device} GPU")), None)
+    return named or (gpus[0] if gpus else None)
+
+
+COUNTER_TABLES = (COUNTERS, SAMPLES)
+NOT_RECORDED = Fact("no-gpu-counters")
+BEYOND = 105.0  # % of a specification; what is well above it was moved by a cache
+FROM_CACHE = Fact("served-by-cache")
+UNSPECIFIED, UNCHECKED, DECLARED = Fact("unknown-bandwidth"), Fact("unchecked-chip"), Fact("declared")
+AT_WORK = "mean of the samples in which the process had work on the GPU"
+APART = 1.2  # a value that could be so many times itself decides nothing
+RATES = ("bandwidth.gpu.read", "bandwidth.gpu.write")
+SHARES = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
+
+
+@dataclass(frozen=True)
+class _Value:
+    """One counter while the process worked, in the unit of its label."""
+
+    value: float
+    unit: str
+    name: str
+    quality: Quality = "measured"
+    formula: str = AT_WORK
+    doubt: Fact | None = None
+
+
+def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
+    """Occupancy, limiter and bandwidth of the run; unavailable ones with the way to get them."""
+    chip = chip_specification(document, metal)
+    shares = (_share_reading(metal, name) for name in SHARES)
+    return (*shares, *_bandwidth_readings(document, metal, chip))
+
+
+def known_counters(metal: MetalTrace) -> Sequence[MetalCounter]:
+    """All counters with samples, by name."""
+    return sorted(
+        (counter for counter in metal.counters if counter.samples), key=lambda counter: counter.name
+    )
+
+
+def _share_reading(metal: MetalTrace, name: str) -> Reading:
+    value = _counter_value(metal, name)
+    if isinstance(value, Fact):
+        return _missing_counter(metal, name, value)
+    if value.unit != "%":
+        return missing_reading(metal, name, _other_unit(value), None)
+    # Two counters that stop a moment apart pass 100 by a hair.
+    return _counted_reading(metal, name, min(100.0, value.value), value)
+
+
+def _counted_reading(metal: MetalTrace, name: str, amount: float, value: _Value) -> Reading:
+    remark = Fact.of("of-counter", counter=value.name)
+    source = COUNTER_TABLES, value.formula
+    return replace(
+        metal_reading(metal, name, amount, *source, quality=value.quality, remark=remark), doubt=value.doubt
+    )
+
+
+def _missing_counter(metal: MetalTrace, name: str, why: Fact) -> Reading:
+    """Where counters were recorded what is wrong with this one, else why the trace has none at all."""
+    if metal.counters:
+        return missing_reading(metal, name, why, None)
+    return metal_reading(metal, name, None, COUNTER_TABLES, "", otherwise=why)
+
+
+def _other_unit(value: _Value) -> Fact:
+    return Fact.of("other-unit", counter=value.name, unit=value.unit or "no unit")
+
+
+def _counter_value(metal: MetalTrace, name: str) -> _Value | Fact:
+    """The counter behind a metric while the process worked, or why there is none."""
+    if not metal.counters:
+        return NOT_RECORDED
+    table = metal_counter_names()
+    known = {counter.name: counter for counter in metal.counters if counter.samples}
+    chosen = next((known[one] for one in table.counters[name] if one in known), None)
+    if chosen is not None:
+        return _while_working(chosen)
+    none = Fact.of("no-such-counter", metric=name)
+    if name != "gpu.limiter":
+        return none
+    values = [_while_working(known[one]) for one in table.limiters(known)]
+    usable = [value for value in values if isinstance(value, _Value) and value.unit == "%"]
+    return max(usable, key=lambda value: value.value, default=none)
+
+
+def _while_working(counter: MetalCounter) -> _Value | Fact:
+    if counter.most <= 0:
+        return Fact.of("zero-in-samples", counter=counter.name, samples=counter.samples)
+    if counter.active is None:
+        return Fact.of("unknown-work", counter=counter.name)
+    doubt = None
+    if counter.filled is not None and counter.filled * APART < 1:
+        doubt = Fact.of("diluted-samples", share=counter.filled)
+    return _Value(counter.active, counter.unit, counter.name, doubt=doubt)
+
+
+def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:
+    """Read, written, both and their share of the chip's; of percentages what they are of the specification."""
+    values = [_counter_value(metal, name) for name in RATES]
+    readings = [_rate_reading(metal, name, value, chip) for name, value in zip(RATES, values, strict=True)]
+    known = [value for value in values if isinstance(value, _Value)]
+    units = {value.unit for value in known}
+    if len(known) < len(RATES) or not units <= {"B/s", "%"}:
+        why = next((reading.reason for reading in readings if reading.value is None), None)
+        return [*readings, *_declared_bandwidth(document, metal, chip, why)]
+    names, formula = ", ".join(value.name for value in known), f"read + write; each: {known[0].formula}"
+    doubt = next((value.doubt for value in known if value.doubt is not None), None)
+    rates = [reading.value for reading in readings if reading.value is not None]
+    if len(rates) == len(RATES):
+        quality: Quality = "measured" if units == {"B/s"} else "estimated"
+        both = _Value(sum(rates), "B/s", names, quality, formula, doubt)
+        rate = _counted_reading(metal, "bandwidth.gpu", both.value, both)
+        part = _share_of_peak(metal, both.value, chip, quality, Fact.of("of-counter", counter=names))
+        return [*readings, rate, part if part.value is None else replace(part, doubt=doubt)]
+    why, share = chip.reason or UNSPECIFIED, "bandwidth.gpu.share"
+    part = missing_reading(metal, share, why, chip.fix)
+    if units == {"%"}:  # of a peak that is not known here
+        both = _Value(sum(value.value for value in known), "%", names, "estimated", formula, doubt)
+        part = _counted_reading(metal, share, both.value, both)
+    return [*readings, missing_reading(metal, "bandwidth.gpu", why, chip.fix), part]
+
+
+def _rate_reading(metal: MetalTrace, name: str, value: _Value | Fact, chip: ChipSpecification) -> Reading:
+    """Bytes per second as counted; of a percentage what it is of the chip's bandwidth, an estimate."""
+    if isinstance(value, Fact):
+        return _missing_counter(metal, name, value)
+    if value.unit == "B/s":
+        return _counted_reading(metal, name, value.value, value)
+    if value.unit != "%":
+        return missing_reading(metal, name, _other_unit(value), None)
+    if not chip.bandwidth:
+        return missing_reading(metal, name, chip.reason or UNSPECIFIED, chip.fix)
+    formula = f"{value.formula}, in % of the {chip.name}'s bandwidth"
+    estimate = replace(value, formula=formula, quality="estimated")
+    return _counted_reading(metal, name, value.value / 100 * chip.bandwidth, estimate)
+
+
+def _share_of_peak(
+    metal: MetalTrace, rate: float, chip: ChipSpecification, quality: Quality, remark: Fact | None
+) -> Reading:
+    """bandwidth.gpu.share: the rate as a share of what the chip is specified with."""
+    if not chip.bandwidth:
+        return missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, chip.fix)
+    value = 100 * rate / chip.bandwidth
+    formula = f"100 * bandwidth.gpu / {format_quantity(chip.bandwidth, 'B/s')} (specification of {chip.name})"
+    if not chip.checked:
+        quality, remark = "estimated", UNCHECKED
+    if value > BEYOND:
+        remark = FROM_CACHE
+    source = COUNTER_TABLES, formula
+    return metal_reading(metal, "bandwidth.gpu.share", value, *source, quality=quality, remark=remark)
+
+
+def _declared_bandwidth(
+    document: RunDocument, metal: MetalTrace, chip: ChipSpecification, uncounted: Fact | None
+) -> list[Reading]:
+    """From the bytes that the workload declares over the union of its time on the GPU; else why there is none.
+
+    `uncounted`: what is wrong with the counters that were recorded.
+    """
+    rate = _declared_rate(document, metal)
+    if isinstance(rate, Fact):
+        reason, fix = explain_absence(metal, COUNTER_TABLES, NOT_RECORDED)
+        if metal.counters and uncounted is not None:
+            reason, fix = uncounted, None
+        names = ("bandwidth.gpu", "bandwidth.gpu.share")
+        return [missing_reading(metal, name, Fact(TOGETHER, parts=(reason, rate)), fix) for name in names]
+    source = (INTERVALS,), "declared bytes * iterations / union of the process on the GPU"
+    return [
+        metal_reading(metal, "bandwidth.gpu", rate, *source, quality="estimated", remark=DECLARED),
+        _share_of_peak(metal, rate, chip, "estimated", DECLARED),
+    ]
+
+
+def _declared_rate(document: RunDocument, metal: MetalTrace) -> float | Fact:
+    """Bytes per second of the process's time on the GPU by what the workload declares; else why not."""
+    amount = document.timings[0].bytes if document.timings else None
+    if not amount:
+        return Fact("no-declared-bytes")
+    if not metal.process_busy:
+        return Fact("no-process-time")
+    if not metal.marked:
+        return Fact("unknown-iterations")
+    # As the plan told a benchmark, else the entries of the region.
+    return amount * max(traced_iterations(document), metal.entries, 1) / metal.process_busy
+
 
 # What a recording that was not made for times may still add where that one lacks it.
-_ADDED = (
-    "shaders",
-    "performance",
-    "thermal",
-    "low_power",
-    "device",
-)
-_COUNTER, _SHADER = "counter", "shader"  # in the names of the tables that tell them
+_ADDED = ("performance", "thermal", "device")
+_COUNTER = "counter"  # in the name of the table that tells them
 
 
 def merge_metal_traces(known: MetalTrace | None, later: MetalTrace | None) -> MetalTrace | None:
@@ -31,21 +275,14 @@ def merge_metal_traces(known: MetalTrace | None, later: MetalTrace | None) -> Me
         return known if later is None else later
     counters = known.counters or later.counters
     added = {name: getattr(later, name) for name in _ADDED if not getattr(known, name)}
-    shaders = bool(known.shaders or later.shaders)
-    return replace(known, **added, counters=counters, absent=_absent(known, later, bool(counters), shaders))
+    return replace(known, **added, counters=counters, absent=_absent(known, later, bool(counters)))
 
 
-def _absent(known: MetalTrace, later: MetalTrace, counters: bool, shaders: bool) -> tuple[MetalAbsent, ...]:
+def _absent(known: MetalTrace, later: MetalTrace, counters: bool) -> tuple[MetalAbsent, ...]:
     here = {"performance": later.performance, "thermal": later.thermal}
     names = [word for word, value in here.items() if value]
     absent = [
-        missing
-        for missing in known.absent
-        if not (
-            _COUNTER in missing.what
-            or (shaders and _SHADER in missing.what)
-            or any(word in missing.what for word in names)
-        )
+        missing for missing in known.absent if not any(word in missing.what for word in (_COUNTER, *names))
     ]
     if not counters:
         of_counters = [missing for missing in later.absent if _COUNTER in missing.what]
@@ -54,10 +291,7 @@ def _absent(known: MetalTrace, later: MetalTrace, counters: bool, shaders: bool)
 
 
 OCCUPANCY = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
-BANDWIDTH = (
-    *("bandwidth.gpu", "bandwidth.gpu.share", "bandwidth.gpu.read", "bandwidth.gpu.write"),
-    *("flops.gpu.rate", "flops.gpu.share", "arithmetic_intensity"),
-)
+BANDWIDTH = ("bandwidth.gpu", "bandwidth.gpu.share", "bandwidth.gpu.read", "bandwidth.gpu.write")
 _STATE, _MEMORY = ("gpu.slowed",), ("memory.device_peak", "memory.device_recommended")
 # Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
 _WITHOUT: tuple[tuple[str, PassName, tuple[str, ...]], ...] = (

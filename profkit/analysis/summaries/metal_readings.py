@@ -22,7 +22,7 @@ from profkit.core.types import (
 TOOL = "xctrace"
 # The tables of Instruments, by the names that `xctrace export` knows.
 STATES, INTERVALS = "metal-gpu-state-intervals", "metal-gpu-intervals"
-ENCODERS, SHADERS = "metal-application-encoders-list", "metal-shader-profiler-intervals"
+ENCODERS = "metal-application-encoders-list"
 COMPLETED = "metal-command-buffer-completed"
 COUNTERS, SAMPLES = "metal-gpu-counter-intervals", "gpu-counter-value"
 PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
@@ -116,13 +116,11 @@ def slowed_reading(metal: MetalTrace) -> Reading:
     """gpu.slowed: the larger one of the shares of its lowest performance state and of thermal states but Nominal.
 
     A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
-    trace tells it. A recording that asked for that state and low power mode slow it down all the time. Without
+    trace tells it. A recording that asked for that state slows it down all the time. Without
     performance states nobody knows that nothing slowed it down: a cool GPU may have been in its lowest one.
     """
-    causes = [(100.0, Fact("low-power"))] if metal.low_power else []
     induced = (metal.induced or "").strip().lower() == LOWEST
-    if induced:
-        causes.append((100.0, Fact.of("induced-state", state=metal.induced or "")))
+    causes = [(100.0, Fact.of("induced-state", state=metal.induced or ""))] if induced else []
     at_work = all(state.busy is not None for state in metal.performance)
     clocks = [(s.name.strip().lower(), (s.busy or 0.0) if at_work else s.seconds) for s in metal.performance]
     whole = sum(seconds for _, seconds in clocks)
@@ -235,29 +233,22 @@ def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
 
 
 def _queue_readings(metal: MetalTrace) -> list[Reading]:
-    buffers, most = metal.command_buffers, metal.queue_most
+    buffers = metal.command_buffers
     submitted, own = (INTERVALS, COMPLETED), (INTERVALS,)
-    # Where no completion is told each counts until it ended on the GPU, which is 0.1 ms or so earlier.
-    whole = metal.completion is not None
-    until = "completed" if whole else "ended on the GPU"
+    whole = metal.completion is not None  # what is not told to be completed cannot be counted as queued
+    depth, most = (metal.queue_depth, metal.queue_most) if whole else (None, None)
     rows: list[tuple[str, float | None, tuple[str, ...], str]] = [
         ("queue.latency", _spread_median(metal.latency), own, "median of the begin on the GPU - the submission"),
-        ("queue.depth", metal.queue_depth, submitted, f"mean of submitted - {until} over the time"),
+        ("queue.depth", depth, submitted, "mean of submitted - completed over the time"),
         ("queue.most", None if most is None else float(most), submitted,
-         f"largest number of submitted and not {until}"),
+         "largest number of submitted and not completed"),
         ("buffer.count", None if buffers is None else float(buffers.count), own,
          "command buffers of the process"),
         ("buffer.time", _spread_median(buffers), own, "median of the union of each one's intervals"),
         ("buffer.completion", _spread_median(metal.completion), submitted,
          "median of completion - submission"),
     ]  # fmt: skip
-    remark = Fact("until-end-on-gpu")
-    return [
-        metal_reading(metal, *row, quality="estimated", remark=remark)
-        if not whole and row[0] in ("queue.depth", "queue.most")
-        else metal_reading(metal, *row)
-        for row in rows
-    ]
+    return [metal_reading(metal, *row) for row in rows]
 
 
 def _spread_median(spread: Spread | None) -> float | None:
@@ -265,15 +256,15 @@ def _spread_median(spread: Spread | None) -> float | None:
 
 
 def longest_work_reading(metal: MetalTrace) -> Reading:
-    """gpu.longest: the share of the GPU time in one shader (else encoder); which one stands in its remark."""
-    works = metal.shaders or metal.encoders
+    """gpu.longest: the share of the GPU time in one encoder; which one stands in its remark."""
+    works = metal.encoders
     total = sum(work.seconds for work in works)
     top = max(works, key=lambda work: work.seconds, default=None) if total > 0 else None
     return metal_reading(
         metal,
         "gpu.longest",
         100 * (top.seconds / total) if top is not None else None,
-        (SHADERS if metal.shaders else ENCODERS, INTERVALS),
+        (ENCODERS, INTERVALS),
         "100 * its time / the time of all of them",
         remark=Fact.of("work", kind=top.kind, name=top.name) if top is not None else None,
         otherwise=NOTHING_RAN,

@@ -12,6 +12,7 @@ from operator import truediv
 from typing import Literal
 
 from profkit.analysis.metrics import metric
+from profkit.analysis.summaries.host import scope_of
 from profkit.analysis.summaries.readings import (
     TOOL,
     best_reading,
@@ -20,7 +21,6 @@ from profkit.analysis.summaries.readings import (
     main_scopes,
     unavailable_reading,
 )
-from profkit.analysis.summaries.time import scope_of
 from profkit.core.types import RUN, Fact, Peaks, Reading, RunDocument, Scope, Source
 
 CeilingKind = Literal["memory", "compute"]

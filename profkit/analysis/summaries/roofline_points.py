@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import best_reading, derive_reading, main_scopes
 from profkit.analysis.summaries.roofline import work_of
-from profkit.core.formatting import format_percent, format_quantity
-from profkit.core.types import RUN, Fact, Reading, RunDocument, Source
+from profkit.core.formatting import format_percent, format_quantity, plural
+from profkit.core.types import Fact, Reading, RunDocument
 
 # A kernel whose tensor cores work more than this is about them. Below it a stray instruction (a sum by a matrix unit)
 # changes nothing.
@@ -43,11 +43,6 @@ class RooflinePlace:
     def intensity(self) -> float | None:
         """FLOP per byte of DRAM traffic; None where there is no traffic."""
         return self.rate / self.bandwidth if self.bandwidth > 0 else None
-
-    @property
-    def ridge(self) -> float:
-        """The intensity (FLOP/B) at which both ceilings are as high."""
-        return self.peak / self.peak_bandwidth
 
     @property
     def attainable(self) -> float:
@@ -135,7 +130,7 @@ class RooflineCeiling:
     peak: float
     kind: str  # "memory" or "compute"
     estimated: bool = False
-    # False: of other threads than the workload uses, or of arithmetic that nothing here does
+    # False: of arithmetic that nothing here does
     main: bool = True
     reading: Reading | None = None  # what it comes from
 
@@ -159,22 +154,13 @@ class RooflinePoint:
 
 
 @dataclass(frozen=True)
-class KernelsLeftOut:
-    """Kernels that have no place for one reason: how many, their share of the time (0..1), the one with most first."""
-
-    reason: str
-    count: int
-    share: float
-    first: str
-
-
-@dataclass(frozen=True)
 class Roofline:
-    """Ceilings, and the points below them; `left_out` are the kernels whose place is not known, by the reason."""
+    """Ceilings, and the points below them; of kernels whose place is not known number and share of the time (0..1)."""
 
     ceilings: tuple[RooflineCeiling, ...]
     points: tuple[RooflinePoint, ...]
-    left_out: tuple[KernelsLeftOut, ...] = ()
+    left_out: int = 0
+    left_out_share: float = 0.0
     further: int = 0  # points that are known and not listed
 
 
@@ -188,36 +174,14 @@ def _device_roofline(rows: Sequence[KernelRow]) -> Roofline:
     placed = [(row, here) for row in rows if (here := place_kernel(row)) is not None]
     known = [(row, here) for row, here in placed if here.intensity and here.rate > 0]
     there = {row.scope for row, _ in known}
+    left_out = [row for row in rows if row.scope not in there]
     return Roofline(
         _device_ceilings(rows, [here for _, here in known]),
         tuple(_kernel_point(row, here) for row, here in known[:MOST_POINTS]),
-        kernels_left_out([row for row in rows if row.scope not in there]),
+        len(left_out),
+        sum(row.share or 0.0 for row in left_out),
         max(0, len(known) - MOST_POINTS),
     )
-
-
-def kernels_left_out(rows: Sequence[KernelRow]) -> tuple[KernelsLeftOut, ...]:
-    """Why kernels have no place, the reason that costs most time first."""
-    by_reason: dict[str, list[KernelRow]] = {}
-    for row in rows:
-        by_reason.setdefault(_why_not(row), []).append(row)
-    left_out = [
-        KernelsLeftOut(reason, len(same), sum(row.share or 0.0 for row in same), same[0].label)
-        for reason, same in by_reason.items()
-    ]
-    return tuple(sorted(left_out, key=lambda kernels: -kernels.share))
-
-
-def _why_not(row: KernelRow) -> str:
-    if not row.readings:
-        return "not counted"
-    if row.value("bandwidth.dram") is None or not row.value("bandwidth.dram.peak"):
-        return "its memory traffic is not counted"
-    if has_hidden_tensor_work(row):
-        return "what its tensor cores do is not counted"
-    if place_kernel(row) is None:
-        return "no arithmetic of it is counted"
-    return "it does no arithmetic, or no memory traffic"
 
 
 def _device_ceilings(
@@ -270,8 +234,7 @@ def _rate_reading(row: KernelRow, here: RooflinePlace) -> Reading | None:
 
 
 def _processor_roofline(document: RunDocument) -> Roofline | None:
-    peaks = document.peaks
-    if peaks is None:
+    if document.peaks is None:
         return None
     scopes = main_scopes(document)
     names = ("arithmetic_intensity", "flops.rate", "roofline.attainable")
@@ -280,20 +243,12 @@ def _processor_roofline(document: RunDocument) -> Roofline | None:
     if not intensity or not rate or min(intensity, rate) < 0:
         return None
     _, limit = work_of(document)
-    ceilings = []
-    for name, kind, single, every in (
-        ("DRAM", "memory", peaks.bandwidth_one, peaks.bandwidth_all),
-        ("float32", "compute", peaks.flops_f32_one, peaks.flops_f32_all),
-    ):
-        for threads, peak in ((1, single), (peaks.threads, every)):
-            if peak and not (threads == 1 and peaks.threads == 1 and peak is every):
-                words = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
-                unit = "B/s" if kind == "memory" else "FLOP/s"
-                source = Source("profkit", formula=peaks.method)
-                reading = Reading(f"{words}, peak", peak, unit, "measured", RUN, source)
-                ceilings.append(
-                    RooflineCeiling(words, peak, kind, main=threads == limit.threads, reading=reading)
-                )
+    threads = plural(limit.threads, "thread")
+    ceilings = [
+        RooflineCeiling(f"{name}, {threads}", peak.value, kind, reading=peak)
+        for name, kind, peak in (("DRAM", "memory", limit.bandwidth), ("float32", "compute", limit.flops))
+        if peak.value
+    ]
     label = scopes[0].name or document.name
     text = _point_text(label, intensity, rate, attainable, "float32", None)
     rated = readings[1]

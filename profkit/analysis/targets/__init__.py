@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from profkit.analysis.targets.conditions import TargetContext
 from profkit.analysis.targets.judge import context_of, evaluate_targets
 from profkit.analysis.targets.kernels import evaluate_run
 from profkit.analysis.targets.load import load_targets
-from profkit.analysis.targets.target import Advice, Condition, Target
+from profkit.analysis.targets.target import Advice, Condition, Target, TargetContext
 
 __all__ = [
     "Advice",

@@ -8,18 +8,20 @@ from dataclasses import replace
 from math import nan
 
 from profkit.analysis.metrics.derive import ALWAYS_ON
-from profkit.analysis.summaries.cpu import HOTTEST, WORTH
-from profkit.analysis.targets.conditions import (
+from profkit.analysis.summaries.host import HOTTEST, WORTH
+from profkit.analysis.targets.target import (
+    Condition,
     LookedAt,
+    RooflineSide,
+    Target,
     TargetContext,
     applicable_conditions,
     evaluate_condition,
     explain_miss,
-    largest_gain,
+    is_met,
     scopes_around,
     surest_reading,
 )
-from profkit.analysis.targets.target import Condition, RooflineSide, Target, is_met
 from profkit.core.types import TOGETHER, Fact, Reading, RunDocument, Scope, Threshold, Verdict, VerdictWord
 
 _NOTHING = TargetContext()
@@ -83,13 +85,11 @@ def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Readin
 def verdict_on(
     target: Target, reading: Reading, readings: Sequence[Reading], context: TargetContext
 ) -> Verdict:
-    """The verdict of one target on one reading; its gain is a share of the time of what the reading speaks of."""
+    """The verdict of one target on one reading."""
     threshold = target.threshold if target.threshold is not None else context.precision
     limit = Threshold(target.operator, threshold, target.unit) if threshold is not None else None
 
-    def verdict(
-        word: VerdictWord, reason: Fact, advice: tuple[str, ...] = (), gain: float | None = None
-    ) -> Verdict:
+    def verdict(word: VerdictWord, reason: Fact, advice: tuple[str, ...] = ()) -> Verdict:
         return Verdict(
             target.name,
             target.metric,
@@ -101,7 +101,6 @@ def verdict_on(
             reading.scope,
             reading.quality,
             advice,
-            gain=gain,
         )
 
     def first(conditions: Sequence[Condition], *answers: bool | None) -> tuple[Condition, Fact] | None:
@@ -168,8 +167,7 @@ def verdict_on(
         if r.value is not None and r.scope.name == name and r.scope == reading.scope
     }
     reason = Fact.of("against", value, *explain_miss(target.metric, values), **against)
-    gain = largest_gain(target.gain, values, context.kernel)
-    return verdict(target.missed, reason, _advice(target, reading, readings, context), gain)
+    return verdict(target.missed, reason, _advice(target, reading, readings, context))
 
 
 def _condition_fact(condition: Condition, looked_at: LookedAt | None, context: TargetContext) -> Fact:

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
 from profkit.analysis.summaries.gpu_time import NO_KERNEL
-from profkit.analysis.summaries.readings import absent_reading
-from profkit.analysis.targets.conditions import TargetContext, surest_reading
+from profkit.analysis.summaries.readings import absent_reading, unavailable_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
-from profkit.analysis.targets.target import Target, threshold_of
+from profkit.analysis.targets.target import Target, TargetContext, surest_reading, threshold_of
 from profkit.core.types import (
     RUN,
     Fact,
@@ -47,9 +46,7 @@ def evaluate_kernel_targets(
 ) -> tuple[Verdict, ...]:
     """For every target that speaks of kernels its verdict on the run, then those on each kernel, largest first.
 
-    A kernel's gain is its share of the GPU time times what could be won of it, times the share of the time in which
-    the GPU was busy (taken as all of it where no trace tells, so that the gain stays an upper bound). `count` is the
-    line that counts kernels.
+    `count` is the line that counts kernels.
     """
     spoken = [target for target in targets if "kernel" in target.scopes]
     if not document.kernels:
@@ -60,7 +57,6 @@ def evaluate_kernel_targets(
     around = [r for r in document.readings if r.scope.kind in ("run", "region")]
     shares = _shares(document.kernels)
     metrics = {r.metric for r in document.readings if r.scope.kind == "kernel"}
-    busy = _busy_share(document)
     set_up = all(is_initialiser(kernel.scope.name or "") for kernel in document.kernels)
     on_run: list[Verdict] = []
     on_kernels: dict[Scope, list[Verdict]] = {}
@@ -83,12 +79,10 @@ def evaluate_kernel_targets(
             owner = kernel_owner(kernel.scope.name or "")
             if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
                 reason = Fact.of("of-library", owner=owner_title(owner))
-                verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
+                verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=())
             if set_up:
-                verdict = replace(verdict, verdict="not-applicable", reason=_SET_UP, advice=(), gain=None)
-            known = verdict.gain is not None and kernel.share is not None
-            gain = (kernel.share or 0.0) * (verdict.gain or 0.0) * busy if known else None
-            verdict = replace(verdict, weight=kernel.share, gain=gain)
+                verdict = replace(verdict, verdict="not-applicable", reason=_SET_UP, advice=())
+            verdict = replace(verdict, weight=kernel.share)
             judged.append(_KernelVerdict(verdict, share, bool(own)))
         on_run.append(_verdict_on_run(target, judged, rest, uncounted))
         for result in judged[:LISTED]:
@@ -99,19 +93,9 @@ def evaluate_kernel_targets(
 
 def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
     """What was counted over several kernels together (range replay, whole CUDA graphs) decides on none of them."""
+    advice = ("Count the kernels one by one: kernel replay, and --graph-profiling node.",)
     return tuple(
-        Verdict(
-            target.name,
-            target.metric,
-            "unknown",
-            Fact.of("counted-together", value=reading.value, unit=reading.unit),
-            threshold_of(target),
-            reading.value,
-            reading.unit,
-            reading.scope,
-            reading.quality,
-            ("Count the kernels one by one: kernel replay, and --graph-profiling node.",),
-        )
+        _unknown(target, Fact.of("counted-together", value=reading.value, unit=reading.unit), reading, advice)
         for target in targets
         if target.always
         for reading in document.readings
@@ -126,20 +110,18 @@ def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) 
     if any(timing.group is not None for timing in document.timings):
         return ()  # a sweep times, and counts nothing: its cases have profiles of their own
     return tuple(
-        Verdict(
-            target.name,
-            target.metric,
-            "unknown",
-            Fact.of("not-known", NO_KERNEL, metric=target.metric),
-            threshold_of(target),
-            None,
-            target.unit,
-            RUN,
-            "unavailable",
-        )
+        _unknown(target, Fact.of("not-known", NO_KERNEL, metric=target.metric))
         for target in targets
         if target.always
     )
+
+
+def _unknown(
+    target: Target, reason: Fact, reading: Reading | None = None, advice: tuple[str, ...] = ()
+) -> Verdict:
+    known = reading or unavailable_reading(target.metric, RUN, reason)
+    told = known.value, known.unit, known.scope, known.quality
+    return Verdict(target.name, target.metric, "unknown", reason, threshold_of(target), *told, advice)
 
 
 def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:
@@ -173,15 +155,12 @@ def _verdict_on_run(
         "unit": threshold.unit,
     }
     first = judged[0].verdict
-    blank = replace(
-        first, verdict="pass", value=None, unit=target.unit, scope=RUN, advice=(), gain=None, weight=None
-    )
+    blank = replace(first, verdict="pass", value=None, unit=target.unit, scope=RUN, advice=(), weight=None)
     if lost >= DECIDING_SHARE:
         lead = missed[0].verdict
         reason = Fact.of("kernels-miss", _kernel_list(missed), share=lost, **against)
         if len(missed) == 1:
             reason = Fact.of("kernel-misses", lead.reason, kernel=_name(lead), share=lost)
-        gains = [kernel.verdict.gain for kernel in missed if kernel.verdict.gain is not None]
         return replace(
             blank,
             verdict="fail",
@@ -190,7 +169,6 @@ def _verdict_on_run(
             quality=lead.quality,
             advice=lead.advice,
             weight=lost,
-            gain=min(1.0, sum(gains)) if gains else None,
         )
     if lost + _total_share(unsure) >= DECIDING_SHARE or without_counters > DECIDING_SHARE + 1e-9:
         cause = max(unsure or unknown, key=lambda kernel: kernel.share).verdict if unknown else None
@@ -266,13 +244,6 @@ def _name(verdict: Verdict) -> str:
 
 def _total_share(judged: Sequence[_KernelVerdict]) -> float:
     return sum(kernel.share for kernel in judged)
-
-
-def _busy_share(document: RunDocument) -> float:
-    trace = document.trace
-    if trace is None or trace.busy is None or not trace.span:
-        return 1.0
-    return min(1.0, trace.busy / trace.span)
 
 
 def _uncounted(document: RunDocument, target: Target, scope: Scope, count: str) -> Reading:

@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from profkit.analysis.metrics import all_metrics, metric, nearest_metric
-from profkit.analysis.targets.conditions import LIMITERS
-from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Gain, RooflineSide, Target
+from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Target
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
-from profkit.core.types import Bound, Quality, ScopeKind
 
 _TOP = ("targets", "workloads")
 _OWN = (
@@ -25,8 +23,9 @@ _OWN = (
 )  # of a target: its name, its metric, and what OPERATORS stand for
 _TARGET = ("metric", *OPERATORS, *(field.name for field in fields(Target) if field.name not in _OWN))
 _CONDITION = tuple(field.name for field in fields(Condition))
-_ADVICE = ("text", "when", "quality")
-_QUALITIES = ("measured", "simulated", "estimated", "multiplexed")
+_ADVICE = tuple(field.name for field in fields(Advice))
+_OF_METRICS = ("metric", "times", "over", "without")  # their values are names of metrics
+_hints = lru_cache(get_type_hints)  # each costs more than what it is used for
 _SHORT = re.compile(r"\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*(.*?)\s*")
 
 
@@ -104,31 +103,28 @@ def _change_target(target: Target, value: YamlValue) -> Target:
         target = replace(target, operator=OPERATORS[key], threshold=number)
     if "unit" in keys and (unit := keys["unit"].text("unit")) != target.unit:
         keys["unit"].refuse(f"{target.metric} is in {target.unit or 'no unit'}, not in {unit}")
-    values = {
-        name: _target_value(name, keys[name]) for name in keys if name not in (*OPERATORS, "metric", "unit")
-    }
-    return replace(target, **values)
+    hints, done = _hints(Target), (*OPERATORS, "metric", "unit")
+    return replace(target, **{n: _decode(v, hints[n], n) for n, v in keys.items() if n not in done})
 
 
-def _target_value(name: str, value: YamlValue) -> Any:
-    """What a target's field of that name is set to."""
-    match name:
-        case "says" | "unknown":
-            return value.text(name)
-        case "always" | "timed" | "own_code":
-            return value.flag(name)
-        case "credible":
-            return value.number(name)
-        case "scopes":
-            return tuple(item.one_of(name, get_args(ScopeKind)) for item in value.items(name))
-        case "gain":
-            return value.one_of(name, get_args(Gain))
-        case "missed":
-            return value.one_of(name, ("fail", "unknown"))
-        case "advice":
-            return tuple(map(_advice, value.items(name)))
-        case _:
-            return tuple(map(_condition, value.items(name)))
+def _decode(value: YamlValue, kind: Any, name: str) -> Any:
+    """The value as a field of that type. Raises UsageError with the line where it does not fit."""
+    parts = get_args(kind)
+    if get_origin(kind) is Literal:
+        return value.one_of(name, parts)
+    if get_origin(kind) is tuple:
+        return tuple(_decode(item, parts[0], name) for item in value.items(name))
+    if type(None) in parts:
+        return _decode(value, parts[0], name)
+    if kind is Condition:
+        return _condition(value)
+    if kind is Advice:
+        return _advice(value)
+    if kind is bool:
+        return value.flag(name)
+    if kind is float:
+        return value.number(name)
+    return _metric_name(value, name) if name in _OF_METRICS else value.text(name)
 
 
 def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
@@ -156,29 +152,9 @@ def _condition(value: YamlValue) -> Condition:
         value.refuse("busiest needs where: the classes of which it is asked")
     if "metric" in keys and not ({"at_least", "at_most"} & set(keys)):
         value.refuse("a condition on a metric needs at_least or at_most")
-    values = {name: _condition_value(name, item) for name, item in keys.items()}
+    hints = _hints(Condition)
+    values = {name: _decode(item, hints[name], name) for name, item in keys.items()}
     return Condition(**{"otherwise": "its condition does not hold", **values})
-
-
-def _condition_value(name: str, value: YamlValue) -> Any:
-    """What a condition's field of that name is set to."""
-    match name:
-        case "metric" | "times" | "over" | "without":
-            return _metric_name(value, name)
-        case "at_least" | "at_most":
-            return value.number(name)
-        case "roof":
-            return value.one_of(name, get_args(RooflineSide))
-        case "of_run" | "known":
-            return value.flag(name)
-        case "where" | "busiest":
-            return tuple(item.one_of(name, get_args(Bound)) for item in value.items(name))
-        case "limiter":
-            return value.one_of(name, LIMITERS)
-        case "unless":
-            return _condition(value)
-        case _:
-            return value.text(name)
 
 
 def _advice(value: YamlValue) -> Advice:
@@ -187,11 +163,8 @@ def _advice(value: YamlValue) -> Advice:
     keys = _checked_keys(value, "advice", _ADVICE)
     if "text" not in keys:
         value.refuse("advice needs its text")
-    return Advice(
-        keys["text"].text("text"),
-        _condition(keys["when"]) if "when" in keys else None,
-        cast("Quality", keys["quality"].one_of("quality", _QUALITIES)) if "quality" in keys else None,
-    )
+    hints = _hints(Advice)
+    return Advice(**{name: _decode(item, hints[name], name) for name, item in keys.items()})
 
 
 def _checked_keys(value: YamlValue, what: str, allowed: tuple[str, ...]) -> dict[str, YamlValue]:

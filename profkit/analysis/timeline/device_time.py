@@ -9,9 +9,9 @@ from statistics import median
 from typing import Any
 
 from profkit.analysis.kernel_names.owner import kernel_owner
+from profkit.analysis.timeline.origins import TimeWindows
 from profkit.analysis.timeline.records import TRANSFER, Columns, Configuration
 from profkit.analysis.timeline.spans import Spans, empty_spans, union
-from profkit.analysis.timeline.windows import TimeWindows
 from profkit.core.types import Communication, DeviceStreams, HostPauses, StreamTime
 
 _NEVER = 1 << 62

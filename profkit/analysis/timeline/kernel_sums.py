@@ -15,22 +15,17 @@ if TYPE_CHECKING:
 
 
 _VALUE_BITS = 40  # of a duration in ns: 18 minutes; a longer one counts as that
-MOST_DISTINCT = 1 << 19  # pairs of group and duration that are kept apart
-_KEPT_BITS = 11  # of a duration once there are more: 1 in 2048, below what a kernel's time varies by
+_MOST_WAITING = 1 << 19  # pairs of group and duration that wait before they are merged
 
 
 class Medians:
-    """Counts how often each duration came in each group.
-
-    Exact until there are more than half a million distinct pairs; then durations are rounded to 11 bits (0.05 %).
-    """
+    """Counts how often each duration came in each group."""
 
     def __init__(self) -> None:
         self._pending: list[tuple[Any, Any]] = []
         self._waiting = 0
         self._keys: Any = None
         self._counts: Any = None
-        self._rounded = False
 
     def add(self, groups: NDArray[np.integer[Any]], durations: NDArray[np.int64]) -> None:
         """One duration in ns per entry, with the number of its group."""
@@ -39,12 +34,10 @@ class Medians:
         if not len(groups):
             return
         values = np.clip(durations, 0, (1 << _VALUE_BITS) - 1)
-        if self._rounded:
-            values = _round(values)
         keys, counts = np.unique((groups.astype(np.int64) << _VALUE_BITS) | values, return_counts=True)
         self._pending.append((keys, counts))
         self._waiting += len(keys)
-        if self._waiting > MOST_DISTINCT:
+        if self._waiting > _MOST_WAITING:
             self._merge()
 
     def medians(self) -> dict[int, float]:
@@ -74,32 +67,8 @@ class Medians:
             return
         keys = np.concatenate([part[0] for part in parts])
         counts = np.concatenate([part[1] for part in parts])
-        keys, counts = _sum_by_key(keys, counts)
-        if len(keys) > MOST_DISTINCT // 2 and not self._rounded:
-            self._rounded = True
-            mask = (1 << _VALUE_BITS) - 1
-            keys, counts = _sum_by_key((keys & ~np.int64(mask)) | _round(keys & mask), counts)
-        self._keys, self._counts = keys, counts
-        # What is kept counts as waiting, so that merging again waits for as much news as there is old.
-        self._waiting = 0
-
-
-def _sum_by_key(keys: Any, counts: Any) -> tuple[Any, Any]:
-    import numpy as np
-
-    distinct, where = np.unique(keys, return_inverse=True)
-    return distinct, np.bincount(where, weights=counts, minlength=len(distinct)).astype(np.int64)
-
-
-def _round(values: Any) -> Any:
-    """The upper 11 bits of each value, in the middle of what they stand for."""
-    import numpy as np
-
-    bits = np.zeros_like(values)
-    large = values >= (1 << _KEPT_BITS)
-    bits[large] = np.frexp(values[large].astype(np.float64))[1] - _KEPT_BITS
-    rounded = (values >> bits) << bits
-    return rounded + np.where(bits > 0, (np.int64(1) << bits) >> 1, 0)
+        self._keys, where = np.unique(keys, return_inverse=True)
+        self._counts = np.bincount(where, weights=counts).astype(np.int64)
 
 
 MOST_ORDER = 2048  # launches whose order is told

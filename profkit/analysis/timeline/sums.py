@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from profkit.analysis.kernel_names.owner import computes_products
@@ -15,11 +15,16 @@ from profkit.analysis.timeline.device_time import (
     host_pauses,
 )
 from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, Medians
-from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins, SourceLine, range_meaning
+from profkit.analysis.timeline.origins import (
+    LaunchOrigin,
+    LaunchOrigins,
+    RangePaths,
+    SourceLine,
+    TimeWindows,
+    range_meaning,
+)
 from profkit.analysis.timeline.products import operation_flops
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Range, Recording
-from profkit.analysis.timeline.windows import MOST_OPEN, RangePaths, TimeWindows
-from profkit.core.formatting import plural
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, HostMemory, MemoryKind, Transfer
 
 _LATENCY, _CALL = 0, 1  # groups of medians
@@ -108,11 +113,6 @@ class RangeSums:
         pairs, counts = np.unique(np.stack([rows["what"], origin]), axis=1, return_counts=True)
         for what, number, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
             self._launched_by.setdefault(what, Counter())[number] += count
-
-    def notes(self) -> Iterator[str]:
-        """What is not in these sums."""
-        if too_deep := self._paths.too_deep:
-            yield f"{plural(too_deep, 'range')} inside of {MOST_OPEN} others: no kernel is said to be launched there"
 
     def operations(self) -> dict[int, KernelOperation]:
         """By configuration what launched it most often."""
@@ -227,10 +227,6 @@ class Sums:
         self._streams = StreamSums(recording.tables.configurations)
         self._working: set[int] = set()  # devices that ran kernels
         self._seen = 0  # kernels so far, in the order of their starts
-
-    def notes(self) -> Iterator[str]:
-        """What is not in the sums."""
-        return self._ranges.notes()
 
     def add(self, block: Columns) -> None:
         """Activities (columns ACTIVITY), joined with their launches."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from profkit.analysis.timeline.origins import EVER, TimeWindows, marked_windows
 from profkit.analysis.timeline.records import TRANSFER, Columns, Recording, Spool
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.sums import Sums
-from profkit.analysis.timeline.windows import EVER, TimeWindows, marked_windows
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace
 
@@ -34,7 +34,7 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
             repeats=steady.repeats if steady is not None else None,
             compile_seconds=_compile_seconds(loading, windows),
         )
-    return trace, (*notes, *_loading_notes(loading, windows), *sums.notes())
+    return trace, (*notes, *_loading_notes(loading, windows))
 
 
 def _gather(recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading) -> None:

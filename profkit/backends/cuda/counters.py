@@ -35,9 +35,8 @@ from profkit.core.types import (
     Verdict,
     message_of,
 )
-from profkit.profilers.ncu.command import name_filter, ncu_argv
+from profkit.profilers.ncu.command import CounterSet, counter_set, name_filter, ncu_argv
 from profkit.profilers.ncu.probe import NcuAbility
-from profkit.profilers.ncu.sets import CounterSet, counter_set
 
 _BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of its GPU time, once each"
 # What ncu says (tools/ncu/faults.py) where it is the set that does not work here.

@@ -7,7 +7,6 @@ nsys 2025.3 (docs/cuda.md, what it costs): a torch program that starts in 3 s to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from profkit.backends.passes import Pass, plain_runs, read_region_work, start_se
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import (
-    Directive,
     Fact,
     PassPlan,
     PassResult,
@@ -104,7 +102,12 @@ class DeviceTracePass(Pass):
             "trace",
             nsys_argv(command, report, marked=state.marked and not self._ranges, nsys=nsys),
             ("artifacts/trace.nsys-rep", "artifacts/trace.sqlite"),
-            directive=self._told(state, "trace", Switch("cuda")),
+            directive=self.directive(
+                "trace",
+                Switch("cuda") if state.marked else None,
+                iterations=traced_iterations(state),
+                warmup=WARMUP,
+            ),
             tool="nsys",
             workload_status=str(status),
             after=(export_argv(report, sqlite, nsys=nsys),),
@@ -113,20 +116,12 @@ class DeviceTracePass(Pass):
 
     def _by_torch(self, state: PlanState, why: str, fix: str | None, name: str = "trace") -> list[PassPlan]:
         """The trace by torch.profiler inside the workload, its step called `name`; `why` nsys does not do it."""
-        prefix = str(self.folder / "trace.torch")
-        argv: Sequence[str] | None = self.context.workload.command
-        reason: str | None = None
-        if not state.marked:
-            argv, reason = host_command(self.context.workload.command, "torch", Path(prefix))
+        argv, reason = host_command(self.context.workload.command, "torch", self.folder / "trace.torch")
         if argv is None:
             return self.skip(together(Fact.message(why), self.no_python(reason)), fix)
-        told = self._told(state, name, Switch("torch-profiler", output=prefix))
+        told = self.directive(name, iterations=traced_iterations(state), warmup=WARMUP)
         planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
         return [replace(planned, fix=fix, notes=(f"by torch's own profiler, since {why}", *planned.notes))]
-
-    def _told(self, state: PlanState, step: str, switch: Switch) -> Directive:
-        marked = switch if state.marked else None
-        return self.directive(step, marked, iterations=traced_iterations(state), warmup=WARMUP)
 
     def _traced(self, tool: str, step: Step, state: PlanState, more: float) -> PassPlan:
         seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
@@ -136,16 +131,15 @@ class DeviceTracePass(Pass):
         """Kernels, copies and gaps."""
         artifacts: tuple[str, ...] = ()
         if plan.tool == TORCH:
-            paths = sorted(self.folder.glob("trace.torch.*.json"))
-            if not paths:
+            path = next(self.folder.glob("trace.torch.*.json"), None)
+            if path is None:
                 # else nsys' own pass says it
                 asked = f" ({plan.notes[0]})" if plan.steps[0].name == "trace" else ""
                 raise UnreadableReport(
                     f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
                     plan.fix,
                 )
-            report = _busiest_report(paths)
-            artifacts = tuple(f"artifacts/{path.name}" for path in paths)
+            report, artifacts = _read_report(path), (f"artifacts/{path.name}",)
         else:
             report = _read_export(self.folder)
         if report.fault is not None:
@@ -179,15 +173,3 @@ def _read_export(folder: Path) -> Report:
 
 def _read_report(path: Path) -> Report:
     return recognise_format(path).read(path)
-
-
-def _busiest_report(paths: Sequence[Path]) -> Report:
-    """Of several processes the one whose kernels took longest. Raises UnreadableReport where none can be read."""
-    reports: list[Report] = []
-    for path in paths:
-        try:
-            reports.append(_read_report(path))
-        except UnreadableReport:
-            if path is paths[-1] and not reports:
-                raise
-    return max(reports, key=lambda r: sum(k.total for k in r.trace.kernels) if r.trace is not None else 0.0)

@@ -9,8 +9,8 @@ from typing import Literal
 from profkit.core.types.readings import RUN, Direction, Fact, Scope
 
 # How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
-# new segment; `should`: it is shown beside the verdict; `observed`: it says whether the samples can be believed.
-Tier = Literal["must", "should", "observed"]
+# new segment; `should`: it is shown beside the verdict.
+Tier = Literal["must", "should"]
 # What an interval of the ratio says: beyond what counts as a change, within it, or neither.
 ChangeWord = Literal["different", "same", "ambiguous"]
 Course = Literal["better", "worse", "neither"]
@@ -285,7 +285,6 @@ class BisectPart:
     low: float | None = None
     high: float | None = None
     word: ChangeWord | None = None
-    files: tuple[str, ...] = ()  # that the last of `commits` changed, with how much: as git tells
 
 
 @dataclass(frozen=True)

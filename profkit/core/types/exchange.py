@@ -15,10 +15,9 @@ from profkit.core.types.readings import PassName
 class Switch:
     """How `profkit.region` turns the instrument of this pass on and off."""
 
-    kind: Literal["perf-control", "valgrind", "cuda", "torch-profiler", "signpost"]
+    kind: Literal["perf-control", "valgrind", "cuda", "signpost"]
     control: str | None = None  # perf: the fifo that takes `enable` and `disable`
     ack: str | None = None  # perf: the fifo that answers `ack`
-    output: str | None = None  # torch-profiler: path prefix of the traces, one per process
 
 
 @dataclass(frozen=True)

@@ -300,7 +300,7 @@ class MetalWork:
     """
 
     name: str
-    kind: Literal["encoder", "shader", "channel"]
+    kind: Literal["encoder", "channel"]
     count: int
     seconds: float
     busy: float | None = None
@@ -381,7 +381,6 @@ class MetalTrace:
     processes: tuple[MetalProcess, ...] = ()  # busiest first
     channels: tuple[MetalWork, ...] = ()
     encoders: tuple[MetalWork, ...] = ()  # largest first
-    shaders: tuple[MetalWork, ...] = ()  # largest first
     command_buffers: Spread | None = None  # GPU time of each
     completion: Spread | None = None  # of each, from when it was submitted until it was completed
     latency: Spread | None = None  # from the host's submission to the begin on the GPU: a queue, no stall
@@ -397,7 +396,6 @@ class MetalTrace:
     window: float | None = None
     unsubmitted: float | None = None
     blocked: float | None = None
-    low_power: bool | None = None  # low power mode was on
     device: str | None = None  # the GPU that all of this speaks of: the one that the process used most
     window_busy: float | None = None  # part of `device_busy` in the window
     guessed: str | None = None  # why the process that counts may be another than was profiled

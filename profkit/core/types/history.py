@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.comparison import Change, Comparison, Feature, Pairing
+from profkit.core.types.comparison import Change, Feature, Pairing
 from profkit.core.types.readings import RUN, Direction, Fact, Quality, Scope, Verdict
 
 
@@ -283,7 +283,6 @@ class WorkloadOutcome:
     seconds: float = 0.0
     metrics: tuple[MetricOutcome, ...] = ()  # the one that decides first
     verdicts: tuple[Verdict, ...] = ()  # of its targets
-    comparison: Comparison | None = None  # with the last good run, for the causes
     notes: tuple[str, ...] = ()
     fix: str | None = None
     # How its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...

@@ -200,6 +200,7 @@ class HotSpot:
     ranks: Mapping[str, float] = field(default_factory=dict)
     caller: str | None = None  # `main, app.py:40`
     insight: int | None = None
+    partial: bool = False  # calls were counted in the first part of the run alone: there are at least so many
 
     @property
     def function(self) -> str | None:

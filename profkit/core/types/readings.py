@@ -206,6 +206,7 @@ class Profile:
     total: float
     hotspots: tuple[Hotspot, ...]
     kind: ProfileKind | None = None
+    partial: bool = False  # of the first part of the run alone: calls are at least so many
 
 
 @dataclass(frozen=True)
@@ -253,8 +254,6 @@ class Verdict:
     advice: tuple[str, ...] = ()
     # Of a kernel: its share of the region's GPU time, 0..1. Of a run: the share of the kernels that decide it.
     weight: float | None = None
-    # The most that keeping the target could win over the whole run, as a share of its time (Amdahl), 0..1.
-    gain: float | None = None
 
     @property
     def cause(self) -> Fact | None:

@@ -52,7 +52,6 @@ def _scores(scores: EvaluationScores) -> dict[str, Json]:
         **mean_fields("geomean_with_fallback", whole),
         "n_with_fallback": whole.n if whole is not None else 0,
         "fast_p": [{"p": point.p, "share": point.share} for point in scores.fast],
-        "gap_closed": scores.gap_closed,
         "model_speedup": to_plain_data(scores.model) if scores.model is not None else None,
         "statuses": to_plain_data(scores.statuses),
         "counted_operations": scores.counted_operations,
@@ -84,7 +83,7 @@ def _operation(one: OperationResult) -> Json:
         "speedup": _mean(one.speedup),
         **{
             name: to_plain_data(getattr(one, name))
-            for name in ("max_abs_error", "max_rel_error", "allowed_share", "bound_share", "gap_closed")
+            for name in ("max_abs_error", "max_rel_error", "allowed_share", "bound_share")
         },
         "bottleneck": one.bottleneck,
         "insight": one.insight,

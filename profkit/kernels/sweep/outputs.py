@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from profkit.analysis.ranking.ranking import FILE as RESULTS
-from profkit.analysis.ranking.ranking import faulty_cases, guide_records
+from profkit.analysis.ranking import FILE as RESULTS
+from profkit.analysis.ranking import faulty_cases, guide_records
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.whole import write_whole
 from profkit.core.formatting import plural

@@ -23,8 +23,7 @@ from profkit.hardware import system
 from profkit.hardware.gpu import driver_fault, read_gpus
 from profkit.hardware.machine import container_kind
 from profkit.profilers.faults import KnownFault, collect_file, first_known, load_faults
-from profkit.profilers.ncu.command import SUFFIX, function_name, ncu_argv, version_numbers
-from profkit.profilers.ncu.sets import counter_set
+from profkit.profilers.ncu.command import SUFFIX, counter_set, function_name, ncu_argv, version_numbers
 from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.programs import ToolAbility, ask_version, find_tool, missing_fault
 

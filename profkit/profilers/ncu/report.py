@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from profkit.core.status import without_wrapper
 from profkit.core.types import Counter, Gpu, GpuTrace, Report
 from profkit.profilers.ncu.blocks import Buffer, Message, ReportBlock, read_text
+from profkit.profilers.ncu.command import chip_name, lacking_metrics
 from profkit.profilers.ncu.launches import (
     PASSES,
     LaunchGroup,
@@ -24,7 +25,6 @@ from profkit.profilers.ncu.launches import (
     group_launches,
 )
 from profkit.profilers.ncu.results import metric_value
-from profkit.profilers.ncu.sets import chip_name, lacking_metrics
 
 # BlockHeader and ReportSessionDetails (ProfilerReport.proto).
 _SESSION, _STRINGS = 3, 4

@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from profkit.analysis.timeline.origins import region_name
 from profkit.analysis.timeline.records import Columns, Range, Recording, Tables
 from profkit.analysis.timeline.trace import build_trace
-from profkit.analysis.timeline.windows import region_name
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace, Report

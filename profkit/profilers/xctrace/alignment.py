@@ -6,8 +6,7 @@ mach absolute time at the begin, in ticks, `timebase-info` ("125/3") the nanosec
     host ns = mabs-epoch * numerator / denominator + trace ns
 
 and `profkit.region` notes host ns. Metal System Trace has that table; Time Profiler and a recording of the GPU counters
-alone lack it, so there the signposts of the region decide: Time Profiler records them by itself, other recordings with
-the instrument Points of Interest.
+alone lack it, so there the signposts of the region decide, which the instrument Points of Interest records.
 
 Where an entry does not lie in the trace, or the clock is not known, the signposts of the region decide if the trace has
 them, else the whole trace counts; each is said in a note.
@@ -20,10 +19,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from profkit.analysis.timeline.windows import merge_intervals
+from profkit.analysis.timeline.origins import merge_intervals
 from profkit.core.formatting import plural
-from profkit.profilers.xctrace.cells import Process
-from profkit.profilers.xctrace.toc import TraceRun
+from profkit.profilers.xctrace.toc import Process, TraceRun
 from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord
 
@@ -151,30 +149,6 @@ def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[
     of_all = plural(len(windows), "entry", "entries")
     other = "" if inside else ": it is of another recording, or of another clock"
     return inside, f"{outside} of {of_all} of the region lie outside of the trace, or across its ends{other}"
-
-
-# Signposts one by one, as Time Profiler and CPU Counters list them; columns as Apple's modeler of Points of Interest
-# reads them. No export with rows of it is known.
-RAW_SIGNPOST_TABLE = "kdebug-signpost"
-RAW_SIGNPOST_COLUMNS = ("time", "type", "type/@fmt", "name", "arg1", "arg2")
-_STARTS, _ENDS = ("start", "begin", "1"), ("end", "2")  # and the kernel's own numbers of them
-
-
-def pair_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
-    """The signposts of profkit's regions among rows with the cells of COLUMNS, in any order, each begin with its end.
-
-    An entry has a number, which both its signposts have; one of which only one is there is left out.
-    """
-    begins: dict[tuple[object, object], int] = {}
-    ends: dict[tuple[object, object], int] = {}
-    for time, kind, shown, name, entry, mark in rows:
-        if mark != MARK or not isinstance(time, int):
-            continue
-        words = {str(word).strip().lower() for word in (kind, shown) if word is not None}
-        side = begins if words & set(_STARTS) else ends if words & set(_ENDS) else None
-        if side is not None:
-            side[name, entry] = time
-    return tuple(sorted((begin, ends[key]) for key, begin in begins.items() if ends.get(key, -1) >= begin))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from profkit.profilers.faults import KnownFault, first_known, load_faults
 SUFFIX = ".trace"
 METAL = "Metal System Trace"
 TIME_PROFILER = "Time Profiler"
-CPU_COUNTERS = "CPU Counters"
 GPU_COUNTERS = "Metal GPU Counters"  # an instrument, no template
 POINTS = "Points of Interest"  # an instrument: signposts
 

@@ -1,10 +1,4 @@
-"""The CPU's side of an export: what the samples of the profiled process fell on, and what its cores counted.
-
-Samples are those of Time Profiler, `time-profile`. CPU Counters leaves `MetricAggregationForThread`: for each thread,
-in stretches of some milliseconds, a row for each metric. It is known from what others read of it (Xcode 16 to 26, M1 to
-M4), so its columns are found by their types. Every stretch is there twice, exact (`is-precise`) and in steps of 10 ms,
-with the same sums; the exact ones count where there are any.
-"""
+"""The CPU's side of an export: what the samples of Time Profiler (`time-profile`) of the profiled process fell on."""
 
 from __future__ import annotations
 
@@ -14,24 +8,20 @@ from dataclasses import replace
 
 from profkit.analysis.stacks import merge
 from profkit.analysis.stacks.merge import KERNEL, UNKNOWN, FrameTable, StackMerger, keep_python_frames
-from profkit.analysis.timeline.spans import overlap_lengths, spans_of
 from profkit.core.formatting import format_percent, plural
-from profkit.core.types import Counter, Frame, Profile, Report, Stacks
+from profkit.core.types import Frame, Profile, Report, Stacks
 from profkit.profilers.perf.samples import by_thread, python_frame
 from profkit.profilers.xctrace.alignment import TraceRecording
-from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, is_same_process, process_label
 from profkit.profilers.xctrace.tables import ExportTable
+from profkit.profilers.xctrace.toc import Backtrace, Process, Thread, is_same_process, process_label
 
 SAMPLES = "time-profile"
-GUIDED = "MetricAggregationForThread"
 RUNNING = "Running"
 TITLE = "CPU time"
-SHARES = ("useful", "delivery", "processing", "discarded")
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
 ENOUGH_SAMPLES = 100
 _SHOWN = 3  # other processes that a sentence names
 _OWNER = ("time", "thread", "process", "thread-state")
-_GUIDED_TYPES = ("start-time", "duration", "thread", "string", "uint64", "fixed-decimal", "boolean")
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 # The kernel's own image ("kernel", "kernel.release.t8103") and its extensions, as Instruments names binaries.
 _KERNEL_IMAGE = re.compile(r"kernel(\.(release|development|kasan)\S*)?|mach_kernel")
@@ -169,47 +159,6 @@ class SampledTable:
             yield f"only {plural(samples, 'sample')}, so shares are rough"
 
 
-class GuidedTally:
-    """Sums of each metric over the threads of the profiled process, in the part of the recording that counts."""
-
-    def __init__(self, recording: TraceRecording) -> None:
-        self._recording = recording
-        self._rows: list[tuple[int, int, str, float, bool]] = []
-
-    def read(self, table: ExportTable) -> None:
-        """Take all rows. Raises UnreadableReport as they do."""
-        target, single = self._recording.target, table.attributes.get("target-pid") == "SINGLE"
-        names = [next((c.mnemonic for c in table.columns if c.type == kind), "") for kind in _GUIDED_TYPES]
-        for start, duration, thread, metric, whole, part, precise in table.rows(names):
-            process = thread.process if isinstance(thread, Thread) else None
-            if not (single or target is None or process is None or is_same_process(process, target)):
-                continue
-            value = part if isinstance(part, float) and part else whole
-            known = isinstance(start, int) and isinstance(duration, int) and isinstance(metric, str)
-            if known and isinstance(value, int | float):
-                self._rows.append((start, duration, metric, value, bool(precise)))  # type: ignore[arg-type]
-
-    def counters(self) -> tuple[Counter, ...]:
-        """A counter for each metric that was more than nothing."""
-        import numpy as np
-
-        rows = [row for row in self._rows if row[4]] or self._rows
-        shares = [1.0] * len(rows)
-        if self._recording.windows is not None:
-            start = np.array([row[0] for row in rows], dtype=np.int64)
-            length = np.maximum(np.array([row[1] for row in rows], dtype=np.int64), 1)
-            inside = overlap_lengths(start, start + length, spans_of(self._recording.windows))
-            shares = (inside / length).tolist()
-        sums: dict[str, float] = {}
-        for (_, _, metric, value, _), share in zip(rows, shares, strict=True):
-            sums[metric] = sums.get(metric, 0.0) + value * share
-        return tuple(
-            Counter(name, value, "measured", unit="share" if name in SHARES else "")
-            for name, value in sorted(sums.items())
-            if value > 0
-        )
-
-
 class CpuTableReader:
     """Takes the CPU's tables of a recording one by one, and adds what they came to to its report.
 
@@ -217,23 +166,19 @@ class CpuTableReader:
     recording counts, only samples within it do.
     """
 
-    schemas = (SAMPLES, GUIDED)
+    schemas = (SAMPLES,)
 
     def __init__(self, recording: TraceRecording) -> None:
         self._recording = recording
         self._tables: list[SampledTable] = []
         self._frames = FrameTable()
-        self._guided = GuidedTally(recording)
 
     def read(self, table: ExportTable) -> None:
         """Take all rows of one of the CPU's tables. Raises UnreadableReport as they do."""
-        if table.schema == GUIDED:
-            self._guided.read(table)
-        else:
-            self._tables.append(SampledTable(table, self._recording, self._frames))
+        self._tables.append(SampledTable(table, self._recording, self._frames))
 
     def finish(self, report: Report) -> Report:
-        """The report with the samples' profiles and stacks, the counts, and what is to be said of both.
+        """The report with the samples' profiles and stacks, and what is to be said of them.
 
         Of several tables of one kind the one with most samples counts: they hold the same.
         """
@@ -241,18 +186,16 @@ class CpuTableReader:
         warnings = [f"{table.schema}: {warning}" for table in selected for warning in table.warnings()]
         if self._frames.full:
             warnings.append("too many different functions: the later ones are not kept apart")
-        guided = self._guided.counters()
         facts = dict(report.facts)
         if samples := max((table.samples for table in selected), default=0):
             facts["samples"] = str(samples)
-        if (selected or guided) and self._recording.windows is not None:
+        if selected and self._recording.windows is not None:
             entries = plural(self._recording.alignment.entries, "entry", "entries")
             facts["region"] = f"counted in {entries}"
         return replace(
             report,
             profiles=(*report.profiles, *(part for table in selected for part in table.profiles())),
             stacks=(*report.stacks, *(part for table in selected for part in table.stacks())),
-            counters=(*report.counters, *guided),
             facts=facts,
             warnings=(*report.warnings, *dict.fromkeys(warnings)),
         )

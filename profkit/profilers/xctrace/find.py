@@ -113,7 +113,6 @@ def parse_names(text: str) -> tuple[str, ...]:
 TEMPLATES = {
     "Metal System Trace": "what the GPU did, and when",
     "Time Profiler": "where the CPU's time goes",
-    "CPU Counters": "cycles, instructions and cache misses",
 }
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from profkit.analysis.timeline.spans import Depth, Spans, depth, empty_spans, spans_of, union
 from profkit.core.types import Spread
 from profkit.profilers.xctrace.alignment import TraceRecording
-from profkit.profilers.xctrace.cells import Process, is_same_process, process_label
 from profkit.profilers.xctrace.metal_tables import (
     ACTIVE,
     COMPLETED,
@@ -25,6 +24,7 @@ from profkit.profilers.xctrace.metal_tables import (
     UNKNOWN_LATENCY,
     MetalTables,
 )
+from profkit.profilers.xctrace.toc import Process, is_same_process, process_label
 
 # They draw what others made, so they are never what was profiled unless the recording says so.
 COMPOSITORS = frozenset(("WindowServer", "backboardd"))

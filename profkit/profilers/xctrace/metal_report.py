@@ -34,7 +34,6 @@ from profkit.core.types import (
     Report,
 )
 from profkit.profilers.xctrace.alignment import TraceRecording
-from profkit.profilers.xctrace.cells import process_label
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
 from profkit.profilers.xctrace.metal_part import CountedPart, look_up, part_that_counts
 from profkit.profilers.xctrace.metal_tables import (
@@ -45,7 +44,6 @@ from profkit.profilers.xctrace.metal_tables import (
     LAYOUTS,
     NO_ID,
     PERFORMANCE,
-    SHADERS,
     STATES,
     THERMAL,
     CounterSamples,
@@ -54,6 +52,7 @@ from profkit.profilers.xctrace.metal_tables import (
     encoder_name,
 )
 from profkit.profilers.xctrace.tables import ExportTable
+from profkit.profilers.xctrace.toc import process_label
 
 _APPLE = re.compile(r"[MA]\d+\b")  # how Instruments calls Apple's own, without the maker
 _DEFAULT = "Default"
@@ -66,10 +65,6 @@ _WITH_COUNTERS = (
     f"record the counters by themselves: xctrace record --instrument '{GPU_COUNTERS}' --launch -- COMMAND; or choose "
     "a counter set in Instruments (Metal Application, GPU), and save that as a template to record with"
 )
-_WITH_TIMELINE = (
-    "an Apple GPU of M3 or later, recorded with a template in which Metal Application has Shader Timeline switched on"
-    " (in Instruments: Metal System Trace, its recording options, File > Save as Template; xctrace record --template)"
-)
 _LAUNCH = "launch the program with xctrace; attached to, some versions record nothing of it"
 _FIXES = {
     STATES: _TEMPLATE,
@@ -78,7 +73,6 @@ _FIXES = {
     COMPLETED: _LAUNCH,
     PERFORMANCE: _TEMPLATE,
     THERMAL: _TEMPLATE,
-    SHADERS: _WITH_TIMELINE,
     COUNTERS: _WITH_COUNTERS,
 }
 
@@ -149,7 +143,6 @@ def _metal_trace(
     by_others = None if active is None else active - busy
     queue = buffers.queue(window)
     counters = samples.counters(counted, working)
-    shaders = shader_sums(tables, part)
     work = part.own_work
     channels = sum_by_name(tables[INTERVALS].names["channel"].all, work["channel"], work, counted)
     clocks = state_times(tables[PERFORMANCE], part.gpu)
@@ -164,7 +157,6 @@ def _metal_trace(
         processes=processes_in(tables, part),
         channels=tuple(named.work("channel") for named in channels),
         encoders=tuple(named.work("encoder") for named in encoders),
-        shaders=tuple(named.work("shader") for named in shaders),
         command_buffers=buffers.times(counted),
         completion=buffers.completion(counted),
         latency=buffers.latency(counted),
@@ -175,11 +167,7 @@ def _metal_trace(
         thermal=states_in(state_times(tables[THERMAL], "Current"), counted, None),
         induced=None if induced == _DEFAULT else induced,
         counters=() if _is_useless(counters) else counters,
-        absent=tuple(
-            _list_absences(
-                recording, tables.rows, {SHADERS: bool(shaders), COUNTERS: not _is_useless(counters)}
-            )
-        ),
+        absent=tuple(_list_absences(recording, tables.rows, {COUNTERS: not _is_useless(counters)})),
         marked=recording.windows is not None,
         entries=recording.alignment.entries,
         window=_to_seconds(window) or None,
@@ -240,8 +228,6 @@ def _explain_absence(
     again = export_line(schema, None if run is None else run.number)
     if schema == COUNTERS and (chosen := settings.get("Counter Set")) in NO_SET:
         return MetalAbsent(schema, Fact.of("no-counter-set", setting=chosen or ""), fix)
-    if schema == SHADERS and settings.get("Shader Timeline") == "Disabled":
-        return MetalAbsent(schema, Fact("no-shader-timeline"), fix)
     if schema in recording.left_out:
         return MetalAbsent(
             schema, Fact.of("left-out-of-export", table=schema, said=recording.left_out[schema]), again
@@ -291,7 +277,7 @@ class NamedWork:
         """What may have run side by side, added up."""
         return int(self.each.sum())
 
-    def work(self, kind: Literal["encoder", "shader", "channel"]) -> MetalWork:
+    def work(self, kind: Literal["encoder", "channel"]) -> MetalWork:
         """The same as the model has it."""
         import numpy as np
 
@@ -401,14 +387,6 @@ def _split_label(shown: str) -> tuple[str, str]:
     """`Command Buffer 0:Compute Command 0` as label of the command buffer and of the encoder."""
     buffer, colon, label = shown.partition(":")
     return (buffer.strip(), label.strip()) if colon else ("", shown)
-
-
-def shader_sums(tables: MetalTables, part: CountedPart) -> tuple[NamedWork, ...]:
-    """The target's shaders, largest first."""
-    table = tables[SHADERS]
-    own = table.where("process", part.target.processes)
-    work = {name: column[own] for name, column in table.arrays().items()}
-    return sum_by_name(table.names["name"].all, work["name"], work, part.counted)
 
 
 def processes_in(tables: MetalTables, part: CountedPart) -> tuple[MetalProcess, ...]:

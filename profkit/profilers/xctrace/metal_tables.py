@@ -19,11 +19,11 @@ from profkit.analysis.timeline.spans import Spans, overlap_lengths, union
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import MetalCounter
-from profkit.profilers.xctrace.cells import EXPORT_AGAIN, Process, Value
 from profkit.profilers.xctrace.tables import ExportTable
+from profkit.profilers.xctrace.toc import EXPORT_AGAIN, Process, Value
 
 INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
-ENCODERS, SHADERS = "metal-application-encoders-list", "metal-shader-profiler-intervals"
+ENCODERS = "metal-application-encoders-list"
 COMPLETED = "metal-command-buffer-completed"
 PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
 
@@ -31,7 +31,6 @@ NO_ID = 0
 UNKNOWN_LATENCY = -1
 ACTIVE = "Active"
 MORE = "[more names]"
-UNKNOWN_SHADER = "[not in the list of shaders]"
 _MOST_NAMES = 4096  # of one column that are kept apart; what comes after has one name
 _LATEST = 1 << 50  # ns: what lies beyond (13 days) is no time of a recording
 _LARGEST = 1 << 62
@@ -118,11 +117,6 @@ def _name_encoders(rows: Rows) -> Iterator[Sequence[Value]]:
         yield (start, duration, encoder_name(cell_text(buffer_label), cell_text(label)), *rest)
 
 
-def _name_shaders(rows: Rows) -> Iterator[Sequence[Value]]:
-    for start, duration, name, label, process in rows:
-        yield (start, duration, cell_text(name) or cell_text(label) or UNKNOWN_SHADER, process)
-
-
 @dataclass(frozen=True)
 class TableLayout:
     """`cells` are those that are wanted, its time first; `columns` what becomes of the others, after `prepare`."""
@@ -154,9 +148,6 @@ LAYOUTS = {
         (*_SPAN, "gpu-performance-state", "track-label"), {"state": "name", "track": "name"}
     ),
     THERMAL: TableLayout((*_SPAN, "thermal-state", "track-label"), {"state": "name", "track": "name"}),
-    SHADERS: TableLayout(
-        (*_SPAN, "name", "label", "process"), {"name": "name", "process": "process"}, _name_shaders
-    ),
 }  # fmt: skip
 
 

@@ -183,7 +183,7 @@ def _has_several_nodes(path: Path) -> bool:
 
 
 # What a region is found by: a clock, or signposts.
-REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE, alignment.RAW_SIGNPOST_TABLE)
+REGION_TABLES = (alignment.CLOCK_TABLE, alignment.SIGNPOST_TABLE)
 _FACTS = (
     ("instruments-version", "Instruments"),
     ("template-name", "template"),
@@ -192,7 +192,6 @@ _FACTS = (
 )
 _SETTINGS = (
     ("Counter Set", "counter set"),
-    ("Shader Timeline", "shader timeline"),
     ("Induced GPU Performance State", "induced performance state"),
 )
 
@@ -246,9 +245,6 @@ def find_alignment(
             clock = error
     for table in exports.tables((alignment.SIGNPOST_TABLE,)):
         signposts += alignment.read_signposts(table.rows(alignment.SIGNPOST_COLUMNS))
-    if not signposts:
-        for table in exports.tables((alignment.RAW_SIGNPOST_TABLE,)):
-            signposts += alignment.pair_signposts(table.rows(alignment.RAW_SIGNPOST_COLUMNS))
     return alignment.align_regions(records, clock, run.length if run is not None else None, sorted(signposts))
 
 

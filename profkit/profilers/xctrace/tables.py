@@ -19,8 +19,16 @@ from profkit.core.codec import without_collector
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.profilers.files import HEAD_BYTES, reading
-from profkit.profilers.xctrace.cells import EXPORT_AGAIN, PARTS, CellDecoder, Value, unknown_id
-from profkit.profilers.xctrace.toc import TraceRun, check_prolog, damage_error
+from profkit.profilers.xctrace.toc import (
+    EXPORT_AGAIN,
+    PARTS,
+    CellDecoder,
+    TraceRun,
+    Value,
+    check_prolog,
+    damage_error,
+    unknown_id,
+)
 
 CHUNK = (
     1 << 14

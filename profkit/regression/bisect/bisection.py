@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
@@ -261,8 +260,7 @@ class Bisection:
         pairs = tuple(pair for step in tests for pair in step.pairs)
         for commit in commits:
             self._name(commit)
-        files = changed_in(self.root, before, commits[-1])
-        part = BisectPart("one", before, commits, found.probability, exp(found.size), files=files)
+        part = BisectPart("one", before, commits, found.probability, exp(found.size))
         change = change_of(pairs, self.document.options.floor, self.search.scope) if pairs else None
         if change is None or change.ratio is None:
             return part
@@ -397,7 +395,6 @@ def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
 
 
 MOST_COMMITS = 20_000  # what git prints of them is 2 MB
-MOST_FILES = 20  # of a commit that are named
 SCHEMA = "profkit.bisect/1"
 FILE_NAME = "bisect.json"
 
@@ -430,16 +427,6 @@ def commits_between(root: Path, good: str, bad: str) -> tuple[str, ...]:
             break
         commits.append(before)
     return tuple(reversed(commits))
-
-
-def changed_in(root: Path, before: str, commit: str) -> tuple[str, ...]:
-    """The files that a commit changed, with lines added and removed: `src/a.py +12 -3`; the first 20 of them."""
-    text = git_line(root, "diff", "--numstat", "--no-renames", "-z", before, commit, "--") or ""
-    found = [re.fullmatch(r"(\d+|-)\t(\d+|-)\t(.+)", entry, re.DOTALL) for entry in text.split("\0")]
-    names = [
-        f"{one[3]} (binary)" if one[1] == "-" else f"{one[3]} +{one[1]} -{one[2]}" for one in found if one
-    ]
-    return tuple(names[:MOST_FILES])
 
 
 def _unrelated(root: Path, good: str, bad: str) -> UsageError:

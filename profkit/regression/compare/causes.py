@@ -13,7 +13,7 @@ from math import prod
 from profkit.backends import kernel_word
 from profkit.core.types import Cause, Change, Fact, FunctionChange
 from profkit.regression.compare.kernels import KernelPair, added_value
-from profkit.regression.compare.machine import find_machine_causes, find_performance_state
+from profkit.regression.compare.machine import find_machine_causes
 from profkit.regression.compare.outcome import Evidence, change_fact, moved
 
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
@@ -185,7 +185,6 @@ def _find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
 
 RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     find_machine_causes,
-    find_performance_state,
     _find_other_kernels,
     _find_shapes_and_occupancy,
     _find_idle_device,

@@ -18,7 +18,7 @@ from profkit.core.inference import Interval, decide, ratio_interval, student_qua
 from profkit.core.statistics import median, median_interval
 from profkit.core.types import Cause, Change, Fact, KernelChange, RunDocument, RunSpread
 from profkit.hardware.conditions import lost_shares
-from profkit.regression.compare.outcome import Evidence, moved
+from profkit.regression.compare.outcome import Evidence
 
 # Two runs of one program on a guest whose cores may be others', too: up to so many times as long. On a shared virtual
 # machine of two cores the medians of a Python loop lay 1.6 apart in 6 runs, and those of a copy of 8 MB 2.2
@@ -36,7 +36,6 @@ MOST_SENSITIVE = 2.0
 MARGIN = 1.5
 TOLD_LOSS = 0.01  # of a run's time: less is not worth a word beside the machine's own spread
 MOST_LOST = 0.9  # of a run's time: who lost more of it knows no time at all
-LOST_SHARE = 0.05  # of a run's time, to others: less is usual where a desktop's own services run
 # Times by the device's own clock or of a trace; and means over a grid, which have noise and a control of their own.
 _NOT_OF_HOST = ("time.gpu", "time.kernel", "time.geometric_mean")
 # A device that changes its performance state with its load is in each for some of the time; what it is in for most of
@@ -314,25 +313,21 @@ def without_state_effects(
     )
 
 
-def thermal_throttling(document: RunDocument) -> Fact | None:
-    """The thermal state, where another one than Nominal held for a tenth of the trace or more."""
-    states = document.metal.thermal if document.metal is not None else ()
-    total = sum(state.seconds for state in states)
-    hot = [state for state in states if holds_down(state.name)]
-    share = sum(state.seconds for state in hot) / total if total > 0 else 0.0
-    if share < THROTTLED_SHARE:
-        return None
-    return Fact.of("thermal-state", name=max(hot, key=lambda state: state.seconds).name, share=share)
-
-
 def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
-    """Why the hardware held its clock down while it was timed."""
+    """Why the hardware held its clock down while it was timed, or an Apple GPU was not Nominal for a tenth of it."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
     reasons += [reason for moment in document.moments for d in moment.devices for reason in d.throttle]
     counts = [moment.throttled for moment in document.moments if moment.throttled is not None]
     facts = [Fact.of("text", text=reason) for reason in dict.fromkeys(reasons)]
     if len(counts) > 1 and counts[-1] > counts[0]:
         facts.append(Fact.of("heat", times=counts[-1] - counts[0]))
+    states = document.metal.thermal if document.metal is not None else ()
+    hot = [state for state in states if holds_down(state.name)]
+    share = sum(state.seconds for state in hot) / (sum(state.seconds for state in states) or 1.0)
+    if hot and share >= THROTTLED_SHARE:
+        facts.append(
+            Fact.of("thermal-state", name=max(hot, key=lambda state: state.seconds).name, share=share)
+        )
     return tuple(facts)
 
 
@@ -365,49 +360,9 @@ def command_that_decides(baseline: RunDocument, candidate: RunDocument) -> str |
 
 
 def find_machine_causes(evidence: Evidence) -> Iterator[Cause]:
-    """Others, the processor's speed, clocks, throttling and states, where a time is open or changed."""
-    times = [c for c in evidence.changes if c.unit == "s" and c.word != "same"]
-    sides = ("baseline", evidence.baseline), ("candidate", evidence.candidate)
-    if any(c.word == "ambiguous" for c in times):
-        for side, document in sides:
-            if lost_share(document) > LOST_SHARE:
-                yield Cause(
-                    "neighbours", Fact.of("disturbed", side=side), evidence=(lost_fact(document, side),)
-                )
-        speed = speed_change(evidence.baseline, evidence.candidate)
-        if speed is not None and abs(speed.middle - 1) > CLOCKS_APART and not speed.low <= 1 <= speed.high:
-            told = speed_fact(speed)
-            yield Cause("neighbours", Fact("slow-processor", {}, told.names), evidence=(told,))
-    if not times:
-        return
-    yield from _clock_cause(times, clock_of(evidence.baseline), clock_of(evidence.candidate))
-    throttled = [throttle_reasons(document) for _, document in sides]
-    if throttled[0] != throttled[1]:
-        for (side, _), reasons in zip(sides, throttled, strict=True):
+    """Throttling of one run, where a time is open or changed; what else the machine did is a doubt of each change."""
+    throttled = [throttle_reasons(document) for document in (evidence.baseline, evidence.candidate)]
+    if throttled[0] != throttled[1] and any(c.unit == "s" and c.word != "same" for c in evidence.changes):
+        for side, reasons in zip(("baseline", "candidate"), throttled, strict=True):
             if reasons:
                 yield Cause("throttled", Fact.of("throttled", side=side), evidence=reasons)
-
-
-def _clock_cause(
-    times: Sequence[Change], before: ClockReading | None, after: ClockReading | None
-) -> Iterator[Cause]:
-    """Where some time is not the same in seconds and would be in cycles, and whether all of them would."""
-    if before is None or after is None:
-        return
-    left = [c for c in times if ratio_in_cycles(c, before, after) is None]
-    if len(left) < len(times):
-        share = after.hertz / before.hertz - 1
-        code = "clock-moved-some" if left else "clock-moved"
-        said = Fact.of(code, share=share, times=len(times), left=len(left))
-        yield Cause("clocks", said, evidence=(moved(f"clock-{before.of}", before.hertz, after.hertz, "Hz"),))
-
-
-def find_performance_state(evidence: Evidence) -> Iterator[Cause]:
-    """Where the GPU mostly worked in another performance state, or only one run was throttled by heat."""
-    states = state_change(evidence.baseline, evidence.candidate)
-    if states is not None:
-        yield Cause("state", states)
-    hot = thermal_throttling(evidence.baseline), thermal_throttling(evidence.candidate)
-    for side, reason, other_reason in (("baseline", *hot), ("candidate", *hot[::-1])):
-        if reason is not None and other_reason is None:
-            yield Cause("state", Fact.of("slowed-by-heat", side=side), evidence=(reason,))

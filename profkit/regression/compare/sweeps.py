@@ -2,8 +2,7 @@
 
 A case was timed in one process of each sweep, and one process does not show how far the next would lie from it. A
 thousand cases do: what they differ by from the one sweep to the other is that noise, but for those that changed. So
-an implementation over all shapes decides, by the geometric mean of its ratios; of single cases the largest change is
-told.
+an implementation over all shapes decides, by the geometric mean of its ratios, and no single case.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot, inf, log, sqrt
 
-from profkit.analysis.ranking.ranking import FRAMEWORK
+from profkit.analysis.ranking import FRAMEWORK
 from profkit.core.formatting import plural
 from profkit.core.inference import BETWEEN, Ratio
 from profkit.core.statistics import geometric_mean, mad_sigma, median
@@ -33,9 +32,6 @@ LEAST_CONTROLS = 3  # groups of the framework: of fewer no median is taken
 # A single case from one sweep to the next, likewise: 1.5 % is the median of 30 such spreads.
 CASE_SIGMA = 0.015
 LEAST_SPREAD = 0.003  # and never less: two steady chips of one kind differ by as much
-CASE_TOLD = (
-    0.25  # a change of a single case that is worth a word: equal code comes to 6 % at the 99th percentile
-)
 ENOUGH = 30  # cases in all: from these on they show their own spread
 FIX_SWEEP, RESUME = Fact("larger-budget"), Fact("resume-sweep")
 TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 to 1.9 in those pairs
@@ -50,7 +46,7 @@ class SweepDecision:
     controls: Fact | None = None
     lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
     nothing: bool = False  # no case has a time in both
-    notes: tuple[Fact, ...] = ()  # which part was attributed to the machine, and the largest single change
+    notes: tuple[Fact, ...] = ()  # which part was attributed to the machine
 
 
 def is_sweep(document: RunDocument) -> bool:
@@ -70,13 +66,12 @@ def decide_sweep(
     shift = median([means[name] for name in known]) if len(known) >= LEAST_CONTROLS else 0.0
     shifts = {name: 0.0 if name in known else shift for name in groups}
     changes = _group_changes(groups, means, shifts, known, floor)
-    notes = _shift_note(shift, known), _case_note(groups, shifts)
     return SweepDecision(
         changes,
         frozenset(pair.scope for group in groups.values() for pair in group),
         _changed_controls(changes, known),
         _lost_cases(baseline, candidate),
-        notes=tuple(note for note in notes if note is not None),
+        notes=_shift_notes(shift, known),
     )
 
 
@@ -161,22 +156,12 @@ def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> Fa
     return Fact.of("controls-changed", name=largest.scope.name or "", more=len(known) - 1, share=share)
 
 
-def _shift_note(shift: float, controls: frozenset[str]) -> Fact | None:
+def _shift_notes(shift: float, controls: frozenset[str]) -> tuple[Fact, ...]:
     """What is taken out of the changes of all others; nothing where that is next to nothing."""
     if abs(shift) < NOTABLE:
-        return None
+        return ()
     names = ", ".join(sorted({_implementation_of(name) for name in controls}))
-    return Fact.of("controls-moved", names=names, share=exp(shift) - 1, count=len(controls))
-
-
-def _case_note(groups: Mapping[str, tuple[MetricPair, ...]], shifts: Mapping[str, float]) -> Fact | None:
-    """The largest change of a single case, and of how many it is as large as that; None where it is of none."""
-    sizes = {p.scope.name or "": _log_ratio(p) - shifts[n] for n, group in groups.items() for p in group}
-    large = [name for name, size in sizes.items() if abs(size) > log(1 + CASE_TOLD)]
-    if not large:
-        return None
-    first = max(large, key=lambda name: abs(sizes[name]))
-    return Fact.of("cases-moved", name=first, share=exp(sizes[first]) - 1, more=len(large) - 1)
+    return (Fact.of("controls-moved", names=names, share=exp(shift) - 1, count=len(controls)),)
 
 
 def _log_ratio(pair: MetricPair) -> float:

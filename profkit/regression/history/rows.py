@@ -230,11 +230,11 @@ def parse_since(text: str, now: datetime) -> int:
 SERIES_COLUMNS = "workload, backend, metric, scope, name, scope_id, unit, better"
 
 
-def series_row(key: SeriesKey, unit: str, better: str) -> tuple[str | None, ...]:
+def series_row(key: SeriesKey, unit: str, better: str) -> tuple[Any, ...]:
     """SERIES_COLUMNS. All but the direction make a series: another unit is another one."""
     scope = key.scope
     columns = (key.workload, key.backend, key.metric, scope.kind, scope.name, scope.id, unit, better)
-    return tuple(map(_valid_text_or_none, columns))
+    return tuple(map(_cell, columns))
 
 
 def series_of(row: tuple[Any, ...]) -> tuple[SeriesKey, str, Direction]:
@@ -253,7 +253,7 @@ def point_row(series: int, entry: int, value: Value) -> tuple[Any, ...]:
     if not math.isfinite(value.value):
         raise UsageError(f"{value.key.metric} of {value.key.workload} is {value.value}, which is no number")
     low, high = _finite_or_none(value.low), _finite_or_none(value.high)
-    return series, entry, float(value.value), low, high, value.quality, _valid_text_or_none(value.doubt)
+    return series, entry, float(value.value), low, high, value.quality, _cell(value.doubt)
 
 
 def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...]) -> Value:
@@ -298,45 +298,29 @@ ENTRY_COLUMNS = (
 
 def entry_row(entry: Entry, machine: int) -> tuple[Any, ...]:
     """ENTRY_COLUMNS: all but its number."""
-    return (
-        valid_text(entry.id),
-        microseconds(entry.started),
-        valid_text(entry.workload),
-        valid_text(entry.backend),
-        valid_text(entry.state),
-        valid_text(entry.source),
-        machine,
-        _valid_text_or_none(entry.commit),
-        None if entry.dirty is None else int(entry.dirty),
-        _valid_text_or_none(entry.path),
-        _valid_text_or_none(entry.night),
-        _json_text(dict(entry.facts)),
-        _valid_text_or_none(entry.outcome),
-        int(entry.valid),
-        _valid_text_or_none(entry.reason),
-    )
+    cells = {
+        **vars(entry),
+        "commit_id": entry.commit,
+        "started": microseconds(entry.started),
+        "machine": machine,
+    }
+    return tuple(_cell(cells[column]) for column in ENTRY_COLUMNS.split(", "))
+
+
+def _cell(value: object) -> object:
+    """As SQLite takes it: text that is valid, true and false as numbers, a mapping as JSON."""
+    if isinstance(value, Mapping):
+        return _json_text(dict(value))
+    return valid_text(value) if isinstance(value, str) else int(value) if isinstance(value, bool) else value
 
 
 def entry_of_row(row: tuple[Any, ...], machine: str, features: tuple[Feature, ...]) -> Entry:
     """The entry (without its values) behind ENTRY_COLUMNS."""
-    return Entry(
-        id=row[0],
-        started=iso_time(row[1]),
-        workload=row[2],
-        backend=row[3],
-        state=row[4],
-        source=row[5],
-        machine=machine,
-        features=features,
-        commit=row[7],
-        dirty=None if row[8] is None else bool(row[8]),
-        path=row[9],
-        night=row[10],
-        facts=json.loads(row[11]),
-        outcome=row[12],
-        valid=bool(row[13]),
-        reason=row[14],
-    )
+    cells = dict(zip(ENTRY_COLUMNS.split(", "), row, strict=True))
+    dirty, commit = cells.pop("dirty"), cells.pop("commit_id")
+    cells |= {"started": iso_time(cells["started"]), "machine": machine, "features": features}
+    cells |= {"facts": json.loads(cells["facts"]), "valid": bool(cells["valid"])}
+    return Entry(**cells, commit=commit, dirty=None if dirty is None else bool(dirty))
 
 
 def features_text(features: tuple[Feature, ...]) -> str:
@@ -351,13 +335,8 @@ def features_of(text: str) -> tuple[Feature, ...]:
 
 def accepted_row(accepted: AcceptedChange) -> tuple[Any, ...]:
     """workload, metric, since, word, by."""
-    return (
-        valid_text(accepted.workload),
-        _valid_text_or_none(accepted.metric),
-        microseconds(accepted.since),
-        valid_text(accepted.word),
-        _valid_text_or_none(accepted.by),
-    )
+    since = microseconds(accepted.since)
+    return tuple(map(_cell, (accepted.workload, accepted.metric, since, accepted.word, accepted.by)))
 
 
 def accepted_of(row: tuple[Any, ...]) -> AcceptedChange:
@@ -367,7 +346,3 @@ def accepted_of(row: tuple[Any, ...]) -> AcceptedChange:
 
 def _json_text(content: object) -> str:
     return valid_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
-
-
-def _valid_text_or_none(text: str | None) -> str | None:
-    return None if text is None else valid_text(text)

@@ -1,7 +1,4 @@
-"""What tonight's run of one workload means, compared with its own past: every metric decided, the worst on top.
-
-Why it changed: tonight's run beside the last good one, as far as the counters of both show.
-"""
+"""What tonight's run of one workload means, compared with its own past: every metric decided, the worst on top."""
 
 from __future__ import annotations
 
@@ -50,16 +47,6 @@ class WorkloadPast:
             decide(series, self.spec.rule(series.key.metric, series.key.scope), self.accepted)
             for series in self.series
         ]
-
-    def last_good(self, outcome: MetricOutcome) -> Entry | None:
-        """The last good night before the candidate regression, on the same machine; None where there is none."""
-        since, good = outcome.since or self.entry.started, outcome.good_commit
-        before = [
-            e
-            for e in self.entries
-            if e.machine == self.entry.machine and e.valid and e.started < since and good in (None, e.commit)
-        ]
-        return before[-1] if before else None
 
 
 def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPast | None:
@@ -155,21 +142,3 @@ def _series_until(series: Series, entry: str) -> Series | None:
         if series.points[index].entry == entry:
             return replace(series, points=series.points[: index + 1])
     return None
-
-
-def with_causes(workload: WorkloadOutcome, past: WorkloadPast) -> WorkloadOutcome:
-    """The workload with its comparison, where it changed and both runs can be read; else as it is, with why."""
-    moved = [m for m in workload.metrics if m.gates and m.outcome in ("regressed", "ambiguous", "improved")]
-    if not moved or past.entry.path is None:
-        return workload
-    good = past.last_good(moved[0])
-    if good is None or good.path is None:
-        return workload
-    from profkit.regression.compare import CompareOptions, compare  # here: a quiet night compares nothing
-
-    try:
-        baseline, candidate = read_run(Path(good.path)), read_run(Path(past.entry.path))
-        comparison = compare(baseline, candidate, CompareOptions(paths=(good.path, past.entry.path)))
-    except ProfkitError as fault:
-        return replace(workload, notes=(*workload.notes, fault.message))
-    return replace(workload, comparison=comparison)

@@ -19,7 +19,7 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Entry, Json, NightPairs, RunDocument
 from profkit.regression import profile_process
-from profkit.regression.compare.machine import thermal_throttling, throttle_reasons
+from profkit.regression.compare.machine import throttle_reasons
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.paired.checkout import locked
@@ -206,8 +206,9 @@ def throttling_reason(document: RunDocument) -> str | None:
             return f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
         if not process.throttled and set(process.throttle_reasons) - {_POWER}:
             return f"throttled all the time ({why})"
-    beside = throttle_reasons(replace(document, timings=()))  # of the moments alone
-    hot = [fact_text(fact) for fact in (*beside, thermal_throttling(document)) if fact is not None]
+    hot = [
+        fact_text(fact) for fact in throttle_reasons(replace(document, timings=()))
+    ]  # of the moments alone
     return next((f"throttled: {text}" for text in hot if text != _POWER), None)
 
 

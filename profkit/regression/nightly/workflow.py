@@ -29,7 +29,7 @@ from profkit.core.types import (
 from profkit.core.types.history import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
-from profkit.regression.nightly.judge import judge_workload, past_of, with_causes
+from profkit.regression.nightly.judge import judge_workload, past_of
 from profkit.regression.nightly.pairs import pair_workload, what_would_decide, with_pairs
 from profkit.regression.nightly.session import (
     NightSession,
@@ -186,7 +186,7 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
             env = [f"{name}={value}" for name, value in spec.env.items()]
             words = spec.command, session.config.pairs.setup, env
             whole = replace(whole, in_pairs=PairsCommand(*(mask_command(part)[0] for part in words)))
-    return with_causes(whole, past)
+    return whole
 
 
 def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:

@@ -243,11 +243,6 @@ def _key(hotspot: Hotspot, root: Path) -> Key:
 # ---------------------------------------------------------------- the lines that differ
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
-# Languages with functions in braces: git tells the function of a line by the last line above that is not indented.
-IN_BRACES = frozenset((
-    ".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".cu", ".cuh", ".m", ".mm", ".metal", ".go", ".rs",
-    ".java", ".js", ".ts", ".swift", ".kt", ".cs",
-))  # fmt: skip
 _COMMENT = re.compile(r"//|/\*|\*/|\*(\s|$)")
 
 
@@ -303,10 +298,8 @@ def _of_code(lines: ChangedLines, old: list[str], new: list[str]) -> Iterator[Ch
 def _is_code(text: str, path: str) -> bool:
     """Whether a line does anything: it is not empty, and no comment."""
     text = text.strip()
-    suffix = PurePosixPath(path).suffix
-    if suffix in IN_BRACES:
-        return bool(text) and not _COMMENT.match(text)
-    return bool(text) and not (suffix in (".py", ".pyx", ".pyi") and text.startswith("#"))
+    hash_begins = PurePosixPath(path).suffix in (".py", ".pyx", ".pyi")
+    return bool(text) and not (text.startswith("#") if hash_begins else _COMMENT.match(text))
 
 
 def _places(root: Path, lines: ChangedLines) -> Iterator[_Place]:

@@ -25,9 +25,7 @@ from profkit.core.types import (
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_config
 from profkit.regression.paired.checkout import (
     CheckoutSpec,
-    commit_of,
     git_line,
-    is_dirty,
     named_commit,
     repository_of,
 )
@@ -67,11 +65,12 @@ class SuiteRequest:
 def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
     """Compare one workload after the other; one that fails costs no other. A Ctrl-C ends it with what there is.
 
-    Raises UsageError where the file cannot be read or there is no such commit, or nothing was changed since.
+    Raises UsageError where the file cannot be read, or there is no such commit.
     """
     config = read_config(request.file)
     started, began = datetime.now(timezone.utc).isoformat(timespec="seconds"), time.monotonic()
-    _require_versions(config.path.parent, request)
+    if (root := repository_of(config.path.parent)) is not None:
+        named_commit(root, request.base)  # for one that is not there all files would be new
     done: list[ComparedWorkload] = []
     interrupted = False
     for number, spec in enumerate(config.workloads, 1):
@@ -134,20 +133,6 @@ def _size_of(workload: ComparedWorkload) -> float:
     """By how much its time changed, as a logarithm; 0 where that is not known."""
     changes = workload.comparison.changes if workload.comparison is not None else ()
     return max((abs(math.log(c.ratio)) for c in changes if c.metric == TIME and c.ratio), default=0.0)
-
-
-def _require_versions(folder: Path, request: SuiteRequest) -> None:
-    """Raise UsageError at once for what would stop every workload."""
-    root = repository_of(folder)
-    if root is None:
-        return  # a workload says so, or has a repository of its own
-    base = named_commit(root, request.base)
-    head = named_commit(root, request.head) if request.head is not None else commit_of(root)
-    if base == head and (request.head is not None or not is_dirty(root)):
-        raise UsageError(
-            f"{request.base} is what is here, and no file was changed since: there is nothing to compare",
-            "--base HEAD~1",
-        )
 
 
 def _compare_one(

@@ -240,7 +240,6 @@ AROUND_SHARE = 0.2  # of a profile's time: its start, the end of a tool, the rep
 ROUNDS = 3  # runs of each version under cProfile, for what is not exact
 LEAST_LEFT = 8.0  # seconds below which no further instrument is started
 FURTHER_PASSES: tuple[PassName, ...] = ("stacks", "counters", "trace")
-OF_TIMES = ("neighbours", "state")  # kinds of causes that rest on the seconds of these runs
 _COUNTED_BY = {"work": "instructions", "bytes": "dram.bytes"}  # the metric that a kind of cause rests on
 _INTERPRETER = re.compile(r"(lib)?python[\d.]*t?(\.so[\d.]*)?|libc[.-].*|ld-linux.*")
 _SEED = {"PYTHONHASHSEED": "0"}  # so that both versions call the same functions as often
@@ -437,7 +436,7 @@ def without_interpreter(document: RunDocument) -> RunDocument:
 def fitting_causes(
     causes: Sequence[Cause], changes: Sequence[Change], outcome: ComparisonOutcome
 ) -> tuple[Cause, ...]:
-    """Without those of times, and those that would make the time change the other way: more work is no reason for less.
+    """Without those that would make the time change the other way: more work is no reason for less.
 
     `changes` are those of the counts that the causes rest on.
     """
@@ -446,8 +445,7 @@ def fitting_causes(
     return tuple(
         cause
         for cause in causes
-        if cause.kind not in OF_TIMES
-        and (against is None or courses.get((_COUNTED_BY.get(cause.kind, ""), cause.scope)) != against)
+        if against is None or courses.get((_COUNTED_BY.get(cause.kind, ""), cause.scope)) != against
     )
 
 

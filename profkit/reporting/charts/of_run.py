@@ -15,7 +15,7 @@ from profkit.analysis.stacks.files import flame_of, read_speedscope
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint, roofline_of
 from profkit.core.errors import UnreadableReport
-from profkit.core.formatting import format_percent, format_quantity, plural, shorten
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import RunDocument, Stacks
 from profkit.reporting.charts.marks import Axis, Chart, Charts, FlameGraph, Legend, Line, Point, Points
 from profkit.reporting.view import Section
@@ -104,11 +104,16 @@ def _quality(spot: RooflinePoint) -> str:
 
 
 def _not_placed(roofline: Roofline) -> str:
-    """What is not on the chart, and why: a kernel that most of the time goes to is missed there."""
+    """What is not on the chart: a kernel that most of the time goes to is missed there."""
     found = [f"and {plural(roofline.further, 'further kernel')}."] if roofline.further else []
-    for one in roofline.left_out[:3]:
-        part = f" ({format_percent(100 * one.share)} % of the time)" if one.share else ""
-        found.append(f"Not placed: {shorten(one.first, 32)}{part}: {one.reason}.")
+    if roofline.left_out:
+        share = (
+            f", {format_percent(100 * roofline.left_out_share)} % of the time"
+            if roofline.left_out_share
+            else ""
+        )
+        kernels = plural(roofline.left_out, "kernel")
+        found.append(f"Not placed: {kernels}{share}, of which arithmetic or memory traffic is not counted.")
     return " ".join(found)
 
 

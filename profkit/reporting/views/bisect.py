@@ -152,10 +152,6 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
         )
         yield Section("Skipped", (Items(tuple(items)),))
     parts = [part for part in search.parts if part.kind == "one"]
-    for part in parts:
-        if part.files:
-            title = f"What changed in {part.commits[-1][:_SHORT]}"
-            yield Section(title, (Items(tuple(code(name) for name in part.files), brief=8),))
     yield from notes(list(map(fact_text, document.notes)))
     if parts:
         yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))

@@ -140,7 +140,7 @@ def entry_view(entry: Entry) -> View:
         "night": entry.night,
         "folder": entry.path,
         "machine": entry.machine,
-        **{feature.name: feature.value for feature in entry.features if feature.tier != "observed"},
+        **{feature.name: feature.value for feature in entry.features},
         **entry.facts,
     }
     return View(

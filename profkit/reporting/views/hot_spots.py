@@ -75,8 +75,9 @@ def _does(spot: HotSpot) -> str:
     """`computes: 2,000 calls of Cursor.fetchall`; `sleeps, in 8 threads`."""
     under = spot.under
     text = _WORDS.get(spot.kind, "")
+    least = "≥ " if spot.partial else ""
     if under is not None and under.name:
-        calls = f"{under.calls:,} x " if under.calls else ""
+        calls = f"{least}{under.calls:,} x " if under.calls else ""
         each = (
             f", {format_quantity(under.seconds_per_call, 's')} each"
             if under.calls and under.seconds_per_call
@@ -84,7 +85,7 @@ def _does(spot: HotSpot) -> str:
         )
         text += f": {calls}{_ARGUMENTS.sub('', under.name)[-32:]}{each}"
     elif spot.calls and spot.calls > 1:
-        text += f", called {spot.calls:,} times"
+        text += f", called {least}{spot.calls:,} times"
     if spot.processes:
         text += f", in {spot.processes + 1 if spot.kind == 'import' else spot.processes} processes"
     elif spot.threads > 1:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Literal
 
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, signed
@@ -33,8 +32,6 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.comparison.changes import DISTURBANCES
-from profkit.reporting.views.comparison.words import cause_text
 from profkit.reporting.views.kernels.cases import format_duration
 from profkit.reporting.views.night_words import (
     missed_targets,
@@ -164,30 +161,21 @@ def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
     return sorted(loud, key=lambda metric: (not metric.gates, OUTCOME_ORDER.index(metric.outcome)))
 
 
-def _causes(workload: WorkloadOutcome) -> list[str]:
-    """Why it changed, as far as the counters of tonight's run and of the last good one tell."""
-    causes = workload.comparison.causes if workload.comparison is not None else ()
-    return [cause_text(cause) for cause in causes if cause.kind not in DISTURBANCES]
-
-
 def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
-    """What to type next: the whole comparison, the search for the commit, and what makes a change the normal."""
+    """What to type next: the comparison that says why, the search for the commit, what makes a change the normal."""
     lines: list[str] = []
     for workload in workloads:
         if workload.outcome != "regressed" or workload.code == MISSED_TARGET:
             continue
         worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
         good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
-        comparison, how = workload.comparison, workload.in_pairs
+        how = workload.in_pairs
         if how and good and here and good != here:
             setup = ("--setup", shlex.join(how.setup)) if how.setup else ()
             end = shlex.join((*setup, "--", *how.command))
             start = " ".join((*map(_quoted_value, how.env), "profkit"))
             lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
             lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
-        elif comparison is not None and comparison.baseline.path and comparison.candidate.path:
-            sides = _short_paths(comparison.baseline.path, comparison.candidate.path)
-            lines.append(f"profkit compare {' '.join(sides)}")
         name = shlex.quote(workload.name)
         lines.append(f"profkit history accept {name} --because WHY  # if it is meant to be so")
     return tuple(dict.fromkeys(lines))
@@ -198,27 +186,17 @@ def _quoted_value(assignment: str) -> str:
     return f"{name}={shlex.quote(value)}"
 
 
-def _short_paths(baseline: str, candidate: str) -> list[str]:
-    """Both folders as they are typed where the nightly's file lies: `reports/nights/n1/...`, without the host's own."""
-    paths = [PurePath(baseline), PurePath(candidate)]
-    if all(path.is_absolute() for path in paths) and baseline != candidate:
-        shared = PurePath(os.path.commonpath(paths)).parent.parent
-        paths = [path.relative_to(shared) for path in paths]
-    return [shlex.quote(str(path)) for path in paths]
-
-
 # ---------------------------------------------------------------- one workload
 
 
 def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
-    """A workload that needs attention: its reason, its metrics, why, what to type, its plots."""
+    """A workload that needs attention: its reason, its metrics, what to type, its plots."""
     loud = alarming(workload)
     if not any(metric.gates for metric in loud):
         yield Paragraph(short_reason(workload_reason(workload, interrupted=night.interrupted)))
     if loud:
         yield _statuses([_status(workload, metric) for metric in loud])
     lines: list[Text] = [joined(Span("✗ ", status=Status.FAIL), line) for line in missed_targets(workload)]
-    lines += [joined(strong("why: "), line) for line in _causes(workload)]
     lines += [joined(strong("fix: "), workload.fix)] if workload.fix else []
     if workload.run:
         page = f"{workload.run}/report.html" if workload.ending == "done" else None
@@ -295,7 +273,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
     facts = {"night": night.id, "outcome": workload.outcome, "code": workload.code}
     facts |= {"commit": night.commit} if night.commit else {}
     facts |= {"run": workload.run} if workload.run else {}
-    lines = [reason, *_causes(workload), *workload_notes(workload)]
+    lines = [reason, *workload_notes(workload)]
     return Cases(
         f"{workload.name} on {workload.backend}",
         tuple(cases),
@@ -314,7 +292,7 @@ def _metric_case(group: str, workload: WorkloadOutcome, metric: MetricOutcome) -
 
 
 def _annotations(night: Night) -> Iterator[Annotation]:
-    """Each workload that somebody must look at: the reason, the metrics, the causes and the fix, a line each."""
+    """Each workload that somebody must look at: the reason, the metrics and the fix, a line each."""
     for workload in sorted(night.workloads, key=lambda w: OUTCOME_ORDER.index(w.outcome)):
         level = _LEVELS.get(workload.outcome)
         if level is None:
@@ -325,7 +303,7 @@ def _annotations(night: Night) -> Iterator[Annotation]:
         for metric in loud[:5]:
             separator = " " if change_of(metric) else ": "
             lines.append(f"{name_of(metric)}{separator}{why_of(metric, workload.pairs)}")
-        lines += [*missed_targets(workload)[:5], *_causes(workload)[:5]]
+        lines += missed_targets(workload)[:5]
         lines += [f"fix: {workload.fix}"] if workload.fix else []
         yield Annotation(
             level,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten
-from profkit.core.types import MetricOutcome, Night, NightPairs, Uncounted, WorkloadOutcome
+from profkit.core.types import Fact, MetricOutcome, Night, NightPairs, Uncounted, WorkloadOutcome
 from profkit.core.types.history import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
 from profkit.reporting.facts import fact_text
@@ -14,22 +14,7 @@ from profkit.reporting.views.comparison.words import size_text
 
 BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
 _SAID = 160  # characters of a program's last line
-_NOT_MEASURED = {
-    "not-measured": "it was not measured",
-    "budget-spent": "the night's budget was used up before it began",
-    "not-stored": "measured, but not stored",
-    "nothing-gates": "no metric that gates was measured",
-    "not-valid": "it is not valid",
-}
-_NO_PAIRS = {
-    "elsewhere": "it runs elsewhere (on:), and pairs are run here",
-    "no-commit": "the repository has no commit yet",
-    "no-parent": "there is no commit before this one",
-    "accepted-tonight": "a change is accepted that begins tonight",
-    SAME_CODE: "nothing was committed since the last good night",
-    "budget-spent": "the night's budget is used up",
-    "interrupted": "the night was interrupted before",
-}
+_UNMEASURED = ("not-measured", "budget-spent", "not-stored", "nothing-gates", "not-valid")
 
 
 def reason_of(metric: MetricOutcome, pairs: NightPairs | None = None) -> str:
@@ -79,23 +64,14 @@ def _by_past(metric: MetricOutcome, code: str) -> str:
     machines = [point.machine for point in metric.trend.series.points] if metric.trend is not None else []
     here = machines[-1] if machines else ""
     before = next((machine for machine in reversed(machines) if machine != here), "")
-    texts = {
-        "not-measured": "it was not measured",
-        "not-valid": metric.message or "its value is not a finite number",
-        "new": f"too few nights on this machine: judged after {plural(metric.short, 'more night')}",
-        "other-machine": f"the first night on another machine ({short_machine(here)}, before {short_machine(before)})",
-        "collapse": f"{value}, {size}: too fast to be believed until it is accepted; was the work done?",
-        "held": f"{value}, within {limits}" if limits else value,
-        "suspect": f"{value}, {size}, outside of {limits}: night {metric.nights} of {metric.nights + metric.short}",
-        "nights": f"{size} for {nights} in a row{since}",
-        "change-point": f"{size}{since}, found afterwards by the change detector",
-        "standing": f"{size}{since}, still there, and not accepted",
-        "returning": f"{value}: back where it was before {day}",
-        "perhaps-better": f"{value}, {size}: better than {limits} for {nights}",
-        "gone": f"{value}: the regression{since} is gone",
-        "improved": f"{size}{since}",
-    }
-    return texts.get(code, f"{value}, {size}")
+    said = {
+        "value": value, "size": size, "since": since, "day": day, "limits": limits, "nights": nights,
+        "night": str(metric.nights), "needed": str(metric.nights + metric.short), "here": short_machine(here),
+        "short": plural(metric.short, "more night"), "before": short_machine(before),
+        "within": f", within {limits}" if limits else "",
+        "message": metric.message or "its value is not a finite number",
+    }  # fmt: skip
+    return fact_text(Fact(f"night {code}", names=said))
 
 
 def _size(value: float | None, expected: float | None, unit: str) -> str:
@@ -117,7 +93,7 @@ def no_pairs(pairs: NightPairs) -> str:
         return f"{count} in the budget of {budget:.0f} s, and nothing can be said of fewer than 4"
     if pairs.code == "lost-commit":
         return f"this clone does not have the commit {pairs.message}"
-    text = pairs.message or _NO_PAIRS.get(pairs.code, pairs.code)
+    text = pairs.message or fact_text(Fact(f"pairs {pairs.code}"))
     return f"{text} ({pairs.base[:12]})" if pairs.same and pairs.base else text
 
 
@@ -135,7 +111,7 @@ def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> 
     if workload.code == MISSED_TARGET:
         return missed_targets(workload)[0]
     deciding = next((m for m in workload.metrics if m.gates), None)
-    if workload.ending == "done" and workload.code not in _NOT_MEASURED and deciding is not None:
+    if workload.ending == "done" and workload.code not in _UNMEASURED and deciding is not None:
         more = sum(m.gates and m.outcome == deciding.outcome for m in workload.metrics) - 1
         others = f" (and {more} more)" if more and deciding.outcome != "pass" else ""
         return f"{name_of(deciding)}: {reason_of(deciding, workload.pairs)}{others}"
@@ -143,7 +119,7 @@ def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> 
         return "the night was interrupted before it was measured"
     if deciding is not None and deciding.code == "not-measured":
         return f"{deciding.metric}: listed under gates, but not measured tonight"
-    text = _NOT_MEASURED.get(workload.code, workload.code)
+    text = fact_text(Fact(f"workload {workload.code}")).removeprefix("workload ")
     return f"{text}: {workload.message}" if workload.code == "not-stored" else workload.message or text
 
 

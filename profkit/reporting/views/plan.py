@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.kernel_names import labels
-from profkit.core.formatting import format_percent, plural
-from profkit.core.types import Check, CheckState, KernelPlan, PassPlan, Plan
+from profkit.core.formatting import plural
+from profkit.core.types import Check, CheckState, PassPlan, Plan
 from profkit.profilers.redact import FileLeftOut, RemovedText
-from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
@@ -56,8 +54,6 @@ def _pass(planned: PassPlan) -> Section:
 def _collected(planned: PassPlan) -> Iterator[Block]:
     if planned.counters:
         yield Paragraph(joined(soft("counters: "), _counters(planned.counters)))
-    if planned.kernels:
-        yield from _kernels(planned)
     if planned.limit is not None:
         yield Paragraph(soft(f"ended after {planned.limit:g} s a run"))
     yield from (Paragraph(soft(note)) for note in planned.notes)
@@ -67,21 +63,6 @@ def _counters(names: Sequence[str]) -> str:
     if len(names) <= _COUNTERS:
         return ", ".join(names)
     return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more (--format json has them all)"
-
-
-def _kernels(planned: PassPlan) -> Iterator[Block]:
-    """What is counted: each launch configuration, its share, and its replay passes."""
-    chosen = planned.kernels
-    names = labels([(one.kernel.name, one.kernel.id) for one in chosen])
-    share = format_percent(100 * sum(one.share for one in chosen))
-    yield Paragraph(f"{plural(len(chosen), 'launch configuration')}, {share} % of the GPU time:")
-    columns: tuple[Column[KernelPlan], ...] = (
-        Column("kernel", lambda one: names[one.kernel.name, one.kernel.id], "kernel"),
-        Column("GPU time", lambda one: 100 * one.share, "%"),
-        Column("launch", lambda one: one.launch + 1 if one.launch is not None else None, "n"),
-        Column("replay passes", lambda one: one.replays, "n"),
-    )
-    yield data_table(columns, chosen)
 
 
 def _cost(planned: PassPlan) -> str:

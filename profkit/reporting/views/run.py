@@ -43,7 +43,6 @@ from profkit.reporting.views.run_text import (
     command_line,
     common_causes,
     count_verdicts,
-    gain_clause,
     gpu_lines,
     machine_line,
     scope_name,
@@ -70,6 +69,7 @@ _STATES = {
 }
 _IN_SHORT = ("functions", "python", "trace", "memory")  # concerns whose headline a short screen has
 _ABOVE = ("kernels", "ranges", "gpu", "encoders")  # concerns with a section of their own
+_WIDE = frozenset({"Time", "Passes", "Machine", "Started", "Commit"})
 _NAMED = 3  # targets that are not known are named, up to so many
 _NOTES = 4  # on a short screen
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
@@ -99,18 +99,22 @@ def view(
         label,
         (reason,) if reason else (),
         facts=tuple(_facts(document, texts)),
+        wide=_wide_facts(document),
         command=command_line(document),
         warning=warning,
     )
 
 
 def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
-    if (split := time_split_text(document.time_split)) is not None:
+    split = time_split_text(document.time_split)
+    if split is not None:
         yield "Split", split
     if (line := time_line(document)) is not None:
         readings = [r for s in document.summaries if s.concern == "time" for r in s.readings]
         median = next((r for r in readings if r.metric == "time.median" and r.value is not None), None)
         yield "Time", replace(reading_span(median, line, Style.STRONG), mark="") if median else strong(line)
+    if document.hot_spots and "memory" in texts:
+        yield "Memory", texts["memory"].headline
     if "gpu" in texts:
         yield "GPU", strong(texts["gpu"].headline)
     if document.passes and unfinished_passes(document):
@@ -126,6 +130,13 @@ def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
         yield "Started", format_utc_time(document.started)
     if (commit := _commit(document)) is not None:
         yield "Commit", commit
+
+
+def _wide_facts(document: RunDocument) -> frozenset[str]:
+    """What a short screen leaves out beside hot spots; the split holds the time, where it is known."""
+    if not document.hot_spots:
+        return frozenset()
+    return _WIDE if time_split_text(document.time_split) is not None else _WIDE - {"Time"}
 
 
 def _commit(document: RunDocument) -> str | None:
@@ -193,7 +204,8 @@ def _blocks(
         yield Section("Notes", (Items(document.notes, brief=_NOTES),))
     if folder is not None:
         yield from run_about.next_sections(document, folder)
-    yield more_on_screen(document)
+    if not document.hot_spots:
+        yield more_on_screen(document)
     yield run_about.cases_of(document)
 
 
@@ -262,7 +274,7 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
         STATUSES[word],
         WORDS[word],
         (verdict.target,),
-        fact_text(verdict.reason) + gain_clause(verdict),
+        fact_text(verdict.reason),
         value,
         threshold_text(verdict),
         scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else "",
@@ -290,10 +302,8 @@ def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelR
 
 
 def _all_numbers(texts: Texts, *, placed: bool) -> Section | None:
-    """Every concern in a line, with its tables and notes; a short screen has memory, and where time goes if `placed`
-    does not say that above.
-    """
-    short = ("memory",) if placed else _IN_SHORT
+    """Every concern in a line, with its tables and notes; none on a short screen where hot spots are `placed`."""
+    short = () if placed else _IN_SHORT
     blocks: list[Block] = []
     for summary in texts.values():
         if summary.concern not in (*_ABOVE, "unknown"):

@@ -114,7 +114,7 @@ def next_sections(document: RunDocument, folder: Path) -> Iterator[Section]:
     ]
     flame = next((a for p in document.passes for a in p.artifacts if a.endswith(".speedscope.json")), None)
     if flame is not None:
-        lines.append(Paragraph(soft(f"{flame}: a flame graph, opens at speedscope.app")))
+        lines.append(Detail((Paragraph(soft(f"{flame}: a flame graph, opens at speedscope.app")),)))
     yield Section("Files", tuple(lines))
     commands = [f"profkit summarize {shlex.quote(str(folder))}"]
     if document.state == "complete":

@@ -28,7 +28,6 @@ WORDS: dict[VerdictWord, str] = {
 NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak of
 # Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
 WORTH = 0.05  # of the GPU time
-WON = 0.01  # of the run's time, where it is known what could be won at most
 ACTIONS = 3  # more than three things to do first is no order
 
 
@@ -71,7 +70,7 @@ def actions(document: RunDocument) -> list[Action]:
     for verdict in _sorted(document):
         what = verdict.advice[0]
         if verdict.target not in mentioned and what not in mentioned:
-            why = scope_prefix(verdict.scope) + fact_text(verdict.reason) + gain_clause(verdict)
+            why = scope_prefix(verdict.scope) + fact_text(verdict.reason)
             first_actions.append(Action(why, what))
         mentioned |= {verdict.target, what}
     return first_actions[:ACTIONS]
@@ -86,22 +85,13 @@ def _sorted(document: RunDocument) -> list[Verdict]:
 def _is_worth_showing(verdict: Verdict) -> bool:
     if verdict.scope.kind != "kernel":
         return True
-    return (verdict.weight is None or verdict.weight >= WORTH) and (
-        verdict.gain is None or verdict.gain >= WON
-    )
+    return verdict.weight is None or verdict.weight >= WORTH
 
 
-def urgency(verdict: Verdict) -> tuple[bool, float, bool, float]:
-    """What to look at first: failures, by what could be won; the whole run before its parts, large before small."""
+def urgency(verdict: Verdict) -> tuple[bool, bool, float]:
+    """What to look at first: failures; the whole run before its parts, large before small."""
     part = verdict.scope.kind in ("function", "kernel")
-    return verdict.verdict != "fail", -(verdict.gain or 0.0), part, -(verdict.weight or 0.0)
-
-
-def gain_clause(verdict: Verdict) -> str:
-    """`; at most 12 % of the run could be won` behind a failure; nothing where that is not known or nothing."""
-    if verdict.verdict != "fail" or not verdict.gain:
-        return ""
-    return f"; at most {format_percent(100 * verdict.gain)} % of the run's time could be won"
+    return verdict.verdict != "fail", part, -(verdict.weight or 0.0)
 
 
 def gpu_lines(document: RunDocument) -> list[str]:

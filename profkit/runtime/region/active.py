@@ -87,10 +87,6 @@ def make_switches(directive: Directive | None, note: Callable[[str], None]) -> l
 
             wait = DeviceWait(mps_in_use)
             switches.append(wait if directive.pass_name == "timing" else SignpostSwitch(wait))
-        elif switch.kind == "torch-profiler" and switch.output is not None:
-            from profkit.runtime.region.torch_profiler import TorchProfilerSwitch
-
-            switches.append(TorchProfilerSwitch(switch.output))
     except Exception as error:
         note(f"the {switch.kind} switch cannot be used: {error}")
     return switches
@@ -176,7 +172,7 @@ class RegionSession:
         self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
         self._timing = directive is not None and directive.pass_name == "timing"
         os.register_at_fork(after_in_child=self._begin_child)
-        atexit.register(self._end)
+        atexit.register(self.save)
 
     def _begin(self) -> None:
         self._lock = threading.RLock()  # a signal handler may enter a region while one is being entered
@@ -290,7 +286,7 @@ class RegionSession:
         for open_name, _, _ in self._thread.open:
             self._tally(open_name).holds_benchmark = True
         self._benchmarks.append(BenchmarkTimes(name, samples, flops, bytes_))
-        self._end()
+        self.save()
 
     def note(self, text: str) -> None:
         """Keep a remark for the record and say it once on stderr."""
@@ -323,14 +319,6 @@ class RegionSession:
             reference_loop=tuple(self._reference.seconds),
         )
 
-    def _end(self) -> None:
-        """Save once more, what the switches have, too."""
-        if self.directive is None or not (self._regions or self._benchmarks):
-            return
-        for switch in self._switches:
-            _call_if_defined(switch, "save")
-        self.save()
-
     def save(self) -> None:
         """Leave the record as it stands; a disk that is full costs the record, not the workload."""
         if self.directive is None or not (self._regions or self._benchmarks):
@@ -345,7 +333,7 @@ class RegionSession:
         if not self._finalizer and "multiprocessing.util" in sys.modules:
             # a multiprocessing child ends with os._exit, which skips atexit but not these
             self._finalizer = True
-            sys.modules["multiprocessing.util"].Finalize(None, self._end, exitpriority=0)
+            sys.modules["multiprocessing.util"].Finalize(None, self.save, exitpriority=0)
 
 
 def _call_if_defined(switch: RegionSwitch, action: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
-from profkit.core.types import DeviceMoment, Moment, RunDocument, Workload
+from profkit.core.types import RunDocument, Workload
 from tests import documents, gpu_documents
 
 
@@ -127,19 +127,6 @@ def test_a_tool_of_another_major_version_concerns_what_it_measured() -> None:
     assert found["tool.versions"].tier == "should"
 
 
-def test_the_state_of_the_machine_is_told_and_is_no_difference() -> None:
-    base = documents.document()
-    busy = Moment("before timing", load=7.5, pressure=40.0, devices=(DeviceMoment(0, 1.2e9, 84.0),))
-    other = replace(base, moments=(busy,))
-    assert between(base, other) == {}
-    assert told(other) | {
-        "state.load": "7.50",
-        "state.pressure": "40.0 %",
-        "state.clock": "1200 to 1200 MHz",
-        "state.temperature": "84 °C",
-    } == told(other)
-
-
 def test_a_document_that_tells_nothing_has_a_fingerprint() -> None:
     bare = RunDocument("x", "cpu", "running", Workload((), "x", ""), "")
     assert told(bare) == {"mode.backend": "cpu", "mode.state": "running"}
@@ -153,7 +140,6 @@ def test_nothing_in_it_names_a_folder_or_the_machine() -> None:
 
 def test_every_field_has_its_reason_and_a_weight() -> None:
     for field in all_fields().values():
-        assert field.tier in ("must", "should", "observed")
+        assert field.tier in ("must", "should")
         assert field.why
         assert field.title
-        assert (field.tier == "observed") == (field.of == "state")

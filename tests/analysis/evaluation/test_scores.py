@@ -10,7 +10,6 @@ import pytest
 from profkit.analysis.evaluation.scores import (
     fast_p,
     fast_p_curve,
-    gap_closed,
     model_speedup,
     operation_results,
     scores_of,
@@ -169,14 +168,6 @@ def test_a_whole_model_gains_by_its_calls_and_failed_kernels_leave_pytorch_there
     assert model.value == pytest.approx(40 / 25)
     assert (model.covered, model.kernel_share) == (pytest.approx(0.8), pytest.approx(0.75))
     assert model_speedup(evaluation(passed(ADD, 2.0))) is None
-
-
-def test_the_gap_to_the_bound_is_closed_from_pytorch_on() -> None:
-    base = passed(ADD, 2.0)  # 100 us by PyTorch, 50 us, and a bound of 20 us
-    assert gap_closed([base]) == pytest.approx(50 / 80)
-    assert gap_closed([replace(base, seconds=2e-4)]) == pytest.approx(-100 / 80)
-    assert gap_closed([replace(base, bound_seconds=1e-4)]) is None
-    assert gap_closed([replace(base, seconds=1.9e-5)]) == pytest.approx(1.0)
 
 
 def test_a_test_that_was_not_run_is_in_no_denominator_and_makes_no_operation_correct() -> None:

@@ -62,7 +62,7 @@ def test_a_share_cannot_pass_a_hundred_percent_and_has_a_bound():
     unbounded = {"time.spread", "time.interval", "time.processes", "cpu.utilization", "bandwidth.dram.share"}
     unbounded |= {"flops.share", "roofline.share", "throughput.busiest"}  # a measured peak can be passed
     # a cache, or narrower numbers, pass a specification
-    unbounded |= {"bandwidth.gpu.share", "flops.gpu.share"}
+    unbounded |= {"bandwidth.gpu.share"}
     for info in all_metrics():
         if info.unit == "%" and info.name not in unbounded:
             assert (info.least, info.most) == (0, 100), info.name

@@ -318,12 +318,9 @@ HYBRID = [
 ]
 
 
-def test_a_hybrid_part_has_a_reading_for_each_kind_of_core_and_no_sum_of_both():
+def test_a_hybrid_part_is_told_by_the_cores_that_did_most_cycles_and_no_sum_of_both():
     readings = [r for r in derive(HYBRID, formula_table("perf"), "perf") if r.metric == "ipc"]
-    assert {r.scope.id: r.value for r in readings} == {None: 0.5, "cpu_core": 0.7, "cpu_atom": 0.5}
-
-
-def test_the_run_of_a_hybrid_part_is_told_by_the_cores_that_did_most_cycles():
+    assert [(r.scope.id, r.value) for r in readings] == [(None, 0.5)]
     assert "of cpu_atom, which did 90 % of the cycles" in spoken(one("ipc", HYBRID).reason)
 
 
@@ -331,12 +328,6 @@ def test_a_ratio_never_mixes_two_kinds_of_core():
     # branch-misses of the performance cores over branches of both would be a number, and wrong
     assert one("branch.miss_rate", HYBRID).value is None
     assert "branch-misses is not counted" in spoken(one("branch.miss_rate", HYBRID).reason)
-    values = {
-        r.scope.id: r.value
-        for r in derive(HYBRID, formula_table("perf"), "perf")
-        if r.value is not None and r.metric == "branch.miss_rate"
-    }
-    assert values == {"cpu_core": 10.0}
 
 
 def test_the_kernels_own_counters_stay_the_runs_on_a_hybrid_part():

@@ -7,11 +7,10 @@ from profkit.analysis.metrics import formula_table, metric
 from profkit.core.tables import load_yaml
 
 CHIPS = [("perf", chip) for chip in (None, "intel", "amd", "arm", "generic")] + [("valgrind", None)]
-MACS = [("xctrace", chip) for chip in (None, "apple", "generic")]
 CPU_TARGETS = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "branch.miss_rate")
 
 
-@pytest.mark.parametrize(("tool", "chip"), [*CHIPS, *MACS, ("ncu", None)])
+@pytest.mark.parametrize(("tool", "chip"), [*CHIPS, ("ncu", None)])
 def test_every_formula_computes_a_metric_of_the_catalogue(tool, chip):
     table = formula_table(tool, chip)
     for name in (*table.formulas, *table.absent):
@@ -24,7 +23,7 @@ def test_every_known_chip_has_a_way_to_what_the_targets_speak_of(chip, name):
     assert formula_table("perf", chip).formulas[name]
 
 
-@pytest.mark.parametrize(("tool", "chip"), [*CHIPS, *MACS])
+@pytest.mark.parametrize(("tool", "chip"), [*CHIPS])
 def test_a_percentage_is_scaled_by_a_hundred_and_has_a_denominator(tool, chip):
     for name, ways in formula_table(tool, chip).formulas.items():
         for way in ways:
@@ -82,23 +81,3 @@ def test_the_data_files_hold_no_key_that_nobody_reads():
                 "quality",
             }
             assert way.keys() <= known, way
-
-
-def test_what_an_apple_core_never_counts_has_a_reason_and_no_formula():
-    apple = formula_table("xctrace", "apple")
-    assert apple.absent["cache.l3.miss_rate"] == "system-level-cache-belongs-whole"
-    assert "cache.l3.miss_rate" not in apple.formulas
-
-
-@pytest.mark.parametrize("chip", ["apple"])
-@pytest.mark.parametrize("name", ["ipc", "instructions", "branch.miss_rate", "cache.l1.miss_rate"])
-def test_every_mac_has_a_way_to_what_its_cores_count(chip, name):
-    assert formula_table("xctrace", chip).formulas[name]
-
-
-@pytest.mark.parametrize("chip", [None, "apple"])
-def test_instruments_names_of_the_anchors_are_one(chip):
-    table = formula_table("xctrace", chip)
-    assert table.resolve("FIXED_CYCLES") == table.resolve("CORE_ACTIVE_CYCLE") == table.resolve("Cycles")
-    assert table.resolve("INST_ALL") == table.resolve("FIXED_INSTRUCTIONS") == table.resolve("Instructions")
-    assert table.resolve("ReferenceCycles") != table.resolve("Cycles")

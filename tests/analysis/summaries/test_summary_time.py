@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.time import time_readings
+from profkit.analysis.summaries.host import time_readings
 from profkit.core import statistics
 from profkit.core.types import Moment, SampleSet, Timing
 from profkit.reporting.views.summaries.parts import SummaryText

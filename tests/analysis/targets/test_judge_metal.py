@@ -44,7 +44,6 @@ def test_the_targets_are_those_that_were_asked_for() -> None:
     assert found == {
         "gpu-busy": ("gpu.utilization", ">", 70),
         "memory-bandwidth": ("bandwidth.gpu.share", ">", 60),
-        "arithmetic": ("flops.gpu.share", ">", 50),
         "occupancy": ("gpu.occupancy", ">", 75),
         "longest-shader": ("gpu.longest", "<=", 50),
         "gpu-state": ("gpu.slowed", "<=", 10),
@@ -82,14 +81,9 @@ SHORT = {
         # 1.4 s alone, and 0.05 s in which its work waited for somebody else: 72.5 %.
         (metal.metal(), "unknown", "other processes had the GPU: without them it could have been 72.5 %"),
         (metal.metal(blocked=None, others=0.3), "unknown", "without them it could have been 85.0 %"),
-        (metal.metal(**SHORT), "unknown", "no region is marked, and 400 ms of few command buffers may be start-up"),
-        (metal.metal(**(SHORT | {"window": 4.0})), "fail", "target > 70 %"),
+        (metal.metal(**SHORT), "unknown", "no region is marked, and 12 command buffers may be start-up"),
         (metal.metal(**(SHORT | {"command_buffers": Spread(100, 1e-3, 1e-3, 1e-3)})), "fail", "> 70 %"),
-        # One command buffer is busy for all of its window, however long the program did something else.
-        (metal.metal(**(SHORT | {"window": 8e-3, "process_busy": 8e-3})), "unknown", "8.00 ms of few"),
-        (metal.metal(**(SHORT | {"process_busy": 0.39})), "unknown", "400 ms of few command buffers"),
         (metal.metal(span=8e-3, window=8e-3, process_busy=8e-3, device_busy=8e-3), "unknown", "8.00 ms are too short"),
-        (metal.metal(**(SHORT | {"window": 4.0, "process_busy": 3.9})), "pass", "97.5 %"),
         (metal.idle(span=4e-3, process_busy=1e-3, blocked=0.0), "unknown", "4.00 ms are too short to tell"),
         (metal.idle(others=None, blocked=None), "unknown", "other processes had the GPU: without them"),
         (MetalTrace(), "unknown", "GPU utilization not known: the process's own intervals are not in the trace"),
@@ -112,8 +106,6 @@ def test_advice_is_of_metal_and_by_what_the_gpu_waited_for() -> None:
     assert alone.advice[0].startswith("One command buffer at a time")
     bursts = on("gpu-busy", metal.idle(queue_depth=0.2, queue_most=8))  # seldom full, and still a queue
     assert bursts.advice[0].startswith("The host submits too slowly")
-    assert host.gain == pytest.approx(0.8)
-    assert on("gpu-busy", metal.metal(**(SHORT | {"window": 4.0}))).gain is None  # its window is not the run
     for target in TARGETS:
         for line in (one.text for one in target.advice):
             assert not any(word in line for word in ("CUDA", "nvidia", "warp", "kernel launch", "stream")), (
@@ -129,11 +121,10 @@ def test_an_unknown_says_what_to_do_about_its_own_cause() -> None:
 # ---------------------------------------------------------------- slowed down
 
 
-SPEED = ("gpu-busy", "memory-bandwidth", "arithmetic", "longest-shader")
+SPEED = ("gpu-busy", "memory-bandwidth", "longest-shader")
 SLOW: list[tuple[dict[str, object], str]] = [
     ({"performance": (MetalState("Minimum", 1.9, 1.5), MetalState("Maximum", 0.1, 0.1))}, "performance state Minimum"),
     ({"thermal": (MetalState("Serious", 1.0), MetalState("Nominal", 1.0))}, "thermal state was Serious"),
-    ({"low_power": True}, "low power mode was on"),
     ({"induced": "Minimum"}, "the recording asked for the performance state Minimum"),
 ]  # fmt: skip
 
@@ -156,9 +147,9 @@ def test_no_word_on_the_speed_of_a_gpu_that_was_slowed_down(
 
 def test_the_state_of_a_gpu_passes_and_may_not_be_known() -> None:
     assert on("gpu-state", BUSY).verdict == "pass"
-    blind = on("gpu-state", replace(BUSY, performance=(), thermal=(), low_power=None))
+    blind = on("gpu-state", replace(BUSY, performance=(), thermal=()))
     assert blind.verdict == "unknown"
-    assert on("gpu-busy", replace(BUSY, performance=(), thermal=(), low_power=None)).verdict == "pass"
+    assert on("gpu-busy", replace(BUSY, performance=(), thermal=())).verdict == "pass"
 
 
 # ---------------------------------------------------------------- bandwidth and arithmetic
@@ -184,46 +175,26 @@ def test_bandwidth_is_held_against_the_chip_where_memory_may_limit(
 
 
 @pytest.mark.parametrize(
-    ("flops", "bytes", "bandwidth", "arithmetic"),
+    ("bytes", "bandwidth"),
     [
-        (1e9, 0.95e9, "pass", "not-applicable"),  # 178 GB/s of 273, 0.19 TFLOP/s
-        (1e9, 0.6e9, "fail", "not-applicable"),
-        (30e9, 0.1e9, "not-applicable", "pass"),  # 5.6 TFLOP/s of 8.2
-        (30e9, 0.6e9, "not-applicable", "pass"),  # 69 % of the arithmetic, and 41 % of the memory
-        (10e9, 0.1e9, "not-applicable", "fail"),
-        (50e9, 0.1e9, "not-applicable", "unknown"),  # 9.4 TFLOP/s: more than the chip can do in float32
-        (None, 0.95e9, "pass", None),
-        (
-            None,
-            0.6e9,
-            "unknown",
-            None,
-        ),  # 41 % of the memory, and the arithmetic that may limit it is not known
-        (30e9, None, "unknown", "pass"),
+        (0.95e9, "pass"),  # 178 GB/s of 273
+        (0.1e9, "not-applicable"),
+        (0.6e9, "unknown"),  # 41 % of the memory, and the arithmetic that may limit it is not known
+        (None, "unknown"),
     ],
 )
-def test_declared_work_stands_in_for_counters(
-    flops: float | None, bytes: float | None, bandwidth: VerdictWord, arithmetic: VerdictWord | None
-) -> None:
-    found = verdicts(metal.run(BUSY, timings=(metal.timing(flops, bytes),)))
+def test_declared_bytes_stand_in_for_counters(bytes: float | None, bandwidth: VerdictWord) -> None:
+    found = verdicts(metal.run(BUSY, timings=(metal.timing(None, bytes),)))
     assert found["memory-bandwidth"].verdict == bandwidth, spoken(found["memory-bandwidth"].reason)
-    assert (found["arithmetic"].verdict if "arithmetic" in found else None) == arithmetic
     if bytes and bandwidth != "not-applicable":
         assert found["memory-bandwidth"].quality == "estimated"
         assert "(estimated)" in spoken(found["memory-bandwidth"].reason)
 
 
-def test_where_the_gpu_waits_neither_memory_nor_arithmetic_is_what_it_waits_for() -> None:
-    found = verdicts(metal.run(metal.idle(), timings=(metal.timing(flops=3e9, bytes=0.3e9),)))
-    for name in ("memory-bandwidth", "arithmetic"):
-        assert found[name].verdict == "not-applicable"
-        assert "the GPU waits for most of the time (busy for 20.0 %)" in spoken(found[name].reason)
-
-
-def test_more_arithmetic_than_the_chip_has_in_float32_is_no_pass_and_says_what_may_do_it() -> None:
-    found = verdicts(metal.run(BUSY, timings=(metal.timing(flops=50e9),)))["arithmetic"]
-    assert found.verdict == "unknown"
-    assert "numbers narrower than float32" in spoken(found.reason)
+def test_where_the_gpu_waits_memory_is_not_what_it_waits_for() -> None:
+    found = verdicts(metal.run(metal.idle(), timings=(metal.timing(bytes=0.3e9),)))["memory-bandwidth"]
+    assert found.verdict == "not-applicable"
+    assert "the GPU waits for most of the time (busy for 20.0 %)" in spoken(found.reason)
 
 
 # ---------------------------------------------------------------- occupancy
@@ -299,13 +270,6 @@ def test_the_longest_shader_is_named_and_judged_by_what_it_keeps_busy(
 ) -> None:
     found = on("longest-shader", trace)
     assert (found.verdict, why in spoken(found.reason)) == (word, True), spoken(found.reason)
-
-
-def test_a_shader_that_keeps_the_arithmetic_units_busy_is_no_fault() -> None:
-    document = metal.run(counted(limiter=70.0, alu=50.0), timings=(metal.timing(flops=30e9),))
-    found = verdicts(document)["longest-shader"]
-    assert found.verdict == "not-applicable"
-    assert "it keeps the arithmetic units busy (68.6 % of the chip's float32 rate)" in spoken(found.reason)
 
 
 # ---------------------------------------------------------------- laws

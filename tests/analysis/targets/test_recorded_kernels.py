@@ -43,7 +43,6 @@ def test_the_elementwise_kernel_misses_the_peak_of_dram_and_that_alone(full: Run
     run = next(v for v in full.verdicts if v.scope == RUN and v.target == "memory-bandwidth")
     assert run.verdict == "fail"
     assert run.weight == pytest.approx(0.113, abs=1e-3)
-    assert run.gain == pytest.approx(0.113 * (1 - 0.7725), abs=1e-3)
 
 
 def test_the_report_agrees_with_itself(full: RunDocument) -> None:

@@ -77,15 +77,6 @@ def test_the_log_lines_tell_clocks_and_the_columns_the_device() -> None:
     assert len(report.trace.kernels) == 3
 
 
-@pytest.mark.parametrize(
-    ("cell", "reason"), [("n/a", "n/a"), ("nan", "NaN"), ("-nan(ind)", "NaN"), ("inf", "infinite")]
-)
-def test_what_is_no_number_is_not_counted(tmp_path: Path, cell: str, reason: str) -> None:
-    report = read(tmp_path, f'{RAW},"{TIME}"', ",".join(['""'] * 12), f'{OF.format(id=0)},"{cell}"')
-    (counter,) = (c for c in report.counters if c.name == TIME)
-    assert (counter.value, counter.state, counter.reason) == (None, "not-counted", reason)
-
-
 def test_what_the_workload_prints_between_the_rows_is_not_the_tools(tmp_path: Path) -> None:
     report = read(
         tmp_path,
@@ -105,13 +96,6 @@ def test_what_the_workload_prints_between_the_rows_is_not_the_tools(tmp_path: Pa
     assert report.trace.kernels[0].kernel.id == "132x2x1 of 256x1x1"
     assert report.facts["replay passes"] == "9"
     assert report.warnings == ("Something to know",)
-
-
-def test_a_table_cut_off_in_a_row_says_how_many_were_left_out(tmp_path: Path) -> None:
-    rows = [f'{RAW},"{TIME}"', ",".join(['""'] * 12), f'{OF.format(id=0)},"1,500"', f'{OF.format(id=1)},"1,5']
-    report = read(tmp_path, *rows)
-    assert values(report)[TIME] == 1500.0
-    assert report.warnings == ("1 rows are cut off or damaged and were left out",)
 
 
 def test_the_details_page_is_refused_with_the_line_that_prints_the_other(tmp_path: Path) -> None:

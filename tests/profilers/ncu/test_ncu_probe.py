@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,7 @@ from profkit.core.errors import Fault, MachineError
 from profkit.core.types import Gpu
 from profkit.hardware.machine import read_machine
 from profkit.profilers.ncu import probe
-from profkit.profilers.ncu.probe import NcuAbility, find_ncu, probe_ncu
+from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
 from profkit.profilers.profiler import RecordRequest
 from tests.conftest import ROOT
 
@@ -57,14 +55,6 @@ def test_closed_counters_are_a_reason_with_a_fix(machine):
     assert found.version
 
 
-def test_without_a_device_the_drivers_fault_is_the_reason(machine):
-    machine(gpus=(), driver=Fault("no driver", "install it"))
-    assert (probe_ncu().reason, probe_ncu().fix) == ("no driver", "install it")
-    probe_ncu.cache_clear()
-    machine(gpus=())
-    assert "no GPU" in probe_ncu().reason
-
-
 def test_without_ncu_the_fix_is_how_to_get_it(monkeypatch):
     monkeypatch.setenv("PROFKIT_NCU", "/nowhere/ncu")
     found = probe_ncu()
@@ -79,26 +69,6 @@ def test_without_ncu_the_fix_is_how_to_get_it(monkeypatch):
 
 
 # ------------------------------------------------------------ where it is
-
-
-def program(path: Path) -> Path:
-    path.parent.mkdir(parents=True)
-    path.write_text("#!/bin/sh\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
-def test_off_the_path_the_newest_of_nvidias_places_is_found(monkeypatch, tmp_path):
-    monkeypatch.delenv("PROFKIT_NCU", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert find_ncu(tmp_path) is None
-    for version in ("2025.9.0", "2025.10.1"):
-        program(tmp_path / "opt" / "nvidia" / "nsight-compute" / version / "ncu")
-    assert find_ncu(tmp_path).parent.name == "2025.10.1"
-    assert (
-        find_ncu(program(tmp_path / "usr" / "local" / "cuda-13.0" / "bin" / "ncu").parents[4]).parent.name
-        == "bin"
-    )
 
 
 TEXTS = ROOT / "tests" / "data" / "cuda" / "texts"
@@ -135,12 +105,6 @@ def test_a_marked_workload_switches_its_region(monkeypatch, tmp_path):
     made = step(monkeypatch, tmp_path, marked=True)
     assert made.directive.switch.kind == "cuda"
     assert made.argv[made.argv.index("--profile-from-start") + 1] == "off"
-
-
-def test_what_ncu_left_is_brought_under_the_name_that_was_asked_for(tmp_path):
-    (tmp_path / "record.ncu-rep").write_bytes(b"NVR\0")
-    assert probe.collect_report(request(tmp_path)) == ()
-    assert (tmp_path / "out.rep").read_bytes() == b"NVR\0"
 
 
 def test_where_it_left_nothing_its_own_reason_is_told(tmp_path):

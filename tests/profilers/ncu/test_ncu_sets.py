@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.analysis.metrics import formula_table
-from profkit.profilers.ncu.sets import (
+from profkit.profilers.ncu.command import (
     chip_table,
     counter_set,
     find_chip,
@@ -66,15 +66,6 @@ def test_the_standard_set_tells_what_classes_and_the_other_targets_need(chip):
     assert set(STANDARD.split()) <= computable(counter_set("standard", chip).metrics)
 
 
-def test_deeper_sets_hold_the_gate_and_cost_more():
-    for chip in CHIPS:
-        gate, standard = counter_set("gate", chip), counter_set("standard", chip)
-        assert set(gate.metrics) < set(standard.metrics)
-        assert gate.replays < standard.replays <= 6
-    assert counter_set("explain", "GH100").sections == ("SourceCounters",)
-    assert not counter_set("standard", "GH100").sections
-
-
 TOLD = "GH100=GH100 gh100=GH100 9.0=GH100 8.0=GA100 8.6=GA102 7.5=TU102 10.1=GB10B 11.0=GB10B 12.1=GB20B 3.5= GK110="
 
 
@@ -87,12 +78,3 @@ def test_a_chip_is_known_by_its_name_or_its_compute_capability():
 @pytest.mark.parametrize("chip", CHIPS)
 def test_only_a_chip_without_memory_of_its_own_lacks_what_every_kernel_is_asked_for(chip):
     assert bool(lacking_metrics(chip, set())) == (chip in SOC)
-
-
-@pytest.mark.parametrize(
-    ("version", "asked"), [("2023.3.1", 0), ("2024.1.0", 2), ("2025.3.1.0", 2), (None, 2)]
-)
-def test_an_older_ncu_is_not_asked_for_what_came_later(version, asked):
-    metrics = counter_set("explain", "GH100", version).metrics
-    assert sum(metric.startswith("sm__ops_path_tensor") for metric in metrics) == asked
-    assert counter_set("gate", "GH100", "2022.4.0").metrics == counter_set("gate", "GH100").metrics

@@ -100,13 +100,6 @@ def test_a_launch_that_ncu_could_not_finish_is_no_kernel_without_values(tmp_path
     assert [line for line in report.warnings if line.startswith("nothing was counted of trace")] != []
 
 
-def test_a_report_of_nothing_says_that_nothing_was_profiled(tmp_path: Path) -> None:
-    report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple([])))
-    assert report.counters == ()
-    assert report.warnings == ("the report holds no results: no kernel was profiled",)
-    assert report.gpus[0].name == "NVIDIA H200"
-
-
 @pytest.mark.parametrize("registered", [False, True])
 def test_the_nvtx_ranges_of_a_launch_are_told_with_their_domains(tmp_path: Path, registered: bool) -> None:
     state = w.nvtx_state([("epoch", None), ("mlp", "profkit")], registered=registered)
@@ -138,24 +131,6 @@ def test_ranges_and_graphs_are_regions_and_not_kernels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("clocks", "words"),
-    [
-        ([(1, 1)], "locked to base"),
-        ([(1, 0)], "asked to lock, refused"),
-        ([(0, 0)], "not locked"),
-        ([None], None),
-        ([(1, 1), (1, 0), (1, 1)], "locked to base in 2 launches, asked to lock, refused in 1 launches"),
-    ],
-)
-def test_whether_the_clocks_were_locked_is_what_was_done_and_not_what_was_asked(
-    tmp_path: Path, clocks: list[tuple[int, int] | None], words: str | None
-) -> None:
-    kernels = [w.KernelResult("k", {TIME: 1.0}, clock=clock) for clock in clocks]
-    facts = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(kernels))).facts
-    assert facts.get("clocks") == words
-
-
-@pytest.mark.parametrize(
     ("line", "workload", "option"),
     [
         ("ncu -o out -- python3 a.py --nvtx", ("python3", "a.py", "--nvtx"), ("-o", "out")),
@@ -172,19 +147,6 @@ def test_a_recorded_command_line_is_parted_into_options_and_workload(
     options, words = split_command(line)
     assert words == workload
     assert options[option[0]] == option[1]
-
-
-def test_what_the_command_line_does_not_say_is_ncus_default(tmp_path: Path) -> None:
-    path = w.write(
-        tmp_path / "made.ncu-rep",
-        w.simple(
-            [w.KernelResult("k", {})],
-            command="ncu --cache-control none --replay-mode range app",
-        ),
-    )
-    facts = read_ncu_rep(path).facts
-    told = [facts.get(name) for name in ("cache control", "replay", "command")]
-    assert told == ["none", "range", "app"]
 
 
 def test_several_devices_are_told(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import GpuTrace, RunDocument
 from profkit.profilers.nsys.sqlite import read_sqlite
-from profkit.profilers.nsys.stats import read_stats
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import summarize_report
 from tests.conftest import ROOT
@@ -90,13 +89,6 @@ def test_a_host_bound_loop_waits_for_its_host() -> None:
     assert {t.kind: t.bytes for t in trace.transfers}["host to device"] == 10 * 4 * (1 << 22)
 
 
-def test_thirteen_kernels_three_times_between_profiler_start_and_stop() -> None:
-    trace = trace_of(DATA / "truths.sqlite")
-    assert trace.marked
-    assert [k.launches for k in trace.kernels] == [3] * 13
-    assert {k.kernel.shared for k in trace.kernels if "transpose" in k.kernel.name} == {4096, 4224}
-
-
 def test_fifty_replays_of_a_graph_are_the_workload_whichever_way_they_were_traced() -> None:
     nodes, wholes = trace_of(DATA / "graphs.node.sqlite"), trace_of(DATA / "graphs.graph.sqlite")
     assert (nodes.repeats, wholes.repeats) == (50, 50)
@@ -106,13 +98,6 @@ def test_fifty_replays_of_a_graph_are_the_workload_whichever_way_they_were_trace
     assert nodes.busy == pytest.approx(wholes.busy, rel=0.05)
     warnings = read_sqlite(DATA / "graphs.graph.sqlite").warnings
     assert any("50 launches of CUDA graphs" in w and "--cuda-graph-trace=node" in w for w in warnings)
-
-
-def test_a_program_without_cuda_is_a_trace_without_kernels() -> None:
-    report = read_sqlite(DATA / "nocuda.sqlite")
-    assert report.trace is not None
-    assert (report.trace.kernels, report.trace.span) == ((), None)
-    assert "no kernel was recorded" in report.warnings[0]
 
 
 def test_the_tables_of_nsys_stats_agree_with_the_export_they_were_made_of(tmp_path: Path) -> None:
@@ -132,13 +117,6 @@ def test_the_tables_of_nsys_stats_agree_with_the_export_they_were_made_of(tmp_pa
     calls = {call.name: call.calls for call in tables.api}
     del calls["cuProfilerStart"]  # it is where the part that counts begins
     assert calls == {call.name: call.calls for call in export.api}
-
-
-def test_a_table_without_shapes_says_which_report_has_them() -> None:
-    kernels = read_stats(DATA / "stats" / "hostbound_cuda_gpu_kern_sum.csv")
-    assert kernels.trace is not None
-    assert kernels.trace.kernels[0].kernel.grid == (0, 0, 0)
-    assert "cuda_gpu_kern_gb_sum" in kernels.warnings[0]
 
 
 def test_nsys_stats_that_found_nothing_is_an_error_though_it_ended_with_0() -> None:
@@ -171,12 +149,6 @@ def test_each_kernel_has_its_innermost_operation_and_a_backward_kernel_its_forwa
     assert pairs["aten::_log_softmax_backward_data"][0] == "aten::_log_softmax"
     assert pairs["aten::native_layer_norm_backward"][0] == "aten::native_layer_norm"
     assert all(time.operation is not None for time in trace().kernels)
-
-
-def test_operations_are_no_marked_ranges() -> None:
-    assert trace().operations == 143
-    assert not any(time.ranges for time in trace().kernels)
-    assert all(entry.operation for entry in trace().ranges)
 
 
 def test_the_odd_dimension_is_read_off_the_shapes() -> None:

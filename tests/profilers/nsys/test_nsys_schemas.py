@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -155,38 +154,6 @@ def test_a_whole_trace_is_restricted_to_where_the_profiler_was_on(file: Path) ->
     assert (trace.marked, trace.launches) == (True, 1)
 
 
-def test_rows_that_are_out_of_order_are_sorted_by_the_database(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("profkit.profilers.nsys.database.ROWS", 3)
-    kernels = [kernel(100 * n, 100 * n + 50, key=n) for n in range(1, 40)]
-    calls = [call(100 * n - 20, 100 * n - 10, key=n) for n in range(1, 40)]
-    random.Random(3).shuffle(kernels)
-    random.Random(4).shuffle(calls)
-    export(file, {K: (KERNEL, kernels), R: (RUNTIME, calls)}, STRINGS)
-    trace = trace_of(file)
-    assert (trace.launches, trace.busy) == (39, pytest.approx(39 * 50 * NS))
-    assert trace.launch_latency == pytest.approx(20 * NS)
-
-
-@pytest.mark.parametrize("columns", [KERNEL, [column for column in KERNEL if column != "streamId"]])
-def test_kernels_of_two_streams_are_told_apart_where_the_table_has_them(
-    file: Path, columns: list[str]
-) -> None:
-    kernels = [kernel(1000, 2000), kernel(1500, 2500, key=2, streamId=13)]
-    export(file, {"CUPTI_ACTIVITY_KIND_KERNEL": (columns, kernels)}, STRINGS)
-    trace = trace_of(file)
-    streams = trace.streams
-    if columns is not KERNEL:
-        assert streams == ()
-        return
-    assert [(one.stream, one.kernels, one.kernel) for one in streams[0].streams] == [
-        (7, 1, "void add<float>(float*)"),
-        (13, 1, "void add<float>(float*)"),
-    ]
-    assert streams[0].together == pytest.approx(500e-9)
-
-
 def test_copies_and_memsets_are_told_by_kind_and_bytes(file: Path) -> None:
     row = {"deviceId": 0, "globalPid": PID, "bytes": 4}
     kinds = ((10, 1), (20, 2), (30, 1), (40, 77))
@@ -207,17 +174,6 @@ def test_copies_and_memsets_are_told_by_kind_and_bytes(file: Path) -> None:
 MEMORY = (
     """1 0 2 pageable|1 1 2 pinned|2 2 1 pinned|2 2 0 pageable|1 4 2 managed|3 1 3 pinned|1 1 3|8 2 2|1 7 2"""
 )
-
-
-@pytest.mark.parametrize("line", MEMORY.split("|"))
-def test_the_memory_on_the_hosts_side_of_a_copy_is_told(file: Path, line: str) -> None:
-    *kinds, memory = (line if line[-1].isalpha() else f"{line} -").split()
-    row = {"start": 10, "end": 25, "deviceId": 0, "globalPid": PID, "correlationId": 1, "bytes": 64}
-    row |= dict(zip(("copyKind", "srcKind", "dstKind"), map(int, kinds), strict=False))
-    export(file, {"CUPTI_ACTIVITY_KIND_MEMCPY": ([*COPY, "srcKind", "dstKind"], [row])}, STRINGS)
-    (transfer,) = trace_of(file).transfers
-    expected = [(memory, 1, 64, pytest.approx(15 * NS))] if memory != "-" else []
-    assert [(one.kind, one.count, one.bytes, one.seconds) for one in transfer.memory] == expected
 
 
 # ---------------------------------------------------------------- files that are damaged, foreign or hostile
@@ -263,19 +219,6 @@ def test_a_file_that_is_cut_short_is_said_to_be(file: Path, part: int) -> None:
     with pytest.raises(UnreadableReport) as caught:
         recognise_format(file).read(file)
     assert str(file) in caught.value.message
-
-
-def test_other_databases_are_told_by_their_tables(file: Path) -> None:
-    with sqlite3.connect(file) as database:
-        database.execute("CREATE TABLE bookmarks (id, title)")
-    database.close()
-    with pytest.raises(UnreadableReport, match=r"no export of nsys .*bookmarks"):
-        read_sqlite(file)
-    with sqlite3.connect(file) as database:
-        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start, end, name)")
-    database.close()
-    with pytest.raises(UnreadableReport, match="nvprof"):
-        read_sqlite(file)
 
 
 DIAGNOSTIC = ("severity", "text")

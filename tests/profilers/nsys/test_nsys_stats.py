@@ -68,22 +68,6 @@ def test_a_text_that_only_skipped_is_an_error_with_its_fix(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "row",
-    [
-        "x,y\n",
-        "nan,nan,nan,nan,nan,nan,nan,nan,k\n",
-        "1,-5,4,1,1,1,1,1,k\n",
-        '1,"2\n',
-        "1,1e999,4,1,1,1,1,1,k\n",
-        "\x00\n",
-    ],
-)
-def test_a_row_that_makes_no_sense_is_left_out(tmp_path: Path, row: str) -> None:
-    trace, _ = read(tmp_path, SUM.format(unit="ns") + row + "100.0,1000,4,250.0,240.0,200,320,5.0,good\n")
-    assert [k.kernel.name for k in trace.kernels] == ["good"]
-
-
-@pytest.mark.parametrize(
     "head",
     [
         "NVTX Range,Style,PID,TID,NVTX Inst,Kern Inst,Total Time (ns),Avg (ns),Kernel Name\n",

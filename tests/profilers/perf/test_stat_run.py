@@ -59,13 +59,6 @@ def test_arguments_with_blanks_quotes_and_dollars_reach_the_workload_unchanged(t
     assert done.stdout == "|".join(words) + "|"
 
 
-@pytest.mark.parametrize("content", [None, b"", b"x", b"-5", b"999", b"\xff\0", b"7" * 100])
-def test_a_file_without_a_status_says_nothing(tmp_path, content):
-    if content is not None:
-        (tmp_path / "s").write_bytes(content)
-    assert read_status(tmp_path / "s") is None
-
-
 def test_an_interrupt_reaches_the_workload_and_its_end_is_still_written(tmp_path):
     script = "trap 'exit 42' INT; echo ready; while :; do sleep 0.05; done"
     argv = status_wrapper(("sh", "-c", script), tmp_path / "s")
@@ -156,7 +149,7 @@ def test_a_wrapper_without_a_perf_for_this_kernel_gives_way_to_the_newest_perf_i
         script(tmp_path / f"usr/lib/linux-tools-{version}/perf", f"echo perf version {version}")
     script(tmp_path / "usr/lib/linux-tools-6.8.0-1/perf", "exit 1")  # newest, and broken
     found = find_perf(tmp_path)
-    assert (found.version, spoken(found.reason)) == ("5.15.0-101", None)
+    assert (found.version, found.reason) == ("5.15.0-101", None)
     assert found.path == tmp_path / "usr/lib/linux-tools-5.15.0-101/perf"
 
 
@@ -256,23 +249,6 @@ def counted(name, value, share=1.0, pmu=None):
 
 def group(*counters, warnings=()):
     return Report("perf", "perf-stat-csv", counters=counters, warnings=warnings)
-
-
-@pytest.mark.parametrize(
-    ("instructions", "spread", "stable"),
-    [
-        ((1000, 1010, 1005), 10 / 1005, True),
-        ((1000, 1019, 1010), 19 / 1010, True),
-        ((1000, 1020, 1000), 0.02, False),
-        ((1000, 2000), 0.5, False),
-        ((1000,), None, True),
-        ((), None, True),
-    ],
-)
-def test_drift_is_how_far_the_instructions_of_the_groups_lie_apart(instructions, spread, stable):
-    drift = check_drift([[counted("instructions", n), counted("cycles", 5 * n)] for n in instructions])
-    assert drift.spread == (None if spread is None else pytest.approx(spread, rel=0.01))
-    assert (drift.warning is None) is stable
 
 
 def test_without_instructions_the_cycles_are_the_anchor_and_kinds_of_core_are_added():

@@ -9,8 +9,6 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, LineSamples, Profile, Report
-from profkit.profilers.registry import recognise_format
-from profkit.profilers.scrub import scrub_report
 from profkit.profilers.stacks import read_stacks
 from tests.conftest import ROOT
 
@@ -57,16 +55,6 @@ def test_a_line_that_sleeps_waits_and_does_not_run(recorded: Report) -> None:
     assert 0.4 < sleeping.main_wall - sleeping.main_cpu < 0.5
     assert sleeping.main_wall + sleeping.other_wall > 0.8
     assert sleeping.main_cpu + sleeping.other_cpu < 0.05
-
-
-def test_imports_are_apart_and_say_where_they_stand(recorded: Report) -> None:
-    imports = of(recorded, "sampled-imports")
-    first = imports.hotspots[0]
-    assert first.function == "multiprocessing"
-    assert (first.callers[0].function, first.callers[0].line) == ("<module>", 2)
-    assert spot(imports, "multiprocessing.context").counters["outermost"] == 0
-    assert sum(one.counters["outermost"] for one in imports.hotspots) == pytest.approx(imports.total)
-    assert not any("importlib" in (one.file or "") for one in of(recorded, "sampled-functions").hotspots)
 
 
 def test_threads_of_one_name_stand_together_and_the_first_process_apart(recorded: Report) -> None:
@@ -124,13 +112,3 @@ def test_a_file_that_holds_no_stacks_is_refused_in_a_sentence(tmp_path: Path, te
     path.write_text(text)
     with pytest.raises(UnreadableReport, match="no sampled stacks"):
         read_stacks(path)
-
-
-def test_a_scrubbed_file_says_the_same_without_folders(tmp_path: Path) -> None:
-    private = tmp_path / "private.jsonl"
-    private.write_text(RECORDED.read_text().replace("/folder-1/", "/home/ada.lovelace/engine/"))
-    scrubbed = tmp_path / "scrubbed.jsonl"
-    scrub_report(private, scrubbed)
-    assert "lovelace" not in scrubbed.read_text()
-    assert recognise_format(scrubbed).name == "python-stacks"
-    assert of(read_stacks(scrubbed), "sampled-functions").hotspots[0].lines[0].line == 9

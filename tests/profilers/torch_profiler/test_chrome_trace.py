@@ -84,14 +84,6 @@ def test_times_of_microseconds_since_1970_keep_their_nanoseconds(tmp_path: Path)
     assert found.span == pytest.approx(6500 * NS)
 
 
-def test_the_steps_of_a_schedule_are_the_part_that_counts(tmp_path: Path) -> None:
-    steps = [{**event("user_annotation", f"ProfilerStep#{n}", 100.0 * n - 2, 99), "tid": 1} for n in (1, 2)]
-    found = read(trace(tmp_path, [*ordinary(), *steps])).trace
-    assert found is not None
-    assert (found.marked, found.launches) == (True, 2)
-    assert [(r.name, r.entries) for r in found.ranges] == [("ProfilerStep", 2)]
-
-
 def test_a_region_that_profkit_marked_restricts_the_trace(tmp_path: Path) -> None:
     region = event("user_annotation", "mlp", 95, 120, domain="profkit")
     found = read(trace(tmp_path, [*ordinary(), region])).trace
@@ -111,13 +103,6 @@ def test_kernels_of_one_graph_launch_are_its_nodes(tmp_path: Path) -> None:
     assert (found.repeats, found.launches) == (5, 15)
     assert all(k.graph for k in found.kernels)
     assert found.launch_latency == pytest.approx(10_000 * NS)
-
-
-def test_a_trace_of_the_cpu_alone_says_so(tmp_path: Path) -> None:
-    report = read(trace(tmp_path, [event("cpu_op", "aten::mm", 1, 2)] * 3))
-    assert report.trace is None
-    assert "3 operators of the CPU and no kernel" in report.warnings[0]
-    assert "ProfilerActivity.CUDA" in report.warnings[0]
 
 
 def test_a_trace_of_the_cpu_alone_is_its_operations_by_time_on_the_cpu(tmp_path: Path) -> None:
@@ -174,16 +159,6 @@ def test_a_step_holds_what_any_thread_launches(tmp_path: Path) -> None:
     found = read(trace(tmp_path, [step, inside, *ordinary()[:2], *backward])).trace
     assert found is not None
     assert {r.name: r.kernels for r in found.ranges} == {"ProfilerStep": 2, "forward": 1}
-
-
-def test_an_amd_gpu_is_told_for_what_it_is(tmp_path: Path) -> None:
-    properties = [{"id": 0, "name": "a GPU", "computeMajor": 9, "computeMinor": 0, "numSms": 104}]
-    calls = [event("cuda_runtime", "hipLaunchKernel", 1, 2, correlation=1), kernel("f", 5, 2, 1)]
-    report = read(trace(tmp_path, calls, deviceProperties=properties))
-    assert report.trace is not None
-    assert (report.trace.launches, report.trace.launch_latency) == (1, pytest.approx(4 * US))
-    assert any("trace of an AMD GPU (HIP)" in warning for warning in report.warnings)
-    assert [gpu.capability for gpu in report.gpus] == [None]  # gfx90a is no Hopper
 
 
 @pytest.mark.parametrize(

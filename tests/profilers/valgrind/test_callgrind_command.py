@@ -64,18 +64,6 @@ def test_valgrind_works_here_and_says_its_version() -> None:
     assert int(ability.version.split(".")[0]) >= 3
 
 
-def test_a_machine_without_valgrind_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROFKIT_VALGRIND", "/nowhere/valgrind")
-    probe_valgrind.cache_clear()
-    try:
-        ability = probe_valgrind()
-    finally:
-        probe_valgrind.cache_clear()
-    assert not ability.works
-    assert "not installed" in (ability.reason or "")
-    assert "install valgrind" in (ability.fix or "")
-
-
 @pytest.mark.valgrind
 def test_a_whole_program_with_a_child_leaves_a_file_each(tmp_path: Path) -> None:
     out = tmp_path / "100%"
@@ -108,13 +96,6 @@ KIB, MIB = 1 << 10, 1 << 20
 )
 def test_nearest_legal_geometry(what: str, cache: Cache, option: str) -> None:
     assert fit_geometry(cache).option() == option
-
-
-def test_a_change_is_said_with_both_geometries() -> None:
-    note = fit_geometry(Cache(3, 36 * MIB, 12)).note
-    assert note is not None
-    assert "36 MiB, 12-way" in note
-    assert "36 MiB, 9-way" in note
 
 
 @given(st.integers(1024, 1 << 30), st.integers(0, 40), st.sampled_from([32, 64, 128]))

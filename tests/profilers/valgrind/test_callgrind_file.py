@@ -8,7 +8,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, Profile, Report, Scope
-from profkit.profilers.valgrind.read import inclusive_costs, looks_like_callgrind, read_callgrind
+from profkit.profilers.valgrind.read import inclusive_costs, read_callgrind
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
 
@@ -78,21 +78,9 @@ def test_a_recursive_function_is_one_function_and_costs_its_calls_once() -> None
     assert {h.function for h in report.profiles[0].hotspots} == {"add", "fib", "even", "odd", "main"}
 
 
-def test_functions_that_call_each_other_cost_what_the_circle_costs() -> None:
-    report = read_callgrind(DATA / "kernels.l2.callgrind")
-    even, odd = function(report, "even"), function(report, "odd")
-    assert even.total == odd.total == even.own + odd.own
-
-
 def test_calls_of_a_region_are_unknown_since_callgrind_counts_them_outside_of_it_too() -> None:
     report = read_callgrind(DATA / "kernels.l2.callgrind")
     assert all(h.calls is None for h in report.profiles[0].hotspots)
-
-
-def test_positions_by_instruction_and_by_line_give_the_same_sums() -> None:
-    by_line, by_address = (read_callgrind(DATA / f"kernels.{n}.callgrind") for n in ("l2", "l3"))
-    for name in ("Ir", "Dr", "Dw", "D1mr", "Bc"):
-        assert counters(by_line)[name] == counters(by_address)[name]
 
 
 @pytest.mark.parametrize(
@@ -173,21 +161,6 @@ def test_totals_that_contradict_the_lines_are_said(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- sniffing
 
 
-@pytest.mark.parametrize(
-    ("head", "is_one"),
-    [
-        (WHOLE, True),
-        (b"events: ticks\nfl=a\nfn=b\n1 2\n", True),
-        (b"desc: I1 cache: 1 B\ncmd: ./a\nevents: Ir\nfl=a\nfn=b\n1 2\n", False),
-        (b"", False),
-        (b"\x7fELF\0\0events: Ir\ncreator: x\n", False),
-        (b"events: are things that happen\n", False),
-    ],
-)
-def test_told_by_content(head: bytes, is_one: bool) -> None:
-    assert looks_like_callgrind(head) is is_one
-
-
 def lines_of(path: Path) -> Profile:
     return next(one for one in read_callgrind(path).profiles if one.kind == "counted-lines")
 
@@ -205,12 +178,6 @@ def test_lines_are_followed_over_addresses_and_calls() -> None:
     line = {(one.function, one.line): one for one in lines.hotspots}
     assert {one.file for one in lines.hotspots} == {"kernels.c"}
     assert line["add", 5].counters["D1mr"] == 65538  # the loop is one line of kernels.c
-
-
-def test_a_file_without_lines_has_none(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    path.write_text("positions: instr\nevents: Ir\nfl=a.c\nfn=f\n0x10 5\ntotals: 5\n")
-    assert [one.kind for one in read_callgrind(path).profiles] == ["counted-functions"]
 
 
 Calls = dict[tuple[str, str], int]

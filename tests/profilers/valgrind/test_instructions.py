@@ -83,15 +83,6 @@ def test_code_that_is_not_here_is_undecoded_and_counts_are_withheld() -> None:
     assert "kernels" in mix.notes[0]
 
 
-def test_a_little_undecoded_code_is_said_and_tolerated(tmp_path: Path) -> None:
-    elf = write_elf(tmp_path / "lib.so", X86)
-    text = report(elf, f"{ADDRESS:#x} 1 100\n") + "ob=???\nfn=jit\n0x5 0 2\n"
-    mix = instruction_mix(written(tmp_path, text))
-    assert mix is not None
-    assert {c.name: c.value for c in mix.whole.counters()}["FLOP"] == 400
-    assert "1.96% of the instructions were not decoded" in mix.notes[0]
-
-
 @pytest.mark.parametrize(
     ("what", "wrong"),
     [

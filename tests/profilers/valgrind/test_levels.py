@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Counter, Report, Scope
-from profkit.profilers.valgrind.levels import CacheLevels, combine_levels
+from profkit.profilers.valgrind.command import CacheLevels, combine_levels
 from profkit.profilers.valgrind.read import read_callgrind
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
@@ -40,13 +40,6 @@ def test_the_run_its_regions_and_its_hottest_functions_have_counters() -> None:
         ("function", "fib"),
     ]
     assert list(scopes) == expected
-
-
-def test_without_a_third_level_its_counters_say_so() -> None:
-    counters = of(combine_levels(L2, None), ADD)
-    assert counters["D2mr"].value == 65_538
-    assert counters["D3mr"].state == "not-supported"
-    assert "no third" in (counters["D3mr"].reason or "")
 
 
 def scaled(report: Report, factor: float) -> Report:

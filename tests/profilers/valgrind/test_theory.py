@@ -14,9 +14,13 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Cache, Scope
-from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs, single_thread_env
+from profkit.profilers.valgrind.command import (
+    callgrind_argv,
+    callgrind_outputs,
+    combine_levels,
+    single_thread_env,
+)
 from profkit.profilers.valgrind.instructions import InstructionMix, instruction_mix
-from profkit.profilers.valgrind.levels import combine_levels
 from profkit.profilers.valgrind.read import read_callgrind
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -119,24 +123,11 @@ def test_bytes_to_and_from_memory(counts: Counts, kernel: str, arrays: int) -> N
     assert moved == pytest.approx(arrays * COUNT * 8, rel=0.02)
 
 
-def test_a_product_that_fits_the_last_level_moves_nothing(counts: Counts) -> None:
-    of = counts["product"]
-    assert of["D1mr"] > 1000
-    assert of["D3mr"] + of["D3mw"] < 20
-
-
 def test_operations(mix: InstructionMix) -> None:
     # add: N; triad: 2 N; in double. Product: 2 side^3 in single, and side^2 to scale the result.
     assert mix.whole.flop64 == pytest.approx(3 * COUNT, rel=0.02)
     assert mix.whole.flop32 == pytest.approx(2 * SIDE**3, rel=0.02)
     assert mix.whole.undecoded < 0.001 * mix.whole.executed
-
-
-def test_operations_of_the_products_kernel(mix: InstructionMix) -> None:
-    gemm = [each.flop32 for scope, each in mix.functions if "gemm" in (scope.name or "").lower()]
-    if not gemm:
-        pytest.skip("this numpy's BLAS has no function named gemm")
-    assert sum(gemm) == pytest.approx(2 * SIDE**3, rel=0.02)
 
 
 def test_the_run_is_the_sum_of_its_regions(recorded: tuple[Path, Path]) -> None:

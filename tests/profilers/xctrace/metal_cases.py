@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
-from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.metal_report import MetalTableReader
 from profkit.profilers.xctrace.tables import ExportTable
-from profkit.profilers.xctrace.toc import TraceRun
+from profkit.profilers.xctrace.toc import Process, TraceRun
 
 ME = Process("python3.12", 812)
 SCREEN = Process("WindowServer", 401)

@@ -8,7 +8,6 @@ from profkit.profilers.xctrace.alignment import (
     NoClock,
     TraceClock,
     align_regions,
-    pair_signposts,
     read_clock,
     read_signposts,
 )
@@ -100,19 +99,3 @@ def test_signposts_decide_where_the_clock_does_not() -> None:
     assert found.notes[0].startswith(
         "the region is where its signposts are: the trace does not tell its clock"
     )
-
-
-def test_a_begin_finds_the_end_of_its_entry_and_others_and_halves_are_no_windows() -> None:
-    for begin, end in (("Start", "End"), ("Begin", "End"), (1, 2)):
-        told = [
-            (5, begin, 1),
-            (40, begin, 2),
-            (20, end, 1),
-            (60, end, 2),
-            (10, begin, 7),
-            (12, end, 8),
-            (1, "Point", 3),
-        ]
-        rows = [(time, kind, None, 1, entry, MARK) for time, kind, entry in told]
-        rows += [(3, begin, None, 1, 9, 5), (4, end, None, 1, 9, 5)]
-        assert pair_signposts(rows) == pair_signposts(reversed(rows)) == ((5, 20), (40, 60))

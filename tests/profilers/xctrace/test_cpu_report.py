@@ -12,10 +12,10 @@ import pytest
 from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Report
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
-from profkit.profilers.xctrace.cells import Backtrace, Process, StackFrame, Thread
-from profkit.profilers.xctrace.cpu import GUIDED, CpuTableReader
+from profkit.profilers.xctrace.cpu import CpuTableReader
 from profkit.profilers.xctrace.report import read_exports
 from profkit.profilers.xctrace.tables import ExportColumn, ExportTable
+from profkit.profilers.xctrace.toc import Backtrace, Process, StackFrame, Thread
 
 ME = Process("python3.12", 812)
 OTHER = Process("WindowServer", 401)
@@ -89,12 +89,6 @@ def test_only_the_profiled_process_counts_and_the_rest_is_told():
     assert parts.warnings[1:] == ("time-profile: only 1 sample, so shares are rough",)
 
 
-def test_without_a_target_all_count_and_the_reader_says_that_it_does_not_know_which_was_profiled():
-    parts = read(table([sample(calls=HOT), sample(calls=HOT, thread=None, process=OTHER)]), target=None)
-    assert parts.profiles[0].total == 0.002
-    assert "samples of 2 processes are counted together" in parts.warnings[0]
-
-
 def test_a_sample_without_a_stack_is_time_that_nobody_is_charged_with():
     parts = read(table([sample(calls=HOT), sample(calls=None)]))
     assert own(parts)["[no stack recorded]"] == 0.001
@@ -116,19 +110,6 @@ def test_python_frames_and_the_kernel_are_told_apart():
     assert own(parts, " by Python function") == {"train": 0.001}
 
 
-def test_threads_that_wait_take_no_cpu_time():
-    waits = stack(("__psynch_cvwait", "libsystem_kernel.dylib"))
-    parts = read(table([sample(calls=HOT), *[sample(calls=waits, state="Blocked")] * 4]))
-    assert own(parts) == {"cblas_sgemm": 0.001}
-    assert "not counted: 4 samples of threads that waited" in parts.warnings[0]
-
-
-def test_threads_are_told_where_there_are_several():
-    parts = read(table([sample(calls=HOT), sample(calls=HOT, thread=WORKER)]))
-    assert own(parts, " by thread") == {"Main Thread 0x51": 0.001, "thread 0x52": 0.001}
-    assert not any(p.title.endswith("by thread") for p in read(table([sample(calls=HOT)])).profiles)
-
-
 def test_only_samples_within_the_region_count():
     samples = [sample(time, calls=stack(f"f{time}")) for time in (0, 10, 19, 20, 35)]
     parts = read(table(samples), windows=[(10, 20), (30, 40)])
@@ -137,49 +118,6 @@ def test_only_samples_within_the_region_count():
     assert "no sample of python3.12 (812) in the marked region" in "".join(
         read(table([sample(50), sample(51, thread=None, process=OTHER)]), windows=[(10, 20)]).warnings
     )
-
-
-TYPES = ("start-time", "duration", "thread", "process", "uint64", "fixed-decimal", "string", "boolean")
-
-
-def read_guided(rows, windows=()):
-    columns = tuple(ExportColumn(f"c{number}", "", kind) for number, kind in enumerate(TYPES))
-
-    def open_rows(wanted):
-        places = [int(name[1:]) for name in wanted]
-        return iter([tuple(row[place] for place in places) for row in rows])
-
-    piece = CpuTableReader(TraceRecording(target=ME, alignment=Alignment(tuple(windows), len(windows))))
-    piece.read(ExportTable(GUIDED, columns, open_rows))
-    report = piece.finish(Report("xctrace", "xctrace-export"))
-    return {counter.name: counter.value for counter in report.counters}
-
-
-def guided_row(metric, whole=0, part=0.0, start=0, duration=10 * MS, thread=MAIN, precise=1):
-    return start, duration, thread, ME, whole, part, metric, precise
-
-
-def test_whole_numbers_and_shares_are_summed_by_metric():
-    rows = [
-        guided_row("cycle", 300),
-        guided_row("cycle", 200),
-        guided_row("useful", part=0.5),
-        guided_row("useful", part=0.25),
-    ]
-    assert read_guided(rows) == {"cycle": 500, "useful": 0.75}
-
-
-def test_the_steps_count_for_want_of_the_exact_stretches_only():
-    assert read_guided([guided_row("cycle", 300), guided_row("cycle", 310, precise=0)]) == {"cycle": 300}
-    assert read_guided([guided_row("cycle", 300, precise=0)]) == {"cycle": 300}
-
-
-@pytest.mark.parametrize(
-    ("windows", "cycles"),
-    [([(0, 10 * MS)], 300), ([(5 * MS, 8 * MS)], 90), ([(2 * MS, 3 * MS), (9 * MS, 20 * MS)], 60)],
-)
-def test_of_a_stretch_that_lies_half_in_the_region_half_counts(windows, cycles):
-    assert read_guided([guided_row("cycle", 300)], windows) == {"cycle": pytest.approx(cycles)}
 
 
 TESTS = Path(__file__).resolve().parents[2]

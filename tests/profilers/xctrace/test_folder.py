@@ -15,7 +15,6 @@ from profkit.profilers.registry import XCTRACE_TABLES, recognise_format
 from profkit.profilers.xctrace.report import find_exports, read_exports, wanted_schemas
 from profkit.profilers.xctrace.toc import read_toc
 from profkit.profiling.summarize import summarize_report
-from tests.cli_runner import profkit
 from tests.conftest import ROOT
 from tests.xctrace_tables import EMPTY, duration, export, node, process, text, time
 
@@ -74,7 +73,6 @@ def test_a_folder_becomes_one_report_with_what_was_left_out_told(folder: Path) -
         "device model": "MacBook Air",
         "system": "macOS 26.3 (25D)",
         "counter set": "none",
-        "shader timeline": "Disabled",
         "command": "",
     }
     assert report.facts["command"] == "'my host' --n 3"
@@ -111,19 +109,6 @@ def test_of_several_runs_the_last_is_read_that_says_something(tmp_path: Path) ->
     assert report.metal.device_busy is not None
 
 
-def test_several_tables_in_one_file_are_all_found(tmp_path: Path) -> None:
-    nodes = (
-        node("tick", STATES[:1], [[time(1)]]),
-        node("metal-gpu-state-intervals", STATES, ROWS, position=2),
-    )
-    (tmp_path / "x.xml").write_bytes(export(*nodes))
-    assert find_exports(tmp_path / "x.xml").schemas == {"tick", "metal-gpu-state-intervals"}
-    report = read_exports(tmp_path / "x.xml")
-    assert report.metal is not None
-    assert report.metal.device_busy == pytest.approx(200e-9)
-    assert "1 table that profkit makes nothing of: tick" in report.warnings
-
-
 def test_a_table_of_contents_alone_says_how_it_was_recorded(tmp_path: Path) -> None:
     (tmp_path / "toc").write_text(TOC)
     for path in (tmp_path / "toc", tmp_path):
@@ -146,13 +131,6 @@ def test_an_export_of_nothing_and_what_a_track_lists_are_refused_with_the_way_on
         read_exports(path)
     states(tmp_path / "y.xml")
     assert "1 export without a table: x.xml" in read_exports(tmp_path).warnings
-
-
-def test_a_cut_off_table_in_a_folder_is_named(folder: Path) -> None:
-    whole = (folder / "b.txt").read_bytes()
-    (folder / "b.txt").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UnreadableReport, match=r"b\.txt: cut off"):
-        read_exports(folder)
 
 
 @pytest.mark.parametrize(
@@ -179,13 +157,6 @@ def test_the_page_on_macs_exports_the_same_tables_by_hand_as_an_error_does() -> 
     page = (ROOT / "docs" / "mps.md").read_text()
     (shown,) = re.findall(r"for t in (.*?); do", page, re.DOTALL)
     assert tuple(shown.replace("\\\n", " ").split()) == XCTRACE_TABLES
-
-
-def test_the_command_reads_a_folder_and_names_what_it_is(folder: Path) -> None:
-    done = profkit("summarize", folder, "--format", "json", cwd=folder)
-    assert done.code == 0, done.err
-    assert done.json()["backend"] == "mps"
-    assert profkit("summarize", "c.xml", cwd=folder).code == 2
 
 
 def test_the_table_of_contents_of_the_recorded_trace(fixtures: Path) -> None:

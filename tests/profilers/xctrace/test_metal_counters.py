@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from tests.profilers.xctrace.metal_cases import ME, SCREEN, SEC, read, run, state, work
+from tests.profilers.xctrace.metal_cases import SEC, read, run, state, work
 from tests.spoken import spoken
 
 INTERVALS, COUNTERS = "metal-gpu-intervals", "metal-gpu-counter-intervals"
@@ -55,30 +55,8 @@ def test_a_counter_is_in_per_cent_where_the_table_says_so_and_has_no_unit_else()
     assert only(read({INTERVALS: [work(0, 20)], COUNTERS: rows})).mean == 3.0
 
 
-def test_the_ray_tracing_unit_at_rest_is_no_counter():
-    rows = [sample(n, 1, 0.0, "RT Unit Active") for n in range(5)]
-    report = read({INTERVALS: [work(0, 40)], COUNTERS: rows})
-    assert report.metal.counters == ()
-    (absent,) = [one for one in report.metal.absent if one.what == COUNTERS]
-    assert "Counter Set: (null)" in spoken(absent.reason)
-    moved = [*rows, sample(9, 1, 4.0, "RT Unit Active")]
-    assert only(read({INTERVALS: [work(0, 40)], COUNTERS: moved})).most == 4.0
-
-
-def test_samples_without_a_value_or_a_name_are_left_out():
-    rows = [
-        sample(0, 10, 80.0),
-        {**sample(10, 10, 1.0), "value": None},
-        {**sample(20, 10, 1.0), "start": "x"},
-        sample(30, 10, 5.0, name=None),
-    ]
-    report = read({INTERVALS: [work(0, 40)], COUNTERS: rows})
-    assert only(report).samples == 1
-    assert any("3 rows" in one for one in report.warnings)
-
-
 STATES = "metal-gpu-state-intervals"
-SHADERS, THERMAL = "metal-shader-profiler-intervals", "device-thermal-state-intervals"
+THERMAL = "device-thermal-state-intervals"
 ROWS = [work(0, 10)]
 
 
@@ -103,17 +81,6 @@ def test_counters_are_absent_for_the_reason_that_the_recording_shows(contents, t
     assert fix in found.fix
 
 
-def test_shaders_are_absent_for_the_reason_that_the_recording_shows():
-    found = absent(read({INTERVALS: ROWS, SHADERS: []}), SHADERS)
-    assert "Shader Timeline: Disabled" in spoken(found.reason)
-    assert "Shader Timeline switched on" in found.fix  # counters beside it would tell no shader
-    assert "GPU Counters" not in found.fix
-    enabled = run(("Shader Timeline: Enabled",), schemas=[SHADERS])
-    assert "has no rows" in spoken(
-        absent(read({INTERVALS: ROWS, SHADERS: []}, contents=enabled), SHADERS).reason
-    )
-
-
 def test_nothing_but_a_table_of_contents_is_a_trace_that_lacks_everything():
     contents = run(schemas=[INTERVALS, "metal-gpu-state-intervals"])
     report = read({}, contents=contents)
@@ -121,27 +88,6 @@ def test_nothing_but_a_table_of_contents_is_a_trace_that_lacks_everything():
     assert (metal.span, metal.device_busy, metal.process_busy, report.trace) == (None, None, None, None)
     assert {INTERVALS, "metal-gpu-state-intervals", COUNTERS} <= {one.what for one in metal.absent}
     assert read({}, contents=run()).metal is None  # a recording of the CPU
-
-
-def shader(start, duration, name, process=ME):
-    return {"start": start * 1000, "duration": duration * 1000, "name": name, "process": process}
-
-
-def test_shaders_of_the_process_are_summed_up_by_name():
-    rows = [
-        shader(0, 10, "gemm (45)"),
-        shader(5, 10, "gemm (45)"),
-        shader(20, 30, "silu (3)"),
-        shader(0, 99, "blur", SCREEN),
-    ]
-    metal = read({INTERVALS: [work(0, 60)], SHADERS: rows}).metal
-    assert [(one.name, one.kind, one.count) for one in metal.shaders] == [
-        ("silu (3)", "shader", 1),
-        ("gemm (45)", "shader", 2),
-    ]
-    assert metal.shaders[1].seconds == pytest.approx(20 * SEC)
-    assert metal.shaders[1].busy == pytest.approx(15 * SEC)
-    assert SHADERS not in [one.what for one in metal.absent]
 
 
 DAMAGE = [{"duration": -5}, {"duration": None}, {"duration": 10**20}, {"start": None}, {"start": 1 << 60}]

@@ -168,5 +168,4 @@ def test_what_the_recording_lacks_is_told_with_its_reason(folder):
     absent = {one.what: one for one in read_exports(folder).metal.absent}
     assert "Counter Set: (null)" in spoken(absent["metal-gpu-counter-intervals"].reason)
     assert "--instrument 'Metal GPU Counters'" in absent["metal-gpu-counter-intervals"].fix
-    assert "Shader Timeline: Disabled" in spoken(absent["metal-shader-profiler-intervals"].reason)
     assert "xctrace export" in absent["device-thermal-state-intervals"].fix

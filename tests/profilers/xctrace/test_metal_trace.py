@@ -148,20 +148,6 @@ def test_encoders_have_the_labels_of_the_list_and_else_their_own():
     assert [one.kernel.name for one in read(tables).trace.kernels] == [one.name for one in metal.encoders]
 
 
-def test_of_too_many_names_the_smallest_are_one_and_no_time_is_lost():
-    rows = [work(10 * n, 1 + n % 7, label=f"Command Buffer 0:step {n}", encoder_id=n + 1) for n in range(600)]
-    many = read({INTERVALS: rows}).metal.encoders
-    assert len(many) == 512
-    assert sum(one.seconds for one in many) == us(sum(1 + n % 7 for n in range(600)))
-    assert max(many, key=lambda one: one.seconds).name == "[more]"
-
-
-def test_copies_are_told_apart_where_they_are_called_so():
-    rows = [work(0, 30, encoder_id=1), work(20, 30, encoder_id=2, label="Command Buffer 0:Blit Command 0")]
-    assert read({INTERVALS: rows}).trace.copying == us(20)
-    assert read(TWO).trace.copying is None
-
-
 def test_another_process_than_the_launched_one_counts_only_with_a_reason():
     other = [work(0, 50, BROWSER)]
     idle = read({INTERVALS: other})
@@ -210,26 +196,6 @@ def test_clocks_and_heat_are_told_in_the_part_that_counts_and_while_the_process_
     assert [(s.name, s.seconds) for s in metal.thermal] == [("Fair", us(500))]
     cut = read(tables, windows=[(0, 200)]).metal
     assert [(s.name, s.seconds) for s in cut.performance] == [("Minimum", us(100))]
-
-
-def test_rows_that_make_no_sense_are_left_out_and_counted():
-    rows = [
-        work(0, 10),
-        {**work(20, 10), "start": None},
-        {**work(20, 10), "duration": -5},
-        {**work(20, 10), "start": 1 << 70},
-        {**work(40, 10), "start-latency": -7, "frame-number": "Frame ?", "cmdbuffer-id": (1 << 64) - 1},
-        *[work(60 + n, 0) for n in range(300)],  # of a hundred rows one may be so; more tell nothing
-    ]
-    report = read({INTERVALS: rows})
-    assert report.metal.process_busy == us(20)
-    assert "3 rows without a time, a value or an id left out" in report.warnings
-
-
-def test_the_same_table_of_two_instruments_counts_once():
-    report = read([(INTERVALS, TWO[INTERVALS]), (INTERVALS, TWO[INTERVALS][:2]), (STATES, TWO[STATES])])
-    assert report.metal.process_busy == us(150)
-    assert report.metal.channels[0].count == 2
 
 
 PERFORMANCE = "gpu-performance-state-intervals"

@@ -10,9 +10,8 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace import tables
-from profkit.profilers.xctrace.cells import Backtrace, CellDecoder, Process, StackFrame, Thread
 from profkit.profilers.xctrace.tables import read_tables
-from profkit.profilers.xctrace.toc import read_toc
+from profkit.profilers.xctrace.toc import Backtrace, Process, StackFrame, read_toc
 from tests.xctrace_tables import EMPTY, Spec, duration, export, label, node, number, process, text, time
 
 HOST, OTHER = process("host", 17), process("Window (Server)", 420)
@@ -81,20 +80,6 @@ def test_references_sentinels_and_what_is_first_said_in_another_cell(tmp_path: P
     assert read(path, "process") == [(None,), (Process("host", 17),), (Process("Window (Server)", 420),)]
 
 
-@pytest.mark.parametrize(
-    ("shown", "value"),
-    [
-        ("Main Thread (0x1e9000) (TestApp, pid: 1001)", Thread("Main Thread", None, Process("TestApp", 1001))),
-        ("Main Thread  0xd43ff (TestApp, pid: 1001)", Thread("Main Thread", None, Process("TestApp", 1001))),
-        ("0x16df19 (TestApp, pid: 1001)", Thread("", None, Process("TestApp", 1001))),
-        ("a (b) 0x1 (c (d), pid: 2)", Thread("a (b)", None, Process("c (d)", 2))),
-    ],
-)  # fmt: skip
-def test_a_thread_is_read_as_each_version_shows_it(shown: str, value: Thread) -> None:
-    decoder = CellDecoder({})
-    assert decoder.value(ElementTree.Element("thread", {"fmt": shown})) == value
-
-
 def test_a_stack_is_its_frames_innermost_first(tmp_path: Path) -> None:
     binary = Spec(
         "binary", attributes=(("name", "a.out"), ("UUID", "F3"), ("load-addr", "0x1000"), ("path", "/tmp/a"))
@@ -138,25 +123,6 @@ def test_several_tables_of_one_file_each_count_from_1(tmp_path: Path) -> None:
     assert [list(t.rows(["start"])) for t in read_tables(path) if t.schema != "tick"] == [[(3,)], []]
     with pytest.raises(UnreadableReport, match="no schema"):
         read(written(tmp_path, node(None, (), [[time(1)]])), "start")
-
-
-def test_an_export_of_nothing_has_no_table(tmp_path: Path) -> None:
-    for content in (
-        EMPTY,
-        b"<trace-query-result/>",
-        b"<trace-query-result><node xpath='x'/></trace-query-result>",
-    ):
-        (tmp_path / "x.xml").write_bytes(content)
-        assert list(read_tables(tmp_path / "x.xml")) == []
-
-
-def test_the_attributes_of_a_table_are_those_of_its_entry_in_the_table_of_contents(fixtures: Path) -> None:
-    folder = fixtures / "xctrace" / "m1-metal-system-trace"
-    runs = read_toc(folder / "toc.xml")
-    table = next(read_tables(folder / "time-profile.xml", runs))
-    assert (table.run, table.position, table.attributes["target-pid"]) == (1, 85, "SINGLE")
-    other = next(read_tables(fixtures / "xctrace" / "xcode27" / "time-sample.xml", runs))
-    assert other.attributes == {}  # of run 3, which this table of contents does not have
 
 
 # ---------------------------------------------------------------- against what is known of the file
@@ -244,13 +210,6 @@ def test_what_is_no_xml_is_refused_with_its_line(bad: bytes, tmp_path: Path) -> 
     at = WHOLE.rindex(b"</duration>")
     said = refused(tmp_path / "x.xml", WHOLE[:at] + bad + WHOLE[at:])
     assert re.match(r": no well-formed XML at line \d+: ", said)
-
-
-def test_a_row_of_another_width_is_refused(tmp_path: Path) -> None:
-    for cells, more in ((2, ROWS[5][:2]), (4, [*ROWS[5], number("uint32", 1)]), (0, [])):
-        content = export(node("t", COLUMNS, [*ROWS[:5], more, *ROWS[6:]]))
-        said = refused(tmp_path / "x.xml", content)
-        assert said == f": damaged: a row with {cells} cells in a table of 3 columns"
 
 
 @pytest.mark.parametrize(

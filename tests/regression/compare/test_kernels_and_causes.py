@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from profkit.core.types import (
     Cause,
     Comparison,
@@ -113,14 +111,6 @@ def test_other_kernels_are_another_algorithm() -> None:
     assert spoken_lines(cause(found, "algorithm").evidence) == ("gone: gemm, 1.00 ms", "new: fused, 2.00 ms")
 
 
-def test_a_device_that_waits_is_told() -> None:
-    before = traced([(GEMM, 100, 1e-2)])
-    after = traced([(GEMM, 100, 1e-2), (ADD, 200, 1e-3)], busy=0.6, starved=0.9)
-    found = compare(before, after)
-    assert "95.0 % -> 60.0 %" in spoken_lines(cause(found, "host").evidence)[0]
-    assert "waits more for the host" in spoken(cause(found, "host"))
-
-
 # ---------------------------------------------------------------- causes on a CPU
 
 
@@ -135,18 +125,3 @@ def test_more_instructions_are_told_with_the_function_that_has_them() -> None:
     found = compare(before, after)
     assert spoken(cause(found, "work")) == "It executes 20 % more instructions, most of that in parse."
     assert [(f.name, f.word) for f in found.functions] == [("parse", "slower")]
-
-
-@pytest.mark.parametrize(
-    ("metric", "unit", "before", "after", "kind"),
-    [
-        ("cache.l1.miss_rate", "%", 2.0, 9.0, "misses"),
-        ("branch.miss_rate", "%", 1.0, 4.0, "misses"),
-        ("dram.bytes", "B", 1e8, 2e8, "bytes"),
-    ],
-)
-def test_misses_and_traffic_of_the_cpu_are_told(
-    metric: str, unit: str, before: float, after: float, kind: str
-) -> None:
-    found = compare(run(0.0, value(metric, before, unit)), run(0.2, value(metric, after, unit), seed=2))
-    assert kind in kinds(found)

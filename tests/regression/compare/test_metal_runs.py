@@ -16,7 +16,6 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.regression.compare import compare
-from tests.reporting.shown import comparison_text as terminal
 from tests.spoken import spoken
 
 MINIMUM = (MetalState("Minimum", 0.9, 0.09), MetalState("Maximum", 0.1, 0.01))
@@ -62,5 +61,3 @@ def test_a_slower_state_of_the_gpu_decides_nothing() -> None:
     assert found.outcome == "ambiguous"
     assert "performance state Maximum (90 %), then in Minimum" in spoken(found)
     assert {k.word for k in found.kernels} <= {"same", "ambiguous"}
-    assert [c.kind for c in found.causes] == ["state"]
-    assert "How well it was measured" in terminal(found, color=False, width=100)

@@ -132,14 +132,3 @@ def test_the_command_that_decides_runs_both_in_turns(
     before: tuple[str, str | None], after: tuple[str, str | None], line: str
 ) -> None:
     assert command_that_decides(of_command(*before), of_command(*after)) == line
-
-
-def test_every_time_that_the_machine_leaves_open_names_that_command() -> None:
-    for found in (
-        compare(guest(), guest(0.1, seed=2)),
-        compare(run(), disturbed(0.1, 2, Disturbance(1.0, stolen=0.2))),
-        compare(guest(), guest(0.03, seed=2, timings=(timing(0.03, processes=1, seed=2),))),
-    ):
-        assert found.outcome == "ambiguous"
-        assert spoken(found.fix) is not None
-        assert spoken(found.fix).startswith("profkit compare --a ")

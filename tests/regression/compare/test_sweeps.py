@@ -58,22 +58,6 @@ def test_an_operation_that_became_slower_is_a_regression_by_name() -> None:
     assert exit_code(found, strict=False) == 1
 
 
-def test_one_case_that_is_twice_as_slow_is_told_and_decides_nothing() -> None:
-    slow = GridPoint("GELU", 64, 1024, 128)
-    by = changed(measured()["a4b"], lambda p, name: 2.0 if (p, name) == (slow, "CUDA") else 1.0)
-    found = compare(twin("a4"), sweep(by))
-    assert found.outcome == "same"
-    assert any(f"of CUDA: {slow.name}" in note for note in spoken_lines(found.notes))
-
-
-def test_a_framework_of_the_same_version_that_moved_says_that_the_machine_did() -> None:
-    found = against(lambda _, name: 1.12)
-    assert found.outcome == "ambiguous"
-    assert spoken(found).startswith("Cannot decide about the code: PyTorch: ")
-    assert "of the same version in both" in spoken(found)
-    assert exit_code(found, strict=False) == 5
-
-
 def test_what_the_framework_moved_by_is_taken_out_of_all_others_and_told() -> None:
     """A host that is 3 % slower throughout: by itself that would leave every mean open."""
     found = against(lambda _, name: 1.03)

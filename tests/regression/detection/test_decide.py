@@ -40,13 +40,6 @@ def test_a_quiet_night_passes_with_the_smallest_change_that_it_could_have_seen()
     assert told.trend.noise == pytest.approx(0.008, rel=0.5)
 
 
-def test_a_short_past_is_new_and_says_how_many_nights_are_missing() -> None:
-    told = tonight([1.0] * 3)
-    assert (told.outcome, told.code) == ("new", "new")
-    assert told.short == 5
-    assert tonight([1.0] * 8).outcome == "pass"
-
-
 def test_the_first_night_on_another_machine_is_not_valid_and_the_next_are_new() -> None:
     told = tonight([1.0] * 40 + [1.3], machines="a" * 40 + "b")
     assert (told.outcome, told.code) == ("invalid", "other-machine")
@@ -111,12 +104,6 @@ def test_more_throughput_is_good_and_less_is_not() -> None:
         )
 
     assert (told(1.3).outcome, told(0.7).outcome, told(9.0).outcome) == ("improved", "regressed", "invalid")
-
-
-def test_where_no_direction_is_good_it_has_moved_and_gates_nothing() -> None:
-    rule = rule_for("cycles", {"cycles": {"gates": True}})
-    told = decide(series_of(noisy([*QUIET, *[1.3] * 3]), better="none", metric="cycles"), rule)
-    assert (told.outcome, told.code, told.gates) == ("pass", "moved", False)
 
 
 def test_a_night_that_is_not_valid_says_why_and_is_no_part_of_the_past() -> None:
@@ -211,13 +198,6 @@ def test_a_machine_begins_a_segment_where_none_of_those_before_comes_again(
     machines: str, segments: list[tuple[int, int, str]]
 ) -> None:
     assert shape(machines) == segments
-
-
-def test_of_other_workloads_and_metrics_nothing_is_accepted() -> None:
-    whole = [(0, 3, "begin")]
-    assert shape("aaaa", known(2, workload="other")) == whole
-    assert shape("aaaa", known(2, metric="ipc")) == whole
-    assert shape("aaaa", known(2, metric="time.median")) == [(0, 1, "begin"), (2, 3, "accepted")]
 
 
 # ---------------------------------------------------------------- values as no benchmark gives them

@@ -23,11 +23,6 @@ def test_few_metrics_gate_and_none_of_a_kernel() -> None:
     assert rule_for("time.median", {"time.median": {"gates": True}}, kernel).gates
 
 
-@pytest.mark.parametrize(("written", "read"), [("3 %", 0.03), ("0.5%", 0.005), (0.03, 0.03), (0, 0.0)])
-def test_a_share_is_per_cent_as_text_or_a_number(written: object, read: float) -> None:
-    assert rule_for("ipc", {"ipc": {"relative": written}}).relative == pytest.approx(read)
-
-
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
@@ -48,9 +43,3 @@ def test_what_does_not_fit_is_refused_by_name(key: str, value: object, says: str
     with pytest.raises(UsageError, match=says) as caught:
         rule_for("ipc", {"ipc": {key: value}})
     assert caught.value.fix
-
-
-def test_the_floor_is_the_larger_of_both() -> None:
-    rule = rule_for("time.median")
-    assert rule.floor(1.0) == pytest.approx(0.02)
-    assert rule.floor(1e-8) == pytest.approx(2e-8)

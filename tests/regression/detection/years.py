@@ -122,24 +122,6 @@ def _step(size: float) -> Callable[[Plot, random.Random], None]:
     return lambda plot, rng: plot.step(rng.randrange(60, 320), size)
 
 
-def _fixed(plot: Plot, rng: random.Random) -> None:
-    at = rng.randrange(60, 200)
-    plot.step(at, 0.1)
-    plot.step(at + rng.randrange(20, 90), 1 / 1.1 - 1)
-
-
-def _twice(plot: Plot, rng: random.Random) -> None:
-    at = rng.randrange(60, 150)
-    plot.step(at, 0.08)
-    plot.step(at + rng.randrange(40, 120), 0.08)
-
-
-def _better_then_worse(plot: Plot, rng: random.Random) -> None:
-    at = rng.randrange(60, 150)
-    plot.step(at, -0.1)
-    plot.step(at + rng.randrange(40, 120), 0.08)
-
-
 def _drift(week: float) -> Callable[[Plot, random.Random], None]:
     def story(plot: Plot, rng: random.Random) -> None:
         at = rng.randrange(60, 120)
@@ -167,21 +149,11 @@ def _pool(plot: Plot, rng: random.Random) -> None:
     plot.factor = {"m2": 1.12}
 
 
-def _pool_step(plot: Plot, rng: random.Random) -> None:
-    _pool(plot, rng)
-    plot.step(rng.randrange(100, 300), 0.1)
-
-
 def _hot(plot: Plot, rng: random.Random) -> None:
     """Throttled nights that were told, and as many wild ones that nobody told."""
     plot.throttled = {rng.randrange(30, NIGHTS) for _ in range(15)}
     plot.wild = {rng.randrange(30, NIGHTS): rng.uniform(1.1, 1.6) for _ in range(10)}
     plot.absent = {rng.randrange(30, NIGHTS) for _ in range(20)}
-
-
-def _hot_step(plot: Plot, rng: random.Random) -> None:
-    _hot(plot, rng)
-    plot.step(rng.randrange(60, 300), 0.1)
 
 
 def _collapse(plot: Plot, rng: random.Random) -> None:
@@ -201,9 +173,6 @@ STORIES: dict[str, Callable[[Plot, random.Random], None]] = {
     "step 25 %": _step(0.25),
     "better 5 %": _step(-0.05),
     "better 10 %": _step(-0.1),
-    "fixed": _fixed,
-    "twice": _twice,
-    "better, then worse": _better_then_worse,
     "drift 0.1 %": _drift(0.001),
     "drift 0.25 %": _drift(0.0025),
     "drift 0.5 %": _drift(0.005),
@@ -211,9 +180,7 @@ STORIES: dict[str, Callable[[Plot, random.Random], None]] = {
     "accepted": _accepted,
     "moved": _moved,
     "pool": _pool,
-    "pool, step": _pool_step,
     "hot": _hot,
-    "hot, step": _hot_step,
     "collapse": _collapse,
 }
 

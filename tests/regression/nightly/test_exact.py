@@ -77,19 +77,14 @@ def test_what_stays_within_the_floor_passes_and_fewer_are_better(
     assert night(place, "c")[2]["outcome"] == "improved"
 
 
-def test_means_over_different_numbers_of_iterations_are_not_compared_and_both_are_counted_alone(
+def test_means_over_different_numbers_of_iterations_are_not_compared(
     place: Path, simulated: list[str], in_turn: InTurn
 ) -> None:
-    """The first iteration counts more: of 1 and of 16 the means lie 1.9 % apart, and the code is the same."""
     counted(place, "1000", iterations=16)
-    counted(place, "1000", iterations=1)
-    code, _, instructions = night(place, "a")
-    assert (code, instructions["outcome"], instructions["code"]) == (0, "pass", "exact")
-    assert instructions["change"]["ratio"] == 1
     counted(place, "1041", iterations=4)
-    code, _, instructions = night(place, "b")
-    assert (code, instructions["outcome"]) == (1, "regressed")
-    assert instructions["change"]["ratio"] == pytest.approx(1.041)
+    code, workload, instructions = night(place, "a")
+    assert (code, instructions["code"]) == (0, "new")
+    assert any("its iterations are not as many" in note for note in notes_of(workload))
 
 
 def test_counts_that_differ_between_runs_of_one_commit_decide_nothing_and_are_noted(

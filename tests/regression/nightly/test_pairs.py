@@ -110,25 +110,6 @@ def test_what_was_accepted_is_what_later_nights_are_held_against(tmp_path: Path,
     assert (code, base_of(time)) == (1, slower)
 
 
-def test_what_could_not_be_decided_is_held_against_the_same_commit_again(
-    tmp_path: Path, in_turn: InTurn
-) -> None:
-    """Its commit may be slower: as a base it would hide that from the next night."""
-    place = place_of(tmp_path, "pairs: {budget: 0.5}\n")
-    good = git(place, "rev-parse", "HEAD")
-    assert night(place, "a")[0] == 0
-    commit(place, 105)
-    in_turn.swing = 0.7
-    code, workload, time = night(place, "b")
-    assert (code, time["outcome"], base_of(time)) == (0, "ambiguous", good)
-    assert "whether it is more than 2.0 % cannot be told" in told(workload, "time.median")
-    in_turn.swing = 0.0
-    (place / "other.txt").write_text("x")
-    commit(place, 105)
-    code, _, time = night(place, "c")
-    assert (code, base_of(time)) == (1, good)
-
-
 @pytest.mark.parametrize(
     ("more", "says", "fix"),
     [
@@ -151,23 +132,6 @@ def test_a_night_whose_pairs_are_prevented_is_not_decided_and_says_why_first(
     said = profkit("nightly", "night.yaml", "--strict", "--quiet", "--night", "b", cwd=place, process=False)
     assert said.code == 5
     assert "not compared" in " ".join(said.out.splitlines()[0:2])
-
-
-def test_a_ctrl_c_in_the_pairs_keeps_the_night_and_the_next_call_makes_them(
-    tmp_path: Path, in_turn: InTurn, simulated: list[str]
-) -> None:
-    place = place_of(tmp_path)
-    commit(place, 120)
-    in_turn.interrupt_at = 5
-    code, workload, _ = night(place, "a")
-    assert (code, workload["outcome"], workload["code"]) == (130, "ambiguous", "not-compared")
-    assert "the night goes on with the same command and --night a" in (
-        place / "reports" / "nights" / "a" / "report.md"
-    ).read_text().replace("\\", "")
-    assert git(place, "worktree", "list").count("\n") == 0
-    code, workload, _ = night(place, "a")
-    assert (code, workload["outcome"]) == (1, "regressed")
-    assert simulated == ["work"]
 
 
 def slower_machine(monkeypatch: pytest.MonkeyPatch, factor: float, hot: bool = False) -> None:

@@ -134,14 +134,3 @@ def test_one_program_for_both_versions_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="both versions would run the same program") as found:
         compare_versions(between(place, "./bench"), Silent())
     assert found.value.fix == "--setup make"
-
-
-def test_a_command_that_fails_in_both_versions_is_told_of_the_candidate(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    commit(place, 2)
-    with pytest.raises(WorkloadError) as found:
-        compare_versions(between(place, sys.executable, "absent.py"), Silent())
-    assert "HEAD" in found.value.message
-    assert found.value.message.count("can't open file") == 1
-    with pytest.raises(UsageError, match="cannot start absent-program"):
-        compare_versions(between(place, "absent-program"), Silent())

@@ -179,12 +179,3 @@ def to_the_end(ratio: float, sigma: float, seed: int, rule: NightRule = RULE) ->
 def test_what_all_looks_spend_adds_up() -> None:
     assert sum(_alpha_share(n, 20) for n in rounds_of_looks(20)) == pytest.approx(1)
     assert sum(_alpha_share(n, 5) for n in rounds_of_looks(5)) == pytest.approx(1)
-
-
-def test_an_interval_of_times_never_falls_below_nothing_and_is_wider_upwards() -> None:
-    told = confirm([(3.0, 1.0), (1.0, 3.0), (2.0, 1.0), (1.0, 2.1)], RULE)
-    assert told is not None
-    assert told.low is not None
-    assert told.high is not None
-    assert 0 < told.low < 1 < told.high
-    assert told.low * told.high == pytest.approx((told.ratio or 0) ** 2)

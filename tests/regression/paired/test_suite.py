@@ -80,19 +80,8 @@ def test_all_workloads_are_compared_and_each_ends_as_it_is(tmp_path: Path) -> No
     assert git(folder, "worktree", "list").count("\n") == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "message", "fix"),
-    [
-        (("--suite", "nightly.yaml", "--base", "no such"), "there is no commit 'no such'", "git fetch"),
-        (("--suite", "nightly.yaml", "--base", "HEAD"), "nothing to compare", "--base HEAD~1"),
-    ],
-)
-def test_what_cannot_be_compared_is_said_before_anything_runs(
-    words: tuple[str, ...], message: str, fix: str, tmp_path: Path
-) -> None:
-    folder = repository(tmp_path / "r")
-    said = compare(folder, *words)
+def test_a_base_that_is_not_there_is_said_before_anything_runs(tmp_path: Path) -> None:
+    said = compare(repository(tmp_path / "r"), "--suite", "nightly.yaml", "--base", "no such")
     assert said.returncode == 2
-    assert message in said.stderr
-    assert fix in said.stderr
+    assert "there is no commit 'no such'" in said.stderr
     assert "first runs" not in said.stderr

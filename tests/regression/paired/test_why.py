@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.progress import Silent
-from profkit.core.types import Cause, Frame, Hotspot, Profile
+from profkit.core.types import Frame, Hotspot, Profile
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
 from profkit.regression.paired.checkout import Version
@@ -20,7 +20,6 @@ from profkit.regression.paired.why import (
     Search,
     changed_calls,
     counts_of,
-    fitting_causes,
 )
 from profkit.regression.profile_process import ProfileRequest, ProfileResult
 from tests import gpu_documents
@@ -137,12 +136,3 @@ def test_of_a_chain_of_calls_the_first_is_named() -> None:
         edges=(("main", "parse", 30), ("parse", "scan", 300)),
     )
     assert names(before, after) == ["parse"]
-
-
-def test_more_instructions_are_no_reason_for_less_time() -> None:
-    more = replace(change_of([(1.2, 1.0)] * 4), metric="instructions", unit="1")
-    assert more.course == "worse"
-    work, misses = Cause("work", "It executes 20 % more instructions."), Cause("misses", "More misses.")
-    others = Cause("neighbours", "Other work ran.")
-    assert fitting_causes((work, misses, others), (more,), "improved") == (misses,)
-    assert fitting_causes((work, misses, others), (more,), "regressed") == (work, misses)

@@ -52,13 +52,6 @@ def test_children_are_never_wider_than_their_parent() -> None:
         open_.append([box.value, box.value])
 
 
-def test_what_is_too_narrow_is_left_out_and_said() -> None:
-    found = flame_of(stacks(((MAIN,), 1000.0), ((WORK,), 0.5)))
-    assert found is not None
-    assert [box.name for box in found.boxes] == ["main (a.py)"]
-    assert found.left_out == pytest.approx(0.5 / 1000.5)
-
-
 def test_a_recursion_without_end_is_cut() -> None:
     found = flame_of(stacks(((MAIN,) * 5000, 1.0)))
     assert found is not None

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from profkit.reporting.charts.draw import FONT, curve, fitted, number, width
-from profkit.reporting.charts.marks import Scale, date_ticks, in_order, linear, logarithmic, ticks
+from profkit.reporting.charts.draw import curve, fitted, number, width
+from profkit.reporting.charts.marks import Scale, in_order, linear, logarithmic, ticks
 
 
 def test_ends_of_the_range_stand_at_the_ends() -> None:
@@ -53,24 +53,6 @@ def test_a_scale_of_nothing_or_of_strange_values_still_is_one(values: list[float
         assert ticks(scale, "s")
 
 
-def test_alike_values_stand_in_the_middle() -> None:
-    assert linear([3.0, 3.0], 0, 100)(3.0) == pytest.approx(50)
-    assert linear([3.0, 3.0 + 1e-12], 0, 100)(3.0) == pytest.approx(50, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("days", "labels"),
-    [
-        (0.25, ["01-01 03:00", "01-01 05:00", "01-01 07:00", "01-01 09:00"]),
-        (11, ["2026-01-02", "2026-01-05", "2026-01-08", "2026-01-11"]),
-        (364, ["2026-01-02", "2026-04-03", "2026-07-03", "2026-10-02"]),
-    ],
-)
-def test_dates_are_even_and_short(days: float, labels: list[str]) -> None:
-    first = 1767236400.0  # 2026-01-01 03:00 UTC
-    assert [tick.label for tick in date_ticks(first, first + days * 86400)] == labels
-
-
 def test_times_out_of_order_are_no_axis() -> None:
     assert in_order(["2026-01-02", "2026-01-01"]) is None
     assert in_order(["2026-01-01", "2026-01-01"]) is None
@@ -86,11 +68,6 @@ def test_a_name_is_cut_in_its_middle_to_the_room_there_is() -> None:
     assert short.endswith("s)")
     assert fitted("short", 120) == "short"
     assert fitted(name, 10) == ""
-
-
-def test_wide_letters_are_wide() -> None:
-    assert width("核心") > 2 * FONT > width("ll")
-    assert width("e\u0301") == width("e")
 
 
 def test_what_is_no_number_is_no_place() -> None:

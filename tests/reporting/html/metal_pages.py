@@ -59,14 +59,7 @@ def trace(labels: tuple[str, ...] = LABELS) -> MetalTrace:
             MetalCounter("GPU Read Bandwidth", "B/s", 21e9, 0.0, 51e9, 600, 0.4, 31e9),
             MetalCounter("ALU Utilization", "%", 31.0, 0.0, 88.0, 600, 0.4, 42.5),
         ),
-        absent=(
-            MetalAbsent(
-                "metal-shader-profiler-intervals",
-                message("the recording had Shader Timeline: Disabled"),
-                "--set it",
-            ),
-            MetalAbsent("metal-gpu-counter-intervals", message("Counter Set: (null)")),
-        ),
+        absent=(MetalAbsent("metal-gpu-counter-intervals", message("Counter Set: (null)")),),
     )
 
 
@@ -97,7 +90,6 @@ def hostile() -> RunDocument:
     made = replace(
         base,
         processes=tuple(MetalProcess(name, n, 0.001, 3, n == 0) for n, name in enumerate(HOSTILE)),
-        shaders=tuple(replace(one, kind="shader") for one in base.encoders),
         performance=tuple(MetalState(name, 0.1) for name in HOSTILE),
         thermal=tuple(MetalState(name, 0.1) for name in HOSTILE),
         counters=tuple(

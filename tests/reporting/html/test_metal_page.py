@@ -34,7 +34,6 @@ def test_no_word_of_cuda_is_on_the_page() -> None:
     [
         "Apple M1, 8 GPU cores, 68.3 GB/s peak",
         "Compute Command 0 takes 53.3 % of 7.74 ms",
-        "the recording had Shader Timeline: Disabled.",
     ],
 )
 def test_what_was_seen_is_told(words: str) -> None:

@@ -105,14 +105,6 @@ def test_a_mark_tells_its_value_to_the_keyboard_and_escape_hides_it(show: Show) 
     assert tip.is_hidden()
 
 
-def test_a_chart_is_told_in_words(show: Show) -> None:
-    page = show(cpu_run(), extras()).page
-    for chart in page.locator("svg.chart").all():
-        names = (chart.get_attribute("aria-labelledby") or "").split()
-        assert len(names) == 2
-        assert all((page.locator(f"#{name}").text_content() or "").strip() for name in names)
-
-
 def test_a_flame_graph_zooms_searches_and_is_walked_by_arrow_keys(show: Show) -> None:
     page = show(cpu_run(), extras()).page
     boxes = page.locator(".flame-box")

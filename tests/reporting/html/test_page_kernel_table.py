@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from profkit.core.types import RunDocument
-from tests import documents, page_documents
+from tests import page_documents
 from tests.reporting.html.conftest import Show
-from tests.reporting.shown import run_page as render
 
 LIVE = "#kernel-table tbody tr:not([hidden])"
 
@@ -77,7 +76,3 @@ def test_a_number_leads_to_its_source_by_the_keyboard(show: Show, gpu_document: 
     page = show(gpu_document).page
     page.locator(f"{LIVE} a").first.focus()
     assert "of its launches that count" in page.locator("#tip").inner_text()
-
-
-def test_a_run_without_kernels_has_no_table_of_them() -> None:
-    assert '<table id="kernel-table"' not in render(documents.document())

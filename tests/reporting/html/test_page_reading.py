@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import unicodedata
 from dataclasses import replace
 from typing import Any
 
@@ -32,24 +30,6 @@ def test_nothing_is_hard_to_see_hear_or_reach(show: Show, gpu_document: RunDocum
     page.locator("section#verdicts a.n").first.focus()
     found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found] == []
-
-
-def test_on_paper_it_is_black_on_white_with_everything_opened(show: Show, gpu_document: RunDocument) -> None:
-    from pypdf import PdfReader
-
-    page = show(gpu_document, color_scheme="dark").page
-    sheets = [one.extract_text() for one in PdfReader(io.BytesIO(page.pdf(format="A4"))).pages]
-    words = " ".join(unicodedata.normalize("NFKC", " ".join(sheets)).split())  # fi is one sign in some fonts
-    assert "What to do first" in words
-    assert words.count("FAIL") >= 2
-    assert "Sort or regroup the data" in words
-    assert "histogram" in words
-    assert "transpose" in words
-    page.emulate_media(media="print", color_scheme="dark")
-    colours = page.evaluate(
-        "[getComputedStyle(document.documentElement).backgroundColor, getComputedStyle(document.body).color]"
-    )
-    assert colours == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
 
 
 def test_without_a_script_everything_is_there(show: Show, gpu_document: RunDocument) -> None:

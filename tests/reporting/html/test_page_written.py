@@ -15,7 +15,6 @@ import pytest
 from profkit.reporting.charts.of_run import read_extras
 from profkit.reporting.html import page
 from profkit.reporting.report_files import write_page
-from profkit.reporting.view import Section, View
 from tests import documents
 from tests.conftest import ROOT
 
@@ -107,11 +106,3 @@ def test_the_wheel_holds_what_a_page_is_made_of(tmp_path: Path) -> None:
         for path in (folder / kind).iterdir()
     }
     assert needed <= names
-
-
-def test_any_view_is_a_page_with_its_texts_escaped() -> None:
-    made = page.render(View("A night & more", (Section("All <b>", (), "3 < 4"),)))
-    assert "<title>A night &amp; more</title>" in made
-    assert "All &lt;b&gt;" in made
-    assert "3 &lt; 4" in made
-    assert 'id="sources"' not in made

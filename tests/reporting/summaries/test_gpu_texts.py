@@ -7,17 +7,14 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
-from profkit.analysis.summaries.kernels import kernel_rows, occupancy_limiters
+from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import place_kernel
 from profkit.backends.cuda import CUDA
-from profkit.core.types import RUN, GpuTrace, KernelBottleneck, MetalWork, RunDocument, Scope
+from profkit.core.types import RUN, GpuTrace, Scope
 from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import judge_document, targets_for
-from profkit.profiling.summarize import summarize_document as summarize
 from profkit.reporting.views.summaries import summary_texts
-from profkit.reporting.views.summaries.kernels import limiter
 from tests import gpu_documents as gpu
-from tests import metal_documents as metal
 from tests.reporting.shown import cells_of as cells
 from tests.reporting.shown import rows_of, table_of
 from tests.reporting.shown import texts_of as summed
@@ -42,14 +39,6 @@ def test_a_report_has_the_concerns_that_it_speaks_of_and_a_run_all() -> None:
     assert set(summed(gpu.run())) == {"time", "gpu", *counters, "python", "memory"}
 
 
-@pytest.mark.parametrize("document", [gpu.of_trace(), gpu.of_counters(), gpu.run(), gpu.without_counters()])
-def test_doing_it_again_changes_nothing(document: RunDocument) -> None:
-    once = enrich(document)
-    once = replace(once, summaries=summarize(once))
-    assert enrich(once) == once
-    assert summarize(once) == once.summaries
-
-
 # ---------------------------------------------------------------- the timeline
 
 
@@ -66,15 +55,6 @@ def test_what_a_trace_tells_of_the_run() -> None:
         "transfer.seconds": (pytest.approx(3e-3), "s"),
     }
     assert {r.scope for r in trace_readings(gpu.trace(), CUDA.tool_lines)} == {RUN}
-
-
-def test_counters_alone_have_no_timeline_and_say_what_has() -> None:
-    told = {r.metric: r for r in trace_readings(gpu.counted(), CUDA.tool_lines)}
-    assert told["time.gpu"].value == pytest.approx(240e-6)
-    assert told["gpu.utilization"].value is None
-    assert "no timeline" in (spoken(told["gpu.utilization"].reason) or "")
-    assert "nsys profile" in (told["gpu.utilization"].fix or "")
-    assert "launch.count" not in told
 
 
 HOST = replace(gpu.trace(), busy=2e-3, starved=0.9)
@@ -103,17 +83,6 @@ def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: 
     assert len(rows_of(text, "The GPU's time, by what limits it")) == len(parts)
 
 
-def test_kernels_that_are_limited_by_the_same_unit_are_added_up() -> None:
-    bounds = (("tensor", gpu.GEMM), ("dram", gpu.ADD), ("dram", gpu.SMALL))
-    classes = tuple(
-        KernelBottleneck(kernel.scope, None, bound, message("because")) for bound, kernel in bounds
-    )  # type: ignore[arg-type]
-    document = gpu.report(trace=gpu.trace(), kernels=classes)
-    parts = dict(time_by_limit(gpu.trace(), kernel_rows(document)))
-    assert parts["tensor cores"] == pytest.approx(0.9 * 7.0 / 11.304, rel=1e-3)
-    assert parts["DRAM"] == pytest.approx(0.9 * 1.3 / 11.304, rel=1e-3)
-
-
 def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
     summary = summed(gpu.of_trace())["gpu"]
     rows = dict(rows_of(summary, "Timeline"))
@@ -124,19 +93,6 @@ def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
     assert rows_of(summary, "Copies")[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
     assert rows_of(summary, "Marked ranges")[0][0] == "mlp"
     assert rows_of(summary, "The host's calls")[0] == ("cudaLaunchKernel", "80", "400 µs")
-
-
-def test_a_workload_that_marks_nothing_is_told_how_it_was_understood() -> None:
-    repeating = replace(gpu.trace(), marked=False, repeats=20, setup_seconds=0.5)
-    summary = summed(gpu.report(trace=repeating))["gpu"]
-    assert any("the part that repeats counts as the workload (20 times)" in note for note in summary.notes)
-    assert dict(rows_of(summary, "Timeline"))["Set-up"] == "500 ms of kernels before it, left out"
-    assert dict(rows_of(summary, "Timeline"))["Kernels"].endswith("4 in each repetition")
-    many = summed(gpu.report(trace=replace(repeating, launches=29_560)))["gpu"]
-    assert dict(rows_of(many, "Timeline"))["Kernels"].endswith(", 1478 in each repetition")
-    assert dict(rows_of(summary, "Timeline"))["A repetition"] == "500 µs (mean, under the tracer)"
-    once = summed(gpu.report(trace=replace(repeating, repeats=None)))["gpu"]
-    assert any("no loop takes most of it" in note for note in once.notes)
 
 
 # ---------------------------------------------------------------- joining trace and counters
@@ -185,14 +141,6 @@ def test_the_table_of_kernels_has_what_decides() -> None:
     assert first["coalesced"] == "-"
     second = cells(summary, "Kernels by GPU time", 1)
     assert (second["limiter"], second["coalesced"]) == ("none", "33.0 %")
-
-
-def test_ties_of_the_limiter_are_all_named_and_a_full_multiprocessor_has_none() -> None:
-    gemm, add, small = kernel_rows(gpu.run())
-    assert occupancy_limiters(gemm) == ("registers", "shared memory")
-    assert (occupancy_limiters(add), limiter(add)) == ((), "none")
-    assert (occupancy_limiters(small), limiter(small)) == ((), None)
-    assert summed(gpu.run())["occupancy"].headline.endswith("limiter regs+shared.")
 
 
 def test_the_roofline_of_a_kernel_holds_its_flops_against_the_lower_roof() -> None:
@@ -273,24 +221,6 @@ def test_stalls_are_shares_of_all_waiting_longest_first_and_explained() -> None:
     assert any(note.startswith("barrier: the other warps") for note in summary.notes)
 
 
-def test_hit_rates_say_whether_the_cache_was_cold() -> None:
-    miss = gpu.told(gpu.GEMM, "cache.l2.miss_rate", 37.0)
-    for control, word in (("all", "cold"), ("none", "warm")):
-        document = gpu.report(trace=gpu.counted(), readings=(miss,), facts={"cache control": control})
-        assert any(word in note for note in summed(document)["cache"].notes)
-
-
-def test_many_kernels_are_ten_and_the_rest_in_a_sentence() -> None:
-    times = tuple(
-        replace(gpu.trace().kernels[0], kernel=replace(gpu.GEMM, grid=(n, 1, 1)), total=1.0 / n)
-        for n in range(1, 40)
-    )
-    summary = summed(gpu.report(trace=replace(gpu.trace(), kernels=times)))["kernels"]
-    found = table_of(summary, "Kernels by GPU time")
-    assert len({row[0] for row in found.rows}) == len(found.rows) == 10
-    assert str(found.note).startswith("and 29 further configurations, ")
-
-
 # ---------------------------------------------------------------- what is not known, and what it cost
 
 
@@ -323,26 +253,6 @@ def test_a_doubt_is_told_and_marks_the_number() -> None:
     assert table_of(found["kernels"], "Kernels by GPU time").rows[0][8].mark == "doubted"  # type: ignore[union-attr]
 
 
-def test_a_trace_alone_says_that_it_has_no_counters_and_counters_that_they_have_no_timeline() -> None:
-    assert any(
-        "a trace has times and no counters" in note for note in summed(gpu.of_trace())["unknown"].notes
-    )
-    assert any("no timeline" in note for note in summed(gpu.of_counters())["unknown"].notes)
-
-
-def test_a_run_without_counters_has_the_reason_and_the_fix_of_its_pass() -> None:
-    found = summed(gpu.without_counters())
-    for concern in ("occupancy", "bandwidth", "access", "execution"):
-        (reading, *_) = found[concern].readings
-        assert reading.value is None
-        assert (
-            spoken(reading.reason)
-            == "the counters pass was skipped: the driver lets only administrators count"
-        )
-        assert reading.fix == "sudo modprobe nvidia NVreg_RestrictProfilingToAdminUsers=0"
-    assert "only administrators" in found["occupancy"].headline
-
-
 # ---------------------------------------------------------------- the time of an iteration
 
 
@@ -352,15 +262,6 @@ def notes_of(**changes: object) -> str:
     process = replace(timing.processes[0], **changes)  # type: ignore[arg-type]
     document = replace(document, timings=(replace(timing, processes=(process,)),))
     return " ".join(summed(document)["time"].notes)
-
-
-def test_a_time_says_which_side_decides_it() -> None:
-    assert (
-        "the device alone takes 133 µs, the host alone 40.0 µs to launch it, so the launch is hidden"
-        in notes_of()
-    )
-    assert "host-bound" in notes_of(device_seconds=20e-6, host_seconds=80e-6)
-    assert "both decide" in notes_of(device_seconds=80e-6, host_seconds=82e-6)
 
 
 def test_a_time_says_cold_or_warm_clocks_and_throttling() -> None:
@@ -373,40 +274,12 @@ def test_a_time_says_cold_or_warm_clocks_and_throttling() -> None:
     assert "launches amortised: CUDA graph of 20 calls" in notes_of(batching="CUDA graph of 20 calls")
 
 
-def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
-    copy = replace(gpu.trace().transfers[0], kind="memset", count=1, seconds=1.47e-6)
-    document = gpu.report(trace=GpuTrace("nsys", (), span=1.47e-6, busy=1.47e-6, transfers=(copy,)))
-    summary = summed(document)["gpu"]
-    assert summary.headline == "No kernel is in the report, only copies and memsets: 1.47 µs of them."
-    told = {r.metric: r for r in summary.readings}
-    assert spoken(told["gpu.utilization"].reason) == "no kernel is in the report"
-    verdicts = {v.target: v.verdict for v in judge_document(document, targets_for("cuda")).verdicts}
-    assert verdicts["gpu-busy"] == "unknown"
-    assert set(verdicts.values()) == {"unknown"}
-
-
-@pytest.mark.parametrize(
-    ("each", "words"),
-    [
-        ((0.982, 0.818), "The 2 GPUs are busy 90.0 % of 10.0 ms (81.8 to 98.2 %),"),
-        ((0.9, 0.5, 1.0, 0.9, 1.0), "The 5 GPUs are busy 90.0 % of 10.0 ms (50.0 to 100.0 %),"),
-    ],
-)
-def test_several_devices_are_told_from_the_least_to_the_most_busy(
-    each: tuple[float, ...], words: str
-) -> None:
-    summary = summed(gpu.report(trace=replace(gpu.trace(), device_busy=each)))["gpu"]
-    assert summary.headline.startswith(words)
-    assert dict(rows_of(summary, "Timeline"))["Devices"].startswith(f"{len(each)}, busy ")
-
-
 def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     trace = replace(gpu.trace(), busy=9.9e-3, copying=8.2e-3)
     document = judge_document(gpu.report(trace=trace), targets_for("cuda"))
     told = {v.target: v for v in document.verdicts if v.scope == RUN}
     assert (told["gpu-busy"].verdict, told["copies"].verdict) == ("pass", "fail")
     assert spoken(told["copies"].reason) == "for 82.0 % of the time the GPU only copied; target < 20 %"
-    assert told["copies"].gain == pytest.approx(0.82)
     summary = summed(document)["gpu"]
     assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")
     assert dict(rows_of(summary, "Timeline"))["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
@@ -424,20 +297,3 @@ def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:
 # ---------------------------------------------------------------- Apple GPUs
 
 BY_TIME = "Encoders by GPU time"
-
-
-def test_without_labels_the_channels_are_told() -> None:
-    found = summed(metal.run(metal.metal(encoders=())))["encoders"]
-    assert found.headline == "Compute takes 100.0 % of 1.40 s in 610 channels."
-    assert "Encoders cannot be distinguished" in found.notes[0]
-
-
-def test_a_table_shows_the_largest_and_counts_the_rest() -> None:
-    works = tuple(MetalWork(f"op {n}", "encoder", 1, 1.0 + n) for n in range(14))
-    text = summed(metal.run(metal.metal(encoders=works)))["encoders"]
-    assert len(rows_of(text, BY_TIME)) == 10
-    assert rows_of(text, BY_TIME)[0][:4] == ("op 13", "1", "14.0 s", "13.3 %")
-    assert table_of(text, BY_TIME).note == "and 4 further encoders, 9.5 % of the time"
-    counters = tuple(metal.counter(f"c{n}", 1.0) for n in range(86))
-    text = summed(metal.run(metal.metal(counters=counters)))["occupancy"]
-    assert str(table_of(text, "All counters, of the whole device").note).startswith("and 46 further counters")

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.python import allocation_readings, python_readings
+from profkit.analysis.summaries.host import allocation_readings, python_readings
 from profkit.core.types import (
-    RUN,
     AllocationLine,
     Allocations,
-    CodeLine,
     Hotspot,
     MemoryGrowth,
     Profile,
@@ -74,13 +72,6 @@ def test_import_time_stands_apart_from_python_time() -> None:
     assert rows_of(summary, imports) == [("torch/__init__.py", "6.7 %", "66.7 %", "1")]
 
 
-def test_no_trace_is_told_with_its_reason() -> None:
-    blind = reading("time.cpu", None, "s", reason="perf was refused", fix="sysctl this")
-    summary = concern_text("trace", blind, profiles=())
-    assert "perf was refused" in summary.headline
-    assert summary.notes == ("To have it: sysctl this",)
-
-
 def test_a_sampled_function_stands_at_its_hottest_line() -> None:
     profiles = read_stacks(ROOT / "tests" / "data" / "stacks" / "pool.jsonl").profiles
     summary = concern_text("python", reading("time.python", 1.0, "s"), profiles=profiles)
@@ -89,16 +80,6 @@ def test_a_sampled_function_stands_at_its_hottest_line() -> None:
     assert functions.rows[0][0] == "collatz collatz.py:9"
     assert imports.rows[0][0] == "multiprocessing"
     assert threads.title == "Python threads"
-
-
-def test_a_program_that_only_imports_says_so() -> None:
-    importing = Hotspot("torch", 1.0, 6.4, callers=(CodeLine("<module>", "/app.py", 1, 6.4),))
-    profiles = (
-        Profile("", "s", 2.1, (), "sampled-functions"),
-        Profile("", "s", 6.4, (importing,), "sampled-imports"),
-    )
-    summary = concern_text("python", reading("time.python", 0.0, "s"), profiles=profiles)
-    assert summary.headline.endswith("none ran for as long as a sample; imports take 6.40 s.")
 
 
 # ---------------------------------------------------------------- memory
@@ -131,13 +112,3 @@ def test_growth_is_what_is_certain_of_it(growth: MemoryGrowth, value: float | No
     assert text.headline == f"Python holds 3.00 MiB at most; {says}."
     held = [*(["Lines that grow"] if growth.leak else []), "Lines that hold most"]
     assert [table.title for table in text.tables] == held
-
-
-def test_resident_memory_stands_beside_what_tracemalloc_said() -> None:
-    rss = reading("memory.rss_peak", float(1 << 30), "B", quality="measured", scope=RUN)
-    both = texts_of(replace(documents.document(), readings=(rss,), allocations=allocations(QUIET)))["memory"]
-    assert both.headline == "Python holds 3.00 MiB at most; no leak in 50 iterations."
-    assert rows_of(both, "Memory of the process") == [("Peak resident memory", "1.00 GiB")]
-    alone = concern_text("memory", rss, reading("memory.python_peak", None, "B", reason="no Python here"))
-    process = "The process holds 1.00 GiB at most."
-    assert alone.headline == f"{process} What Python holds is not known: no Python here."

@@ -115,7 +115,7 @@ def test_a_reference_loop_runs_between_the_samples_of_benchmarks_and_regions_in_
     benchmarked, nap = timed.timings
     turns = benchmarked.processes[0].reference_loop
     assert 2 <= len(turns) <= 20  # one in 20 ms, or later where the machine is busy
-    assert all(1e-5 < turn < 1e-2 for turn in turns)
+    assert 1e-5 < min(turns) < 1e-2  # others use the processor, too
     assert 2 <= len(nap.processes[0].reference_loop) <= 8
     assert counted.record.reference_loop == ()
 

@@ -24,9 +24,8 @@ SWITCHES: dict[str, dict[str, str]] = {
     "valgrind": {},
     "cuda": {},
     "signpost": {},
-    "torch-profiler": {"output": "trace"},
 }
-PASSES = (*HOSTS, *STARTS, "perf-control", "cuda", "torch-profiler")
+PASSES = (*HOSTS, *STARTS, "perf-control", "cuda")
 RESULTS = {"cprofile": "out", "tracemalloc": "out", "PROFKIT_STACKS": "out*", "PROFKIT_LOADED_FILES": "*.txt"}
 RESULTS |= dict.fromkeys(SWITCHES, "record.*.json")
 
@@ -64,7 +63,7 @@ for name in {names}:
 """
 # What there is to say of a switch whose tool is not there.
 REMARKS = re.compile(
-    r"profkit: (?:the region was entered before torch|perf does not listen|this process does not run under) .*\n"
+    r"profkit: (?:the program did not use CUDA|perf does not listen|this process does not run under) .*\n"
 )
 PLAINLY = "plainly"
 

@@ -1,32 +1,28 @@
-"""Stands in for torch with CUDA in tests: what profkit's switch and host use of it, and a trace as Kineto writes it.
+"""Stands in for torch with CUDA in tests: what profkit's host uses of it, and a trace as Kineto writes it.
 
 `torch.use()` is the first use of CUDA, `torch.kernel(name)` a kernel. $STAND_IN_TORCH makes a part fail: "start",
-"export", or "old" for a torch that knows fewer arguments.
+"export".
 """
 
 import json
 import os
-import sys
 import time
 from types import SimpleNamespace
 
 _broken = os.environ.get("STAND_IN_TORCH", "")
 _waiting = []
-_state = {"cuda": False, "profile": None, "starts": 0, "capturing": False}
+_state = {"cuda": False, "profile": None, "capturing": False}
 BASE = 1_000_000_000_000_000_000
 
 
 class profile:  # noqa: N801
     def __init__(self, activities, acc_events=False):
-        if acc_events and _broken == "old":
-            raise TypeError("unexpected keyword argument 'acc_events'")
         self.activities, self.kernels = activities, []
 
     def start(self):
         if _broken == "start" or _state["profile"] is not None:
             raise RuntimeError("Profiler is already enabled on this thread\nwith a second line")
         _state["profile"], self.began = self, time.time_ns()
-        _state["starts"] += 1
 
     def stop(self):
         _state["profile"] = None
@@ -73,9 +69,7 @@ cuda = SimpleNamespace(
     device_count=lambda: 2,
     current_device=lambda: 0,
     memory_reserved=lambda device: 0,
-    synchronize=lambda device: (
-        print(f"synchronize {device}", file=sys.stderr) if "SAY" in os.environ else None
-    ),
+    synchronize=lambda device: None,
 )
 profiler = SimpleNamespace(
     profile=profile,

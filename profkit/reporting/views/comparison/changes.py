@@ -36,10 +36,6 @@ from profkit.reporting.views.comparison.words import (
     status_of,
 )
 
-DISTURBANCES = (
-    "neighbours",
-    "state",
-)  # kinds of causes that say how well it was measured, not why it changed
 # Of calling a time different that is the same, over all looks, as `regression/paired/interleave.py` has it.
 ERROR = 0.02
 _TRUST = f"Of times that did not change, at most {100 * ERROR:.0f} % would be called different."
@@ -63,17 +59,12 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
         )
         yield Section("Not alike", (Items(lines),))
     yield from _changed(comparison)
-    for heading, disturbing in (
-        ("Why, as far as the counters show it", False),
-        ("How well it was measured", True),
-    ):
-        items = tuple(
-            Item(cause_text(cause), (soft("; ".join(evidence_texts(cause))),) if cause.evidence else ())
-            for cause in comparison.causes
-            if (cause.kind in DISTURBANCES) is disturbing
-        )
-        if items:
-            yield Section(heading, (Items(items[:_MOST]),))
+    items = tuple(
+        Item(cause_text(cause), (soft("; ".join(evidence_texts(cause))),) if cause.evidence else ())
+        for cause in comparison.causes
+    )
+    if items:
+        yield Section("Why, as far as the counters show it", (Items(items[:_MOST]),))
     if comparison.kernels:
         yield _kernels(comparison)
     yield from _functions(comparison.functions)
@@ -261,13 +252,9 @@ def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:
     for title in dict.fromkeys(f.profile for f in functions):
         rows: list[tuple[Text, ...]] = []
         for f in [f for f in functions if f.profile == title][:_MOST]:
-            values = [
-                format_quantity(value, f.unit if f.unit == "%" else "") for value in (f.baseline, f.candidate)
-            ]
-            by = _relative(f.baseline, f.candidate)
-            if f.unit == "%":
-                by = f"{signed((f.candidate or 0.0) - (f.baseline or 0.0))} pts"
-            rows.append((code(f.name), *values, by, {"slower": "more", "faster": "less"}.get(f.word, f.word)))
+            values = [format_quantity(value, "") for value in (f.baseline, f.candidate)]
+            word = {"slower": "more", "faster": "less"}.get(f.word, f.word)
+            rows.append((code(f.name), *values, _relative(f.baseline, f.candidate), word))
         yield Section(f"Changed {title}", (_changes_of("function", rows),))
 
 

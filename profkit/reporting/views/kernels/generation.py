@@ -18,7 +18,6 @@ from profkit.core.formatting import joined, plural, shorten
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts, StopReason
 from profkit.reporting.charts.of_run import PAGE
 from profkit.reporting.columns import Column, data_table
-from profkit.reporting.forges import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -78,7 +77,7 @@ def view(document: GenerationDocument, folder: Path | None = None, *, linked: bo
     scores = generation_scores(document)
     return View(
         title(document),
-        (*_blocks(document, scores, folder, folder if linked else None), _test_cases(document)),
+        tuple(_blocks(document, scores, folder, folder if linked else None)),
         complete_label(document.complete, "NOT COMPLETE"),
         (head_line(document, scores),),
         facts=tuple(_conclusions(scores)),
@@ -308,17 +307,6 @@ def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
     allowed = [f"{plural(limits.attempts, 'attempt')} for each operation"]
     allowed += [f"{limits.tokens:,} tokens"] if limits.tokens is not None else []
     return facts_of(document, ("Model", asked_model(document)), ("Limits", joined(allowed)))
-
-
-def _test_cases(document: GenerationDocument) -> Cases:
-    """Each operation as a test case: it passes where it has a correct kernel."""
-    cases = []
-    for one in document.operations:
-        last = last_failure(one)
-        state: CaseState = "passed" if kept_attempt(one) is not None else "failure" if last else "unknown"
-        message = "" if state == "passed" else (last.reason or last.status) if last else "no attempt"
-        cases.append(Case("profkit.generation", one.operation, state, message))
-    return Cases(title(document), tuple(cases), document.started, document.seconds)
 
 
 # ---------------------------------------------------------------- lines to type

@@ -6,21 +6,22 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.ranking.grid import AXES, SeriesLine, ShapeResult, results_by_shape, series_along
-from profkit.analysis.ranking.ranking import (
+from profkit.analysis.ranking import (
+    AXES,
     BAD,
     BASELINE,
     FILE,
     ComparisonGroup,
     ImplementationRanking,
     Overall,
+    SeriesLine,
+    ShapeResult,
     comparison_groups,
     efficiency,
     failed_cases,
@@ -29,6 +30,8 @@ from profkit.analysis.ranking.ranking import (
     leaders,
     rank_implementations,
     rank_overall,
+    results_by_shape,
+    series_along,
 )
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, joined, plural, shorten
 from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument
@@ -36,7 +39,6 @@ from profkit.reporting.charts.marks import Axis, Chart, Charts, Point, Points, T
 from profkit.reporting.columns import Column, data_table, sortable_table
 from profkit.reporting.view import (
     Block,
-    Commands,
     DataTable,
     Facts,
     Fold,
@@ -314,25 +316,15 @@ def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
 # ---------------------------------------------------------------- judged
 
 
-def judged(run: RunDocument, sweep: SweepDocument | None = None, folder: Path | None = None) -> View:
-    """The verdicts on a sweep, on one screen; `sweep` is what its journal knows, where that is at hand."""
+def judged(run: RunDocument) -> View:
+    """The verdicts on a sweep by target, on one screen."""
     worst = next(iter(worst_first(run.verdicts)), None)
-    cases = plural(sum(timing.group is not None for timing in run.timings), "case")
-    bad = [row for row in missing_rows(sweep) if row.status is Status.FAIL] if sweep is not None else []
-    blocks: list[Block] = list(missing_section(bad, "Not right"))
-    blocks += verdicts_section(run.verdicts)
-    name = shlex.quote(str(folder)) if folder is not None else "RUN"
-    lines = (f"profkit check {name} --details", f"profkit report {name} --format junit    (or json)")
-    blocks.append(Section("Every case by itself", (Commands(lines),)))
     return View(
-        f"Sweep on {sweep.device}" if sweep is not None else f"{run.name} on {run.backend}",
-        tuple(blocks),
+        f"{run.name} on {run.backend}",
+        tuple(verdicts_section(run.verdicts)),
         Label(STATUSES[worst.verdict], WORDS[worst.verdict]) if worst is not None else None,
-        (head_line(sweep) if sweep is not None else f"a sweep, {cases} with a time",),
-        facts=(
-            *(conclusions(sweep) if sweep is not None else ()),
-            ("Verdicts", count_verdicts(run.verdicts)),
-        ),
+        (f"a sweep, {plural(sum(timing.group is not None for timing in run.timings), 'case')} with a time",),
+        facts=(("Verdicts", count_verdicts(run.verdicts)),),
     )
 
 

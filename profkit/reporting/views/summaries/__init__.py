@@ -84,7 +84,6 @@ _KERNELS: Mapping[str, _TextOf] = {
 _ENCODERS: Mapping[str, _TextOf] = {
     "gpu": metal.metal_gpu_text,
     "encoders": metal.encoders_text,
-    "shaders": metal.shaders_text,
     "occupancy": partial(metal.metal_counted_text, "occupancy"),
     "bandwidth": partial(metal.metal_counted_text, "bandwidth"),
     "state": metal.metal_state_text,

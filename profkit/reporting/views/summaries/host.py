@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from profkit.analysis.summaries.cpu import counted_profile, is_sampled
+from profkit.analysis.summaries.host import counted_profile, is_sampled
 from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind, SteadyLine
 from profkit.reporting.facts import fact_text

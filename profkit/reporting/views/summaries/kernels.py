@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from math import prod
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.gpu_time import lacks_timeline
@@ -27,6 +28,7 @@ from profkit.analysis.summaries.roofline_points import (
 )
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
+from profkit.core.tables import load_yaml
 from profkit.core.types import (
     Fact,
     KernelBottleneck,
@@ -124,8 +126,7 @@ def limiter(row: KernelRow) -> str | None:
     most = row.value("occupancy.theoretical")
     if most is not None and most >= FULL:
         return "none"
-    short = {"shared memory": "shared", "registers": "regs"}
-    return "+".join(short.get(word, word) for word in occupancy_limiters(row)) or None
+    return "+".join(occupancy_limiters(row.values)).replace("registers", "regs") or None
 
 
 def _median(row: KernelRow) -> float | None:
@@ -251,7 +252,7 @@ def _rate(row: KernelRow) -> float | None:
 
 def _stall(title: str, number: int) -> KernelColumn:
     def value(row: KernelRow) -> str | None:
-        stalls = longest_stalls(row)
+        stalls = longest_stalls(row.values)
         if number >= len(stalls):
             return None
         name, longest = stalls[number]
@@ -260,91 +261,29 @@ def _stall(title: str, number: int) -> KernelColumn:
     return Column(title, value)
 
 
-_COUNTED: Mapping[str, _Counted] = {
-    "occupancy": _Counted(
-        "Occupancy and launch",
-        "Achieved occupancy is",
-        (
-            _measured("achieved", "occupancy.achieved"),
-            _measured("theoretical", "occupancy.theoretical"),
-            Column("limiter", limiter),
-            _measured("cluster", "cluster.occupancy", rare=True),
-            _measured("registers", "launch.registers"),
-            _measured("shared/block", "launch.shared"),
-            _measured("waves", "launch.waves"),
-        ),
-    ),
-    "bandwidth": _Counted(
-        "Bandwidth",
-        "DRAM bandwidth is",
-        (
-            _measured("DRAM", "bandwidth.dram"),
-            _measured("of peak", "bandwidth.dram.share"),
-            _measured("read", "dram.read"),
-            _measured("written", "dram.written"),
-            _measured("L2", "bandwidth.l2"),
-            _measured("L2 of peak", "bandwidth.l2.share"),
-            _measured("L1", "bandwidth.l1"),
-            _measured("L1 of peak", "bandwidth.l1.share"),
-            _measured("memory units", "memory.throughput"),
-            _measured("NVLink in", "nvlink.received", rare=True),
-            _measured("NVLink out", "nvlink.sent", rare=True),
-        ),
-    ),
-    "cache": _Counted(
-        "Caches: share of the sectors that miss",
-        "How well the caches serve is",
-        (_measured("L1 misses", "cache.l1.miss_rate"), _measured("L2 misses", "cache.l2.miss_rate")),
-    ),
-    "access": _Counted(
-        "Memory access",
-        "How accesses are shaped is",
-        (
-            _measured("coalesced", "memory.coalescing"),
-            _measured("sectors/load", "memory.sectors_per_request.load"),
-            _measured("sectors/store", "memory.sectors_per_request.store"),
-            _measured("excess sectors", "memory.sectors.excess"),
-            _measured("bank conflicts", "shared.bank_conflicts"),
-            _measured("exact", "shared.bank_conflicts.excess"),
-            _measured("of shared", "shared.bank_conflicts.share"),
-            _measured("spill loads", "memory.spill.loads"),
-            _measured("spill stores", "memory.spill.stores"),
-        ),
-    ),
-    "execution": _Counted(
-        "Warps and issue",
-        "How many lanes of a warp work is",
-        (
-            _measured("lanes", "warp.execution_efficiency"),
-            _measured("not predicated off", "warp.predicated_efficiency"),
-            _measured("uniform branches", "branch.efficiency"),
-            _measured("divergent", "branch.divergent", rare=True),
-            _measured("IPC", "ipc"),
-            _measured("issue slots", "issue.active"),
-            _measured("eligible warps", "warps.eligible"),
-            _measured("SM busy", "sm.throughput"),
-        ),
-    ),
-    "arithmetic": _Counted(
-        "Arithmetic",
-        "What arithmetic it does is",
-        (
-            Column("FLOP/s", _rate, "FLOP/s"),
-            _measured("tensor pipe", "tensor.utilization"),
-            _measured("FP32 pipe", "pipe.fp32.utilization"),
-            _measured("FP64 pipe", "pipe.fp64.utilization", rare=True),
-            _measured("FP16 pipe", "pipe.fp16.utilization", rare=True),
-            _measured("integer pipe", "pipe.alu.utilization"),
-            _measured("load/store pipe", "pipe.lsu.utilization"),
-            _measured("special", "pipe.xu.utilization", rare=True),
-        ),
-    ),
-    "stalls": _Counted(
-        "What warps wait for",
-        "What warps wait for is",
-        (_stall("most", 0), _stall("then", 1), _stall("and", 2)),
-    ),
-}
+@lru_cache(maxsize=1)
+def _counted() -> Mapping[str, _Counted]:
+    """The concerns of counted.yaml."""
+    table = load_yaml(Path(__file__).with_name("counted.yaml"))
+    made: Mapping[str, Callable[[str], KernelColumn]] = {
+        "limiter": lambda title: Column(title, limiter),
+        "rate": lambda title: Column(title, _rate, "FLOP/s"),
+        **{f"stall {number}": partial(_stall, number=number) for number in range(3)},
+    }
+    rare = table.pop("rare")
+    return {
+        concern: _Counted(
+            row["title"],
+            row["what"],
+            tuple(
+                made[name](title) if name in made else _measured(title, name, rare=name in rare)
+                for title, name in row["columns"].items()
+            ),
+        )
+        for concern, row in table.items()
+    }
+
+
 # ncu's --cache-control: what it did to the caches before each replay.
 _CACHES = {
     "all": "The caches were flushed before each replay: hit rates are those of a cold cache.",
@@ -354,7 +293,7 @@ _CACHES = {
 
 def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     """What was counted of kernels: a table, and the first numbers of the largest kernel that has some."""
-    spec, rows = _COUNTED[concern], facts.rows
+    spec, rows = _counted()[concern], facts.rows
     tables = [_table(spec.title, rows, (_NAME, *spec.columns))]
     notes: list[str] = []
     if concern == "arithmetic":
@@ -363,7 +302,7 @@ def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     if concern == "cache" and tables[0].rows:
         notes += filter(None, [_CACHES.get(facts.document.facts.get("cache control", ""))])
     if concern == "stalls":
-        named = {name for row in rows[:5] for name, _ in longest_stalls(row)[:3]}
+        named = {name for row in rows[:5] for name, _ in longest_stalls(row.values)[:3]}
         notes += [f"{word}: {meaning}." for word, meaning in STALL_MEANINGS.items() if word in named]
     headline = f"{spec.what} not known: {first_reason(facts.readings)}."
     for row in rows:

@@ -1,14 +1,13 @@
-"""An Apple GPU in words: where its time goes, encoders and shaders, occupancy, bandwidth, and what slowed it down."""
+"""An Apple GPU in words: where its time goes, encoders, occupancy, bandwidth, and what slowed it down."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.summaries.metal_counters import chip_specification, known_counters
+from profkit.analysis.summaries.metal import chip_specification, known_counters
 from profkit.analysis.summaries.metal_readings import (
     ENCODERS,
     INTERVALS,
-    SHADERS,
     TOOL,
     IdleCause,
     explain_absence,
@@ -165,7 +164,7 @@ def _process_table(metal: MetalTrace) -> DataTable | None:
     return named_table("Processes on the GPU, the profiled one first", ("process", "time", "intervals"), rows)
 
 
-# ---------------------------------------------------------------- encoders and shaders
+# ---------------------------------------------------------------- encoders
 
 
 def encoders_text(facts: ConcernFacts) -> SummaryText | None:
@@ -183,23 +182,10 @@ def encoders_text(facts: ConcernFacts) -> SummaryText | None:
     return _work_text("encoders", "encoder" if metal.encoders else "channel", works, notes)
 
 
-def shaders_text(facts: ConcernFacts) -> SummaryText | None:
-    """Time by shader; without any why, and how to get it."""
-    metal = facts.document.metal
-    if metal is None:
-        return None
-    if metal.shaders:
-        return _work_text("shaders", "shader", metal.shaders, ())
-    reason, fix = explain_absence(metal, (SHADERS,), Fact("no-shader-times"))
-    headline = f"Time by shader is not known: {fact_text(reason)}."
-    return summary_text("shaders", headline, notes=(f"To have it: {fix}",) if fix else ())
-
-
 def _work_text(concern: str, kind: str, works: Sequence[MetalWork], notes: Sequence[str]) -> SummaryText:
     ordered = sorted(works, key=lambda work: -work.seconds)
     total = sum(work.seconds for work in works)
-    origin = SHADERS if kind == "shader" else INTERVALS
-    source = Source(TOOL, origin, formula="100 * its time / the time of all of them")
+    source = Source(TOOL, INTERVALS, formula="100 * its time / the time of all of them")
     share = Reading("GPU time, share", 0.0, "%", "measured", RUN, source)
     rows = [
         (
@@ -227,14 +213,10 @@ def _work_text(concern: str, kind: str, works: Sequence[MetalWork], notes: Seque
 
 
 def metal_counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
-    """How full the GPU was and how near to its limits; or what it moved, and the arithmetic that is declared."""
+    """How full the GPU was and how near to its limits; or what it moved."""
     metal, readings = facts.document.metal, list(facts.readings)
     full = concern == "occupancy"
-    title = (
-        "Occupancy and limits, while the process had work on the GPU"
-        if full
-        else "GPU bandwidth and arithmetic"
-    )
+    title = "Occupancy and limits, while the process had work on the GPU" if full else "GPU bandwidth"
     what = "Threadgroup occupancy" if full else "What the GPU moves"
     if metal is None:
         return readings_text(concern, title, readings, what=what)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.summaries.time import scope_of, time_readings
+from profkit.analysis.summaries.host import scope_of, time_readings
 from profkit.core import statistics
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Reading, SampleSet, Timing

@@ -35,8 +35,7 @@ class CallProfiler:
         self._setup, self._region = cProfile.Profile(), cProfile.Profile()
         self._thread = threading.get_ident()
         self._inside = False
-        self._ended = False
-        self._entered = False
+        self._ended = self._entered = self._partial = False
         self._notes: list[str] = []
 
     def start(self) -> None:
@@ -72,6 +71,7 @@ class CallProfiler:
     def end_early(self, reason: str) -> None:
         """Write what was seen until now, and profile no more."""
         self._notes.append(f"cProfile {reason}")
+        self._partial = True
         self.finish()
         self._ended = True
 
@@ -91,7 +91,7 @@ class CallProfiler:
             self._notes.append(f"{self._threads.started} {kind}")
         write_json(
             f"{self._stem}.json",
-            {"schema": SCHEMA, "notes": self._notes},
+            {"schema": SCHEMA, "notes": self._notes, "partial": self._partial},
         )
 
 

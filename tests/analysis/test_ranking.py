@@ -7,21 +7,23 @@ from math import sqrt
 
 import pytest
 
-from profkit.analysis.ranking.ranking import (
-    by_time_above_roofline,
+from profkit.analysis.ranking import (
     comparison_groups,
     efficiency,
     farthest_from_roofline,
     geometric_mean,
     guide_record,
+    leaders,
     rank_implementations,
+    rank_overall,
+    results_by_shape,
+    series_along,
     slowest_cases,
-    winners,
 )
 from profkit.core.statistics import median
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
+from tests.sweep_documents import ROOFS, case, of, sweep, without
 
-ROOFS = MeasuredCeilings(1e12, 1e13)
 A, B = GridPoint("GELU", 1, 1, 8), GridPoint("GELU", 1, 1, 16)
 
 
@@ -50,7 +52,7 @@ def test_those_whose_intervals_overlap_win_together() -> None:
         _case(A, "PyTorch", 1.00e-6, 0.02), _case(A, "mine", 1.03e-6, 0.02), _case(A, "slow", 2e-6, 0.02)
     )
     (panel,) = comparison_groups(document)
-    assert winners(panel) == {A: ("PyTorch", "mine")}
+    assert results_by_shape(panel)[A].winners == ("PyTorch", "mine")
 
 
 @pytest.mark.parametrize(
@@ -70,12 +72,12 @@ def test_who_has_too_few_samples_for_an_interval_is_told_apart_by_what_they_show
         _case(A, "PyTorch", 1.0e-6), half_width=None, seconds=(1.0e-6,) * (1 if len(seconds) < 2 else 3)
     )
     (panel,) = comparison_groups(_document(first, slow))
-    assert (winners(panel)[A] == ("PyTorch",)) == alone
+    assert (results_by_shape(panel)[A].alone == "PyTorch") == alone
 
 
 def test_nobody_wins_alone_where_nobody_else_was_timed() -> None:
     (panel,) = comparison_groups(_document(_case(A, "PyTorch", 1e-6), _case(A, "mine", None, state="wrong")))
-    assert winners(panel) == {}
+    assert results_by_shape(panel) == {}
 
 
 def test_what_was_not_measured_is_in_no_mean() -> None:
@@ -109,7 +111,6 @@ def test_the_cases_to_look_at_are_those_with_most_time_to_win() -> None:
     slow_but_good, fast_and_bad = _case(A, "PyTorch", 1.0e-6), _case(B, "PyTorch", 0.9e-6)
     bad = CaseResult(B, "mine", "measured", median=5e-6, bytes=1e6, flops=1.0)
     document = _document(slow_but_good, fast_and_bad, bad)
-    assert by_time_above_roofline(document)[0] == bad
     assert slowest_cases(document, 2) == (bad, slow_but_good)
 
 
@@ -123,3 +124,78 @@ def test_the_farthest_from_the_roofline_is_a_case_that_nobody_does_faster() -> N
 def test_a_geometric_mean_of_nothing_is_none() -> None:
     assert geometric_mean([]) is None
     assert geometric_mean([2.0, 1.0]) == pytest.approx(sqrt(2))
+
+
+def test_the_lead_is_that_over_the_first_who_is_really_behind() -> None:
+    point = GridPoint("GELU", 16, 256, 8)
+    document = of(
+        case(point, "PyTorch", 2.0), case(point, "a", 1.0), case(point, "b", 1.005), case(point, "c", 1.5)
+    )
+    place = results_by_shape(comparison_groups(document)[0])[point]
+    assert place.winners == ("a", "b")
+    assert place.alone is None
+    assert place.lead == pytest.approx(1.5)
+
+
+def test_where_all_are_alike_nobody_leads() -> None:
+    (panel,) = comparison_groups(sweep(factors={"PyTorch": 1.0, "mine": 1.0}))
+    assert {(place.alone, place.lead) for place in results_by_shape(panel).values()} == {(None, None)}
+
+
+def test_times_along_an_axis_are_those_at_the_largest_of_the_others_with_their_intervals() -> None:
+    (panel,) = comparison_groups(sweep(half=0.1))
+    view = series_along(panel, "dimension")
+    assert view is not None
+    assert view.fixed == (("batch", 32), ("sequence", 512))
+    (eager, *_) = view.times
+    assert [stop.at for stop in eager.points] == [8, 64, 512]
+    last = eager.points[-1]
+    assert last.value == pytest.approx(1e-6 + 1e-11 * 32 * 512 * 512)
+    assert (last.low, last.high) == pytest.approx((0.9 * last.value, 1.1 * last.value))
+
+
+def test_an_axis_of_one_size_is_none() -> None:
+    assert series_along(comparison_groups(sweep(batches=(4,)))[0], "batch") is None
+
+
+def test_an_implementation_without_a_time_at_a_size_has_no_stop_there() -> None:
+    document = without(sweep(), "too large", "CUDA", "too large")
+    view = series_along(comparison_groups(document)[0], "batch")
+    assert view is not None
+    assert "CUDA" not in [line.implementation for line in view.times]
+
+
+def test_times_are_compared_over_shapes_that_all_of_them_have() -> None:
+    document = sweep()
+    large = [
+        n for n, r in enumerate(document.results) if r.point.dimension == 512 and r.implementation == "CUDA"
+    ]
+    cut = without(document, "too large", "CUDA", "too large", among=large)
+    (panel,) = comparison_groups(cut)
+    eager, *_, cuda = rank_implementations(panel, ROOFS)
+    assert eager.shared == cuda.shared == 8
+    assert eager.time is not None
+    assert cuda.time == pytest.approx(0.4 * eager.time)  # and not a hundredth, as over its own small shapes
+
+
+def test_over_all_panels_each_shape_counts_once() -> None:
+    found = rank_overall(sweep("GELU", "MSE"))
+    assert found.shapes == 24
+    cuda = next(score for score in found.scores if score.implementation == "CUDA")
+    assert (cuda.speedup, cuda.compared, cuda.wins) == pytest.approx((2.5, 24, 24))
+    assert [score.implementation for score in leaders(found.scores)] == ["CUDA"]
+
+
+def test_the_baseline_leads_where_all_others_are_slower() -> None:
+    found = rank_overall(sweep(factors={"PyTorch": 1.0, "CUDA": 2.0}))
+    assert [score.implementation for score in leaders(found.scores)] == ["PyTorch"]
+
+
+def test_means_that_are_nearer_than_their_medians_are_known_tell_nobody_apart() -> None:
+    found = rank_overall(sweep(factors={"PyTorch": 1.0, "CUDA": 0.998, "Triton": 1.2}))
+    assert [score.implementation for score in leaders(found.scores)] == ["CUDA", "PyTorch"]
+
+
+def test_without_the_baseline_nobody_has_a_speedup() -> None:
+    found = rank_overall(sweep(factors={"Triton": 1.0, "CUDA": 0.5}))
+    assert leaders(found.scores) == ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from profkit.core.inference import Interval, decide, ratio_interval
 from profkit.core.statistics import geometric_mean, median
@@ -166,21 +166,38 @@ def rank_implementations(
     return tuple(ranking)
 
 
-def winners(group: ComparisonGroup) -> dict[GridPoint, tuple[str, ...]]:
-    """The fastest at each shape where two or more were timed: several where their intervals overlap."""
-    fastest_by_point: dict[GridPoint, tuple[str, ...]] = {}
-    by_point: dict[GridPoint, list[CaseResult]] = defaultdict(list)
+@dataclass(frozen=True)
+class ShapeResult:
+    """One shape where two or more were timed.
+
+    `winners` are alone, or several whose intervals overlap. `lead` is the time of the first behind them over the
+    fastest one, at least 1; None where nobody is behind them.
+    """
+
+    winners: tuple[str, ...]
+    lead: float | None
+
+    @property
+    def alone(self) -> str | None:
+        """The one that is faster than all others; None where several are alike."""
+        return self.winners[0] if len(self.winners) == 1 else None
+
+
+def results_by_shape(group: ComparisonGroup) -> dict[GridPoint, ShapeResult]:
+    """Every shape of the group where two or more were timed."""
+    timed: dict[GridPoint, list[CaseResult]] = defaultdict(list)
     for result in group.results:
         if result.median:
-            by_point[result.point].append(result)
-    for point, results in by_point.items():
-        if len(results) < 2:
-            continue
-        fastest = min(results, key=lambda r: r.median or 0.0)
-        fastest_by_point[point] = tuple(
-            r.implementation for r in results if r is fastest or not _is_slower(r, fastest)
-        )
-    return fastest_by_point
+            timed[result.point].append(result)
+    return {point: _shape_result(results) for point, results in timed.items() if len(results) > 1}
+
+
+def _shape_result(results: Sequence[CaseResult]) -> ShapeResult:
+    fastest = min(results, key=lambda result: result.median or 0.0)
+    slower = [r for r in results if r is not fastest and _is_slower(r, fastest)]
+    winners = tuple(r.implementation for r in results if r not in slower)
+    behind = min((r.median or 0.0 for r in slower), default=None)
+    return ShapeResult(winners, behind / fastest.median if behind and fastest.median else None)
 
 
 def _is_slower(result: CaseResult, fastest: CaseResult) -> bool:
@@ -203,16 +220,6 @@ def _half_width(result: CaseResult) -> float:
     return max(abs(seconds - centre) for seconds in result.seconds) / centre
 
 
-def by_time_above_roofline(document: SweepDocument) -> tuple[CaseResult, ...]:
-    """All cases that have a place below a roofline, by the time above the roofline's, in seconds, the longest first."""
-    cases = [
-        (result, (1 - min(1.0, share)) * (result.median or 0.0))
-        for result in document.results
-        if (share := efficiency(result, document.roofs)) is not None
-    ]
-    return tuple(result for result, _ in sorted(cases, key=lambda pair: -pair[1]))
-
-
 def farthest_from_roofline(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
     """The fastest case of a shape, at those shapes where it is most time above its roofline.
 
@@ -222,9 +229,12 @@ def farthest_from_roofline(document: SweepDocument, count: int) -> tuple[CaseRes
     for result in document.results:
         if result.median:
             best[result.point] = min(result.median, best.get(result.point, result.median))
-    return tuple(
-        result for result in by_time_above_roofline(document) if result.median == best[result.point]
-    )[:count]
+    above = [
+        ((1 - min(1.0, share)) * best[result.point], result)
+        for result in document.results
+        if (share := efficiency(result, document.roofs)) is not None and result.median == best[result.point]
+    ]
+    return tuple(result for _, result in sorted(above, key=lambda pair: -pair[0])[:count])
 
 
 def slowest_cases(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
@@ -270,7 +280,7 @@ def rank_overall(document: SweepDocument, baseline: str = BASELINE) -> Overall:
     """The whole sweep by geometric means of all its shapes, each counting once."""
     groups = comparison_groups(document)
     base = {r.point: r.median for r in document.results if r.implementation == baseline and r.median}
-    won = [names for group in groups for names in winners(group).values()]
+    won = [shape.winners for group in groups for shape in results_by_shape(group).values()]
     scores = []
     for name in dict.fromkeys(result.implementation for result in document.results):
         timed = [r for r in document.results if r.implementation == name and r.median]
@@ -323,3 +333,70 @@ def is_excused(result: CaseResult) -> bool:
 def faulty_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
     """The cases for which a sweep fails: all that are not right but those that are excused."""
     return tuple(result for result in failed_cases(document) if not is_excused(result))
+
+
+Axis = Literal["batch", "sequence", "dimension"]
+AXES: tuple[Axis, ...] = ("batch", "sequence", "dimension")
+
+
+@dataclass(frozen=True)
+class SeriesPoint:
+    """The time at one value of the axis; `low` and `high` are the ends of its interval."""
+
+    at: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SeriesLine:
+    """One implementation along the axis; it leaves out where it was not measured."""
+
+    implementation: str
+    points: tuple[SeriesPoint, ...]
+
+
+@dataclass(frozen=True)
+class AxisSeries:
+    """The group along `axis`: times (s) where the other axes are as `fixed` says."""
+
+    axis: Axis
+    fixed: tuple[tuple[Axis, int], ...]
+    times: tuple[SeriesLine, ...]
+
+
+def series_along(group: ComparisonGroup, axis: Axis) -> AxisSeries | None:
+    """The group along an axis; None where that has one value only.
+
+    The times are those at the largest of the other axes, where the operation and not its launch is seen.
+    """
+    if len({_axis_value(point, axis) for point in group.points}) < 2:
+        return None
+    fixed = tuple(
+        (other, max(_axis_value(point, other) for point in group.points)) for other in AXES if other != axis
+    )
+    times = []
+    for name in group.implementations:
+        own = [
+            result
+            for result in group.results
+            if result.median
+            and result.implementation == name
+            and all(_axis_value(result.point, other) == value for other, value in fixed)
+        ]
+        own.sort(key=lambda result: _axis_value(result.point, axis))
+        if own:
+            times.append(SeriesLine(name, tuple(_time_point(result, axis) for result in own)))
+    return AxisSeries(axis, fixed, tuple(times))
+
+
+def _axis_value(point: GridPoint, axis: Axis) -> int:
+    return {"batch": point.batch, "sequence": point.sequence, "dimension": point.dimension}[axis]
+
+
+def _time_point(result: CaseResult, axis: Axis) -> SeriesPoint:
+    median, half = result.median or 0.0, result.half_width or 0.0
+    return SeriesPoint(
+        _axis_value(result.point, axis), median, median * max(0.01, 1 - half), median * (1 + half)
+    )

@@ -1,0 +1,209 @@
+"""What passes over the host tell: times of an iteration, a processor's counters, a Python process's time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.analysis.metrics import derive, formula_table
+from profkit.analysis.summaries.readings import TOOL, unavailable_reading
+from profkit.core import statistics
+from profkit.core.types import (
+    RUN,
+    Allocations,
+    Counter,
+    Fact,
+    Hotspot,
+    Profile,
+    ProfileKind,
+    Quality,
+    Reading,
+    Scope,
+    Source,
+    Timing,
+)
+
+CACHE = (
+    "cache.l1.miss_rate",
+    "cache.l2.miss_rate",
+    "cache.l3.miss_rate",
+    "cache.last.miss_rate",
+    "cache.l1i.miss_rate",
+    "cache.l1i.mpki",
+)
+BRANCHES = ("branch.count", "branch.miss_rate")
+INSTRUCTIONS = (
+    "instructions",
+    "cycles",
+    "ipc",
+    "frequency",
+    "simd.utilization",
+    "stalls.frontend",
+    "stalls.backend",
+    "tlb.data.miss_rate",
+)
+HOTTEST = 5  # functions that are judged: each of their verdicts is something to work on
+WORTH = 0.05  # share of the whole below which a function's verdict would not pay the work
+SAMPLED = ("functions", "python-functions", "libraries", "threads")
+
+
+def counted_profile(profiles: Sequence[Profile]) -> Profile | None:
+    """The profile whose functions carry instruction counts, or None."""
+    for profile in profiles:
+        if any("Ir" in spot.counters for spot in profile.hotspots):
+            return profile
+    return None
+
+
+def hottest_functions(profile: Profile) -> tuple[Hotspot, ...]:
+    """The functions that are worth a verdict: at most five, each at least 5 % of the whole."""
+    ordered = sorted(profile.hotspots, key=lambda spot: -spot.own)
+    return tuple(s for s in ordered[:HOTTEST] if profile.total > 0 and s.own >= WORTH * profile.total)
+
+
+def function_scope(spot: Hotspot) -> Scope:
+    """The scope of a function's readings: its name, and its library (else its file) as id."""
+    return Scope("function", spot.function, spot.library or spot.file)
+
+
+def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, ...]:
+    """Metrics of the hottest functions from the counters that `tool` simulated for each; empty where there are none."""
+    profile = counted_profile(profiles)
+    if profile is None:
+        return ()
+    counters = [
+        Counter(name, value, "measured", scope=function_scope(spot))
+        for spot in hottest_functions(profile)
+        for name, value in spot.counters.items()
+    ]
+    return derive(counters, formula_table(tool), tool) if counters else ()
+
+
+def is_sampled(profile: Profile) -> bool:
+    """True for a profile that samples were added up to, by function, library or thread."""
+    counted = any("Ir" in spot.counters for spot in profile.hotspots) or profile.unit == "instructions"
+    return profile.kind in SAMPLED and not counted
+
+
+# What the cProfile reader tells; times in seconds.
+CPROFILE_KINDS: tuple[ProfileKind, ...] = ("own-time", "cumulative-time", "calls", "imports")
+
+
+def has_samples(profiles: Sequence[Profile]) -> bool:
+    """Whether Python stacks were sampled."""
+    return any(profile.kind == "sampled-functions" for profile in profiles)
+
+
+def has_cprofile(profiles: Sequence[Profile]) -> bool:
+    """Whether cProfile's results are there."""
+    return any(profile.kind in CPROFILE_KINDS for profile in profiles)
+
+
+def python_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
+    """time.python and time.import (s): by cProfile where it ran, else by sampled stacks.
+
+    cProfile slows Python code and not native code: its times are not those of the timing pass.
+    """
+    kinds = {profile.kind: profile for profile in profiles}
+    own, imports = kinds.get("own-time"), kinds.get("imports")
+    if own is not None:
+        imported = imports.total if imports is not None else 0.0
+        formula = "own time of all functions - import time"
+        readings = [_reading("time.python", max(0.0, own.total - imported), "s", formula, "cprofile")]
+        if imports is not None:
+            formula = "cumulative time of the import system"
+            readings.append(_reading("time.import", imports.total, "s", formula, "cprofile"))
+        return tuple(readings)
+    functions, sampled = kinds.get("sampled-functions"), kinds.get("sampled-imports")
+    if functions is None or has_cprofile(profiles):
+        return ()
+    seconds = sum(spot.own for spot in functions.hotspots)
+    formula = "processor time sampled outside of imports"
+    readings = [_reading("time.python", seconds, "s", formula, "stacks", "estimated")]
+    if sampled is not None:
+        formula = "wall time sampled in imports"
+        readings.append(_reading("time.import", sampled.total, "s", formula, "stacks", "estimated"))
+    return tuple(readings)
+
+
+def _reading(
+    name: str, value: float, unit: str, formula: str, tool: str, quality: Quality = "measured"
+) -> Reading:
+    return Reading(name, value, unit, quality, RUN, Source(tool, formula=formula))
+
+
+def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:
+    """memory.python_peak (B, of the region where one was marked) and memory.python_growth (B/iteration).
+
+    Growth is the part that is certain: the lower end of the 95 % interval of the Theil-Sen slope, at least 0.
+    """
+    growth, name = allocations.growth, "memory.python_growth"
+    peak = allocations.region_peak if allocations.region_peak is not None else allocations.peak
+    where = "in the region" if allocations.region_peak is not None else "of the whole process"
+    formula = f"largest traced size {where}"
+    of_peak = _reading("memory.python_peak", float(peak), "B", formula, "tracemalloc")
+    if growth.low is None:
+        return of_peak, unavailable_reading(
+            name, RUN, Fact.message(growth.reason), source=Source("tracemalloc")
+        )
+    formula = "lower end of the 95 % interval of bytes held per iteration, at least 0"
+    return of_peak, _reading(name, max(0.0, growth.low), "B/iteration", formula, "tracemalloc")
+
+
+FOR_P95, FOR_P99 = 20, 100  # samples; with fewer the percentile is the slowest sample under another name
+
+
+def scope_of(timing: Timing) -> Scope:
+    """The region that was timed, or the run where the whole process was."""
+    return RUN if timing.kind == "process" else Scope("region", timing.name)
+
+
+def time_readings(timing: Timing) -> tuple[Reading, ...]:
+    """Every time.* metric of one timing: seconds per iteration, or per cent of the median.
+
+    The median is that of the processes' medians, the interval 95 % by order statistics with the effective
+    sample size (`combine_processes`). Unavailable, with the reason, where there are too few samples.
+    """
+    scope = scope_of(timing)
+    samples = [s for process in timing.processes for s in process.seconds]
+    centre = statistics.combine_processes([process.seconds for process in timing.processes])
+    if centre is None or centre.median <= 0:
+        return (unavailable_reading("time.median", scope, Fact("no-sample")),)
+    median = centre.median
+
+    def reading(name: str, value: float, unit: str, formula: str) -> Reading:
+        return Reading(name, value, unit, "measured", scope, Source(TOOL, "seconds", formula=formula))
+
+    readings = [
+        reading("time.median", median, "s", "median of the processes' medians"),
+        reading("time.mean", sum(samples) / len(samples), "s", "mean of all samples"),
+        reading("time.minimum", min(samples), "s", "smallest sample"),
+        reading("time.maximum", max(samples), "s", "largest sample"),
+        _interval_reading(timing, scope, centre, len(samples)),
+    ]
+    if len(samples) > 1:
+        width = statistics.percentile(samples, 75) - statistics.percentile(samples, 25)
+        readings.append(reading("time.spread", 100 * width / median, "%", "100 * (p75 - p25) / median"))
+        outside = len(statistics.outlier_indices(samples))
+        formula = f"100 * share of samples with |x - median| > {statistics.OUTLIER_LIMIT} MAD-sigma"
+        readings.append(reading("time.outliers", 100 * outside / len(samples), "%", formula))
+    for name, percent_, least in (("time.p95", 95, FOR_P95), ("time.p99", 99, FOR_P99)):
+        if len(samples) >= least:
+            formula = f"{percent_}th percentile of all samples"
+            readings.append(reading(name, statistics.percentile(samples, percent_), "s", formula))
+    first = [process.warmup[0] for process in timing.processes if process.warmup]
+    if first:
+        formula = "median of the processes' first iterations"
+        readings.append(reading("time.first", statistics.median(first), "s", formula))
+    if centre.between_spread is not None:
+        formula = "100 * (largest - smallest median of a process) / median"
+        readings.append(reading("time.processes", 100 * centre.between_spread, "%", formula))
+    return tuple(readings)
+
+
+def _interval_reading(timing: Timing, scope: Scope, centre: statistics.Centre, count: int) -> Reading:
+    if centre.low is None or centre.high is None:
+        few = Fact.of("no-interval", samples=count, processes=len(timing.processes))
+        return unavailable_reading("time.interval", scope, few, "--sampling SECONDS, for more samples")
+    half = 100 * (centre.high - centre.low) / 2 / centre.median
+    source = Source(TOOL, "seconds", formula="100 * half the 95 % interval of the median / median")
+    return Reading("time.interval", half, "%", "measured", scope, source)
