@@ -75,10 +75,14 @@ def test_a_kernel_is_right_where_a_warp_holds_a_row_and_where_blocks_walk(
     assert _share(_problem(operation, direction, "bfloat16", (3, 41, 100))) < 0.7  # packs of 8 bytes
 
 
-def test_rows_wider_than_a_warp_can_hold_are_refused() -> None:
-    assert launch.row_layout("layer_norm", torch.empty(1, 1024), ()) == (4, 32, 8)
-    with pytest.raises(Unavailable, match="rows of at most 1,024 elements"):
-        launch.row_layout("layer_norm", torch.empty(1, 1028), ())
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize("direction", BOTH)
+@pytest.mark.parametrize("operation", ["LayerNorm", "CrossEntropy"])
+def test_rows_wider_than_a_warp_can_hold_are_gone_over_several_times(operation: str, direction: str) -> None:
+    for width in (2064, 2061):
+        assert _share(_problem(operation, direction, "float32", (1, 9, width))) < 0.7
+    assert launch.row_layout("layer_norm", torch.empty(1, 1024), ()) is not None
+    assert launch.row_layout("layer_norm", torch.empty(1, 1028), ()) is None
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -151,6 +155,7 @@ CONSTANTS = [
     ("rows.cu", {"PACK": 8, "LANES": 1, "PACKS": 2, "WIDTH": 16, "WARPS": 4}),
     ("rows.cu", {"PACK": 8, "LANES": 32, "PACKS": 2, "WIDTH": 512, "WARPS": 4}),
     ("rows.cu", {"PACK": 1, "LANES": 4, "PACKS": 2, "WIDTH": 7, "WARPS": 4}),
+    ("wide.cu", {"PACK": 8}),
 ]
 
 

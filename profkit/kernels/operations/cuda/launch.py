@@ -121,7 +121,7 @@ def error_name(driver: ctypes.CDLL, code: int) -> str:
 
 ELEMENT = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # ELEMENT in values.cuh
 WIDE = {torch.float32: 4, torch.float16: 8, torch.bfloat16: 8}  # elements in 16 bytes
-FLAT, SUMMING, ROWS = 128, 512, 256  # threads of a block
+FLAT, SUMMING, ROWS, COLUMNS = 128, 512, 256, 128  # threads of a block
 # Of rows.cu: for layer norm smaller blocks, of which a multiprocessor's registers hold more.
 ROWS_BY = {"layer_norm": 128, "layer_norm_backward": 128}
 WARP = 32
@@ -135,7 +135,9 @@ _FLAT = {"gelu": "ppl", "gelu_backward": "pppl", "swish": "ppl", "swish_backward
 _FLAT |= {"mse": "ppppplf", "mse_backward": "pppplf", "column_sums": "ppplu"}
 _ROWS = {"layer_norm": "pppppplf", "layer_norm_backward": "pppppppl"}
 _ROWS |= {"cross_entropy": "ppppplf", "cross_entropy_backward": "pppplf"}
-_KINDS = {"flat.cu": _FLAT, "rows.cu": _ROWS}
+_WIDE = {"layer_norm": "ppppppllf", "layer_norm_backward": "ppppppll", "layer_norm_columns": "ppppplllu"}
+_WIDE |= {"cross_entropy": "pppppllf", "cross_entropy_backward": "ppppllf"}
+_KINDS = {"flat.cu": _FLAT, "rows.cu": _ROWS, "wide.cu": _WIDE}
 
 
 @dataclass(frozen=True)
@@ -195,25 +197,27 @@ def column_sums_launch(w: Any) -> KernelLaunch:
     return KernelLaunch(kernel, -(-2 * w.numel() // 8), 1024)
 
 
-def row_layout(name: str, x: Any, arrays: Iterable[Any]) -> tuple[int, int, int]:
-    """Pack, lanes and packs of a thread, where a warp holds a row in registers. Raises Unavailable for wider ones."""
+def row_layout(name: str, x: Any, arrays: Iterable[Any]) -> tuple[int, int, int] | None:
+    """Pack, lanes and packs of a thread where a warp holds a row in registers; None where it is too wide for that."""
     width = x.shape[-1]
     pack = pack_of(x, arrays)
     packs, lanes = -(-width // pack), 1
     while lanes < WARP and packs > lanes * PER_THREAD:
         lanes *= 2
-    each, most = -(-packs // lanes), HELD_BY.get(name, HELD)
-    if each * pack > most:
-        raise Unavailable(f"the CUDA kernel takes rows of at most {WARP * most:,} elements")
-    return pack, lanes, each
+    each = -(-packs // lanes)
+    return (pack, lanes, each) if each * pack <= HELD_BY.get(name, HELD) else None
 
 
-def rows_launch(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -> KernelLaunch:
-    """A kernel of rows.cu over the rows of `x`. Raises Unavailable where they are too wide for it.
+def rows_launch(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -> KernelLaunch | None:
+    """A kernel of rows.cu over the rows of `x`, None where they are too wide for it.
+
     Where it walks, the blocks are at most those that run at a time, and fewer where each would have less than four rows
     for all of its warps: what they leave has to be added up.
     """
-    pack, lanes, packs = row_layout(name, x, arrays)
+    shape = row_layout(name, x, arrays)
+    if shape is None:
+        return None
+    pack, lanes, packs = shape
     width, index, threads = x.shape[-1], x.device.index, ROWS_BY.get(name, ROWS)
     constants = _constants(x.dtype, PACK=pack, LANES=lanes, PACKS=packs, WIDTH=width, WARPS=threads // WARP)
     kernel = kernel_of(index, "rows.cu", name, constants)
@@ -223,6 +227,26 @@ def rows_launch(name: str, x: Any, arrays: Iterable[Any], walks: bool = False) -
         most = min(processors * kernel.resident(threads), max(2 * processors, blocks // 4))
         blocks = min(blocks, most)
     return KernelLaunch(kernel, blocks, threads)
+
+
+def wide_launch(name: str, x: Any, arrays: Iterable[Any]) -> KernelLaunch:
+    """A kernel of wide.cu: a block goes over a row several times, over one row after the other."""
+    width, index = x.shape[-1], x.device.index
+    kernel = kernel_of(index, "wide.cu", name, _constants(x.dtype, PACK=pack_of(x, arrays)))
+    threads = ROWS if width <= 8192 else 2 * ROWS
+    blocks = min(x.numel() // width, device_of(index)[1] * kernel.resident(threads))
+    return KernelLaunch(kernel, blocks, threads)
+
+
+def columns_launch(x: Any, arrays: Iterable[Any]) -> tuple[KernelLaunch, int, int, int]:
+    """layer_norm_columns: the launch, rows of each part, blocks across the columns, and number of parts."""
+    arrays = tuple(arrays)
+    width, index, pack = x.shape[-1], x.device.index, pack_of(x, arrays)
+    kernel = kernel_of(index, "wide.cu", "layer_norm_columns", _constants(x.dtype, PACK=pack))
+    count, across = x.numel() // width, -(-width // (COLUMNS * pack))
+    each = max(8, -(-count * across // (device_of(index)[1] * kernel.resident(COLUMNS))))
+    parts = -(-count // each)
+    return KernelLaunch(kernel, across * parts, COLUMNS), each, across, parts
 
 
 def pack_of(x: Any, arrays: Iterable[Any]) -> int:
@@ -328,12 +352,12 @@ def _mean(x: Tensor, kernel: Any, target: Tensor, *numbers: float) -> Call:
 
 def _layer_norm(problem: Problem) -> Call:
     x, w, b = problem.inputs
-    kernel, count = rows_launch("layer_norm", x, (x, w, b)), x.numel() // x.shape[-1]
+    kernel, sizes = _over_rows("layer_norm", x, (x, w, b))
     empty = torch.empty_like
 
     def call() -> Tensor:
         y = empty(x)
-        kernel(x.data_ptr(), w.data_ptr(), b.data_ptr(), y.data_ptr(), 0, 0, count, EPS)
+        kernel(x.data_ptr(), w.data_ptr(), b.data_ptr(), y.data_ptr(), 0, 0, *sizes, EPS)
         return y
 
     return call
@@ -345,12 +369,14 @@ def _layer_norm_backward(problem: Problem) -> Call:
     width, arrays = x.shape[-1], (x, w, b, above)
     count = x.numel() // width
     mean, rstd = (torch.empty(count, dtype=torch.float32, device=x.device) for _ in range(2))
-    forward = rows_launch("layer_norm", x, arrays)  # leaves what this one needs
+    forward, sizes = _over_rows("layer_norm", x, arrays)  # leaves what this one needs
     y = torch.empty_like(x)
     forward(
-        x.data_ptr(), w.data_ptr(), b.data_ptr(), y.data_ptr(), mean.data_ptr(), rstd.data_ptr(), count, EPS
+        x.data_ptr(), w.data_ptr(), b.data_ptr(), y.data_ptr(), mean.data_ptr(), rstd.data_ptr(), *sizes, EPS
     )
     kernel = rows_launch("layer_norm_backward", x, arrays, walks=True)
+    if kernel is None:
+        return _wide_layer_norm_backward(problem, mean, rstd)
     sums = column_sums_launch(w)
 
     def call() -> tuple[Tensor, Tensor, Tensor]:
@@ -364,23 +390,57 @@ def _layer_norm_backward(problem: Problem) -> Call:
     return call
 
 
+def _wide_layer_norm_backward(problem: Problem, mean: Tensor, rstd: Tensor) -> Call:
+    """Rows that no warp holds: one kernel goes along them, another one down the columns."""
+    x, w, b = problem.inputs
+    above: Tensor = problem.above
+    width, arrays = x.shape[-1], (x, w, b, above)
+    count = x.numel() // width
+    along = wide_launch("layer_norm_backward", x, arrays)
+    down, each, across, parts = columns_launch(x, arrays)
+    sums = column_sums_launch(w)
+
+    def call() -> tuple[Tensor, Tensor, Tensor]:
+        dx, dw, db = torch.empty_like(x), torch.empty_like(w), torch.empty_like(b)
+        partial = torch.empty((parts, 2 * width), dtype=torch.float32, device=x.device)
+        dy, values, means, rstds = above.data_ptr(), x.data_ptr(), mean.data_ptr(), rstd.data_ptr()
+        along(dy, values, w.data_ptr(), means, rstds, dx.data_ptr(), count, width)
+        down(dy, values, means, rstds, partial.data_ptr(), count, width, each, across)
+        sums(partial.data_ptr(), dw.data_ptr(), db.data_ptr(), width, parts)
+        return dx, dw, db
+
+    return call
+
+
 def _cross_entropy(problem: Problem) -> Call:
     x, labels = problem.inputs
-    kernel, count = rows_launch("cross_entropy", x, (x,), walks=True), x.numel() // x.shape[-1]
-    return _mean(x, kernel, labels, count, 1 / count)
+    kernel, sizes = _over_rows("cross_entropy", x, (x,), walks=True)
+    return _mean(x, kernel, labels, *sizes, 1 / sizes[0])
 
 
 def _cross_entropy_backward(problem: Problem) -> Call:
     (x, labels), above = problem.inputs, problem.above
-    kernel, count = rows_launch("cross_entropy_backward", x, (x,)), x.numel() // x.shape[-1]
-    part, empty = 1 / count, torch.empty_like
+    kernel, sizes = _over_rows("cross_entropy_backward", x, (x,))
+    part, empty = 1 / sizes[0], torch.empty_like
 
     def call() -> tuple[Tensor]:
         dx = empty(x)
-        kernel(x.data_ptr(), labels.data_ptr(), above.data_ptr(), dx.data_ptr(), count, part)  # type: ignore[union-attr]
+        kernel(x.data_ptr(), labels.data_ptr(), above.data_ptr(), dx.data_ptr(), *sizes, part)  # type: ignore[union-attr]
         return (dx,)
 
     return call
+
+
+def _over_rows(
+    name: str, x: Tensor, arrays: tuple[Tensor, ...], walks: bool = False
+) -> tuple[Any, tuple[int, ...]]:
+    """The kernel for rows as wide as x's, and its sizes: rows, and the width where it is no constant of it."""
+
+    width = x.shape[-1]
+    held = rows_launch(name, x, arrays, walks)
+    if held is not None:
+        return held, (x.numel() // width,)
+    return wide_launch(name, x, arrays), (x.numel() // width, width)
 
 
 _BUILDERS: dict[tuple[str, bool], Callable[[Problem], Call]] = {

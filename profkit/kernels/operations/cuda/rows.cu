@@ -1,6 +1,7 @@
 // Layer norm and cross entropy over rows of WIDTH elements, in registers from the first load to the last store. LANES
 // neighbouring threads of a warp share a row, each with PACKS packs of PACK elements; all are chosen when this is
-// compiled, so that loops are unrolled and nothing is indexed at run time. A block has WARPS warps.
+// compiled, so that loops are unrolled and nothing is indexed at run time. A block has WARPS warps. Wider rows are
+// `wide.cu`'s.
 #include "values.cuh"
 
 #define HELD (PACKS * PACK)

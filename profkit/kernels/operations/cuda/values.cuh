@@ -132,6 +132,15 @@ __device__ __forceinline__ float block_sum(float value, float* shared) {
     return lanes_sum<32>(value);
 }
 
+__device__ __forceinline__ float block_most(float value, float* shared) {
+    value = lanes_most<32>(value);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = threadIdx.x % 32 < blockDim.x / 32 ? shared[threadIdx.x % 32] : NOTHING;
+    __syncthreads();
+    return lanes_most<32>(value);
+}
+
 // Adds up what every block found, in the same order at every call, in the block that is done last. `done` is left at 0.
 __device__ __forceinline__ void finish(float own, float* partial, u32* done, element* out, float scale, float* shared) {
     __shared__ bool last;
