@@ -262,7 +262,7 @@ def is_description(value: Any) -> bool:
     if not isinstance(value, dict):
         return value is None or isinstance(value, (bool, int, str))
     if "tensor" not in value:
-        return len(value) == 1 and all(isinstance(word, str) for word in value.values())
+        return len(value) == 1 and all(isinstance(word, (str, list)) for word in value.values())
     parts = value["tensor"]
     if not isinstance(parts, list) or [type(part) for part in parts] != TENSOR_PARTS:
         return False

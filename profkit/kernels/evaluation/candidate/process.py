@@ -174,6 +174,10 @@ class _Handler:
             return [self._describe(each) for each in value]
         if value is None or isinstance(value, (bool, int, str)):
             return value
+        if isinstance(value, float):
+            return {"float": repr(value)}
+        if isinstance(value, complex):
+            return {"complex": [repr(value.real), repr(value.imag)]}
         return {"strange": f"a {type(value).__name__}"}
 
     def _describe_failure(self, error: BaseException) -> dict[str, Any]:

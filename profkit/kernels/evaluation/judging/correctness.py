@@ -54,7 +54,10 @@ class CallCheck:
 
     def _read_outputs(self, value: Any) -> list[Tensor]:
         """The outputs of a call. Raises Incorrect where it gives something else than so many plain tensors."""
-        natives, described = flat_tensors(self._reference.value), _flat_description(value)
+        known = self._reference.value
+        natives, described = flat_tensors(known), _flat_description(value)
+        if not natives and not isinstance(known, (torch.Tensor, list, tuple)):
+            _check_plain(known, value)
         if len(described) != len(natives):
             raise Incorrect("count", f"it gives {len(described)} tensors, and PyTorch gives {len(natives)}")
         outputs = [self._read_output(text, place) for place, text in enumerate(described)]
@@ -132,6 +135,27 @@ def _flat_description(value: Any) -> list[list[Any]]:
     if isinstance(value, list):
         return [each for part in value for each in _flat_description(part)]
     return []
+
+
+def _check_plain(native: Any, value: Any) -> None:
+    """A number or a truth value, equal to PyTorch's own, or as near as float64 is."""
+    if isinstance(value, dict):
+        if "float" in value:
+            value = float(value["float"])
+        elif "complex" in value:
+            value = complex(*map(float, value["complex"]))
+        else:
+            raise Incorrect("type", f"it gives a tensor, and PyTorch gives a {type(native).__name__}")
+    if isinstance(native, float) and isinstance(value, (int, float)):
+        same = (
+            value == native
+            or abs(value - native) <= 1e-6 * abs(native)
+            or (value != value and native != native)
+        )
+    else:
+        same = value == native
+    if not same:
+        raise Incorrect("values", f"it gives {str(value)[:80]} instead of {str(native)[:80]}")
 
 
 def _meaningful(shape: Sequence[int], stride: Sequence[int]) -> list[int]:
