@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from profkit.analysis.evaluation.feedback import NO_OWN_KERNEL
 from profkit.analysis.evaluation.scores import FastPoint
 from profkit.analysis.evaluation.speedups import MeanSpeedup, least_speedup, mean_of_speedups
 from profkit.core.types import (
@@ -127,6 +128,9 @@ class GenerationScores:
     attempts: int
     statuses: Mapping[AttemptStatus, int]
     stopped: Mapping[StopReason, int]
+    without_own_kernels: tuple[
+        str, ...
+    ] = ()  # operations whose kept kernel only calls those of others, on a GPU
 
 
 def generation_scores(document: GenerationDocument) -> GenerationScores:
@@ -144,6 +148,13 @@ def generation_scores(document: GenerationDocument) -> GenerationScores:
         len(attempts),
         Counter(attempt.status for attempt in attempts),
         Counter(operation.stopped for operation in document.operations),
+        tuple(
+            operation.operation
+            for operation in document.operations
+            if (attempt := kept_attempt(operation)) is not None
+            and attempt.own_share is not None
+            and attempt.own_share < NO_OWN_KERNEL
+        ),
     )
 
 

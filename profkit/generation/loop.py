@@ -273,6 +273,7 @@ def _with_results(attempt: Attempt, document: EvaluationDocument) -> Attempt:
         passed=operation.passed,
         speedup=speedup,
         bound_share=share_of_bound(document.results),
+        own_share=operation.own_share,
     )
 
 

@@ -46,6 +46,12 @@ def test_the_first_correct_attempt_is_kept_until_one_is_faster_by_a_twentieth(
     assert (best.number if best is not None else None) == kept
 
 
+def test_a_kept_kernel_that_only_calls_others_is_named() -> None:
+    own, others = correct(1, 1.5, own_share=0.9), correct(1, 1.0, own_share=0.0)
+    document = generation(operation("relu.default", own), operation("mm.default", others))
+    assert generation_scores(document).without_own_kernels == ("mm.default",)
+
+
 def test_within_k_counts_operations_that_had_fewer_attempts_in_the_denominator() -> None:
     rows = within_attempts(every_way())
     assert [row.solved for row in rows] == [0, 2, 2, 2, 2]

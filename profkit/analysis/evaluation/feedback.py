@@ -23,6 +23,7 @@ LEAST_SHARE = 0.03  # of a profile
 SHOWN_REASON = 600  # characters of one reason
 FAR = 1000.0  # times what rounding explains: how many times more says nothing
 AT_BOUND = 0.9  # of what the hardware allows: the rest is not worth another attempt
+NO_OWN_KERNEL = 0.05  # of the device's time: it only calls the kernels of others
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ def describe_excess(share: float) -> str:
     if share > FAR:
         return f"no rounding error: more than {FAR:,.0f} times what rounding explains"
     return f"{format_figures(share)} times what rounding explains"
+
+
+def calls_others(results: Sequence[TestResult]) -> bool:
+    """Whether in some timed test the kernels of others do all the work on the device."""
+    return any(result.own_share is not None and result.own_share < NO_OWN_KERNEL for result in results)
 
 
 def share_of_bound(results: Sequence[TestResult]) -> float | None:
@@ -209,6 +215,8 @@ def _times(decided: Sequence[TestResult]) -> Iterator[str]:
         yield f"- `{result.test.arguments}`: {describe_speed(result.speedup)}{_seconds(result)}"
     if len(timed) > SHOWN_TIMES:
         yield f"- {len(timed) - SHOWN_TIMES} more were timed, each shorter."
+    if calls_others(timed):
+        yield "- Next to none of the GPU's time is in kernels of this file: it calls those of PyTorch or its libraries."
     remarks = {_without_numbers(remark): remark for result in reversed(timed) for remark in result.remarks}
     for remark in reversed(remarks.values()):  # each kind once, of the test that takes longest
         yield f"- {remark}."
@@ -268,6 +276,8 @@ def _next_for_correct(kernel: JudgedKernel) -> str:
         return "It is correct. Nothing was timed."
     if share is not None and share >= AT_BOUND:
         return f"It reaches {format_percent(100 * share)} % of what the hardware allows: there is nothing left to win."
+    if calls_others(timed):
+        return "Write the arithmetic in kernels of this file: PyTorch's own can be had without it."
     slowest = min(timed, key=slowness)
     target = f"The lowest speed-up is that of `{slowest.test.arguments}`"
     if kernel.insights:

@@ -67,6 +67,7 @@ class OperationResult:
     max_rel_error: float | None = None
     allowed_share: float | None = None  # the largest error as a share of what is allowed
     bound_share: float | None = None  # least time by the hardware over its own, over all calls: at most 1
+    own_share: float | None = None  # the least of its tests
     bottleneck: str | None = None  # of the timed test that takes longest, of those that were profiled
     insight: str | None = None  # of the same
     first_failure: TestResult | None = None
@@ -126,6 +127,7 @@ def _operation_result(operation: str, results: tuple[TestResult, ...], floor: fl
         max_rel_error=_largest(result.max_rel_error for result in results),
         allowed_share=_largest(result.allowed_share for result in results),
         bound_share=_bound_share(timed),
+        own_share=min((r.own_share for r in timed if r.own_share is not None), default=None),
         bottleneck=slowest.bottleneck if slowest is not None else None,
         insight=slowest.insight if slowest is not None else None,
         first_failure=failures[0] if failures else None,

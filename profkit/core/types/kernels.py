@@ -202,6 +202,7 @@ class TestResult:
     bytes: float | None = None  # that a call must move at least
     flops: float | None = None
     bound_seconds: float | None = None  # the least time that the hardware allows for them
+    own_share: float | None = None  # of the device's time, that was spent in the candidate's own kernels
     # What its own profile says: "memory, 82 % of its peak"; what to change first, and the most that this can win.
     bottleneck: str | None = None
     insight: str | None = None
@@ -293,6 +294,7 @@ class Attempt:
     speedup: Speedup | None = None
     bound_share: float | None = None  # the least time of the hardware over the measured one, geometric mean
     # of the device's time in kernels of the attempt's own, the least of its tests
+    own_share: float | None = None
     evaluation: str = ""  # the folder with its tests
     profile: str = ""  # the folder of its slowest test's profile
     bottleneck: str | None = None

@@ -85,6 +85,7 @@ def _operation(one: OperationResult) -> Json:
             name: to_plain_data(getattr(one, name))
             for name in ("max_abs_error", "max_rel_error", "allowed_share", "bound_share")
         },
+        "own_share": one.own_share,
         "bottleneck": one.bottleneck,
         "insight": one.insight,
         "first_failure": one.first_failure.test.id if one.first_failure is not None else None,

@@ -75,6 +75,22 @@ def test_pytorch_against_itself_is_the_same(tmp_path: Path) -> None:
     assert set(words.values()) == {"SAME"}, words
 
 
+def test_whose_kernels_take_the_time_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    with judge_of("triton_cuda.py", tmp_path, device="cuda:0", timing=PairOptions(budget=0.5)) as judge:
+        judge._suite = OneMatrix()
+        found = {name: judge_operation(judge, f"{name}.default") for name in ("relu", "abs", "exp")}
+    print({name: (result.own_share, result.remarks) for name, result in found.items()})
+    assert {result.status for result in found.values()} == {"passed"}
+    shares = {name: result.own_share for name, result in found.items()}
+    assert shares["relu"] is not None
+    assert shares["relu"] > 0.95
+    assert shares["abs"] == 0
+    assert shares["exp"] is not None
+    assert shares["exp"] < 0.5
+    assert any("no kernel of its own" in remark for remark in found["abs"].remarks)
+
+
 def test_what_pytorch_leaves_unwritten_is_asked_of_no_kernel() -> None:
     """`nll_loss2d_forward` without a reduction leaves its total weight unwritten on a GPU."""
 

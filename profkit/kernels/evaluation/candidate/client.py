@@ -185,6 +185,13 @@ class KernelProcess:
             self.introduce(addresses)
         return self._has_changed
 
+    def trace(self) -> list[tuple[str, float]]:
+        """Call the kernel on every slot: names of what ran on the device, and seconds. Raises KernelError."""
+        found = self._ask({"ask": "trace"}).get("trace")
+        if not isinstance(found, dict) or not all(type(seconds) is float for seconds in found.values()):
+            self._refuse()
+        return [(str(name), seconds) for name, seconds in found.items() if seconds >= 0]
+
     def watch(self) -> ProcessorWatch:
         """What tells whether its threads wait for a processor."""
         return ProcessorWatch(self._child.pid)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from profkit.analysis.evaluation.witnesses import (
+    assess_own_kernels,
     describe_host_time,
     describe_witnesses,
     kept_bound,
@@ -61,7 +62,9 @@ STATUSES: dict[JobStatus, TestStatus] = {
     JobStatus.device_error: "crashed",
 }
 TRACEBACK = 4000  # characters
+TRACED_CALLS = 8
 NEEDS_GPU = "Triton needs a GPU"
+NOTHING_RAN = "nothing of it ran on the GPU"
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
@@ -84,6 +87,7 @@ class Judge:
         self._source: KernelSource | None = None
         self._candidate: KernelProcess | None = None
         self._reference: KernelProcess | None = None
+        self._tracer: KernelProcess | None = None  # the candidate's kernels once more, on a device
         self._device: JudgedDevice = JudgedDevice()
         self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
         self._function: FunctionOperation | None = None
@@ -115,6 +119,7 @@ class Judge:
         self._suite = find_suite(chosen.suite, path, device=self._device.device.type)
         self._candidate = self._process(chosen.source, "candidate", kept=self._kept)
         self._reference = self._process(SourceRequest("aten"), "reference")
+        self._make_tracer(chosen.source)
         described = describe_device(self._device.device)
         return {"device": described["device"], "versions": described["versions"]}
 
@@ -151,6 +156,7 @@ class Judge:
                 self._candidate.close()
             self._settings, self._source = replace(self._settings, source=source), None
             self._candidate = self._process(source, "candidate", kept=self._kept)
+            self._make_tracer(source)
 
     def run(self, data: Any) -> Json:
         """The result of one test. `data` may name other kernels than those that it was opened with."""
@@ -182,15 +188,16 @@ class Judge:
 
     def close(self) -> None:
         """End all processes."""
-        for process in filter(None, (self._candidate, self._reference)):
-            process.close()
+        for process in (self._candidate, self._reference, self._tracer):
+            if process is not None:
+                process.close()
         self._device.close()
 
     def _release(self, call_bytes: int) -> None:
         """What a large test leaves in the processes' allocators the next one of another process may need."""
         if not self._device.is_large(call_bytes):
             return
-        for process in filter(None, (self._candidate, self._reference)):
+        for process in filter(None, (self._candidate, self._reference, self._tracer)):
             try:
                 process.release()
             except (KernelError, WorkerEnded):
@@ -316,18 +323,40 @@ class Judge:
         )
         witnesses = describe_witnesses(times.seconds, bound, *threads, self._settings.threads)
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
+        own_share, own = self._trace(trial)
         host = describe_host_time(times.seconds, times.launch_seconds)
         return replace(
             result,
+            own_share=own_share,
             speedup=times.speedup,
             seconds=times.seconds,
             reference_seconds=times.reference_seconds,
             verified=times.verified,
-            remarks=(*remarks, *said, *filter(None, (host,))),
+            remarks=(*remarks, *said, *filter(None, (own, host))),
             bytes=float(bytes_),
             flops=flops,
             bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),
         )
+
+    def _trace(self, trial: Trial) -> tuple[float | None, str]:
+        """The share of the device's time in kernels of the candidate's own, and what is to be said of that."""
+        tracer = self._tracer
+        if tracer is None:
+            return None, ""
+        try:
+            tracer.load(trial.test.operation)
+            own = assess_own_kernels(trial.trace(tracer, TRACED_CALLS))
+        except (KernelError, WorkerEnded, MachineError) as error:
+            tracer.kill()
+            return None, f"what it launches is not known: {error}"
+        return (own.share, own.remark) if own is not None else (None, NOTHING_RAN)
+
+    def _make_tracer(self, source: SourceRequest) -> None:
+        """On a device, the process that shows which kernels are launched; of PyTorch's own nobody asks."""
+        if self._tracer is not None:
+            self._tracer.close()
+        traces = self._device.device.type == "cuda" and source.kind != "aten"
+        self._tracer = self._process(source, "tracer", kept=self._kept) if traces else None
 
     def _least_seconds(self, bytes_: int, flops: float | None, dtype: str) -> float | None:
         """What the hardware allows at least: by arithmetic, and by memory where no cache holds so much."""

@@ -207,6 +207,12 @@ class Trial:
             seconds.append(process.run_slots(count * len(self.reference.outputs))[0])
         return min(seconds)
 
+    def trace(self, process: KernelProcess, calls: int) -> list[tuple[str, float]]:
+        """What so many calls launch on the device, with its seconds there. Raises KernelError."""
+        for slot in process.place(self.recipe, calls):
+            copy_storages(self.encoder.contents, slot)
+        return process.trace()
+
     def count_flops(self) -> float | None:
         """Floating-point operations of one call, where torch has a formula for it; None where it has none."""
         from torch.utils.flop_counter import FlopCounterMode

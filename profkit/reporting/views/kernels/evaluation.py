@@ -357,6 +357,7 @@ _COLUMNS: tuple[Column[OperationResult], ...] = (
     Column(
         "Bound", lambda o: hundredfold(o.bound_share), "%", "the hardware's least time over the measured one"
     ),
+    Column("Own kernels", lambda o: hundredfold(o.own_share), "%", "of the device's time", wide=True),
     Column("Bottleneck", lambda o: o.bottleneck, meaning="of the slowest test that was profiled", wide=True),
     Column("Insight", lambda o: o.insight, meaning="what to change first, of the same test", wide=True),
 )

@@ -92,6 +92,9 @@ def _conclusions(scores: GenerationScores) -> Iterator[tuple[str, Text]]:
         if whole is not None and whole.n > mean.n:
             line += f"; {speedup_text(whole)} over {whole.n} with PyTorch in place of what is missing"
         yield "Speed", f"{line}. Geometric means."
+    if scores.without_own_kernels:
+        names = joined(scores.without_own_kernels)
+        yield "No kernel", f"{names}: the kept file only calls kernels of PyTorch or its libraries."
 
 
 def _blocks(
@@ -201,13 +204,16 @@ def _operations(operations: Sequence[OperationAttempts], links: Path | None) -> 
             return Span(f"none of {len(one.attempts)}", status=Status.FAIL)
         return _link(f"{found.number} of {len(one.attempts)}", found.file, links)
 
+    def share(name: str) -> Column[OperationAttempts]:
+        field = {"Bound": "bound_share", "Own kernels": "own_share"}[name]
+        return Column(name, lambda one: hundredfold(getattr(kept_attempt(one), field, None)), "%", wide=True)
+
     columns: tuple[Column[OperationAttempts], ...] = (
         Column("Operation", lambda one: shorten(one.operation, 24)),
         Column("Kept", kept),
         Column("Speed-up", lambda one: attempt_speed(kept_attempt(one)), hidden_when_empty=False),
-        Column(
-            "Bound", lambda one: hundredfold(getattr(kept_attempt(one), "bound_share", None)), "%", wide=True
-        ),
+        share("Bound"),
+        share("Own kernels"),
         Column("Ended", lambda one: one.stopped or "goes on"),
     )
     note = "The kept kernel is the fastest correct one; a later one must be faster by a twentieth."
