@@ -65,7 +65,7 @@ def evaluate(
         str,
         option(
             TESTS,
-            "Where kernels come from: aten (PyTorch itself), directory, llm (a language model writes "
+            "Where kernels come from: aten (PyTorch itself), directory, flag_gems, llm (a language model writes "
             "them first). Default: by the paths.",
         ),
     ] = "",
@@ -175,7 +175,7 @@ def evaluate(
             JudgeSettings,
             typed,
             suite_path=str(own.resolve()) if own else "",
-            source=make_source_request(backend, kernels, file),
+            source=make_source_request(backend, kernels, file, tests.device),
             operations=split_list(typed["ops"]),
             timing=PairOptions(budget, precision, floor),
         )

@@ -283,11 +283,11 @@ class OpenBackend:
         return len(self.source.operations())
 
 
-def open_backend(name: str = "", kernels: str | Path | None = None) -> OpenBackend:
+def open_backend(name: str = "", kernels: str | Path | None = None, device: str = "auto") -> OpenBackend:
     """The kernels of a backend, as `--backend` and `--kernels` have it, or of a file: `open_backend("", "mine.py")`.
 
-    Raises UsageError for what is not there.
+    Raises UsageError for what is not there, and MachineError for a backend that cannot be had.
     """
     path = Path(kernels) if kernels is not None else None
     folder, file = (None, path) if path is not None and path.suffix == ".py" else (path, None)
-    return OpenBackend(open_source(make_source_request(name, folder, file)))
+    return OpenBackend(open_source(make_source_request(name, folder, file, device)))

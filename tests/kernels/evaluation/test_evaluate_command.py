@@ -65,7 +65,7 @@ def test_run_is_evaluate_by_the_names_of_the_guide_and_says_so(tmp_path: Path, o
 def test_an_unknown_backend_is_refused_with_all_there_are(tmp_path: Path) -> None:
     done = evaluate("--backend", "cuda", cwd=tmp_path)
     assert done.code == 2
-    assert "--backend aten|directory|llm" in done.err
+    assert "--backend aten|directory|flag_gems|llm" in done.err
 
 
 @pytest.mark.parametrize(

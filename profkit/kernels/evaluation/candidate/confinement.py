@@ -35,9 +35,9 @@ _CAPABILITIES = 41
 # Where compilers of kernels keep what they made: variables that name a folder, and folders.
 _VARIABLES = (
     "XDG_CACHE_HOME", "TORCH_EXTENSIONS_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH",
-    "NUMBA_CACHE_DIR",
+    "NUMBA_CACHE_DIR", "FLAGGEMS_CACHE_DIR",
 )  # fmt: skip
-_FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "/tmp", "/var/tmp", "/dev/shm")
+_FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems", "/tmp", "/var/tmp", "/dev/shm")
 _DEVICES = (
     "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "nvidia*", "dri", "kfd", "hugepages",
     "infiniband",
@@ -50,7 +50,7 @@ _X32 = 0x40000000  # the calls of another ABI on x86-64
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
 
 # Those that compilers for a GPU make themselves, which they may not in a home that they cannot write to.
-GPU_CACHES = ("~/.cache", "~/.triton", "~/.nv")
+GPU_CACHES = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems")
 
 
 def make_caches(folders: Sequence[str]) -> None:

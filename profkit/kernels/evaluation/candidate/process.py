@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> None:
     free = None if "cuda" in memory else available_memory()
     if kept:
         if "cuda" in memory:
-            make_caches(GPU_CACHES)
+            make_caches(GPU_CACHES if source["kind"] == "flag_gems" else GPU_CACHES[:-1])
         confine([os.path.dirname(path) for path in source["paths"]], kept)
     else:
         shield()

@@ -39,6 +39,7 @@ from profkit.kernels.evaluation.sources.names import (
 from profkit.kernels.evaluation.sources.source import (
     BACKENDS,
     AtenSource,
+    FlagGemsSource,
     Kernel,
     KernelSource,
     SourceRequest,
@@ -413,14 +414,19 @@ def _is_there(function: Any, name: str) -> bool:
 
 # ---------------------------------------------------------------- all of them
 
+_OF_PACKAGES: Mapping[str, Callable[[], KernelSource]] = {
+    "aten": AtenSource,
+    "flag_gems": FlagGemsSource,
+}
+
 
 def open_source(request: SourceRequest) -> KernelSource:
     """The source of a request; needs torch. No kernel is loaded yet.
 
-    Raises LoadError where a file cannot be read at all.
+    Raises LoadError where a file cannot be read at all, MachineError for a package that is not installed.
     """
-    if request.kind == "aten":
-        return AtenSource()
+    if request.kind in _OF_PACKAGES:
+        return _OF_PACKAGES[request.kind]()
     if request.kind == "function":
         return FunctionSource(request)
     path = Path(request.paths[0]) if request.paths else None

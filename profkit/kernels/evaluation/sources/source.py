@@ -1,16 +1,26 @@
 """Where kernels come from: what a source of kernels is, those without files of the user's, and which there are.
 
-PyTorch's own kernels are what everything else is compared with, and the test of the judge itself.
+PyTorch's own kernels are what everything else is compared with, and the test of the judge itself. FlagGems is a library
+of Triton kernels for the operations of aten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from profkit.core.errors import UsageError
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.files.regular import read_bounded
+from profkit.kernels.devices import choose_device
 from profkit.kernels.evaluation.sources.names import (
     SUFFIX,
     LoadError,
@@ -28,8 +38,8 @@ Kernel: TypeAlias = Callable[..., Any]  # called with exactly the arguments of t
 class SourceRequest:
     """Where kernels come from, as plain data: it travels to the process that loads them.
 
-    `kind` is aten, directory, file, source (`text` of one operation) or function (of a running program, as `text`
-    says); `paths` are absolute.
+    `kind` is aten, flag_gems, directory, file, source (`text` of one operation) or function (of a running
+    program, as `text` says); `paths` are absolute.
     """
 
     kind: str
@@ -86,19 +96,89 @@ class AtenSource(KernelSource):
         return operator
 
 
+PACKAGE = "flag_gems"
+FIX = "pip install git+https://github.com/FlagOpen/FlagGems, into the Python that runs profkit"
+
+
+def find_package() -> Path:
+    """Its own `__init__.py`; it is not imported. Raises MachineError where it is not installed."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise MachineError("FlagGems is not installed", FIX)
+    return Path(spec.origin)
+
+
+class FlagGemsSource(KernelSource):
+    """Its kernels, by the list that FlagGems itself registers from.
+
+    The list is read; the package is imported for the first kernel, since it looks for a GPU then.
+    """
+
+    def __init__(self) -> None:
+        self._functions = read_registrations(find_package())
+        version: tuple[str, ...] = ()
+        with suppress(PackageNotFoundError):  # where its folder alone was put on the path
+            version = (f"the kernels are those of FlagGems {importlib.metadata.version(PACKAGE)}",)
+        super().__init__(
+            {operation: f"{PACKAGE}.{name}" for operation, name in self._functions.items()}, version
+        )
+
+    def load(self, operation: str) -> Kernel:
+        """The function of FlagGems. Raises LoadError where it has none, and what importing it raises."""
+        name = self._functions.get(operation)
+        if name is None:
+            raise LoadError(f"FlagGems has no kernel for {operation}")
+        try:
+            kernel: Kernel = attrgetter(name)(import_module(PACKAGE))
+        except AttributeError:
+            raise LoadError(f"FlagGems does not define {name}, which it names for {operation}") from None
+        return kernel
+
+
+def read_registrations(file: Path) -> Mapping[str, str]:
+    """By overload the name of its function: of all pairs `("add.Tensor", add)` in the file, the first of each.
+
+    Raises MachineError where the file has no such list.
+    """
+    try:
+        tree = ast.parse(read_bounded(file), str(file))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise MachineError(f"FlagGems in {file} cannot be read: {error}", FIX) from error
+    functions: dict[str, str] = {}
+    for operation, name in _pairs(tree):
+        functions.setdefault(operation, name)
+    if not functions:
+        raise MachineError(f"{file} does not list the operations of FlagGems as its releases do", FIX)
+    return functions
+
+
+def _pairs(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Tuple) and len(node.elts) >= 2):
+            continue
+        name, function = node.elts[:2]
+        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+            continue
+        # A name without an overload is the one that torch calls `default`.
+        operation = name.value if "." in name.value else f"{name.value}.default"
+        base, _, overload = operation.partition(".")
+        if isinstance(function, (ast.Name, ast.Attribute)) and overload in known_overloads().get(base, ()):
+            yield operation, ast.unparse(function)
+
+
 # ---------------------------------------------------------------- which there are
 
-BACKENDS = ("aten", "directory", "llm")  # of the command line; a file is given by its path
+BACKENDS = ("aten", "directory", "flag_gems", "llm")  # of the command line; a file is given by its path
 DEFAULT_FOLDER = Path("generated_kernels")  # as the field's generators write it
 
 
 def make_source_request(
-    backend: str = "", kernels: Path | None = None, file: Path | None = None
+    backend: str = "", kernels: Path | None = None, file: Path | None = None, device: str = "auto"
 ) -> SourceRequest:
     """Where kernels come from, as the user says it; nothing of theirs is run, and torch is not needed.
 
     An empty backend is what the paths say: a file, a folder, and else aten. Raises UsageError for what is not there,
-    what has no kernel by its names, and what does not go together.
+    what has no kernel by its names, and what does not go together; MachineError for a backend that cannot be had.
     """
     name = "directory" if backend == "pregenerated" else backend  # as BackendBench calls it
     if file is not None:
@@ -114,6 +194,8 @@ def make_source_request(
         raise UsageError(f"there is no backend called {backend!r}", f"--backend {'|'.join(BACKENDS)}")
     if kernels is not None:
         raise UsageError(f"--backend {backend} takes no folder", f"--backend directory --kernels {kernels}")
+    if name == "flag_gems":
+        _check_flag_gems(device)
     return SourceRequest(name or "aten")
 
 
@@ -150,3 +232,11 @@ def _check_folder(folder: Path) -> Path:
         f"nothing in {folder} is named like an operation",
         "--kernels FOLDER, with relu/relu.py in it, or add__Tensor/add__Tensor_implementation_v1.py",
     )
+
+
+def _check_flag_gems(device: str) -> None:
+    if device == "auto":
+        device, _ = choose_device(device, (), "this evaluation")
+    if device == "cpu":  # before it is asked for: installing it would be for nothing
+        raise MachineError("FlagGems has no kernels for the CPU", "--device cuda, where there is a GPU")
+    find_package()

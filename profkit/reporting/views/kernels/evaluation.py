@@ -200,7 +200,7 @@ def _kernels(document: EvaluationDocument) -> str:
     """Whose kernels they are: the name of their file or folder, where that is known."""
     if document.kernels:
         return document.kernels
-    names = {"aten": "PyTorch's own kernels", "file": "kernels of a file"}
+    names = {"aten": "PyTorch's own kernels", "flag_gems": "FlagGems", "file": "kernels of a file"}
     return names.get(document.backend, f"{document.backend} kernels".strip())
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from profkit.core.errors import UsageError
+from profkit.core.errors import MachineError, UsageError
 from profkit.evaluation import compile_kernel_from_string
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import LoadError, with_imports
@@ -322,6 +322,27 @@ def test_aten_has_every_overload_and_is_torch_itself() -> None:
     assert source.load("add.Tensor") is torch.ops.aten.add.Tensor
     assert not source.has_kernel("add.Tensr")
     assert len(source.operations()) > 2500
+
+
+def test_what_flag_gems_has_is_read_from_its_own_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(MachineError, match="not installed") as raised:
+        make_source_request("flag_gems", device="cuda")
+    assert "pip install" in (raised.value.fix or "")
+    text = (
+        "import torch\nfrom flag_gems.ops import *\nLONG = ('a', 'text')\n"
+        "def enable():\n    register((('abs', abs), ('add.Tensor', ops.add), ('no_such_thing', zeros)))\n"
+    )
+    about = "Metadata-Version: 2.1\nName: flag_gems\nVersion: 5.0.2\n"
+    write(tmp_path, {"flag_gems/__init__.py": text, "flag_gems-5.0.2.dist-info/METADATA": about})
+    monkeypatch.syspath_prepend(tmp_path)
+    source = open_source(make_source_request("flag_gems", device="cuda"))
+    assert source.operations() == ("abs.default", "add.Tensor")
+    assert source.where("add.Tensor") == "flag_gems.ops.add"
+    assert source.remarks() == ("the kernels are those of FlagGems 5.0.2",)
+    with pytest.raises(MachineError, match="no kernels for the CPU"):
+        make_source_request("flag_gems", device="cpu")
 
 
 def test_a_wrong_folder_is_refused_with_how_one_looks(tmp_path: Path) -> None:
