@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, nan
-from typing import Any
 
 from profkit.analysis.evaluation.feedback import JudgedKernel, format_feedback
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import UNDECIDED, EvaluationTest, TestResult
+from profkit.kernels.evaluation.outputs import Row, is_right, operator_summaries
 
 KERNEL_FILE = "kernel.py"
-
-Row = dict[str, Any]
 
 
 @dataclass
@@ -199,44 +196,15 @@ def prepare_results_data(
     """All records as rows, those of failed tests, and a summary by operation, as the guides have it."""
     rows = [*map(_row, correctness_results), *map(_row, performance_results)]
     rows.sort(key=lambda row: (row["op_name"], row["args"]))
-    groups: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[row["op_name"]].append(row)
-    summaries = {name: _operator_summary(name, own) for name, own in groups.items()}
-    return rows, [row for row in rows if not _is_right(row)], summaries
-
-
-def _is_right(row: Row) -> bool:
-    """Whether the row is of a test that passed."""
-    return bool(row["is_correct"] if row["test_type"] == "correctness" else row["successfully_ran"])
-
-
-def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
-    """What is None is not known, and an error of 0 is known."""
-    correctness = [row for row in rows if row["test_type"] == "correctness"]
-    performance = [row for row in rows if row["test_type"] == "performance"]
-    right, ran = sum(map(_is_right, correctness)), sum(map(_is_right, performance))
-    speedups = [row["speedup"] for row in performance if isfinite(row["speedup"])]
-    return {
-        "operator": name,
-        "total_tests": len(rows),
-        "correctness_tests": len(correctness),
-        "performance_tests": len(performance),
-        "passed_correctness_tests": right,
-        "passed_performance_tests": ran,
-        "failed_correctness_tests": len(correctness) - right,
-        "failed_performance_tests": len(performance) - ran,
-        "correctness_rate": right / len(correctness) if correctness else None,
-        "avg_speedup": sum(speedups) / len(speedups) if speedups else None,
-        "geomean_speedup": geometric_mean(speedups),
-        "max_abs_error": _largest(row["max_abs_error"] for row in correctness),
-        "max_rel_error": _largest(row["max_rel_error"] for row in correctness),
+    summaries = {
+        row["operator"]: {
+            **row,
+            "max_abs_error": row["max_absolute_error"],
+            "max_rel_error": row["max_relative_error"],
+        }
+        for row in operator_summaries(rows)
     }
-
-
-def _largest(errors: Iterable[float]) -> float | None:
-    """Of those that are known; -inf is a record's word for what was not compared."""
-    return max((each for each in errors if each > -inf), default=None)
+    return rows, [row for row in rows if not is_right(row)], summaries
 
 
 def _row(record: CorrectnessTestResult | PerformanceTestResult) -> Row:

@@ -1,27 +1,38 @@
-"""What an evaluation leaves beside its journal: its document, a run like any other, reports.
+"""What an evaluation leaves beside its journal: its document, BackendBench's files, a run like any other, reports.
 
-As a run it is known to targets, histories and nightlies.
+As a run it is known to targets, histories and nightlies. The keys of full_results.json and operator_summary.csv are
+BackendBench's, and behind them the interval and word of each speed-up. They hold what they say: milliseconds where a
+key ends in `_ms`, null where there is no number, a row for each test that counts, a crash too.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import shlex
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf, isfinite
 from pathlib import Path
+from typing import Any
 
 from profkit.analysis.evaluation.scores import (
     FAILED,
     EvaluationScores,
     OperationResult,
+    counts,
     fast_p,
     operation_results,
     scores_of,
 )
 from profkit.analysis.evaluation.speedups import MeanSpeedup
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import MachineError
 from profkit.core.files.whole import write_whole
-from profkit.core.formatting import plural
+from profkit.core.formatting import plural, table_cell
 from profkit.core.run_folder import write_run
+from profkit.core.statistics import geometric_mean
 from profkit.core.types import (
     RUN,
     BackendName,
@@ -33,6 +44,8 @@ from profkit.core.types import (
     RunDocument,
     Scope,
     Source,
+    Speedup,
+    TestResult,
     Workload,
 )
 from profkit.hardware.machine import read_machine
@@ -141,12 +154,146 @@ def write_results(folder: Path, document: EvaluationDocument) -> tuple[str, ...]
 
     Raises MachineError where the disk takes no more.
     """
-    try:
-        write_whole(folder / FILE, (evaluation_text(document, folder),), sync=True)
-    except OSError as error:
-        again = f"make room, then: profkit evaluate --resume {shlex.quote(str(folder))}"
-        raise MachineError(f"{folder / FILE} cannot be written: {error.strerror}", again) from error
+    for name, text in {FILE: evaluation_text(document, folder), **field_files(document)}.items():
+        try:
+            write_whole(folder / name, (text,), sync=name == FILE)
+        except OSError as error:
+            again = f"make room, then: profkit evaluate --resume {shlex.quote(str(folder))}"
+            raise MachineError(f"{folder / name} cannot be written: {error.strerror}", again) from error
     write_run(folder, evaluation_as_run(document, working_directory(), read_machine()))
     from profkit.reporting.report_files import write_evaluation_reports
 
     return write_evaluation_reports(folder, document)
+
+
+# ---------------------------------------------------------------- BackendBench's files
+
+
+Row = dict[str, Any]
+
+
+def field_files(document: EvaluationDocument) -> Mapping[str, str]:
+    """Both files by name."""
+    rows = result_rows(document)
+    whole = json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
+    return {"full_results.json": whole, "operator_summary.csv": _csv(rows, operation_results(document))}
+
+
+def result_rows(document: EvaluationDocument) -> list[Row]:
+    """A row for the correctness of each test that counts, and one for its speed where it was to be timed."""
+    results = [result for result in document.results if counts(result)]
+    timed = any(result.speedup is not None for result in results)
+    rows = [_correctness_row(result) for result in results]
+    rows += [
+        _performance_row(result)
+        for result in results
+        if result.speedup is not None or (timed and result.test.timed and result.status != "passed")
+    ]
+    return sorted(rows, key=lambda row: (row["op_name"], row["args"]))
+
+
+def _correctness_row(result: TestResult) -> Row:
+    return {
+        "op_name": result.test.operation,
+        "args": result.test.arguments,
+        "is_correct": result.status == "passed",
+        "error_msg": _message(result),
+        "error_type": result.error_type,
+        "traceback": result.traceback,
+        "max_abs_error": result.max_abs_error,
+        "max_rel_error": result.max_rel_error,
+        "test_type": "correctness",
+    }
+
+
+def _performance_row(result: TestResult) -> Row:
+    ran = result.status == "passed" and result.speedup is not None
+    speedup = result.speedup if ran else None
+    return {
+        "op_name": result.test.operation,
+        "args": result.test.arguments,
+        "speedup": speedup.median if speedup is not None else None,
+        "benchmark_time_ms": _milliseconds(result.seconds) if ran else None,
+        "reference_time_ms": _milliseconds(result.reference_seconds),
+        "error_msg": _message(result),
+        "successfully_ran": ran,
+        "test_type": "performance",
+        **_worth(speedup, "speedup"),
+    }
+
+
+def _worth(speedup: Speedup | MeanSpeedup | None, name: str) -> Row:
+    """What a speed-up is worth, which BackendBench does not tell."""
+    return {f"{name}_{field}": getattr(speedup, field, None) for field in ("low", "high", "word")}
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
+
+
+def _message(result: TestResult) -> str:
+    if result.status == "passed":
+        return ""
+    return f"{result.status}: {result.reason}" if result.reason else result.status
+
+
+def is_right(row: Row) -> bool:
+    """Whether the row is of a test that passed."""
+    return bool(row["is_correct"] if row["test_type"] == "correctness" else row["successfully_ran"])
+
+
+# ---------------------------------------------------------------- by operation
+
+
+def operator_summaries(rows: Sequence[Row]) -> list[Row]:
+    """A row for each operation. What is None is not known, and an error of 0 is known."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["op_name"]].append(row)
+    return [_operator_summary(name, own) for name, own in groups.items()]
+
+
+def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
+    correctness = [row for row in rows if row["test_type"] == "correctness"]
+    performance = [row for row in rows if row["test_type"] == "performance"]
+    right, ran = sum(map(is_right, correctness)), sum(map(is_right, performance))
+    speedups = [row["speedup"] for row in performance if _is_finite(row["speedup"])]
+    return {
+        "operator": name,
+        "total_tests": len(rows),
+        "correctness_tests": len(correctness),
+        "performance_tests": len(performance),
+        "passed_correctness_tests": right,
+        "passed_performance_tests": ran,
+        "failed_correctness_tests": len(correctness) - right,
+        "failed_performance_tests": len(performance) - ran,
+        "correctness_rate": right / len(correctness) if correctness else None,
+        "avg_speedup": sum(speedups) / len(speedups) if speedups else None,
+        "geomean_speedup": geometric_mean(speedups),
+        "max_absolute_error": _largest(row["max_abs_error"] for row in correctness),
+        "max_relative_error": _largest(row["max_rel_error"] for row in correctness),
+    }
+
+
+def _largest(errors: Iterable[float | None]) -> float | None:
+    """Of those that are known; -inf is a record's word for what was not compared."""
+    return max((each for each in errors if each is not None and each > -inf), default=None)
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and isfinite(value)
+
+
+def _csv(rows: Sequence[Row], operations: Sequence[OperationResult]) -> str:
+    """BackendBench's columns, and behind them what the geometric mean of the speed-ups is worth."""
+    speedups = {one.operation: one.speedup for one in operations}
+    names = list(_operator_summary("", ()) | _worth(None, "speedup"))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
+        {name: table_cell(value) if isinstance(value, str) else value for name, value in row.items()}
+        | _worth(speedups.get(row["operator"]), "speedup")
+        for row in operator_summaries(rows)
+    )
+    return text.getvalue()

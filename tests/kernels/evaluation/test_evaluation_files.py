@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from dataclasses import replace
@@ -25,6 +26,15 @@ from profkit.reporting.views.kernels.evaluation import view
 from tests.conftest import ROOT
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
 from tests.reporting.shown import text_of
+
+CORRECTNESS = [
+    "op_name", "args", "is_correct", "error_msg", "error_type", "traceback", "max_abs_error", "max_rel_error",
+    "test_type",
+]  # fmt: skip
+PERFORMANCE = [
+    "op_name", "args", "speedup", "benchmark_time_ms", "reference_time_ms", "error_msg", "successfully_ran",
+    "test_type", "speedup_low", "speedup_high", "speedup_word",
+]  # fmt: skip
 
 
 def strict(path: Path) -> Any:
@@ -63,9 +73,24 @@ def test_a_number_that_is_none_is_null_and_what_a_suite_keeps_is_any_json(tmp_pa
     test = replace(a_test("add.Tensor"), source={"seed": [1, None, {"x": "y"}]})
     odd = replace(failed(test), max_abs_error=math.nan, max_rel_error=math.inf)
     write_results(tmp_path, evaluation(odd))
-    (row,) = strict(tmp_path / "evaluation.json")["tests"]
+    (row,) = strict(tmp_path / "full_results.json")
     assert (row["max_abs_error"], row["max_rel_error"]) == (None, None)
     assert read_evaluation(tmp_path).results[0].test == test
+
+
+def test_the_rows_are_those_of_backendbench_in_milliseconds(folder: Path) -> None:
+    rows = strict(folder / "full_results.json")
+    assert [list(row) for row in rows if row["op_name"] == "mul.Tensor"] == [CORRECTNESS, PERFORMANCE]
+    assert [(row["op_name"], row["args"]) for row in rows] == sorted((r["op_name"], r["args"]) for r in rows)
+    (time,) = (r for r in rows if r["op_name"] == "mul.Tensor" and r["test_type"] == "performance")
+    assert (time["reference_time_ms"], time["benchmark_time_ms"]) == (pytest.approx(0.1), pytest.approx(0.1))
+    failures = [row for row in rows if not row.get("is_correct", row.get("successfully_ran"))]
+    assert len({row["op_name"] for row in failures}) == 7
+    assert all(row["speedup"] is None for row in failures if row["test_type"] == "performance")
+    with (folder / "operator_summary.csv").open(encoding="utf-8", newline="") as file:
+        summaries = {row["operator"]: row for row in csv.DictReader(file)}
+    assert summaries["mm.default"]["geomean_speedup"] == ""
+    assert float(summaries["add.Tensor"]["max_absolute_error"]) == 1e-6
 
 
 def test_no_speedup_stands_in_a_file_without_its_interval_and_word(tmp_path: Path) -> None:
@@ -73,6 +98,9 @@ def test_no_speedup_stands_in_a_file_without_its_interval_and_word(tmp_path: Pat
     busy = Speedup(3.8355, 1.0, 4.25, "AMBIGUOUS", 26)
     test = a_test("mul.Tensor")
     write_results(tmp_path, evaluation(replace(passed(test, 1.0), speedup=busy)))
+    with (tmp_path / "operator_summary.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (float(row["speedup_high"]), row["speedup_word"]) == (pytest.approx(4.25), "AMBIGUOUS")
     data = strict(tmp_path / "evaluation.json")
     assert [data[f"{name}_word"] for name in ("geomean", "geomean_with_fallback")] == ["AMBIGUOUS"] * 2
     told = view(read_evaluation(tmp_path))
