@@ -1,8 +1,8 @@
 """What an evaluation leaves beside its journal: its document, BackendBench's files, a run like any other, reports.
 
-As a run it is known to targets, histories and nightlies. The keys of full_results.json and operator_summary.csv are
-BackendBench's, and behind them the interval and word of each speed-up. They hold what they say: milliseconds where a
-key ends in `_ms`, null where there is no number, a row for each test that counts, a crash too.
+As a run it is known to targets, histories and nightlies. The keys of full_results.json, operator_summary.csv and
+failed_tests.json are BackendBench's, and behind them the interval and word of each speed-up. They hold what they say:
+milliseconds where a key ends in `_ms`, null where there is no number, a row for each test that counts, a crash too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from profkit.analysis.evaluation.scores import (
     operation_results,
     scores_of,
 )
-from profkit.analysis.evaluation.speedups import MeanSpeedup
+from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import MachineError
 from profkit.core.files.whole import write_whole
@@ -168,15 +168,24 @@ def write_results(folder: Path, document: EvaluationDocument) -> tuple[str, ...]
 
 # ---------------------------------------------------------------- BackendBench's files
 
+FULL_RESULTS, FAILED_TESTS = "full_results.json", "failed_tests.json"
+OPERATOR_SUMMARY, OVERALL_SUMMARY = "operator_summary.csv", "OVERALL_SUMMARY.md"
+_P = 1.0  # of perf@p, their default
 
 Row = dict[str, Any]
 
 
 def field_files(document: EvaluationDocument) -> Mapping[str, str]:
-    """Both files by name."""
+    """The four files by name."""
     rows = result_rows(document)
-    whole = json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
-    return {"full_results.json": whole, "operator_summary.csv": _csv(rows, operation_results(document))}
+    failed = [row for row in rows if not is_right(row)]
+    operations = operation_results(document)
+    return {
+        FULL_RESULTS: _json(rows),
+        FAILED_TESTS: _json(failed),
+        OPERATOR_SUMMARY: _csv(rows, operations),
+        OVERALL_SUMMARY: _summary(document, rows, operations),
+    }
 
 
 def result_rows(document: EvaluationDocument) -> list[Row]:
@@ -242,6 +251,10 @@ def is_right(row: Row) -> bool:
     return bool(row["is_correct"] if row["test_type"] == "correctness" else row["successfully_ran"])
 
 
+def _json(rows: Sequence[Row]) -> str:
+    return json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
+
+
 # ---------------------------------------------------------------- by operation
 
 
@@ -297,3 +310,68 @@ def _csv(rows: Sequence[Row], operations: Sequence[OperationResult]) -> str:
         for row in operator_summaries(rows)
     )
     return text.getvalue()
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def _summary(
+    document: EvaluationDocument, rows: Sequence[Row], operations: tuple[OperationResult, ...]
+) -> str:
+    """OVERALL_SUMMARY.md: the command, three scores, the operations by their speed-up."""
+    speedups = {one.operation: one.speedup for one in operations}
+    scores = scores_of(document, operations)
+    share = fast_p(operations, _P)
+    lines = [
+        "# Run Summary",
+        "",
+        "## Command",
+        "```bash",
+        shlex.join(document.command),
+        "```",
+        "",
+        "## Results",
+        "",
+        "| Metric | Value |",
+        "|--------|-------|",
+        f"| Correctness Score | {_number(scores.correctness_score, 4)} |",
+        f"| Performance Score (geomean speedup) | {_shown(scores.geomean)} |",
+        f"| Combined Score (correctness x performance) | {_combined(scores)} |",
+        f"| Perf@{_P} Score | {_number(share, 4)} |",
+        "",
+        "### Operator Speedups vs Eager in Descending Order",
+        "",
+        "| Operator | Correctness Ratio | Speedup vs Eager | 95 % interval, word |",
+        "|----------|-----------|----------------|----------------|",
+    ]
+    order = sorted(operator_summaries(rows), key=lambda row: -(row["geomean_speedup"] or 0.0))
+    for row in order:
+        speedup = row["geomean_speedup"]
+        shown = f"{speedup:.4f}x" if speedup is not None else "N/A"
+        worth = _interval_and_word(speedups[row["operator"]])
+        lines.append(f"| {row['operator']} | {_number(row['correctness_rate'], 4)} | {shown} | {worth} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(mean: MeanSpeedup | None) -> str:
+    """`1.32 (1.21 to 1.44, FASTER)`."""
+    return "N/A" if mean is None else f"{_number(mean.value)} ({_interval_and_word(mean)})"
+
+
+def _combined(scores: EvaluationScores) -> str:
+    """`0.66 = 0.5000 x 1.32 (1.21 to 1.44, FASTER)`: where all are correct it is the speed-up itself."""
+    both = combined_score(scores.correctness_score, scores.geomean)
+    if both is None:
+        return "N/A"
+    return f"{_number(both)} = {_number(scores.correctness_score, 4)} x {_shown(scores.geomean)}"
+
+
+def _interval_and_word(mean: MeanSpeedup | None) -> str:
+    if mean is None:
+        return "N/A"
+    between = "no interval" if mean.low is None else f"{_number(mean.low)} to {_number(mean.high)}"
+    return f"{between}, {mean.word}"
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "N/A" if value is None else f"{value:.{digits}f}"

@@ -55,7 +55,7 @@ from profkit.reporting.views.kernels.cases import (
 from profkit.reporting.views.run import STATUSES
 from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 
-_FILES = ("report.html", "full_results.json", "operator_summary.csv")
+_FILES = ("report.html", "full_results.json", "operator_summary.csv", "OVERALL_SUMMARY.md")
 _FEW_FAILURES, _FAILURES = 8, 200
 _FEW_OPERATIONS = 20
 _NAMED = 4  # operations in a note
@@ -263,7 +263,7 @@ def _failures(
     tests = sum(len(results) for _, results in groups)
     headline = f"{plural(number, 'operation')}, {plural(tests, 'test')}; wrong results first"
     few, left = groups[:_FEW_FAILURES], len(groups) - _FEW_FAILURES
-    rows = limited(statuses, groups, few, left, _FAILURES, "reason", "full_results.json")
+    rows = limited(statuses, groups, few, left, _FAILURES, "reason", "failed_tests.json")
     yield Section("Not right", (rows,), headline, anchor="failed")
 
 
