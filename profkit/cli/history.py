@@ -249,6 +249,30 @@ def prune(
     _tell("prune", where, {"dry_run": dry_run, "runs": runs, "taken": pruned, "left": left}, said, format)
 
 
+@history.command("export", epilog="Example:  profkit history export --to history.csv")
+def export(
+    to: Annotated[Path, typer.Option("--to", help="The table to write: .csv.", metavar="FILE")],
+    workload: WorkloadOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    history: HistoryOption = None,
+    format: options.FormatOption = options.OutputFormat.terminal,
+    quiet: QuietOption = False,
+) -> None:
+    """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
+    from profkit.cli.progress import progress_for
+    from profkit.core.formatting import plural
+    from profkit.regression.history import open_history
+    from profkit.regression.history.actions import export_table
+
+    progress = progress_for(quiet=quiet)
+    with open_history(history, read_only=True) as store:
+        progress.begin("export", str(to))  # a year of 400 metrics a night takes four seconds
+        count = export_table(store, to, workload=workload, force=force)
+        progress.end(plural(count, "row"))
+        where = str(store.path)
+    _tell("export", where, {"file": str(to), "rows": count}, f"{plural(count, 'row')} in {to}", format)
+
+
 @history.command(
     "site",
     epilog="Example:  profkit history site --to pages\n\n"

@@ -113,6 +113,9 @@ PERF = Profiler(
         ),
         _format("perf-stat-csv", "perf stat -x", "perf.stat_csv.looks_like_stat_csv", "perf.stat_csv.read_stat_csv"),
         _format(
+            "perf-stat-text", "perf stat", "perf.stat_csv.looks_like_stat_text", "perf.stat_csv.read_stat_text"
+        ),
+        _format(
             "perf-script", "perf script", "perf.script.looks_like_script", "perf.script.read_script", has_stacks=True
         ),
     ),

@@ -140,6 +140,20 @@ def test_pruning_says_what_goes_and_asks_for_what_is_meant(year: Path, tmp_path:
     assert "10 runs gone, 40 stay" in gone.out
 
 
+def test_an_export_is_tidy(year: Path, tmp_path: Path) -> None:
+    import csv
+
+    said = profkit("history", "export", "--to", "all.csv", "--history", year, cwd=tmp_path)
+    assert said.out == "120 rows in all.csv\n"
+    with (tmp_path / "all.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert (rows[0]["metric"], float(rows[0]["value"])) == ("time.median", 1e-3 * 0.998)
+    again = profkit("history", "export", "--to", "all.csv", "--history", year, cwd=tmp_path)
+    assert (again.code, "exists already" in again.err) == (2, True)
+    other = profkit("history", "export", "--to", "all.xlsx", "--history", year, cwd=tmp_path)
+    assert (other.code, "is no .csv" in other.err) == (2, True)
+
+
 def test_a_broken_history_is_refused_in_words_by_every_verb(year: Path, tmp_path: Path, run: Path) -> None:
     content = year.read_bytes()
     year.write_bytes(content[: len(content) // 2])
@@ -148,6 +162,7 @@ def test_a_broken_history_is_refused_in_words_by_every_verb(year: Path, tmp_path
         ["list"],
         ["trend"],
         ["accept", "mlp", "--because", "x"],
+        ["export", "--to", "x.csv"],
     ):
         said = profkit("history", *verb, "--history", year, cwd=tmp_path)
         assert said.code == 2
@@ -183,6 +198,7 @@ def test_names_that_would_harm_a_terminal_do_not(tmp_path: Path) -> None:
     [
         ("prune", "--keep", "1"),
         ("accept", "mlp", "--because", "x"),
+        ("export", "--to", "all.csv"),
     ],
     ids=lambda verb: verb[0],
 )
@@ -203,3 +219,13 @@ def test_what_cannot_be_added_is_refused_with_a_fix(tmp_path: Path, content: byt
         said = profkit("history", "add", name, cwd=tmp_path)
         assert said.code == 2
         assert said.err.count("error: ") == said.err.count("fix: ") == 1
+
+
+def test_a_history_is_never_overwritten_by_a_table_of_it(tmp_path: Path, run: Path) -> None:
+    path = tmp_path / "history.csv"
+    assert profkit("history", "add", run, "--history", path, cwd=tmp_path).code == 0
+    before = path.read_bytes()
+    said = profkit("history", "export", "--to", path, "--history", path, "--force", cwd=tmp_path)
+    assert said.code == 2
+    assert "is a history" in said.err
+    assert path.read_bytes() == before

@@ -35,6 +35,17 @@ STAT_CSV = (
     b"<not supported>,,cpu_core/LLC-loads/u,0,100.00,,\n"
     b"<not counted>,,branch-misses:u,0,0.00,,\n"
 )
+STAT_TEXT = b"""
+ Performance counter stats for 'python a.py' (5 runs):
+
+             11.86 msec task-clock:u              #    0.981 CPUs utilized            ( +-  0.42% )
+        24,017,711      cycles:u                  #    2.025 GHz                      ( +-  0.31% )  (75.12%)
+        41,202,993      instructions:u            #    1.72  insn per cycle           ( +-  0.01% )  (75.12%)
+   <not supported>      LLC-loads:u
+
+          0.012090 +- 0.000054 seconds time elapsed  ( +-  0.45% )
+
+"""
 TRACE = b"""Operator: aten.embedding.default
 cnt: 5, ((T([100, 16], f32), T([4, 8], i64)), {})
 cnt: 1, ((T([100, 16], f32), T([4, 8], i64), 3, False), {'scale': -1.5e-3, 'x': inf})

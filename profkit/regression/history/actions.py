@@ -1,22 +1,28 @@
-"""What `profkit history` does: add runs and reports; accept changes; prune."""
+"""What `profkit history` does: add runs and reports; accept changes; prune; write a table."""
 
 from __future__ import annotations
 
+import csv
 import difflib
 import hashlib
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
+from profkit.core.files.safe_folder import chown_to_sudo_user
+from profkit.core.files.whole import replacing
+from profkit.core.formatting import table_cell
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import AcceptedChange, Entry
 from profkit.kernels.evaluation.document import is_evaluation
 from profkit.profilers.registry import folder_format
 from profkit.profiling.summarize import refuse_generation, summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
+from profkit.regression.history.file import is_history
 from profkit.regression.history.rows import ID_LENGTH, iso_time, microseconds
 
 
@@ -152,3 +158,61 @@ def _start_of_change(runs: Sequence[Entry], since: str | None) -> str:
         return runs[-1].started
     matches = [entry for entry in runs if entry.id.startswith(since)]
     return matches[0].started if len(matches) == 1 else iso_time(microseconds(since))
+
+
+# ---------------------------------------------------------------- a table
+
+COLUMNS = (
+    "started", "workload", "backend", "metric", "scope", "name", "scope_id", "unit", "better", "value", "low", "high",
+    "quality", "valid", "reason", "outcome", "commit", "dirty", "machine", "night", "state", "source", "entry",
+)  # fmt: skip
+
+
+def export_table(history: History, target: Path, *, workload: str | None = None, force: bool = False) -> int:
+    """Write all values to `target` as CSV, and say how many rows there are.
+
+    Raises UsageError where `target` is there already (without `force`) or of another kind, MachineError where it cannot
+    be written; then nothing of it is left.
+    """
+    if target.suffix.lower() != ".csv":
+        raise UsageError(f"{target} is no .csv", "--to history.csv")
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists already", "--force, or another name")
+    if target.is_file() and is_history(target):  # whatever --force means, it is not this
+        raise UsageError(f"{target} is a history, and no table is written over it", "--to another name")
+    count = 0
+    try:
+        with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            for row in _rows(history, workload):
+                writer.writerow(map(_cell, row))
+                count += 1
+    except OSError as error:
+        raise MachineError(
+            f"cannot write {target}: {error.strerror or error}", "--to FILE elsewhere"
+        ) from error
+    chown_to_sudo_user(target)
+    return count
+
+
+def _rows(history: History, workload: str | None) -> Iterator[tuple[Any, ...]]:
+    """One row per value, as COLUMNS."""
+    for entry in history.walk(workload):
+        for value in entry.values:
+            key = value.key
+            yield (
+                entry.started, key.workload, key.backend, key.metric, key.scope.kind, key.scope.name, key.scope.id,
+                value.unit, value.better, value.value, value.low, value.high, value.quality,
+                entry.valid and value.doubt is None, entry.reason or value.doubt, entry.outcome, entry.commit,
+                entry.dirty, entry.machine, entry.night, entry.state, entry.source, entry.id,
+            )  # fmt: skip
+
+
+def _cell(value: object) -> object:
+    """What is not known is an empty cell, true and false are words that every reader takes."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return table_cell(value)
+    return "" if value is None else value

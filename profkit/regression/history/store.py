@@ -168,6 +168,12 @@ class History:
             )
         raise self._no_run(name)
 
+    def walk(self, workload: str | None = None) -> Iterator[Entry]:
+        """Every run with its values, oldest first, one at a time: a year of them need not fit into memory."""
+        with self._explain_errors():
+            for number, entry in self._entries(HistoryFilter(workload)).items():
+                yield replace(entry, values=self._values(number))
+
     def series(self, chosen: HistoryFilter = ALL) -> tuple[Series, ...]:
         """All series that match, each oldest first; points of the same second in the order in which they were added."""
         where, given = _where(workload=chosen.workload, backend=chosen.backend, metric=chosen.metric)

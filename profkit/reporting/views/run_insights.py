@@ -196,7 +196,7 @@ def to_do_section(document: RunDocument) -> Section | None:
     elif items is not None:
         count = len(items.items)
         blocks.append(items)
-    elif (document.trace is not None or document.kernels) and (rows := actions(document)):
+    elif not document.sampled and (rows := actions(document)):
         count = len(rows)
         done = (Item(strong(row.what), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
         blocks.append(Items(tuple(done), ordered=True))

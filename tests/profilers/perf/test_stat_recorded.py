@@ -50,6 +50,9 @@ json-quirks/vm-census.hard-zero.csv: instructions=4137979348 cycles=22227766667 
 json-quirks/zen5-perf7.2.recorded-shapes.csv: duration_time=hard-zero task-clock=1519.19 cycles=8019305103
     instructions=22287659913 ex_ret_brn=4120569627 ex_ret_brn_misp=73900351 ls_l1_d_tlb_miss.all=562200@0.5024
     bp_l1_tlb_miss_l2_tlb_hit=8847212@0.4977
+vm-without-pmu-perf6.1/errors.txt: task-clock=0.52 context-switches=0 cpu-migrations=0 page-faults=50
+    cycles=not-supported instructions=not-supported branches=not-supported branch-misses=not-supported
+    duration_time=1144369 user_time=1243000 system_time=0
 vm-without-pmu-perf6.1/stat.ddd.csv: task-clock=0.54 context-switches=0 cpu-migrations=0 page-faults=49
     cycles=not-supported instructions=not-supported branches=not-supported branch-misses=not-supported
     L1-dcache-loads=not-supported L1-dcache-load-misses=not-supported LLC-loads=not-supported
@@ -61,15 +64,20 @@ EXPECTED = {
     (words := line.split())[0].rstrip(":"): [word.partition("=")[::2] for word in words[1:]]
     for line in re.sub(r"\n {4}", " ", RECORDED).strip().splitlines()
 }
+READERS = {
+    ".csv": (stat_csv.looks_like_stat_csv, stat_csv.read_stat_csv, "perf-stat-csv"),
+    ".txt": (stat_csv.looks_like_stat_text, stat_csv.read_stat_text, "perf-stat-text"),
+}
 VM = "vm-without-pmu-perf6.1"
 CGROUP = "intel-cgroup-interval/cpu-bops.interval-cgroup.csv"
 
 
 def read(fixtures, name):
     path = fixtures / "perf" / name
-    assert stat_csv.looks_like_stat_csv(path.read_bytes())
-    report = stat_csv.read_stat_csv(path)
-    assert (report.tool, report.format) == ("perf", "perf-stat-csv")
+    looks_like, reader, format = READERS[path.suffix]
+    assert looks_like(path.read_bytes())
+    report = reader(path)
+    assert (report.tool, report.format) == ("perf", format)
     return report
 
 
@@ -88,7 +96,7 @@ def test_a_recorded_file_reads_as_what_stands_in_it(fixtures, name):
             assert (counter.value, counter.state) == (None, value), event
 
 
-def test_no_recorded_stat_file_is_left_out_and_nothing_else_looks_like_one(fixtures):
+def test_no_recorded_stat_file_is_left_out_and_each_looks_like_one_format_only(fixtures):
     folder = fixtures / "perf"
     names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     assert {name for name in names if "stat" in name and not name.endswith(".json")} <= set(EXPECTED)
@@ -98,8 +106,9 @@ def test_no_recorded_stat_file_is_left_out_and_nothing_else_looks_like_one(fixtu
     for path in (*names.values(), *(path for path in others if path.is_file())):
         with path.open("rb") as file:
             head = file.read(64 * 1024)
+        kinds = [suffix for suffix, (looks_like, _, _) in READERS.items() if looks_like(head)]
         known = path.is_relative_to(folder) and path.relative_to(folder).as_posix() in EXPECTED
-        assert stat_csv.looks_like_stat_csv(head) == known, path
+        assert kinds == ([path.suffix] if known else []), path
 
 
 FACTS = f"""

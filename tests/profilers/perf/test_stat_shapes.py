@@ -1,4 +1,4 @@
-"""Synthetic twins of the odd shapes of `perf stat -x`, of perf 4 to 7."""
+"""Synthetic twins of the odd shapes of `perf stat`: CSV, and what it prints for people, of perf 4 to 7."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ import tracemalloc
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.perf.stat_csv import looks_like_stat_csv, read_stat_csv
+from profkit.profilers.perf.stat_csv import (
+    looks_like_stat_csv,
+    looks_like_stat_text,
+    read_stat_csv,
+    read_stat_text,
+)
+
+READERS = {"csv": read_stat_csv, "text": read_stat_text}
+LOOKS = {"csv": looks_like_stat_csv, "text": looks_like_stat_text}
+TITLE = " Performance counter stats for 'x':\n\n"
 
 
-def read(tmp_path, text):
+def read(tmp_path, text, kind="csv"):
     path = tmp_path / "results.final"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_stat_csv(path)
+    return READERS[kind](path)
 
 
 def told(report):
@@ -84,13 +93,31 @@ nan,,cycles,100,100.00,, -> cycles=not-counted
 0,,cycles,0,100.00,, -> cycles=not-counted
 63,40;msec;task-clock;63395472;64,00;0,602 -> task-clock=63.4
 """
+LINES = """
+          63,40 msec task-clock    #    0,602 CPUs utilized -> task-clock=63.4
+          63.404040      task-clock (msec)         #    0.602 CPUs utilized -> task-clock=63.40404
+      1.234,56 msec task-clock -> task-clock=1234.56
+      1,234.56 msec task-clock -> task-clock=1234.56
+S0-D0-C0           2              32.95 msec task-clock    #    0.541 CPUs utilized -> task-clock=32.95
+CPU0                              32.95 msec task-clock -> task-clock=32.95
+     1.000100000              32.95 msec task-clock    #    0.541 CPUs utilized -> task-clock=32.95
+  python3-4711             32.95 msec task-clock -> task-clock=32.95
+        5      cpu_core/cycles/u -> cpu_core/cycles=5
+   80.114.687      cycles -> cycles=80114687
+   80'114'687      cycles -> cycles=80114687
+   80\u202f114\u202f687      cycles -> cycles=80114687
+"""
 
 
-@pytest.mark.parametrize("row", ROWS.strip("\n").splitlines())
-def test_a_line_is_read_in_every_shape(tmp_path, row):
-    line, expected = row.split(" -> ")
-    assert looks_like_stat_csv(f"{line}\n".encode())
-    report = read(tmp_path, line + "\n")
+@pytest.mark.parametrize(
+    ("kind", "line", "expected"),
+    [("csv", *line.split(" -> ")) for line in ROWS.strip("\n").splitlines()]
+    + [("text", *line.split(" -> ")) for line in LINES.strip("\n").splitlines()],
+)
+def test_a_line_is_read_in_every_shape(tmp_path, kind, line, expected):
+    text = (TITLE if kind == "text" else "") + line + "\n"
+    assert LOOKS[kind](text.encode())
+    report = read(tmp_path, text, kind)
     name, _, value = expected.rpartition("=")
     assert told(report) == {name: float(value) if value[0].isdigit() else value}
     assert report.warnings == ()
@@ -152,55 +179,99 @@ def test_the_share_of_a_multiplexed_event_is_as_fine_as_the_report_allows(tmp_pa
 
 SECOND = "     {0}.000000000,1.00,msec,task-clock,1000,100.00,,\n     {0}.000000000,{1}\n"
 SUMMED = {
-    "two intervals": ("     1.000000000,10,,cycles,1000,100.00,,\n     2.000000000,30,,cycles,500,50.00,,\n",
+    "two intervals": ("csv", "     1.000000000,10,,cycles,1000,100.00,,\n     2.000000000,30,,cycles,500,50.00,,\n",
                       {"cycles": 40}, {"intervals": "2"}, None),
-    "no counter free": (SECOND.format(1, "8,,cycles,1000,100.00,,")
+    "no counter free": ("csv", SECOND.format(1, "8,,cycles,1000,100.00,,")
                         + "".join(SECOND.format(n, "<not counted>,,cycles,0,0.00,,") for n in (2, 3, 4)),
                         {"task-clock": 4, "cycles": 8}, {"intervals": "4"}, None),
-    "CPUs": ("CPU0,5,,cycles,100,100.00,,\nCPU1,<not counted>,,cycles,0,0.00,,\nCPU2,7,,cycles,100,100.00,,\n",
+    "CPUs": ("csv", "CPU0,5,,cycles,100,100.00,,\nCPU1,<not counted>,,cycles,0,0.00,,\nCPU2,7,,cycles,100,100.00,,\n",
              {"cycles": 12}, {}, None),
-    "controllers": ("".join(f"1.50,MiB,uncore_imc_{n}/cas_count_read/,100,100.00,,\n" for n in range(4)),
+    "controllers": ("csv", "".join(f"1.50,MiB,uncore_imc_{n}/cas_count_read/,100,100.00,,\n" for n in range(4)),
                     {"cas_count_read": 6}, {}, None),
-    "kinds of core": ("5,,cpu_core/cycles/,1,100.00,,\n<not counted>,,cpu_atom/cycles/,0,0.00,,\n",
+    "kinds of core": ("csv", "5,,cpu_core/cycles/,1,100.00,,\n<not counted>,,cpu_atom/cycles/,0,0.00,,\n",
                       {"cpu_core/cycles": 5, "cpu_atom/cycles": "not-counted"}, {}, None),
     "an anchor of two groups":
-        ("100,,cycles,50,50.00,,\n7,,a,5,50.00,,\n110,,cycles,50,50.00,,\n8,,b,5,50.00,,\n",
+        ("csv", "100,,cycles,50,50.00,,\n7,,a,5,50.00,,\n110,,cycles,50,50.00,,\n8,,b,5,50.00,,\n",
          {"cycles": 100, "a": 7, "b": 8}, {}, "counted more than once; the counts differ by 9.1%"),
-    "one cgroup": ("5,,cycles,a.slice,100,100.00,,\n", {"cycles": 5}, {"cgroup": "a.slice"}, None),
-    "user and all": ("9,,cycles,1,100.00,,\n5,,cycles:u,1,100.00,,\n", {"cycles": 9, "cycles:u": 5}, {}, None),
-    "metrics": ("5,,cycles,1,100.00,,\n,225849327050,100.00,,,,TopdownL1\n,,,,,70.1,%  tma_backend_bound\n",
+    "one cgroup": ("csv", "5,,cycles,a.slice,100,100.00,,\n", {"cycles": 5}, {"cgroup": "a.slice"}, None),
+    "user and all": ("csv", "9,,cycles,1,100.00,,\n5,,cycles:u,1,100.00,,\n", {"cycles": 9, "cycles:u": 5}, {}, None),
+    "metrics": ("csv", "5,,cycles,1,100.00,,\n,225849327050,100.00,,,,TopdownL1\n,,,,,70.1,%  tma_backend_bound\n",
                 {"cycles": 5}, {}, None),
-    "other output": ("hello, world\n5,,cycles,100,100.00,,\nloss: 0.25, 17, done\n", {"cycles": 5}, {},
+    "other output": ("csv", "hello, world\n5,,cycles,100,100.00,,\nloss: 0.25, 17, done\n", {"cycles": 5}, {},
                      "passed over 2 lines that are not of perf stat"),
-    "cut off": ("5,,cycles,100,100.00,,\n9,,instruct", {"cycles": 5}, {}, "the last line is cut off"),
-    "whole without its newline": ("5,,cycles,100,100.00", {"cycles": 5}, {}, None),
+    "cut off": ("csv", "5,,cycles,100,100.00,,\n9,,instruct", {"cycles": 5}, {}, "the last line is cut off"),
+    "whole without its newline": ("csv", "5,,cycles,100,100.00", {"cycles": 5}, {}, None),
+    "text of cores": ("text", TITLE + "S0-D0-C0      2     5      cycles\nS0-D0-C1      2     7      cycles\n",
+                      {"cycles": 12}, {}, None),
+    "text of intervals":
+        ("text", "#           time             counts unit events\n     1.000100000      5      cycles\n"
+         "     2.000200000                  7      cycles\n", {"cycles": 12}, {"intervals": "2"}, None),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", SUMMED)
 def test_lines_are_put_together(tmp_path, case):
-    text, values, facts, warning = SUMMED[case]
-    report = read(tmp_path, text)
+    kind, text, values, facts, warning = SUMMED[case]
+    report = read(tmp_path, text, kind)
     assert told(report) == values
     assert facts.items() <= dict(report.facts).items()
     assert bool(report.warnings) == (warning is not None)
     assert warning is None or any(warning in said for said in report.warnings)
 
 
-REFUSED = [
-    ("", "is empty"), ("# started on Mon Jan\n\n", "holds no counts"), (b"\x7fELF\0\0\0", "binary"),
-    ("x" * 100_000, "longer than 64 KiB"), (",,,,,70.1,%  tma_backend_bound\n", "holds no counts"),
-    ("event syntax error: 'nosuch'\n   \\___ parser error\n", "this perf does not know the event nosuch"),
-    ("63,40,msec,task-clock,63395472,100,00,0,602,CPUs utilized\n", "holds no counts"),  # a decimal comma
-    ("\xff\xfe\xfd\n", "holds no counts"),
-    ("".join(f"5,,e{n},1,100.00,,\n" for n in range(50_002)), "different ev"),
-]  # fmt: skip
+def test_the_table_for_people_is_read_out_of_a_log(tmp_path):
+    report = read(
+        tmp_path,
+        """
+epoch 1: 5 apples, loss 0.25
+
+ Performance counter stats for 'python train.py' (3 runs):
+
+             63.40 msec task-clock:u                     #    0.602 CPUs utilized            ( +-  2.34% )
+        80,114,687      cycles:u                         #    1.264 GHz              ( +-  0.12% )  (64.00%)
+                 0      stalled-cycles-frontend          #    0.00% frontend cycles idle     (70.12%)
+   <not supported>      LLC-loads
+     <not counted>      branches                                                             (0.00%)
+              1.50 Joules power/energy-pkg/
+                        #     70.1 %  tma_backend_bound
+
+         0.0105300 +- 0.0000450 seconds time elapsed  ( +-  0.43% )
+
+       0.001243000 seconds user
+       0.000000000 seconds sys
+
+5 pears after the end
+""",
+        "text",
+    )
+    clocks = {"duration_time": 10_530_000, "user_time": 1_243_000, "system_time": 0}
+    states = {"stalled-cycles-frontend": "hard-zero", "LLC-loads": "not-supported", "branches": "not-counted"}
+    assert told(report) == {
+        "task-clock": 63.40, "cycles": 80114687, **states, "energy-pkg": 1.5,
+        **{name: pytest.approx(value) for name, value in clocks.items()},
+    }  # fmt: skip
+    assert next(c.share for c in report.counters if c.name == "cycles") == 0.64
 
 
-@pytest.mark.parametrize(("text", "words"), REFUSED)
-def test_what_holds_no_counts_is_refused_in_a_sentence(tmp_path, text, words):
+REFUSED = {
+    "csv": [
+        ("", "is empty"), ("# started on Mon Jan\n\n", "holds no counts"), (b"\x7fELF\0\0\0", "binary"),
+        ("x" * 100_000, "longer than 64 KiB"), (",,,,,70.1,%  tma_backend_bound\n", "holds no counts"),
+        ("event syntax error: 'nosuch'\n   \\___ parser error\n", "this perf does not know the event nosuch"),
+        ("63,40,msec,task-clock,63395472,100,00,0,602,CPUs utilized\n", "holds no counts"),  # a decimal comma
+        ("\xff\xfe\xfd\n", "holds no counts"),
+        ("".join(f"5,,e{n},1,100.00,,\n" for n in range(50_002)), "different ev"),
+    ],
+    "text": [("", "is empty"), ("5 apples\n", "no counts"), (TITLE, "no counts"), (TITLE + "x" * 5000, "no counts")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"), [(k, *case) for k, cases in REFUSED.items() for case in cases]
+)
+def test_what_holds_no_counts_is_refused_in_a_sentence(tmp_path, kind, text, words):
     with pytest.raises(UnreadableReport, match=words):
-        read(tmp_path, text)
+        read(tmp_path, text, kind)
 
 
 def test_a_missing_file_and_a_folder_are_refused_in_a_sentence(tmp_path):
