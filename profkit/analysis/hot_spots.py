@@ -36,6 +36,8 @@ LEADS_TO_OTHERS = (
 )  # what is waited for may be the program's own work elsewhere
 MOSTLY = 0.5
 RUNS = 0.05  # of the wall time of a thread: one that runs less waits for something
+TELLING = 0.1  # of the most in a line of the function
+_SLOW = ("contains", "shift", "grow", "pattern")
 SURE = 0.3  # of the time: two shares that overlap at least by this much belong together
 _WAITS: Mapping[str, SpotKind] = {
     "sleep": "sleep", "lock": "lock", "network": "network", "input": "input", "child": "child", "pipe": "pipe",
@@ -184,9 +186,7 @@ def _groups(rows: Sequence[_Row]) -> list[list[_Row]]:
         place = (line.file, line.function)
         key: object = place if row.kind in ("python", "native") else (*place, line.line)
         groups.setdefault(key, []).append(row)
-    ordered = [
-        sorted(group, key=lambda row: (_is_head(row.line.code), -row.seconds)) for group in groups.values()
-    ]
+    ordered = [_by_importance(group) for group in groups.values()]
     return sorted(ordered, key=lambda group: -sum(row.seconds for row in group))
 
 
@@ -237,6 +237,22 @@ def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
 def _all_lines(document: RunDocument) -> Iterator[LineSamples]:
     for sampled in document.sampled:
         yield from sampled.lines
+
+
+def _by_importance(group: Sequence[_Row]) -> list[_Row]:
+    """The line that stands for a function first: of those with a good part of its time one that may be slow by itself.
+
+    A sampler inside of the process sees the end of an operator's work at the next call.
+    """
+    most = max(row.seconds for row in group)
+
+    def order(row: _Row) -> tuple[bool, bool, float]:
+        code = row.line.code
+        telling = code is not None and row.seconds >= TELLING * most
+        slow = telling and code is not None and any(one.kind in _SLOW for one in code.constructs)
+        return _is_head(code), not slow, -row.seconds
+
+    return sorted(group, key=order)
 
 
 def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: float) -> HotSpot:

@@ -53,6 +53,8 @@ IMPORT, REST = (
 FIXED = ("[import]", "[more functions]")  # their names
 _WIDTH = 20  # bits of a frame's number
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
+_TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
+_RELATIVE = sys.version_info >= (3, 11)  # their targets
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "start_up", "")
 
@@ -448,11 +450,20 @@ def _code_length() -> int:
 
 
 def _line_of_jump(code: CodeType, at: int) -> int:
-    """The line before a jump without a line: before 3.12 that back to the head of a loop."""
-    return max(
-        ((begin, line) for begin, _, line in code.co_lines() if line and begin < at),
-        default=(0, code.co_firstlineno),
-    )[1]
+    """The line from which a jump without a line is reached: before 3.12 that back to the head of a loop.
+
+    First that of a test whose other way ends there, else the line before it.
+    """
+    text, tests = code.co_code, []
+    for offset in range(0, at, 2):
+        if text[offset] in _TESTS:
+            target = 2 * text[offset + 1] + (offset + 2 if _RELATIVE else 0)
+            tests += [offset] if target == at else []
+    last = code.co_firstlineno
+    for begin, end, line in code.co_lines():
+        if line and begin < at and (not tests or begin <= tests[-1] < end):
+            last = line
+    return last
 
 
 def _block_signals() -> None:
