@@ -6,6 +6,8 @@ import triton.language as tl
 
 from profkit.evaluation import kernel
 
+aten = torch.ops.aten
+
 
 @triton.jit
 def own_relu(x, out, count, block: tl.constexpr):
@@ -24,3 +26,9 @@ def by_triton(x):
 @kernel("abs.default")
 def by_pytorch(x):
     return torch.where(x < 0, -x, x)
+
+
+@kernel("exp.default")
+def with_a_decoy(x):
+    own_relu[(1,)](x, torch.empty_like(x), 4, block=1024)
+    return aten.exp.default(x)
