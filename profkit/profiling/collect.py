@@ -154,7 +154,7 @@ class RunCollector:
             plan = self._update_plan(known)
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
-            self._add_peaks()
+            self._add_peaks(known)
 
     def _has_run(self) -> bool:
         """Whether any pass showed that the workload can end well: then one that fails may be its instrument's fault."""
@@ -176,14 +176,8 @@ class RunCollector:
         return plan
 
     def _left_of(self, budget: float) -> float:
-        """The seconds of a budget that are left for passes: the peaks and the reports come after them."""
-        unmarked = bool(self.document.timings) and self.document.timings[0].kind == "process"
-        counted = (
-            self._context.workload.python is None or not unmarked
-        )  # of a whole Python program nothing is
-        to_measure = self._backend.host_peaks and counted and kept_peaks(self._context.machine) is None
-        after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
-        return budget - (time.monotonic() - self._begin) - after
+        """The seconds of a budget that are left for passes: the reports come after them."""
+        return budget - (time.monotonic() - self._begin) - OUTSIDE_SECONDS
 
     def _budget(self, known: PlanState) -> float | None:
         """Wall seconds that the whole run may take; None: as long as it needs, or nobody knows yet."""
@@ -370,9 +364,11 @@ class RunCollector:
         cut = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
         self.update(passes=(*self.document.passes, cut))
 
-    def _add_peaks(self) -> None:
+    def _add_peaks(self, known: PlanState) -> None:
         """What this machine can do at best: bandwidth and arithmetic are held against it, where any are known."""
-        if not needs_peaks(self.document):
+        budget = self._budget(known)
+        late = budget is not None and self._left_of(budget) < PEAK_SECONDS
+        if late or not needs_peaks(self.document):
             self.update(peaks=kept_peaks(self._context.machine))
             return
         self._progress.begin("peaks", "this machine's highest bandwidth and arithmetic, measured")

@@ -8,6 +8,7 @@ from profkit.analysis.insights.spots import Find, Said, say
 from profkit.core.types import HotSpot, Insight, RunDocument
 
 COMPARED = 0.25  # of the samples
+ALLOCATING = 0.3  # of a line's time
 _ALLOCATES = re.compile(
     r"(_int_|__libc_|je_|tc_|mi_)?(malloc|free|calloc|realloc|memalign)(_consolidate|_printerr)?(\.\w+)*"
     r"|operator (new|delete).*|unlink_chunk.*|sysmalloc|cfree.*|tcache_\w+|_?_?(sbrk|brk)"
@@ -18,14 +19,19 @@ _COPIES = re.compile(r"(__)?(mem(cpy|move)|wmemcpy)\w*")
 _SIZES = re.compile(r"(__)?(strlen|wcslen)\w*")
 
 
-def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
     """Small pieces of memory that are taken and given back one by one."""
-    if spot.under is None or not _ALLOCATES.fullmatch(spot.under.name):
+    lines = [one for sampled in document.sampled if sampled.native for one in sampled.lines]
+    line = next((one for one in lines if (one.file, one.line) == (spot.file, spot.line)), None)
+    if spot.kind != "native" or line is None:
+        return None
+    called = [one for one in line.callees if _ALLOCATES.fullmatch(one.function)]
+    if sum(one.value for one in called) < ALLOCATING * line.main_cpu:
         return None
     said = Said(
         "allocation",
         "Memory is taken or given back here piece by piece",
-        f"most of its time is in {spot.under.name}",
+        f"a good part of its time is in {called[0].function}",
         "values side by side in one array (a vector of values, with reserve), an arena, or use the pieces again",
     )
     return say(spot, said)
