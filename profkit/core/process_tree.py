@@ -61,6 +61,8 @@ class ProcessTree:
         self.use = TreeUse()
         # Pid -> seconds in which its threads could run and had no processor
         self._queued: dict[int, float] = {}
+        # Children of this process that were there before: somebody else's, who lost their parent
+        self._before = frozenset(_child_pids(os.getpid())) - {pid}
         _running[pid] = self
 
     @staticmethod
@@ -150,7 +152,8 @@ class ProcessTree:
         with _listing:
             for pid in _child_pids(os.getpid()):
                 with contextlib.suppress(OSError):
-                    ours = pid in _running or os.getsid(pid) == os.getsid(0) or os.getpgid(pid) == self._pid
+                    ours = pid in _running or pid in self._before or os.getsid(pid) == os.getsid(0)
+                    ours = ours or os.getpgid(pid) == self._pid
                     if not ours and os.waitpid(pid, os.WNOHANG) == (0, 0):
                         found.append(pid)
         return found
