@@ -314,6 +314,9 @@ def _beneath(document: RunDocument, line: LineSamples, share: float) -> Beneath 
         and not is_users_code(edge.callee.file, edge.callee.function)
     ]
     edge = max(edges, key=lambda one: one.total or one.own, default=None)
+    # What takes a small part of the place's time is not what it is about: an operator beside it may be.
+    if edge is not None and profile is not None and (edge.total or edge.own) < SURE * share * profile.total:
+        edge = None
     if edge is not None and edge.callee is not None:
         calls, seconds = edge.calls or 0, edge.total or edge.own
         library = edge.callee.library if edge.callee.file else _native_library(document, share)

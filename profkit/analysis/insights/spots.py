@@ -401,7 +401,7 @@ def place_alone(spot: HotSpot) -> Insight:
     called = f"; called from {spot.caller}" if spot.caller else ""
     said = Said(
         "hot-spot",
-        f"{name} {does}: {percent_text(100 * spot.share)} of the time",
+        f"{name.replace('<locals>.', '')} {does}",
         f"{calls_text(spot)}{called}".lstrip("; "),
         f"begin here: all other places together are {percent_text(100 * left)} of the time"
         if spot.share >= 0.5

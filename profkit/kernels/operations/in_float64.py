@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-Tensor: TypeAlias = torch.Tensor
+Tensor: TypeAlias = "torch.Tensor"
 
 STEP = 2.0**-36  # of an argument, relative, by which the condition is measured in float64
 PROBES = 2

@@ -110,7 +110,7 @@ def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) -> None:
     """Fewer instructions: what fails a night is counted twice, which takes as long again and is shown above."""
-    watched = ["branch.count", "dram.bytes", "cache.l1.miss_rate"]
+    watched = ["dram.bytes", "cache.l1.miss_rate"]
     text = HEAD.replace("budget: 10,", "budget: 4,").replace("python, work.py", "sh, work.sh")
     (place / "night.yaml").write_text(text.replace("budget: 120", f"budget: 120, watches: {watched}"))
     (place / "work.sh").write_text(COUNTING)
