@@ -32,7 +32,6 @@ names = [name for name in names if not name.endswith("__main__") and ".passes.ho
 # stand-in.
 elsewhere = ("profkit.kernels.operations.cuda.", "profkit.kernels.operations.triton.")
 elsewhere += ("profkit.kernels.evaluation.", "profkit.evaluation.", "profkit.kernels.operations.in_float64")
-elsewhere += ("profkit.kernels.operations.check",)
 names = [name for name in names if not name.startswith(elsewhere)]
 for name in names:
     importlib.import_module(name)
