@@ -43,6 +43,23 @@ _WAITS: Mapping[str, SpotKind] = {
     "sleep": "sleep", "lock": "lock", "network": "network", "input": "input", "child": "child", "pipe": "pipe",
     "file": "file", "sync": "sync", "await": "await",
 }  # fmt: skip
+# What a place does, in words.
+DOES: Mapping[SpotKind, str] = {
+    "python": "computes",
+    "library": "computes",
+    "native": "computes",
+    "import": "imports",
+    "sleep": "sleeps",
+    "lock": "waits for a lock",
+    "network": "waits for the network",
+    "await": "awaits one thing at a time",
+    "input": "waits for input",
+    "child": "waits for another process",
+    "pipe": "waits at a pipe",
+    "file": "reads and writes files",
+    "sync": "waits for the disk",
+    "waiting": "waits",
+}
 _METHOD = re.compile(r"<method '(\w+)' of '([\w.]+)' objects>")
 _BUILT_IN = re.compile(r"<built-in method ([\w.]+)>")
 _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")

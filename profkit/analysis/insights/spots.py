@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from profkit.analysis.hot_spots import DOES
 from profkit.analysis.insights.evidence import percent_text
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Construct, Gain, HotSpot, Insight, LineCode, Place, RunDocument, Variable
@@ -382,21 +383,7 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
 def place_alone(spot: HotSpot) -> Insight:
     """The spot as the answer: where, how much, what is under it."""
     name = spot.function if spot.function not in (None, "<module>") else "the top level"
-    does = {
-        "python": "computes",
-        "library": "computes",
-        "native": "computes",
-        "import": "imports",
-        "sleep": "sleeps",
-        "lock": "waits for a lock",
-        "network": "waits for the network",
-        "input": "waits for input",
-        "await": "awaits one thing at a time",
-        "child": "waits for another process",
-        "pipe": "waits at a pipe",
-        "file": "reads and writes files",
-        "sync": "waits for the disk",
-    }.get(spot.kind, "waits")
+    does = DOES.get(spot.kind, "waits")
     left = max(0.0, 1 - spot.share)
     called = f"; called from {spot.caller}" if spot.caller else ""
     said = Said(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
+from profkit.analysis.hot_spots import DOES
 from profkit.core.formatting import format_quantity
-from profkit.core.types import HotSpot, RunDocument, SpotKind
+from profkit.core.types import HotSpot, RunDocument
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Section
 from profkit.reporting.views.run_insights import relative_path
@@ -14,22 +14,6 @@ from profkit.reporting.views.run_insights import relative_path
 BRIEF = 8  # rows on a short screen
 BAR = 8  # characters
 LEAST = 0.01  # of the wall time: smaller places are added up in the last row
-_WORDS: Mapping[SpotKind, str] = {
-    "python": "computes",
-    "library": "computes",
-    "native": "computes",
-    "import": "imports",
-    "sleep": "sleeps",
-    "lock": "waits for a lock",
-    "network": "waits for the network",
-    "await": "awaits one thing at a time",
-    "input": "waits for input",
-    "child": "waits for another process",
-    "pipe": "waits at a pipe",
-    "file": "reads and writes files",
-    "sync": "waits for the disk",
-    "waiting": "waits",
-}
 _ARGUMENTS = re.compile(r"\(.*\)$")
 
 
@@ -74,7 +58,7 @@ def _place(spot: HotSpot, folder: str) -> str:
 def _does(spot: HotSpot) -> str:
     """`computes: 2,000 calls of Cursor.fetchall`; `sleeps, in 8 threads`."""
     under = spot.under
-    text = _WORDS.get(spot.kind, "")
+    text = DOES.get(spot.kind, "")
     least = "≥ " if spot.partial else ""
     if under is not None and under.name:
         calls = f"{least}{under.calls:,} x " if under.calls else ""
