@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from profkit.analysis.insights.spots import Find, Said, say
 from profkit.core.types import HotSpot, Insight, RunDocument
@@ -58,30 +59,34 @@ def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
     return say(spot, said)
 
 
-def copies(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """Blocks of memory that are copied."""
-    if spot.under is None or not _COPIES.fullmatch(spot.under.name):
-        return None
-    said = Said(
-        "copies",
-        "Memory is copied here",
-        f"most of its time is in {spot.under.name}",
-        "pass a reference or a pointer instead of a value, move instead of copy, reserve before growing",
-    )
-    return say(spot, said)
+# What is called below a line, and what that says of the line.
+_CALLED = (
+    (
+        _COPIES,
+        Said(
+            "copies",
+            "Memory is copied here",
+            "most of its time is in {name}",
+            "pass a reference or a pointer instead of a value, move instead of copy, reserve before growing",
+        ),
+    ),
+    (
+        _SIZES,
+        Said(
+            "costly-helper",
+            "The length of a text is counted here again and again",
+            "most of its time is in {name}, which looks at each sign",
+            "take the length once, before the loop",
+        ),
+    ),
+)
 
 
-def length_each_time(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A text whose length is looked for again and again."""
-    if spot.under is None or not _SIZES.fullmatch(spot.under.name):
-        return None
-    said = Said(
-        "costly-helper",
-        "The length of a text is counted here again and again",
-        f"most of its time is in {spot.under.name}, which looks at each sign",
-        "take the length once, before the loop",
-    )
-    return say(spot, said)
+def known_callee(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A line that calls what copies memory, or what counts the signs of a text."""
+    name = spot.under.name if spot.under is not None else ""
+    said = next((said for pattern, said in _CALLED if pattern.fullmatch(name)), None)
+    return say(spot, replace(said, evidence=said.evidence.format(name=name))) if said is not None else None
 
 
-PATTERNS: tuple[Find, ...] = (allocation, tree_compare, copies, length_each_time)
+PATTERNS: tuple[Find, ...] = (allocation, tree_compare, known_callee)
