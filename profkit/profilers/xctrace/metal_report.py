@@ -259,8 +259,6 @@ def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: Met
         yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
 
 
-MOST_NAMES = 512  # names of one kind that are kept apart in a result
-REST = "[more]"
 NO_LABEL = "(no label)"
 
 
@@ -319,7 +317,6 @@ def sum_by_name(
     which, start, end, inside = which[counted], work["start"][counted], work["end"][counted], inside[counted]
     if not len(which):
         return ()
-    names, which = _fold_names(names, which, inside)
     instance = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
     if by_encoder:
         encoder = work["encoder"][counted]
@@ -334,19 +331,6 @@ def sum_by_name(
         busy = (union(start[rows], end[rows]) & part).total
         sums.append(NamedWork(names[int(which[rows[0]])], busy, each))
     return tuple(sorted(sums, key=lambda named: (-named.total, named.name)))
-
-
-def _fold_names(names: Sequence[str], which: Any, inside: Any) -> tuple[Sequence[str], Any]:
-    """Names as they are; of more than anybody reads the largest, and the rest as one."""
-    import numpy as np
-
-    spent = np.bincount(which, inside, len(names))
-    if np.count_nonzero(spent) <= MOST_NAMES:
-        return names, which
-    largest_first = np.argsort(-spent, kind="stable")
-    rank = np.argsort(largest_first)
-    largest = [names[number] for number in largest_first[: MOST_NAMES - 1]]
-    return [*largest, REST], np.minimum(rank[which], MOST_NAMES - 1)
 
 
 def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWork, ...], float | None]:
