@@ -175,7 +175,7 @@ class MpsRun(BackendRun):
     name = "mps"
     passes: ClassVar[PassTable] = {"gate": ("timing", "trace"), "standard": DEVICE_PASSES, "full": ALL_PASSES}
     switch = Switch("signpost")
-    late_allocations = True
+    on_device = True
 
     def tool_versions(self) -> dict[str, str | None]:
         """The version of xctrace, where an asked pass uses it."""
