@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from profkit.analysis.timeline.spans import (
     Spans,
@@ -143,8 +143,6 @@ def _metal_trace(
     by_others = None if active is None else active - busy
     queue = buffers.queue(window)
     counters = samples.counters(counted, working)
-    work = part.own_work
-    channels = sum_by_name(tables[INTERVALS].names["channel"].all, work["channel"], work, counted)
     clocks = state_times(tables[PERFORMANCE], part.gpu)
     settings = recording.run.settings if recording.run is not None else {}
     induced = settings.get("Induced GPU Performance State")
@@ -155,12 +153,10 @@ def _metal_trace(
         others=_to_seconds(by_others & counted) if knows_process and by_others is not None else None,
         longest_gap=longest_span(idle) / 1e9 if window.total else None,
         processes=processes_in(tables, part),
-        channels=tuple(named.work("channel") for named in channels),
-        encoders=tuple(named.work("encoder") for named in encoders),
+        encoders=tuple(named.work() for named in encoders),
         command_buffers=buffers.times(counted),
         completion=buffers.completion(counted),
         latency=buffers.latency(counted),
-        notice=buffers.notice(counted),
         queue_depth=None if queue is None else queue.mean,
         queue_most=None if queue is None else queue.most,
         performance=states_in(clocks, counted, working),
@@ -275,13 +271,12 @@ class NamedWork:
         """What may have run side by side, added up."""
         return int(self.each.sum())
 
-    def work(self, kind: Literal["encoder", "channel"]) -> MetalWork:
+    def work(self) -> MetalWork:
         """The same as the model has it."""
         import numpy as np
 
         return MetalWork(
             self.name,
-            kind,
             len(self.each),
             self.total / 1e9,
             self.busy / 1e9,
@@ -291,7 +286,7 @@ class NamedWork:
 
     def kernel(self) -> KernelTime:
         """The same as other tools' traces have kernels."""
-        work = self.work("encoder")
+        work = self.work()
         least = int(self.each.min()) / 1e9
         return KernelTime(
             Kernel(self.name, (), ()),
@@ -304,11 +299,11 @@ class NamedWork:
 
 
 def sum_by_name(
-    names: Sequence[str], which: Any, work: Mapping[str, Any], part: Spans, *, by_encoder: bool = False
+    names: Sequence[str], which: Any, work: Mapping[str, Any], part: Spans
 ) -> tuple[NamedWork, ...]:
     """Work by name, largest first: `which` is the number of each interval's name.
 
-    `by_encoder`: intervals of one name and one encoder are one (several pieces, or a vertex and a fragment part).
+    Intervals of one name and one encoder are one (several pieces, or a vertex and a fragment part).
     """
     import numpy as np
 
@@ -317,10 +312,9 @@ def sum_by_name(
     which, start, end, inside = which[counted], work["start"][counted], work["end"][counted], inside[counted]
     if not len(which):
         return ()
-    instance = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
-    if by_encoder:
-        encoder = work["encoder"][counted]
-        instance = np.where(encoder == NO_ID, instance, encoder)
+    alone = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
+    encoder = work["encoder"][counted]
+    instance = np.where(encoder == NO_ID, alone, encoder)
     order = np.argsort(which, kind="stable")
     cuts = np.flatnonzero(np.r_[True, np.diff(which[order]) != 0, True])
     sums = []
@@ -364,7 +358,7 @@ def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWor
     if copies.any():
         rest = union(work["start"][~copies], work["end"][~copies])
         copying = ((part.busy - rest) & part.window).total / 1e9
-    return sum_by_name(list(table), which, work, part.counted, by_encoder=True), copying
+    return sum_by_name(list(table), which, work, part.counted), copying
 
 
 def _split_label(shown: str) -> tuple[str, str]:

@@ -26,7 +26,8 @@ from profkit.profilers.xctrace.toc import (
     looks_like_toc,
     read_toc,
 )
-from profkit.runtime.region.record import MOST_BYTES, RegionRecord, decode_record
+from profkit.runtime.passes.read import read_records
+from profkit.runtime.region.record import RegionRecord
 
 UNEXPORTED = "left-out.json"  # {"schema": "why it was not exported"}
 NOTE_FILES = "region.*.json"
@@ -55,15 +56,8 @@ def copy_notes(scratch: Path, folder: Path) -> None:
 
 def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
     """Of each process that entered a region, what it noted. Raises UnreadableReport where a note is damaged."""
-    records = []
-    for path in sorted(folder.glob(NOTE_FILES)):
-        try:
-            record = decode_record(read_bounded_text(path, MOST_BYTES), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UnreadableReport(f"{path} cannot be read: {error}") from error
-        if record.regions or record.benchmarks:
-            records.append(record)
-    return tuple(records)
+    records = read_records(sorted(folder.glob(NOTE_FILES)))
+    return tuple(record for record in records if record.regions or record.benchmarks)
 
 
 @dataclass(frozen=True)
