@@ -33,8 +33,8 @@ LOG_LIMIT = 4 << 20  # bytes
 LONGEST_ANSWER = 16 << 20  # bytes
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
 ASKED_SECONDS = 5.0  # for what ends when it is asked, before it is killed
-LOOK_SECONDS = 0.05
-CLOSED_SECONDS = 1.0  # between two looks whether it was closed
+LOOK_SECONDS = 1.0  # between two looks whether it was closed
+WAIT_SECONDS = 0.05
 # One that needs no file of its own: it is made for each answer.
 _Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
 
@@ -69,7 +69,7 @@ class ChildProcess:
     It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
     with that thread. `log` takes its standard error; `env` is set on top of this process's environment, of which it
     does not get what `without` names. Orphans are not its own where it is known that it starts no processes. While it
-    is waited for, its log is cut each `look_seconds`, and `look` called. `asks`: it gets SIGTERM
+    is waited for, its log is cut each second, and `look` called. `asks`: it gets SIGTERM
     before it is killed, and some seconds to end. `reason_mark`: what stands in the line that says why it ended.
     """
 
@@ -82,14 +82,12 @@ class ChildProcess:
         inherited: Sequence[int] = (),
         starts_others: bool = True,
         without: Collection[str] = (),
-        look_seconds: float = CLOSED_SECONDS,
         asks: bool = False,
         reason_mark: str = "",
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
         self._starts_others, self._without = starts_others, frozenset(without)
-        self.look_seconds, self._asks = look_seconds, asks
-        self._reason_mark = reason_mark
+        self._asks, self._reason_mark = asks, reason_mark
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
@@ -238,19 +236,19 @@ class ChildProcess:
         child = self._child
         if child is None or child.stdout is None:
             raise _closed()
-        deadline, look = monotonic() + timeout, self.look_seconds
+        deadline = monotonic() + timeout
         try:
             with _Selector() as ready:
                 ready.register(child.stdout, selectors.EVENT_READ)
                 while not is_enough(self._unread):
                     left = deadline - monotonic()
-                    if not ready.select(max(0.0, min(left, look))):
+                    if not ready.select(max(0.0, min(left, LOOK_SECONDS))):
                         self.cut_log()
                         self.look()
                         if self._child is not child:  # another thread closed the pipe: that wakes nobody
                             raise _closed()
                         # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
-                        if left > look or ready.select(0):
+                        if left > LOOK_SECONDS or ready.select(0):
                             continue
                         self.kill()
                         reason = f"it took longer than {timeout:g} s, and was ended"
@@ -296,7 +294,7 @@ def _wait_until_ended(
 ) -> None:
     deadline = monotonic() + seconds
     while not is_enough() and _is_alive(child) and monotonic() < deadline:
-        sleep(LOOK_SECONDS)
+        sleep(WAIT_SECONDS)
 
 
 def _is_alive(child: subprocess.Popen[bytes]) -> bool:
@@ -359,10 +357,6 @@ class WorkerClient:
         self._child.cut_log()
         self._child.send_message({"ask": "run", "data": data})
         return self._read(timeout, "result", "error")
-
-    def finish(self) -> None:
-        """No more work."""
-        self._child.close()
 
     def close(self) -> None:
         """No worker any more, and none after it."""

@@ -203,7 +203,6 @@ class WorkerPool:
                     self._do_group(slot, worker, queue, group)
                 finally:
                     queue.finish()
-            worker.finish()
         except MachineError as fault:
             self._give_up_slot(slot, fault)
         except BaseException as error:

@@ -65,7 +65,7 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
 @pytest.mark.parametrize(
     ("verb", "said", "wrong"),
     [
-        (RUN, {"hello": {"nonce": "0"}}, "does not answer as profkit does"),
+        (RUN, {"hello": {"event": "x"}}, "does not answer as profkit does"),
         (RUN, {"hello": {"version": 7}}, "version is 7, not a list"),
         (RUN, {"hello": {"missing": ["yaml"]}}, "has no yaml"),
         (

@@ -35,7 +35,6 @@ from profkit.runtime.passes.secrets import is_secret_variable
 
 STAGE_SECONDS = 600.0  # a slow disk there lays out thousands of files
 SILENCE_SECONDS = 60.0  # it says every second that it lives
-LOOK_SECONDS = 10.0  # little is printed on this side; a thousand connections that look each second are work
 TIDY_SECONDS = 10.0  # for what is removed there at the end
 PIECE = 1 << 20  # bytes
 NOISE_LIMIT = 1 << 16  # bytes that a login shell may print before it begins
@@ -60,7 +59,6 @@ class PlaceLost(MachineError):
 class Hello:
     """What the Python at a place says of itself. `code`: every profkit that is there."""
 
-    nonce: str = ""
     python: str = ""
     version: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
@@ -86,14 +84,12 @@ class Connection:
             {},
             log,
             without=hidden,
-            look_seconds=LOOK_SECONDS,
             asks=place.queues,
             reason_mark=place.reason_mark,
         )
 
     def open(self, progress: Progress | None = None) -> None:
         """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
-        self._child.look_seconds = 1.0
         if progress is not None:
             self._child.look = _show_wait(progress, self._child)
         try:
@@ -102,7 +98,7 @@ class Connection:
             self.close()
             raise
         finally:
-            self._child.look, self._child.look_seconds = bool, LOOK_SECONDS
+            self._child.look = bool
 
     def _open(self) -> None:
         nonce = secrets.token_hex(8)
@@ -116,7 +112,7 @@ class Connection:
                     f"{self.place.title} has no Python 3.10 or newer ({name} says {said[:200]!r})",
                     "install one there, or name it: --on-python /path/to/python3",
                 )
-            source = BOOT.read_bytes() + f"\nserve({nonce!r})\n".encode()
+            source = BOOT.read_bytes() + b"\nserve()\n"
             self._child.send(b"%d\n" % len(source) + source)
             hello = self._read(SILENCE_SECONDS)
         except WorkerEnded as ended:
@@ -128,8 +124,8 @@ class Connection:
             raise PlaceUnreachable(lost.message, lost.fix) from lost
         try:
             self.hello = from_plain_data(Hello, hello)
-            if hello["event"] != "hello" or self.hello.nonce != nonce:
-                raise UnreadableReport("it says another word")
+            if hello["event"] != "hello":
+                raise UnreadableReport(f"it says {hello['event'][:40]!r}")
         except UnreadableReport as error:
             raise PlaceUnreachable(
                 f"{self.place.title} does not answer as profkit does: {error.message}"
@@ -202,17 +198,14 @@ class Connection:
                 pass
             return event
 
-    def finish(self) -> None:
-        """No more is asked: it gets a moment to remove what the work left there."""
-        self._child.finish(TIDY_SECONDS)
-
     def close(self) -> None:
-        """End it, and with it what runs there; what has told its result or its fault gets the same moment.
+        """End it, and with it what runs there.
 
-        So does the client of a place that costs money: it ends that place.
+        What has told a result or a fault gets a moment to remove what the work left there; and so does the client of a
+        place that costs money: it ends that place.
         """
         if self._told or self.place.is_rented:
-            self.finish()
+            self._child.finish(TIDY_SECONDS)
         self._child.close()
 
     def _send_file(self, file: IO[bytes], progress: Progress) -> None:
@@ -234,7 +227,8 @@ class Connection:
                 f"{self.place.title} wrote what is no answer: {message!r:.200}", self.place.try_it
             )
         self._child.cut_log()
-        self._told = message["event"] in ("result", "fault")
+        if message["event"] != "beat":
+            self._told = message["event"] in ("result", "fault")
         if message["event"] == "fault":  # in its own words: they may hold what a workload printed
             code = message.get("exit")
             kind = _FAULTS.get(code, MachineError) if isinstance(code, int) else MachineError
@@ -342,10 +336,6 @@ class PlaceWorker:
         if not isinstance(message.get("reason", ""), str):
             raise PlaceLost(f"{self.title} said what is no answer of a job")
         return message
-
-    def finish(self) -> None:
-        """No more work."""
-        self._connection.finish()
 
     def kill(self) -> None:
         """Its process has ended already."""
