@@ -66,6 +66,7 @@ HIDDEN_NOTE = (
     "--keep-arguments writes them."
 )
 TIMING_SHARE = 0.25  # of a budget, for the plain runs
+FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -330,12 +331,18 @@ class RunCollector:
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
-        if self.first_answer is None and findings.sampled is not None:
+        if self.first_answer is None and (findings.sampled is not None or self._is_late(findings, plain)):
             self.first_answer = first_answer(self.document)
             if self.first_answer is not None:
                 self._progress.note(
                     f"first answer: {answer_text(self.first_answer, self._context.workload.folder)}"
                 )
+
+    def _is_late(self, findings: PassFindings, plain: float | None) -> bool:
+        """Whether a trace has to give the first answer, since with one run more it would come too late."""
+        runs, seconds = FIRST_ANSWER
+        gone = time.monotonic() - self._begin
+        return findings.trace is not None and plain is not None and gone + plain > runs * plain + seconds
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""

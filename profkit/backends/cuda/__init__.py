@@ -38,8 +38,8 @@ class CudaBackend(Backend):
     sampling: Mapping[Depth, float] = {"quick": 1.0, "gate": 1.0, "standard": 3.0, "full": 20.0}
     allowances: Mapping[Depth, tuple[float, float] | None] = {
         "quick": None,
-        "gate": (7.0, 10.0),
-        "standard": (7.0, 10.0),
+        "gate": (5.0, 20.0),
+        "standard": (5.0, 20.0),
         "full": None,
     }
     profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler")

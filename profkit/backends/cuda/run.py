@@ -17,7 +17,6 @@ from profkit.backends.cuda.counters import ExplanationPass, KernelCountersPass
 from profkit.backends.cuda.trace import EXPORT_SECONDS, NSYS_SECONDS, DeviceTracePass
 from profkit.backends.passes import (
     ALL_PASSES,
-    DEVICE_PASSES,
     BackendRun,
     Pass,
     PassTable,
@@ -50,15 +49,15 @@ class CudaRun(BackendRun):
     passes: ClassVar[PassTable] = {
         "quick": ("timing", "trace"),
         "gate": ("timing", "trace", "counters"),
-        "standard": (*DEVICE_PASSES, "explain"),
+        "standard": ("timing", "trace", "stacks", "counters", "explain"),
         "full": (*ALL_PASSES, "explain"),
     }
     # Processes of the same work on a GPU differ by less than its clocks do within one.
     processes: ClassVar[Mapping[Depth, int]] = {"quick": 1, "gate": 1, "standard": 1, "full": 3}
     switch = Switch("cuda")
     on_device = True
-    # the stacks once it is known whether nsys works
-    order = ("timing", "cprofile", "tracemalloc", "trace", "stacks", "counters", "explain")
+    # the stacks once it is known whether nsys works: with them the first answer is known
+    order = ("timing", "trace", "stacks", "counters", "explain", "cprofile", "tracemalloc")
 
     def tool_versions(self) -> dict[str, str | None]:
         """nsys and ncu, where they are used."""

@@ -22,6 +22,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .session import is_own
+from .torch_state import DeviceMemory, graph_breaks
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 SCHEMA = "profkit.operations/1"
@@ -56,6 +57,7 @@ class OperationLines:
         self._reason: str | None = None
         self._push: Callable[[str], object] = str
         self._pop: Callable[[], object] = str
+        self._memory = DeviceMemory(self._is_foreign)
 
     # ------------------------------------------------------------ beginning and end
 
@@ -78,6 +80,8 @@ class OperationLines:
             "calls": self._calls,
             "lines": len(self._texts),
             "reason": self._reason,
+            "memory": self._memory.end(),
+            "breaks": graph_breaks(sys.modules.get("torch._dynamo.utils"), self._is_foreign),
         }
         with suppress(OSError), open(self._out, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -96,6 +100,11 @@ class OperationLines:
         self._mode.__enter__()
         os.register_at_fork(after_in_child=self._forget)
         torch.cuda._lazy_call(self._begin)
+        torch.cuda._lazy_call(lambda: self._follow_memory(torch))
+
+    def _follow_memory(self, torch: Any) -> None:
+        with suppress(Exception):
+            self._memory.begin(torch)
 
     def _begin(self) -> None:
         """torch initialises CUDA; nothing may be raised here."""
