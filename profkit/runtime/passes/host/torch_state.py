@@ -6,6 +6,7 @@ holds more each time lets memory grow. The calling process pays some microsecond
 
 from __future__ import annotations
 
+import itertools
 import os
 from _thread import start_new_thread
 from collections.abc import Callable
@@ -47,7 +48,7 @@ class DeviceMemory:
             first, last = seen[0], seen[-1]
             if len(seen) < LOOKS or last[1] - first[1] < LEAST_GROWTH:
                 continue
-            if all(after[1] > before[1] for before, after in zip(seen, seen[1:], strict=False)):
+            if all(after[1] > before[1] for before, after in itertools.pairwise(seen)):
                 rows.append([*line, len(seen), first[0], first[1], last[0], last[1], last[2]])
         return sorted(rows, key=lambda row: row[5] - row[7])[:MOST_ROWS]
 
