@@ -175,6 +175,8 @@ class OperationLines:
             self._depth -= main
             with suppress(Exception):
                 self._pop()
+                if main:
+                    self._memory.look_now_and_then()
                 if main and (self._calls - self._last_news > MOST_UNCHANGED or self._calls > MOST_CALLS):
                     self._stop(None)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from _thread import start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
-from time import perf_counter, sleep
+from math import inf
+from time import perf_counter
 from typing import Any
 
 FIRST, SLOWER = 0.25, 1.5  # seconds until the first look, and how much longer it takes until each next one
@@ -29,17 +29,33 @@ class DeviceMemory:
     def __init__(self, is_foreign: Callable[[str], bool]) -> None:
         self._is_foreign = is_foreign
         self._looks: list[tuple[float, dict[_Line, tuple[int, int]]]] = []
-        self._going = False
+        self._torch: Any = None
+        self._begun = self._pause = 0.0
+        self._next = inf
 
     def begin(self, torch: Any) -> None:
         """Look from here on; CUDA is in use."""
         torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
-        self._going, self._begun = True, perf_counter()
-        start_new_thread(self._run, (torch,))
+        self._torch, self._begun, self._pause = torch, perf_counter(), FIRST
+        self._next = self._begun + FIRST
+
+    def look_now_and_then(self) -> None:
+        """Look, if it is time: called in the main thread, again and again."""
+        if perf_counter() < self._next:
+            return
+        self._pause *= SLOWER
+        try:
+            going = self._look()
+        except Exception:  # the program comes first
+            going = False
+        self._next = perf_counter() + self._pause if going else inf
 
     def end(self) -> list[list[object]]:
         """Lines that grew: place, number of looks, seconds and bytes of the first and the last, and blocks held."""
-        self._going = False
+        if self._next < inf:
+            with suppress(Exception):
+                self._torch.cuda.memory._record_memory_history(None)
+        self._next = inf
         rows = []
         for line in {line for _, held in self._looks for line in held}:
             seen = [(when, *held.get(line, (0, 0))) for when, held in self._looks]
@@ -52,16 +68,8 @@ class DeviceMemory:
                 rows.append([*line, len(seen), first[0], first[1], last[0], last[1], last[2]])
         return sorted(rows, key=lambda row: row[5] - row[7])[:MOST_ROWS]
 
-    def _run(self, torch: Any) -> None:
-        pause = FIRST
-        with suppress(Exception):  # the program comes first
-            while self._going:
-                sleep(pause)
-                pause *= SLOWER
-                if not self._going or not self._look(torch):
-                    return
-
-    def _look(self, torch: Any) -> bool:
+    def _look(self) -> bool:
+        torch = self._torch
         held: dict[_Line, tuple[int, int]] = {}
         if torch.cuda.is_current_stream_capturing():
             return True
