@@ -10,7 +10,6 @@ from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.host_growth import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
@@ -31,7 +30,6 @@ from profkit.core.types import (
     PassPlan,
     PassResult,
     Plan,
-    Profile,
     Reading,
     RunDocument,
     Scope,
@@ -324,7 +322,7 @@ class RunCollector:
             facts=_merge_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),
-            profiles=(*known.profiles, *findings.profiles, *_growing_lines(findings)),
+            profiles=(*known.profiles, *findings.profiles),
             sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
             allocations=_without_points(findings.allocations) or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
@@ -427,11 +425,6 @@ def _merge_facts(known: Mapping[str, str], reported: Mapping[str, str], tool: st
         same = before is None or value.startswith(before)
         facts[name if same else f"{name} ({tool})"] = value
     return facts
-
-
-def _growing_lines(findings: PassFindings) -> tuple[Profile, ...]:
-    lines = growing_lines(findings.allocations) if findings.allocations is not None else None
-    return (lines,) if lines is not None else ()
 
 
 def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tuple[Reading, ...]:

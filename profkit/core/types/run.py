@@ -226,20 +226,6 @@ class AllocationLine:
 
 
 @dataclass(frozen=True)
-class SteadyLine:
-    """A line that held more at each of `looks` looks than at the one before. Bytes, and seconds since the start."""
-
-    file: str
-    line: int
-    first: int
-    last: int
-    blocks: int  # at the last look
-    looks: int
-    begin: float
-    end: float
-
-
-@dataclass(frozen=True)
 class MemoryGrowth:
     """Bytes that each iteration leaves behind, with a 95 % interval; `leak` is None where nothing tells."""
 
@@ -266,7 +252,6 @@ class Allocations:
     growing: tuple[AllocationLine, ...]
     notes: tuple[str, ...]
     points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
-    steady: tuple[SteadyLine, ...] = ()  # where no region was marked
 
 
 @dataclass(frozen=True)
