@@ -121,15 +121,11 @@ InsightSource = Literal["profkit", "nsight"]
 
 @dataclass(frozen=True)
 class Gain:
-    """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows.
-
-    `objection`: of an estimate of others, why it cannot be reached.
-    """
+    """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows."""
 
     at_most: float
     of: str  # "the GPU time", "the run's time", "the time of a step"
     bound: str
-    objection: str | None = None
 
 
 @dataclass(frozen=True)
