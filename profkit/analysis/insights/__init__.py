@@ -28,7 +28,6 @@ from profkit.core.types import HotSpot, Insight, RunDocument
 
 RULES: tuple[Rule, ...] = (
     Rule("spinning-threads", host_threads.spinning_threads),
-    Rule("oversubscribed-threads", host_threads.oversubscribed_threads),
     Rule("lock-contention", host_threads.native_locks),
     Rule("unoptimised-build", host_memory.unoptimised_build),
     Rule("memory-latency", host_memory.memory_latency),

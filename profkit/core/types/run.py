@@ -153,9 +153,8 @@ class TimeSplit:
 
     `startup` comes before the steady part, `waiting` is wall time in which no thread ran or could run, `queued` that in
     which one could run and had no processor, `cpu` the processor time of all threads, `threads` that over the time in
-    which it worked, `repeats` how often what repeats was seen. `runnable` threads on average ran or could run in the
-    time in which it worked, `thread_count` is the most that there were. `system` is the part of `cpu` in the kernel;
-    `read` and `written` are bytes of `io_calls` calls, `stored` those that a device moved.
+    which it worked, `repeats` how often what repeats was seen. `thread_count` is the most that there were; `read` and
+    `written` are bytes of `io_calls` calls.
     """
 
     wall: float
@@ -167,12 +166,9 @@ class TimeSplit:
     gpu: float | None = None
     threads: float | None = None
     repeats: int | None = None
-    runnable: float | None = None
     thread_count: int | None = None
-    system: float | None = None
     read: float | None = None
     written: float | None = None
-    stored: float | None = None
     io_calls: int | None = None
 
 
