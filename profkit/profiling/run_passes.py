@@ -43,6 +43,8 @@ from profkit.core.types import (
 )
 from profkit.hardware.conditions import DisturbanceWatch
 from profkit.hardware.peaks import (
+    BUSY_SECONDS,
+    KEPT_SECONDS,
     combine_peaks,
     keep_peaks,
     kept_peaks,
@@ -106,8 +108,7 @@ def measure_peaks(
         except ProfkitError as error:
             return None, f"the peaks could not be measured: {error.message}"
     peaks = combine_peaks(measured[0], measured[-1])
-    if quiet:
-        keep_peaks(machine, peaks)
+    keep_peaks(machine, peaks, KEPT_SECONDS if quiet else BUSY_SECONDS)
     return peaks, None
 
 

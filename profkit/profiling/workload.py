@@ -61,7 +61,7 @@ def default_name(command: Sequence[str], stdin: str | None = None) -> str:
     return Path(command[0]).name
 
 
-_IMPORT = re.compile(r"\b(?:import|from)\s+profkit\b")
+_IMPORT = re.compile(r"\bfrom\s+profkit\b|\bimport\b[^\n;]*\bprofkit\b")
 
 
 def seems_marked(workload: Workload) -> bool:
