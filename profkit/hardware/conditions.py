@@ -1,4 +1,4 @@
-"""What surrounds a measurement: who else uses the machine, what its clock does, and one cheap look beside each pass."""
+"""What surrounds a measurement: who else uses the machine, what its clock does, and a cheap look beside the timing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 from profkit.core.formatting import plural
@@ -21,11 +20,9 @@ from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
 from profkit.hardware.system import superuser_command
 
 _ROOT = Path("/")
-# Whose clock is asked: on a large machine a file each would take longer than it is worth
-_MOST_CLOCK_CORES = 16
-_MOST_THERMAL_ZONES = 32
+# Which are asked: on a large machine a file each would take longer than it is worth
+_MOST_CORES = 16
 _DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
-_TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,8 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineCondition
     return MachineConditions(
         cores=max(1, len(cores)),
         quota=machine.read_limits(root).cpus,
-        load=read_load(root),
-        pressure=read_pressure(root),
+        load=_read_load(root),
+        pressure=_read_pressure(root, "avg10="),
         others=min(1.0, max(0.0, after.busy - before.busy - ours) / passed) if passed > 0 else None,
         stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 else None,
         governor=system.read_text(root, f"{first}/scaling_governor") or None,
@@ -98,18 +95,22 @@ class DisturbanceWatch:
 
     def __init__(self, root: Path = _ROOT) -> None:
         self._root, self._begin = root, time.monotonic()
-        self._before, self._stalled = _read_activity(root), _read_stalled(root)
+        self._before, self._stalled = _read_activity(root), _read_pressure(root, "total=")
 
     def ended(self, seconds: float, cpu: float, waited: float | None) -> Disturbance:
         """The process has ended: it took `seconds` of wall and `cpu` seconds of CPU time, and waited for a core."""
-        after, stalled, span = _read_activity(self._root), _read_stalled(self._root), self._elapsed()
+        after, stalled, span = (
+            _read_activity(self._root),
+            _read_pressure(self._root, "total="),
+            self._elapsed(),
+        )
         second = _ticks_per_second()
         told = after.total > self._before.total
         # profkit's own time is in neither: it looks at the process a few times a second, and is one of the others
         busy = (after.busy - self._before.busy) / second
         pressure = None
         if stalled is not None and self._stalled is not None and span > 0:
-            pressure = min(1.0, max(0.0, (stalled - self._stalled) / span))
+            pressure = min(1.0, max(0.0, (stalled - self._stalled) / 1e6 / span))
         return Disturbance(
             seconds,
             cpu,
@@ -177,7 +178,7 @@ def _ticks_per_second() -> int:
         return 100
 
 
-def read_load(root: Path = _ROOT) -> float | None:
+def _read_load(root: Path = _ROOT) -> float | None:
     """The mean number of runnable tasks over the last minute."""
     if root == _ROOT and platform.system() == "Darwin":
         with contextlib.suppress(OSError, AttributeError):
@@ -186,20 +187,16 @@ def read_load(root: Path = _ROOT) -> float | None:
     return _parse_first_number((system.read_text(root, "proc/loadavg") or "").split())
 
 
-def read_pressure(root: Path = _ROOT) -> float | None:
-    """avg10 of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off."""
+def _read_pressure(root: Path, field: str) -> float | None:
+    """A number of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off.
+
+    `avg10=`: % of the last 10 s in which some task waited for a core; `total=`: microseconds of that since boot.
+    """
     for line in (system.read_text(root, "proc/pressure/cpu") or "").splitlines():
         if line.startswith("some "):
-            return _parse_first_number([word[6:] for word in line.split() if word.startswith("avg10=")])
-    return None
-
-
-def _read_stalled(root: Path) -> float | None:
-    """Seconds since boot in which some task waited for a core: `total` of the same line, which is in microseconds."""
-    for line in (system.read_text(root, "proc/pressure/cpu") or "").splitlines():
-        if line.startswith("some "):
-            total = _parse_first_number([word[6:] for word in line.split() if word.startswith("total=")])
-            return None if total is None else total / 1e6
+            return _parse_first_number(
+                [word[len(field) :] for word in line.split() if word.startswith(field)]
+            )
     return None
 
 
@@ -211,36 +208,9 @@ def _parse_first_number(words: list[str]) -> float | None:
 
 
 def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
-    """The machine as it is now; `devices`: its visible GPUs too. Never raises: what is not told is None."""
-    cores = usable_cores(root)[:_MOST_CLOCK_CORES]
-    return Moment(
-        when,
-        load=read_load(root),
-        pressure=read_pressure(root),
-        clock=_mean_clock(root, cores),
-        temperature=_read_temperature(root),
-        throttled=_throttle_count(root, cores),
-        devices=(call_with_timeout(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) or ())
-        if devices
-        else (),
-    )
-
-
-def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
-    """Mean over the cores, in Hz; the files are in kHz."""
-    place = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
-    frequencies = [system.read_number(root, place.format(core)) for core in cores]
-    known = [kilohertz * 1e3 for kilohertz in frequencies if kilohertz]
-    return sum(known) / len(known) if known else None
-
-
-def _read_temperature(root: Path) -> float | None:
-    """Of the hottest zone, in degrees Celsius; the files are in thousandths."""
-    zones = (f"sys/class/thermal/thermal_zone{number}" for number in range(_MOST_THERMAL_ZONES))
-    values = [
-        system.read_number(root, f"{zone}/temp") for zone in takewhile(lambda z: (root / z).is_dir(), zones)
-    ]
-    return max((value / 1e3 for value in values if value and 0 < value < 150_000), default=None)
+    """Whether cores and (with `devices`) visible GPUs are slowed down now. Never raises: what is not told is None."""
+    look = call_with_timeout(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) if devices else None
+    return Moment(when, _throttle_count(root, usable_cores(root)[:_MOST_CORES]), look or ())
 
 
 def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:
@@ -262,13 +232,11 @@ def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
             if index is None:
                 continue
             clock = library.number("nvmlDeviceGetClockInfo", handle, SM_CLOCK)
-            heat = library.number("nvmlDeviceGetTemperature", handle, _TEMPERATURE_GPU)
             bits = library.slowdowns(handle)
             moments.append(
                 DeviceMoment(
                     index,
                     clock * 1e6 if clock else None,
-                    float(heat) if heat else None,
                     tuple(word for bit, word in REASONS.items() if bits & bit),
                 )
             )

@@ -269,14 +269,12 @@ def _read_device(library: Nvml, handle: c_void_p, driver: str | None, virtual: s
     )
     instances = tuple(
         ListedGpu(
-            Gpu(
-                library.text("nvmlDeviceGetName", instance) or f"{gpu.name} MIG",
-                capability=capability,
-                multiprocessors=library.mig_multiprocessors(instance),
+            replace(
+                gpu,
+                name=library.text("nvmlDeviceGetName", instance) or f"{gpu.name} MIG",
+                multiprocessors=None,
                 memory_bytes=library.memory(instance),
-                driver=driver,
-                mig=True,
-                virtual=virtual,
+                bandwidth=None,
             ),
             library.text("nvmlDeviceGetUUID", instance) or "",
         )

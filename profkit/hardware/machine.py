@@ -155,20 +155,14 @@ def find_hypervisor(root: Path, flags: frozenset[str]) -> str | None:
     release = (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
     if "microsoft" in release:
         return "wsl"
-    named = system.read_text(root, "sys/hypervisor/type")
-    if named:
-        return named
     firmware = " ".join(
         (system.read_text(root, f"sys/class/dmi/id/{name}") or "") for name in ("sys_vendor", "product_name")
     ).lower()
-    if not firmware.rstrip().endswith(".metal"):
-        for word, kind in _FIRMWARE_WORDS.items():
-            if word in firmware:
-                return kind
     clocks = system.read_text(root, "sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
-    for word, kind in _CLOCK_WORDS.items():
-        if word in clocks:
-            return kind
+    for told, words in ((firmware, _FIRMWARE_WORDS), (clocks, _CLOCK_WORDS)):
+        for word, kind in words.items() if not told.rstrip().endswith(".metal") else ():
+            if word in told:
+                return kind
     return "hypervisor" if "hypervisor" in flags else None
 
 

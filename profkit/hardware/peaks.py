@@ -66,69 +66,41 @@ def measure_bandwidth(seconds: float, threads: int, size: int) -> float:
 
     `size` is that of each of three arrays, in bytes. A round lasts until its slowest thread is done.
     """
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier, local
+
     import numpy
 
     count = size // 4 // threads
-    parts = [_ThreadArrays(count) for _ in range(threads)]
-    kernels: tuple[tuple[int, Callable[[_ThreadArrays], object]], ...] = (
-        (2, lambda part: numpy.copyto(part.b, part.a)),
-        (3, lambda part: numpy.add(part.a, part.b, out=part.c)),
-        (3, lambda part: numpy.add(part.b, part.a, out=part.b)),
+    own, barrier = local(), Barrier(threads)
+
+    def allocate() -> None:  # each thread touches its own pages first, so that they lie on its memory node
+        own.a, own.b, own.c = (numpy.full(count, 1.0, numpy.float32) for _ in range(3))
+
+    def timed(kernel: Callable[[], object]) -> tuple[float, float]:
+        barrier.wait(
+            timeout=60
+        )  # so each of the threads has one; numpy lets go of the interpreter lock in its loops
+        start = time.perf_counter()
+        kernel()
+        return start, time.perf_counter()
+
+    kernels: tuple[tuple[int, Callable[[], object]], ...] = (
+        (2, lambda: numpy.copyto(own.b, own.a)),
+        (3, lambda: numpy.add(own.a, own.b, out=own.c)),
+        (3, lambda: numpy.add(own.b, own.a, out=own.b)),
     )
     best, rounds = 0.0, 0
-    with _ThreadGroup(parts) as team:
-        team.run(lambda part: part.touch())  # each thread its own pages, where it will use them
+    with ThreadPoolExecutor(threads, initializer=allocate) as pool:
+        list(pool.map(timed, [kernels[0][1]] * threads))  # the arrays are made
         deadline = time.perf_counter() + seconds
         while rounds < 3 or time.perf_counter() < deadline:
             for arrays, kernel in kernels:
-                best = max(best, arrays * 4 * count * threads / team.run(kernel))
+                spans = list(pool.map(timed, [kernel] * threads))
+                took = max(end for _, end in spans) - min(start for start, _ in spans)
+                best = max(best, arrays * 4 * count * threads / took)
             rounds += 1
     return best
-
-
-class _ThreadArrays:
-    """One thread's share of the three arrays."""
-
-    def __init__(self, count: int) -> None:
-        import numpy
-
-        self.a, self.b, self.c = (numpy.empty(count, numpy.float32) for _ in range(3))
-
-    def touch(self) -> None:
-        for array in (self.a, self.b, self.c):
-            array.fill(1.0)
-
-
-class _ThreadGroup:
-    """Threads that do the same at the same time; numpy lets go of the interpreter lock in its loops."""
-
-    def __init__(self, parts: list[_ThreadArrays]) -> None:
-        self._parts = parts
-
-    def __enter__(self) -> _ThreadGroup:
-        from concurrent.futures import ThreadPoolExecutor
-        from threading import Barrier
-
-        # A pool of one per part: the thread that touched the pages first, on its memory node, keeps them.
-        self._pools = [ThreadPoolExecutor(1) for _ in self._parts]
-        self._barrier = Barrier(len(self._parts))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for pool in self._pools:
-            pool.shutdown()
-
-    def run(self, kernel: Callable[[_ThreadArrays], object]) -> float:
-        """Seconds from the moment all threads are ready until the last is done."""
-        pairs = zip(self._pools, self._parts, strict=True)
-        spans = [future.result() for future in [pool.submit(self._one, part, kernel) for pool, part in pairs]]
-        return max(end for _, end in spans) - min(start for start, _ in spans)
-
-    def _one(self, part: _ThreadArrays, kernel: Callable[[_ThreadArrays], object]) -> tuple[float, float]:
-        self._barrier.wait(timeout=60)
-        start = time.perf_counter()
-        kernel(part)
-        return start, time.perf_counter()
 
 
 # One variable per library that numpy or torch may be built on, or that makes threads beside them; setting them all

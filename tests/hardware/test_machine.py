@@ -57,7 +57,6 @@ def test_cores_are_the_whole_cores_of_the_quota(tree: Tree, quota: str, cores: i
     ("changes", "virtual"),
     [
         ({"sys/class/dmi/id/product_name": "m6g.metal"}, None),
-        ({"sys/hypervisor/type": "xen"}, "xen"),
         ({"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2"}, "wsl"),
         ({"run/.containerenv": ""}, "podman in kvm"),
         (
