@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias, get_args
 
 from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.line_sources import with_source
+from profkit.backends.source_lines import with_source
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import (
@@ -446,7 +446,7 @@ _LARGEST = 64 * 1024 * 1024  # bytes of a program that are looked at
 
 def first_mention(workload: Workload, pattern: re.Pattern[str]) -> str | None:
     """Where the text of a script, or the program after `-c`, matches; in words, None where none does."""
-    for word in workload.command:
+    for word in (*workload.command, workload.stdin or ""):
         path = Path(workload.folder, word)
         if word.endswith(".py") and path.is_file():
             match = pattern.search(head_of(path).decode("utf-8", "replace"))
