@@ -51,7 +51,7 @@ from profkit.hardware.peaks import (
     read_peaks,
 )
 from profkit.profilers.registry import explain_fault
-from profkit.profiling.run_steps import RunSettings, StepOutcome, full_disk_fix, run_step
+from profkit.profiling.run_steps import RunSettings, StepOutcome, run_step
 from profkit.runtime.passes.processor import ReferenceLoop
 from profkit.runtime.passes.read import read_record
 from profkit.runtime.passes.read import region_timings as timings_of
@@ -207,19 +207,7 @@ def _run_side_by_side(
 
 
 def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
-    """Why this step cannot be used; None when it can. What a full disk cut off cannot, however the step ended."""
-    fault = _step_fault(recorded, folder)
-    if not recorded.full:
-        return fault
-    follows = f": {fault.reason}" if fault is not None else "; what it left may be cut off"
-    return Fault(f"{_full_disk_text(recorded, folder)}{follows}", full_disk_fix(folder))
-
-
-def _full_disk_text(recorded: StepOutcome, folder: Path) -> str:
-    return f"the disk was full when {recorded.step.name} ended ({folder})"
-
-
-def _step_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
+    """Why this step cannot be used; None when it can."""
     outcome, step = recorded.outcome, recorded.step
     if recorded.ran_out and step.cut:
         return None
@@ -378,8 +366,6 @@ def _time_process(
     disturbances.append(watch.ended(outcome.seconds, outcome.cpu_seconds, waited))
     for _ in range(REFERENCE_TURNS):
         reference.run()
-    if recorded.full:
-        raise MachineError(_full_disk_text(recorded, settings.folder), full_disk_fix(settings.folder))
     if recorded.workload_ok:
         return recorded
     if recorded.outcome.timed_out:

@@ -7,7 +7,6 @@ import glob
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import threading
@@ -29,7 +28,6 @@ _OF_SESSION = re.compile(
 )
 _MAYBE_SECRET = re.compile(r"AUTH|SESSION", re.IGNORECASE)
 LEAST_SPACE = 64 << 20  # bytes
-FULL = 64 << 10  # bytes: with less than that a disk is full
 _LONGEST = 32 * 1024  # characters of a value: the command line has room for a megabyte
 
 
@@ -68,7 +66,6 @@ class StepOutcome:
     log: Path
     limit: float | None = None
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
-    full: bool = False  # the disk of the run's folder was full when it ended
 
     @property
     def workload_ok(self) -> bool:
@@ -168,7 +165,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
                 cancel=cancel,
             )
     status = _workload_status(step, outcome)  # last: a conversion may be what brings it
-    return StepOutcome(step, outcome, status, log, timeout, settings.accepted, _is_full(folder))
+    return StepOutcome(step, outcome, status, log, timeout, settings.accepted)
 
 
 def _waiting_text(step: Step) -> str:
@@ -196,21 +193,6 @@ def require_space(folder: Path) -> None:
             f"only {free / 1e6:.0f} MB are free where the run would be written ({folder})",
             OptionFix("--output", "DIR", "choose another place: --output DIR"),
         )
-
-
-def full_disk_fix(folder: Path) -> str:
-    """The line to type where the disk of a run's folder is full."""
-    line = f"df -h {shlex.quote(str(folder))}; then --output FOLDER on a disk with space"
-    return OptionFix("--output", "FOLDER", line)
-
-
-def _is_full(folder: Path) -> bool:
-    """Whether nothing more can be written to the run's folder."""
-    with contextlib.suppress(OSError):
-        disk = os.statvfs(folder)
-        blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail  # some are kept for root
-        return bool(disk.f_blocks) and blocks * disk.f_frsize < FULL
-    return False
 
 
 def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:
