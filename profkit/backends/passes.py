@@ -108,12 +108,8 @@ class BackendRun:
         "standard": ALL_PASSES,
         "full": ALL_PASSES,
     }
-    processes: ClassVar[Mapping[Depth, int]] = {
-        "quick": 1,
-        "gate": 1,
-        "standard": 3,
-        "full": 5,
-    }  # of the timing pass
+    # of the timing pass
+    processes: ClassVar[Mapping[Depth, int]] = {"quick": 1, "gate": 1, "standard": 3, "full": 5}
     # of a device, at whose work a region's ends wait while it is timed
     switch: ClassVar[Switch | None] = None
     late_allocations: ClassVar[bool] = False  # tracemalloc begins with the region
@@ -127,11 +123,6 @@ class BackendRun:
     def wanted(self) -> tuple[str, ...]:
         """The names of the passes that were asked for."""
         return self.context.wanted or self.passes[self.context.depth]
-
-    @property
-    def tools(self) -> dict[str, str]:
-        """Versions of the tools that the asked passes use."""
-        return {name: version for name, version in self.tool_versions().items() if version is not None}
 
     def tool_versions(self) -> Mapping[str, str | None]:
         """The version of each tool that the asked passes use; None where it does not work."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -223,7 +223,7 @@ def _read_sysfs_caches(root: Path, core: int) -> tuple[list[Cache], Cache | None
             level=level,
             size=_parse_size(system.read_text(root, f"{folder}/index{index}/size")),
             ways=system.read_number(root, f"{folder}/index{index}/ways_of_associativity") or 0,
-            line=system.read_number(root, f"{folder}/index{index}/coherency_line_size") or 0,
+            line=system.read_number(root, f"{folder}/index{index}/coherency_line_size") or 64,  # 0: not told
             shared=max(
                 1,
                 len(system.parse_core_list(system.read_text(root, f"{folder}/index{index}/shared_cpu_list"))),
@@ -233,13 +233,7 @@ def _read_sysfs_caches(root: Path, core: int) -> tuple[list[Cache], Cache | None
             instruction = instruction or cache
         elif kind in ("Data", "Unified"):
             data.setdefault(level, cache)
-    ordered = [_set_default_line(data[level]) for level in sorted(data)]
-    return ordered, instruction and _set_default_line(instruction)
-
-
-def _set_default_line(cache: Cache) -> Cache:
-    """A line of 0 is a kernel that does not tell it: 64 bytes is what x86 and Arm servers have."""
-    return replace(cache, line=64) if cache.line == 0 else cache
+    return [data[level] for level in sorted(data)], instruction
 
 
 def _parse_size(content: str | None) -> int:

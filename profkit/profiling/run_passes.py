@@ -133,7 +133,7 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
     if plan.skipped is not None:
         return PassRecord(skipped_result(plan))
     begin = time.monotonic()
-    limit = _shorter_limit(settings.timeout, plan.limit)
+    limit = min((limit for limit in (settings.timeout, plan.limit) if limit is not None), default=None)
     run = _run_side_by_side if plan.parallel and len(plan.steps) > 1 else _run_in_order
     recorded, problem = run(plan.steps, replace(settings, timeout=limit))
     artifacts = tuple(a for s in plan.steps for a in s.artifacts if (settings.folder / a).exists())
@@ -271,10 +271,6 @@ def _failure_text(recorded: StepOutcome) -> str:
 def _signal_of(status: int) -> int:
     """The signal behind a status, however it is written: -9, 128 + 9, or 9 as ncu has it; else the status itself."""
     return -status if status < 0 else status - 128 if status > 128 else status
-
-
-def _shorter_limit(first: float | None, second: float | None) -> float | None:
-    return min((limit for limit in (first, second) if limit is not None), default=None)
 
 
 _VALGRIND = re.compile(r"==\d+==")  # begins what valgrind prints beside its program
@@ -438,13 +434,6 @@ PRIORITY: Mapping[PassName, int] = {
 }
 
 
-def expected_seconds(planned: PassPlan, plain_seconds: float) -> float:
-    """Wall seconds that a pass is expected to take, where one plain run takes `plain_seconds`."""
-    if planned.skipped is not None:
-        return 0.0
-    return plain_seconds * (planned.cost if planned.cost is not None else 1.0)
-
-
 def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
     """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
 
@@ -453,10 +442,12 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
     passes = list(plan.passes)
     for place in sorted(range(done, len(passes)), key=lambda place: PRIORITY[passes[place].name]):
         planned = passes[place]
-        seconds = expected_seconds(planned, plain_seconds)
+        seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
+        if planned.skipped is not None:
+            continue
         if seconds <= left:
             left -= seconds
-        elif planned.skipped is None:
+        else:
             passes[place] = replace(
                 planned,
                 steps=(),

@@ -133,7 +133,10 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
         )
     _prepare_folder(step, folder)
     log = folder / "logs" / f"{step.name}.log"
-    env = step_environment(step)
+    env = dict(step.env)  # on top of the caller's
+    if step.directive is not None:
+        env[DIRECTIVE] = directive_json(step.directive)
+    wait = f"{step.tool or step.name} saves what it recorded; a second Ctrl-C ends the wait and loses it"
     deadline = timeout + step.finish if timeout is not None and step.own_limit else timeout
     begin = time.monotonic()
     try:
@@ -147,7 +150,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
             cancel=cancel,
             finish=step.finish,
             end_signal=step.end_signal,
-            waits=(lambda: note(_waiting_text(step))) if note is not None else None,
+            waits=(lambda: note(wait)) if note is not None else None,
             stdin=settings.stdin,
             hidden=[secret for secret in settings.hidden if len(secret) >= LEAST_ANYWHERE],
         )
@@ -166,18 +169,6 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
             )
     status = _workload_status(step, outcome)  # last: a conversion may be what brings it
     return StepOutcome(step, outcome, status, log, timeout, settings.accepted)
-
-
-def _waiting_text(step: Step) -> str:
-    return f"{step.tool or step.name} saves what it recorded; a second Ctrl-C ends the wait and loses it"
-
-
-def step_environment(step: Step) -> dict[str, str]:
-    """The variables a step sets on top of the caller's environment."""
-    env = dict(step.env)
-    if step.directive is not None:
-        env[DIRECTIVE] = directive_json(step.directive)
-    return env
 
 
 def directive_json(directive: Directive) -> str:
@@ -235,7 +226,8 @@ def _remove_pipes(step: Step) -> None:
 
 def entered_region(steps: Iterable[Step]) -> bool:
     """Whether any process of these steps entered a region: each that does leaves a record."""
-    return any(_region_records(step) for step in steps)
+    records = [Path(step.directive.record) for step in steps if step.directive is not None]
+    return any(any(record.parent.glob(f"{record.name}.*.json")) for record in records)
 
 
 def remove_outputs(steps: Iterable[Step], folder: Path) -> None:
@@ -243,10 +235,3 @@ def remove_outputs(steps: Iterable[Step], folder: Path) -> None:
     for step in steps:
         for path in (folder / "artifacts").glob(f"{step.name}.*"):
             path.unlink(missing_ok=True)
-
-
-def _region_records(step: Step) -> list[Path]:
-    if step.directive is None:
-        return []
-    record = Path(step.directive.record)
-    return list(record.parent.glob(f"{record.name}.*.json"))

@@ -211,7 +211,12 @@ def match_kernels(traced: Sequence[Kernel], counted: Sequence[Kernel]) -> dict[S
     """
     scopes: dict[Scope, Scope] = {}
     free, left = list(dict.fromkeys(traced)), list(dict.fromkeys(counted))
-    for key in (_mangled_name, _normal_name, _last_word):
+    keys: tuple[Callable[[Kernel], str | None], ...] = (
+        lambda kernel: kernel.mangled,
+        lambda kernel: same_name(kernel.name),
+        _last_word,
+    )
+    for key in keys:
         pairs: list[tuple[Kernel, Kernel]] = []
         for kernel in left:
             alike = [k for k in free if _may_be(k, kernel) and key(k) is not None and key(k) == key(kernel)]
@@ -231,14 +236,6 @@ def _may_be(traced: Kernel, counted: Kernel) -> bool:
     if (traced.grid, traced.block) != (counted.grid, counted.block):
         return False
     return traced.mangled is None or counted.mangled is None or traced.mangled == counted.mangled
-
-
-def _mangled_name(kernel: Kernel) -> str | None:
-    return kernel.mangled
-
-
-def _normal_name(kernel: Kernel) -> str | None:
-    return same_name(kernel.name)
 
 
 def _last_word(kernel: Kernel) -> str | None:
