@@ -84,10 +84,12 @@ def _try_all(folder: str, wanted: Mapping[str, str]) -> list[int] | str:
         os.mkdir(folder)  # for all users; as in /tmp nobody removes another user's file
         os.chmod(folder, 0o1777)
     descriptors: list[int] = []
+    asked = ""
     at = os.open(folder, _OPEN | os.O_DIRECTORY)  # no link is followed
     try:
         for name, uuid in wanted.items():
             descriptors.append(_open_file(at, f"gpu-{name}.lock"))
+            asked = uuid
             fcntl.flock(descriptors[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         return descriptors
     except OSError as error:
@@ -96,7 +98,7 @@ def _try_all(folder: str, wanted: Mapping[str, str]) -> list[int] | str:
             os.close(descriptor)
         if holder is None:
             raise
-        return f"{uuid} is in use by {holder}"
+        return f"{asked} is in use by {holder}"
     finally:
         os.close(at)
 
