@@ -32,12 +32,10 @@ from profkit.core.types import (
     Plan,
     Reading,
     RunDocument,
-    Scope,
     Timing,
 )
-from profkit.hardware.conditions import lost_shares, read_moment
+from profkit.hardware.conditions import keep_time, kept_spread, lost_shares, read_moment
 from profkit.hardware.peaks import kept_peaks
-from profkit.hardware.run_spread import keep_time, kept_spread
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
@@ -423,20 +421,14 @@ def _merge_facts(known: Mapping[str, str], reported: Mapping[str, str], tool: st
 
 
 def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """All readings; where the same tool tells a metric of a scope once more, with a value, the later one counts."""
-
-    def place(reading: Reading) -> tuple[str, Scope, str]:
-        return reading.metric, reading.scope, reading.source.tool
-
-    later = {place(reading) for reading in new if reading.value is not None}
-    unchanged = tuple(
-        reading for reading in known if reading.scope.kind != "kernel" or place(reading) not in later
-    )
-    there = {place(reading) for reading in unchanged}
-    return (
-        *unchanged,
-        *(r for r in new if r.value is not None or r.scope.kind != "kernel" or place(r) not in there),
-    )
+    """All readings; where the same tool tells a metric of a kernel once more, with a value, the later one counts."""
+    merged: dict[object, Reading] = {}
+    for number, reading in enumerate((*known, *new)):
+        of_kernel = reading.scope.kind == "kernel"
+        place = (reading.metric, reading.scope, reading.source.tool) if of_kernel else number
+        if place not in merged or reading.value is not None:
+            merged[place] = reading
+    return tuple(merged.values())
 
 
 def kernel_lines(plan: PassPlan) -> list[str]:

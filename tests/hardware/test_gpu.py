@@ -176,7 +176,7 @@ def test_multiprocessors_are_told_where_the_cores_come_out_even(
     ("code", "lost", "gpus", "files", "reason", "fix"),
     [
         ("18", "0", "1", MODULE, "kernel runs 580.159.04): Driver/library", "restart the mach"),
-        ("0", "15", "1", {}, "does not answer on the bus", "dmesg"),
+        ("0", "15", "1", {}, "does not answer", "dmesg"),
         ("999", "0", "1", DOCKER, "this container has lost its GPU", "--gpus all"),
         ("4", "0", "1", {}, "may not open the GPU's device files", "usermod -aG"),
         ("9", "0", "1", CARD, "its driver is not loaded", "modprobe nvidia"),
