@@ -9,8 +9,7 @@ a line that is not in the cache first reads that line, so copy and add really mo
 reads what it then writes: its 3N is all it moves, which makes it the one to hold counted DRAM traffic against.
 
 numpy's matrix library fixes its number of threads when it is loaded. So each number of threads is measured in a
-process of its own: run `peaks_argv(n)` with `peaks_environment(n)`, hand its output to `read_peaks`, and join the
-answers of 1 and of all threads with `combine_peaks`.
+process of its own, and what 1 and all threads reached is joined.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
 
+from profkit.core import process
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
@@ -43,6 +43,9 @@ MOST_ARRAY = 2048 * MIB  # only a server with hundreds of MiB of cache gets here
 CACHE_FACTOR = 4  # STREAM's rule: each array at least four times the last-level caches together
 MEMORY_SHARE = 0.25  # of what is available, for the three arrays together
 SMALLEST_ARRAY = 4 * MIB
+SECONDS = 1.0  # for each number of threads; the best of many passes over the arrays
+DEADLINE = 60.0
+QUEUED = 0.05  # share of a measurement in which its threads waited for a processor: such peaks are not kept
 
 
 def array_bytes(cache: int, available: int | None) -> int:
@@ -123,7 +126,32 @@ def thread_environment(threads: int) -> dict[str, str]:
     return dict.fromkeys(_THREAD_VARIABLES, str(threads))
 
 
-def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
+def measure_peaks(
+    machine: Machine, log: Path, tick: Callable[[float], None] | None = None
+) -> tuple[Peaks | None, str | None]:
+    """The machine's peaks on one core and on all, measured now or lately; or None and the reason."""
+    if (kept := kept_peaks(machine)) is not None:
+        return kept, None
+    measured: list[Peaks] = []
+    quiet = True
+    for threads in sorted({1, machine.cores}):
+        argv = peaks_argv(threads, SECONDS)
+        try:
+            outcome = process.run(argv, env=peaks_environment(threads), log=log, timeout=DEADLINE, tick=tick)
+            if outcome.timed_out:
+                return None, f"the peaks could not be measured: the measurement {outcome.ending()}"
+            measured.append(read_peaks(outcome.output_tail))
+        except ProfkitError as error:
+            return None, f"the peaks could not be measured: {error.message}"
+        queued = outcome.usage[-1][2] if outcome.usage else DEADLINE
+        quiet = quiet and queued < QUEUED * threads * outcome.seconds
+    peaks = combine_peaks(measured[0], measured[-1])
+    if quiet:
+        keep_peaks(machine, peaks)
+    return peaks, None
+
+
+def measure_here(seconds: float, threads: int) -> Peaks:
     """Measure in this process for about `seconds`, half each for bandwidth and arithmetic.
 
     Fills the `_one` fields with one thread and the `_all` fields with more, bandwidth in bytes/s, arithmetic
@@ -301,7 +329,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=2.0)
     options = parser.parse_args(arguments)
     try:
-        peaks = measure_peaks(options.seconds, max(1, options.threads))
+        peaks = measure_here(options.seconds, max(1, options.threads))
     except MachineError as error:
         print(json.dumps({"schema": SCHEMA, "error": error.message, "fix": error.fix}))
         return MachineError.exit_code

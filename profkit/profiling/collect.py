@@ -35,12 +35,11 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.conditions import keep_time, kept_spread, lost_shares, read_moment
-from profkit.hardware.peaks import kept_peaks
+from profkit.hardware.peaks import kept_peaks, measure_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
     keep_to_budget,
-    measure_peaks,
     needs_peaks,
     run_pass,
     run_timing,

@@ -1,4 +1,4 @@
-"""Runs the passes of a plan: timing alone and until the median is known, all others step by step; and the peaks."""
+"""Runs the passes of a plan: timing alone and until the median is known, all others step by step."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.core import process
 from profkit.core.errors import (
     MORE_TIME,
     Fault,
     MachineError,
-    ProfkitError,
     UnreadableReport,
     UsageError,
     WorkloadError,
@@ -28,11 +26,9 @@ from profkit.core.types import (
     RUN,
     Disturbance,
     Fact,
-    Machine,
     PassName,
     PassPlan,
     PassResult,
-    Peaks,
     Plan,
     Reading,
     RunDocument,
@@ -42,14 +38,6 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.conditions import DisturbanceWatch
-from profkit.hardware.peaks import (
-    combine_peaks,
-    keep_peaks,
-    kept_peaks,
-    peaks_argv,
-    peaks_environment,
-    read_peaks,
-)
 from profkit.profilers.registry import explain_fault
 from profkit.profiling.run_steps import RunSettings, StepOutcome, run_step
 from profkit.runtime.passes.processor import ReferenceLoop
@@ -78,37 +66,6 @@ def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tupl
         busy = 100.0 * sum(outcome.cpu_seconds for outcome in outcomes) / wall
         readings.append(Reading("cpu.utilization", busy, "%", "measured", RUN, source))
     return tuple(readings)
-
-
-PEAK_SECONDS = 1.0  # for each kind of measurement; the best of many passes over the arrays
-DEADLINE = 60.0
-QUEUED = 0.05  # share of a measurement in which its threads waited for a processor: such peaks are not kept
-
-
-def measure_peaks(
-    machine: Machine, log: Path, tick: Callable[[float], None] | None = None
-) -> tuple[Peaks | None, str | None]:
-    """The machine's peaks on one core and on all, measured now or lately; or None and the reason."""
-    if (kept := kept_peaks(machine)) is not None:
-        return kept, None
-    measured: list[Peaks] = []
-    quiet = True
-    for threads in sorted({1, machine.cores}):
-        argv = peaks_argv(threads, PEAK_SECONDS)
-        try:
-            outcome = process.run(argv, env=peaks_environment(threads), log=log, timeout=DEADLINE, tick=tick)
-            if outcome.timed_out:
-                return None, f"the peaks could not be measured: the measurement {outcome.ending()}"
-            measured.append(read_peaks(outcome.output_tail))
-            quiet = (
-                quiet and bool(outcome.usage) and outcome.usage[-1][2] < QUEUED * threads * outcome.seconds
-            )
-        except ProfkitError as error:
-            return None, f"the peaks could not be measured: {error.message}"
-    peaks = combine_peaks(measured[0], measured[-1])
-    if quiet:
-        keep_peaks(machine, peaks)
-    return peaks, None
 
 
 @dataclass(frozen=True)
