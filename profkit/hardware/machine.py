@@ -33,7 +33,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
     processor = read_processor(root, allowed[0] if allowed else 0)
     above, around = find_hypervisor(root, processor.flags), container_kind(root)
     # A container alone changes nothing about CPUID: only a hypervisor's word is doubted.
-    caches, instruction = read_caches(root, processor, allowed, above is not None)
+    caches, instruction = read_caches(root, allowed, above is not None)
     limits = read_limits(root)
     cores = max(1, len(allowed))
     if limits.cpus is not None:

@@ -18,7 +18,7 @@ from typing import Any
 from profkit.core.errors import Fault
 from profkit.core.tables import load_yaml
 from profkit.core.types import Cache, Gpu, Machine
-from profkit.hardware.processor import find_typical_caches
+from profkit.hardware.processor import USUAL
 from profkit.hardware.system import ask_program, python_name
 
 _CACHE_KEYS = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
@@ -46,15 +46,13 @@ def read_machine_macos() -> Machine:
     """
     brand = sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown"
     vendor = "Apple" if brand.startswith("Apple") else "unknown"
-    usual = find_typical_caches(vendor, None, None)
     line = sysctl_number("hw.cachelinesize") or 64
     caches: list[Cache] = []
     for level, key in _CACHE_KEYS.items():
         size = sysctl_number(f"hw.perflevel0.{key}") or sysctl_number(f"hw.{key}")
-        geometry = usual.level(level)
         if size:
             shared = (sysctl_number("hw.perflevel0.cpusperl2") or 1) if level == 2 else 1
-            caches.append(Cache(level, size, geometry[1] if geometry else 16, line, shared, source="assumed"))
+            caches.append(Cache(level, size, USUAL[level][1], line, shared, source="assumed"))
     return Machine(
         system=platform.system(),
         release=platform.release(),
