@@ -179,10 +179,7 @@ def _own_cpu_seconds() -> float:
 
 
 def _ticks_per_second() -> int:
-    try:
-        return os.sysconf("SC_CLK_TCK")
-    except (ValueError, OSError):
-        return 100
+    return os.sysconf("SC_CLK_TCK")
 
 
 def _read_load(root: Path = _ROOT) -> float | None:

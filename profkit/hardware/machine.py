@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from profkit.core.types import Machine
 from profkit.hardware import system
 from profkit.hardware.macos import available_memory_macos
-from profkit.hardware.processor import Processor, read_caches, read_processor
+from profkit.hardware.processor import read_caches, read_processor
 from profkit.hardware.system import python_name
 
 _ROOT = Path("/")
@@ -43,7 +43,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
     return Machine(
         system=system.read_text(root, "proc/sys/kernel/ostype") or platform.system(),
         release=system.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
-        architecture=_read_architecture(root, processor),
+        architecture=system.read_text(root, "proc/sys/kernel/arch") or platform.machine(),  # since Linux 6.1
         cpu=processor.name,
         vendor=processor.vendor,
         family=processor.family,
@@ -69,15 +69,6 @@ def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
     if root == _ROOT:
         return tuple(range(os.cpu_count() or 1))
     return system.parse_core_list(system.read_text(root, "sys/devices/system/cpu/online"))
-
-
-def _read_architecture(root: Path, processor: Processor) -> str:
-    architecture = system.read_text(root, "proc/sys/kernel/arch")  # since Linux 6.1
-    if architecture:
-        return architecture
-    if root != _ROOT and processor.vendor != "unknown":
-        return "x86_64" if processor.vendor in ("GenuineIntel", "AuthenticAMD", "HygonGenuine") else "aarch64"
-    return platform.machine()
 
 
 def _read_memory(root: Path, limits: CgroupLimits) -> int:

@@ -151,7 +151,7 @@ class DeviceTracePass(Pass):
                     f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
                     plan.fix,
                 )
-            report, artifacts = _read_report(path), (f"artifacts/{path.name}",)
+            report, artifacts = recognise_format(path).read(path), (f"artifacts/{path.name}",)
         else:
             report = _read_export(self.folder)
         if report.fault is not None:
@@ -174,17 +174,13 @@ def _read_export(folder: Path) -> Report:
     """What nsys recorded, as it exported it."""
     sqlite = folder / "trace.sqlite"
     if sqlite.is_file():
-        return _read_report(sqlite)
+        return recognise_format(sqlite).read(sqlite)
     if not (folder / "trace.nsys-rep").is_file():
         raise UnreadableReport("nsys left no report")
     raise UnreadableReport(
         "nsys recorded trace.nsys-rep, but could not export it to SQLite",
         "see trace.after0.log; where nsys works: nsys export --type=sqlite trace.nsys-rep",
     )
-
-
-def _read_report(path: Path) -> Report:
-    return recognise_format(path).read(path)
 
 
 _BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of its GPU time, once each"
