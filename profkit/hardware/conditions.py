@@ -19,11 +19,11 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.whole import user_cache, write_whole
 from profkit.core.formatting import plural
 from profkit.core.tables import judge_rows
-from profkit.core.types import Check, DeviceMoment, Disturbance, Machine, Moment, RunSpread
+from profkit.core.types import Check, Disturbance, Machine, Moment, RunSpread
 from profkit.hardware import machine, system
 from profkit.hardware.gpu import call_with_timeout, list_devices, visible_devices
 from profkit.hardware.machine import usable_cores
-from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
+from profkit.hardware.nvml import REASONS, nvml_session
 from profkit.hardware.system import superuser_command
 
 _ROOT = Path("/")
@@ -213,7 +213,7 @@ def _parse_first_number(words: list[str]) -> float | None:
 
 def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
     """Whether cores and (with `devices`) visible GPUs are slowed down now. Never raises: what is not told is None."""
-    look = call_with_timeout(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) if devices else None
+    look = call_with_timeout(_DEVICE_SECONDS, lambda: _read_slowdowns(os.environ)) if devices else None
     return Moment(when, _throttle_count(root, usable_cores(root)[:_MOST_CORES]), look or ())
 
 
@@ -225,26 +225,15 @@ def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:
     return sum(counts) if counts else None
 
 
-def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
-    numbers = {
-        device.uuid: index for index, device in enumerate(visible_devices(list_devices(None), environ))
-    }
-    moments = []
+def _read_slowdowns(environ: Mapping[str, str]) -> tuple[str, ...]:
+    visible = {device.uuid for device in visible_devices(list_devices(None), environ)}
     with nvml_session() as library:
-        for handle in library.handles():
-            index = numbers.get(library.text("nvmlDeviceGetUUID", handle) or "")
-            if index is None:
-                continue
-            clock = library.number("nvmlDeviceGetClockInfo", handle, SM_CLOCK)
-            bits = library.slowdowns(handle)
-            moments.append(
-                DeviceMoment(
-                    index,
-                    clock * 1e6 if clock else None,
-                    tuple(word for bit, word in REASONS.items() if bits & bit),
-                )
-            )
-    return tuple(sorted(moments, key=lambda device: device.index))
+        bits = [
+            library.slowdowns(handle)
+            for handle in library.handles()
+            if library.text("nvmlDeviceGetUUID", handle) in visible
+        ]
+    return tuple(word for bit, word in REASONS.items() if any(told & bit for told in bits))
 
 
 # ------------------------------------------------------------ the doctor's checks

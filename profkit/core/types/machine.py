@@ -54,21 +54,12 @@ class Peaks:
 
 
 @dataclass(frozen=True)
-class DeviceMoment:
-    """One look at a GPU. None where the driver does not tell."""
-
-    index: int
-    clock: float | None = None  # Hz, of the SMs
-    throttle: tuple[str, ...] = ()  # why it holds its clock down: "power limit", "power brake"
-
-
-@dataclass(frozen=True)
 class Moment:
     """One cheap look at the machine, beside the timing pass. None where it does not tell."""
 
     when: str  # "before timing", "after timing"
     throttled: int | None = None  # times a core slowed itself for heat since it was started
-    devices: tuple[DeviceMoment, ...] = ()
+    slowdowns: tuple[str, ...] = ()  # why a GPU holds its clock down: "power limit", "power brake"
 
 
 @dataclass(frozen=True)
