@@ -165,14 +165,10 @@ def _read_module_version(root: Path) -> str | None:
 
 def _has_card(root: Path) -> bool:
     """Whether a display or compute device (PCI class 03) of NVIDIA is on the bus."""
-    try:
-        folders = list((root / "sys/bus/pci/devices").iterdir())
-    except OSError:
-        return False
     return any(
-        system.read_text(root, str((folder / "vendor").relative_to(root))) == NVIDIA
-        and (system.read_text(root, str((folder / "class").relative_to(root))) or "").startswith("0x03")
-        for folder in folders
+        system.read_text(folder, "vendor") == NVIDIA
+        and (system.read_text(folder, "class") or "").startswith("0x03")
+        for folder in (root / "sys/bus/pci/devices").glob("*")
     )
 
 

@@ -45,10 +45,9 @@ def read_processor(root: Path = Path("/"), core: int = 0) -> Processor:
     listed = [block for block in blocks if block]
     if not listed:
         return UNKNOWN
-    shared = {name: value for block in listed if "processor" not in block for name, value in block.items()}
     numbered = [block for block in listed if block.get("processor", "").isdigit()]
     chosen = next((block for block in numbered if int(block["processor"]) == core), None)
-    return _parse_processor({**shared, **(chosen or (numbered or listed)[0])})
+    return _parse_processor(chosen or (numbered or listed)[0])
 
 
 def _parse_processor(block: dict[str, str]) -> Processor:

@@ -222,12 +222,12 @@ class RunCollector:
         seconds = [sample for process in main.processes for sample in process.seconds]
         result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
         usage = usage_readings(record.outcomes, whole=main.kind == "process")
-        start = max(0.0, record.plain_seconds - _sampling_seconds(main)) if main.kind != "process" else None
+        start = max(0.0, record.plain_seconds - _sampling_seconds(main))
         typical = sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
         self.update(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
-            time_split=time_split(typical.usage, start, typical.use),
+            time_split=time_split(typical.usage, start if main.kind != "process" else None, typical.use),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
@@ -242,7 +242,7 @@ class RunCollector:
             iteration_seconds=sum(seconds) / len(seconds),
             benchmark=main.kind == "benchmark",
             plain_seconds=record.plain_seconds,
-            start_seconds=max(0.0, record.plain_seconds - _sampling_seconds(main)),
+            start_seconds=start,
         )
 
     def _keep_time(self, main: Timing) -> None:

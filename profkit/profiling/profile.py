@@ -98,10 +98,8 @@ def profile_workload(
             context = replace(context, folder=folder)
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
-            if choice.reason is not None:
-                collector.update(notes=(*collector.document.notes, choice.reason))
-            else:
-                collector.update()
+            told = () if choice.reason is None else (choice.reason,)
+            collector.update(notes=(*collector.document.notes, *told))
         try:
             if hurry.is_set():
                 raise KeyboardInterrupt

@@ -137,7 +137,8 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
         why = said.get("error", "it printed nothing")
         # elsewhere than on a Mac no line helps that is typed here
         raise MachineError(f"{only}: {why}", by_hand if "macOS only" in why else said.get("fix", by_hand))
-    if not outcome.ok or not _has_content(output):
+    there = any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
+    if not outcome.ok or not there:
         fault = explain_fault(form.tool, outcome.output_tail, outcome.returncode)
         if fault is not None:
             raise MachineError(f"{form.tool} cannot read {path}: {fault.reason}", fault.fix)
@@ -145,10 +146,6 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
             raise MachineError(f"{only}, and {form.tool} is not here", by_hand)
         last = outcome.output_tail.strip().splitlines()[-1:] or ["it printed nothing"]
         raise UnreadableReport(f"{form.tool} cannot read {path}: {last[0]}")
-
-
-def _has_content(output: Path) -> bool:
-    return any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
 
 
 def report_as_run(report: Report, path: Path) -> RunDocument:
