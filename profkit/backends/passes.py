@@ -32,7 +32,7 @@ from profkit.core.types import (
 )
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
-from profkit.runtime.passes.command import HostKind, host_command, start_up_environment
+from profkit.runtime.passes.command import host_command, start_up_environment
 from profkit.runtime.passes.read import read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
@@ -112,7 +112,7 @@ class BackendRun:
     processes: ClassVar[Mapping[Depth, int]] = {"quick": 1, "gate": 1, "standard": 3, "full": 5}
     # of a device, at whose work a region's ends wait while it is timed
     switch: ClassVar[Switch | None] = None
-    late_allocations: ClassVar[bool] = False  # tracemalloc begins with the region
+    on_device: ClassVar[bool] = False  # the work is a GPU's
     order: ClassVar[tuple[PassName, ...]] = get_args(PassName)
 
     def __init__(self, context: RunContext, gpus: tuple[Gpu, ...] = ()) -> None:
@@ -155,7 +155,7 @@ class BackendRun:
         if name == "cprofile":
             return CallsPass(self.context)
         if name == "tracemalloc":
-            return AllocationsPass(self.context, late=self.late_allocations)
+            return AllocationsPass(self.context, device=self.on_device)
         return StacksPass(self.context) if name == "stacks" else None
 
 
@@ -252,29 +252,24 @@ class CallsPass(PythonPass):
 
 
 class AllocationsPass(PythonPass):
-    """tracemalloc, which notes every allocation.
-
-    `late`: where a region is marked, allocations are traced from there on. Importing torch under tracemalloc takes
-    three times as long, and a GPU's workload is not about it.
-    """
+    """tracemalloc, which notes every allocation. `device`: the workload is a GPU's, and not about Python's memory."""
 
     name, file = "tracemalloc", "tracemalloc.json"
     least, most = 32, 2_000  # a leak is a slope, which takes some points
 
-    def __init__(self, context: RunContext, *, late: bool) -> None:
+    def __init__(self, context: RunContext, *, device: bool) -> None:
         super().__init__(context)
-        self._late = late
+        self._device = device
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One step under the host; none of a GPU's program that marks nothing, where time is short."""
-        context, late = self.context, self._late and state.marked
-        if self._late and not state.marked and context.wanted is None and context.depth != "full":
+        context = self.context
+        if self._device and not state.marked and context.wanted is None and context.depth != "full":
             return self.skip(
                 Fact("no-region-marked"), "mark a step with profkit.region, or --passes tracemalloc"
             )
-        kind: HostKind = "tracemalloc-region" if late else "tracemalloc"
-        argv, reason = host_command(context.workload.command, kind, self.folder / self.file)
-        return self.one_step(state, argv, reason, 1.1 if late else 2.5)
+        argv, reason = host_command(context.workload.command, "tracemalloc", self.folder / self.file)
+        return self.one_step(state, argv, reason, 2.5)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Peaks, growth, and lines that hold most."""

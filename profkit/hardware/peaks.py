@@ -45,7 +45,7 @@ MEMORY_SHARE = 0.25  # of what is available, for the three arrays together
 SMALLEST_ARRAY = 4 * MIB
 SECONDS = 1.0  # for each number of threads; the best of many passes over the arrays
 DEADLINE = 60.0
-QUEUED = 0.05  # share of a measurement in which its threads waited for a processor: such peaks are not kept
+QUEUED = 0.05  # share of a measurement in which its threads waited for a processor: such peaks are kept for minutes
 
 
 def array_bytes(cache: int, available: int | None) -> int:
@@ -146,8 +146,7 @@ def measure_peaks(
         queued = outcome.usage[-1][2] if outcome.usage else DEADLINE
         quiet = quiet and queued < QUEUED * threads * outcome.seconds
     peaks = combine_peaks(measured[0], measured[-1])
-    if quiet:
-        keep_peaks(machine, peaks)
+    keep_peaks(machine, peaks, KEPT_SECONDS if quiet else BUSY_SECONDS)
     return peaks, None
 
 
@@ -270,19 +269,20 @@ def _measure_flops(seconds: float) -> float:
 # In the user's cache folder, for one start of one machine (Linux' boot id) and one numpy: measuring takes seconds.
 
 KEPT_SECONDS = 86_400.0
+BUSY_SECONDS = 600.0  # where others used the machine: runs close together are held against one limit
 FILE_NAME = "peaks.json"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def kept_peaks(machine: Machine) -> Peaks | None:
-    """What was measured here in the last 24 hours; None where nothing was, or on another machine."""
+    """What was measured here in the last 24 hours, or 10 minutes on a busy machine; None where nothing was."""
     identity, folder = _identity(machine), user_cache("peaks")
     if identity is None or folder is None:
         return None
     try:
         kept = json.loads(read_bounded_text(folder / FILE_NAME))
         age = time.time() - kept["measured"]
-        if kept["machine"] != identity or not 0 <= age < KEPT_SECONDS:
+        if kept["machine"] != identity or not 0 <= age < kept["seconds"]:
             return None
         peaks = read_peaks(json.dumps(kept["peaks"]))
     except (OSError, ValueError, KeyError, TypeError, ProfkitError):
@@ -291,14 +291,15 @@ def kept_peaks(machine: Machine) -> Peaks | None:
     return replace(peaks, method=f"{peaks.method}; measured {when}")
 
 
-def keep_peaks(machine: Machine, peaks: Peaks) -> None:
-    """Keep them for the next runs, where that is possible. Only for what a quiet machine reached."""
+def keep_peaks(machine: Machine, peaks: Peaks, seconds: float) -> None:
+    """Keep them for the runs of the next `seconds`, where that is possible."""
     identity, folder = _identity(machine), user_cache("peaks")
     if identity is None or folder is None or None in (peaks.bandwidth_all, peaks.flops_f32_all):
         return
     document = {
         "machine": identity,
         "measured": time.time(),
+        "seconds": seconds,
         "peaks": {"schema": SCHEMA, **asdict(peaks)},
     }
     with suppress(OSError):

@@ -62,7 +62,7 @@ def default_name(command: Sequence[str], stdin: str | None = None) -> str:
 
 
 # Not of a path: a clone is called profkit, too.
-_MARKS = re.compile(r"\b(?:import|from)\s[^\n]*\b(?:profkit|harness)\b")
+_MARKS = re.compile(r"\b(?:import|from)\b[^\n;]*\b(?:profkit|harness)\b")
 
 
 def seems_marked(workload: Workload) -> bool:

@@ -20,7 +20,7 @@ from profkit.profilers.nsys.probe import reader_checks
 from profkit.profilers.perf import probe as perf
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.valgrind import probe as valgrind
-from profkit.profilers.xctrace import find as xctrace
+from profkit.profilers.xctrace import export as xctrace
 from profkit.profiling import doctor
 from tests.conftest import ROOT
 
@@ -78,9 +78,9 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: checks.judge_cuda((GPU,), NcuAbility(*ABLE), ToolAbility(*ABLE)),
     lambda: checks.device_missing(Fault("no GPU")),
     reader_checks,
-    lambda: checks.judge_mps((GPU,), xctrace.XctraceAbility(*ABLE)),
+    lambda: checks.judge_mps((GPU,), ToolAbility(*ABLE)),
     lambda: checks.mps_checks() if sys.platform != "darwin" else judge_rows(checks._MPS, "elsewhere"),
-    lambda: xctrace.judge_xctrace(xctrace.XctraceAbility(*ABLE)),
+    lambda: xctrace.judge_xctrace(ToolAbility(*ABLE)),
     doctor.storage_checks,
     doctor.machine_checks,
     doctor.python_checks,

@@ -266,6 +266,6 @@ def longest_work_reading(metal: MetalTrace) -> Reading:
         100 * (top.seconds / total) if top is not None else None,
         (ENCODERS, INTERVALS),
         "100 * its time / the time of all of them",
-        remark=Fact.of("work", kind=top.kind, name=top.name) if top is not None else None,
+        remark=Fact.of("work", kind="encoder", name=top.name) if top is not None else None,
         otherwise=NOTHING_RAN,
     )

@@ -300,7 +300,6 @@ class MetalWork:
     """
 
     name: str
-    kind: Literal["encoder", "channel"]
     count: int
     seconds: float
     busy: float | None = None
@@ -379,7 +378,6 @@ class MetalTrace:
     others: float | None = None
     longest_gap: float | None = None  # in the window, in which the process had nothing on the GPU
     processes: tuple[MetalProcess, ...] = ()  # busiest first
-    channels: tuple[MetalWork, ...] = ()
     encoders: tuple[MetalWork, ...] = ()  # largest first
     command_buffers: Spread | None = None  # GPU time of each
     completion: Spread | None = None  # of each, from when it was submitted until it was completed
@@ -400,5 +398,3 @@ class MetalTrace:
     window_busy: float | None = None  # part of `device_busy` in the window
     guessed: str | None = None  # why the process that counts may be another than was profiled
     lost: str | None = None  # why all of the trace counts, although a region was marked
-    # Of command buffers, from their end on the GPU until the host was told of it
-    notice: Spread | None = None

@@ -33,9 +33,6 @@ MOST_LOOKS = 8
 COST_SHARE = 0.2  # of the time: a look at a million blocks takes half a second
 MOST_TRACES = 100_000  # of each look: of more, every second, third or so, which stands for those left out
 
-LATE_START = "traced from the region's warm-up on: what Python held before it is not in these numbers"
-NO_REGION = "no region was entered, so nothing was traced"
-
 
 LineSizes = list[tuple[str, int, int, int]]  # file, line, bytes, blocks
 
@@ -214,34 +211,6 @@ class AllocationTracer:
         self._held = old + len(packed)
         tracemalloc.reset_peak()
         return packed
-
-
-class RegionAllocationTracer(AllocationTracer):
-    """The same from the region on: a program that imports torch under it takes three times as long to start.
-
-    What was allocated before is not in the peak, and of that only what the region frees is missed; growth is the same.
-    """
-
-    def start(self) -> None:
-        """Wait for the region."""
-        self._begin = time.perf_counter()
-        self.notes.append(LATE_START)
-
-    def prepare(self) -> None:
-        """Trace from here: warm-up fills the caches that are no leak."""
-        if not self._ended and not tracemalloc.is_tracing():
-            tracemalloc.start(1)
-
-    def enter(self, name: str) -> None:
-        """Enter the region."""
-        self.prepare()
-        super().enter(name)
-
-    def finish(self) -> None:
-        """Write what was seen; raises RuntimeError where nothing was."""
-        if not self._entries:
-            raise RuntimeError(NO_REGION)
-        super().finish()
 
 
 class GrowthWatch:
