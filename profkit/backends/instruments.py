@@ -145,7 +145,7 @@ class TimeProfiler(InstrumentsPass):
         return self.planned((step,), cost=plain_runs(seconds, state), notes=notes)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
-        """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the exports."""
+        """Functions, libraries and stacks; leaves a speedscope file beside the exports."""
         report = self.read_step(plan.steps[0])
         return PassFindings(
             profiles=report.profiles,

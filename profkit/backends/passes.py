@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, get_args
 
-from profkit.analysis.stacks.files import write_collapsed, write_speedscope
+from profkit.analysis.stacks.files import write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.source_lines import with_source
 from profkit.core.errors import UnreadableReport
@@ -328,13 +328,12 @@ class StacksPass(PythonPass):
 
 
 def leave_stacks(context: RunContext, stacks: Sequence[Stacks], name: str) -> tuple[str, ...]:
-    """Files for viewers of flame graphs, called `name`; their places in the run's folder. None where nothing is."""
+    """A file for viewers of flame graphs, called `name`; its place in the run's folder. None where nothing is."""
     if not stacks:
         return ()
-    folder = context.folder / "artifacts"
-    write_speedscope(stacks, folder / f"{name}.speedscope.json", context.workload.name)
-    write_collapsed(stacks[0], folder / f"{name}.collapsed.txt")
-    return f"artifacts/{name}.speedscope.json", f"artifacts/{name}.collapsed.txt"
+    place = f"artifacts/{name}.speedscope.json"
+    write_speedscope(stacks, context.folder / place, context.workload.name)
+    return (place,)
 
 
 PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.host_growth import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
@@ -312,7 +311,6 @@ class RunCollector:
         if plain is not None:
             result = replace(result, cost=result.seconds / plain)
         known, held = self.document, findings.allocations
-        growing = growing_lines(held) if held is not None else None
         self.update(
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
             gpus=_merge_devices(known.gpus, findings.gpus),
@@ -323,7 +321,7 @@ class RunCollector:
             facts=_merge_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),
-            profiles=(*known.profiles, *findings.profiles, *([growing] if growing is not None else [])),
+            profiles=(*known.profiles, *findings.profiles),
             sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
             # the size after each iteration stays in the pass's own file
             allocations=replace(held, points=()) if held is not None else known.allocations,

@@ -88,7 +88,7 @@ class SampledTrace(Pass):
         return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the text.
+        """Functions, libraries and stacks; leaves a speedscope file beside the text.
 
         The recording itself is removed: its copies of the stack hold the process's environment. So is what CPython and
         perf left in the temporary folder for the recorded processes.
