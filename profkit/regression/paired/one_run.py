@@ -29,7 +29,7 @@ from profkit.runtime.passes.read import read_record, region_timings
 LOW_PERCENT = 25.0
 # Of the wall time: where threads of a program ran and waited for less than that together, they did so one at a time.
 ONE_AT_A_TIME = 1.02
-# Of the processor time: what the first thread has used where the others (a library's, which wait for work) do not count.
+# Of the processor time: where the first thread used so much, those of a library that wait for work do not count.
 MOST_OF_IT = 0.95
 MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
 _INSTALLS = "python -m venv .venv && .venv/bin/pip install -e ."
