@@ -126,7 +126,3 @@ def test_whose_python_file_it_is(file: str | None, users: bool) -> None:
 )
 def test_methods_that_dataclasses_make_are_nobodys_code(function: str, users: bool) -> None:
     assert is_users_code("<string>", function) is users
-
-
-def imports(seconds: float) -> Profile:
-    return Profile("imports", "s", seconds, (Hotspot("pandas", seconds, seconds, 1),), "imports")
