@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.stacks.python_code import is_users_code
+from profkit.analysis.summaries.host import time_split
 from profkit.core.types import Hotspot, Insight, Profile, RunDocument, TimeSplit
 from tests import documents
 
