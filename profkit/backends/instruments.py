@@ -98,13 +98,8 @@ class InstrumentsPass(Pass):
 
 def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
     """By what the export said in our own words, else by what xctrace said while it recorded."""
-    lines = [line.strip() for line in log_of(folder, f"{step.name}.after0.log").splitlines()]
-    said = {
-        word: line.removeprefix(f"{word}: ")
-        for line in lines
-        for word in ("error", "fix")
-        if line.startswith(word)
-    }
+    lines = map(str.strip, log_of(folder, f"{step.name}.after0.log").splitlines())
+    said = dict(line.split(": ", 1) for line in lines if line.startswith(("error: ", "fix: ")))
     if "error" in said:
         return UnreadableReport(said["error"], said.get("fix"))
     fault = explain_fault(log_of(folder, f"{step.name}.log"), 0)

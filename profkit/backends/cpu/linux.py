@@ -14,8 +14,8 @@ from profkit.analysis.stacks.merge import by_function, by_library, keep_python_f
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
-from profkit.backends.cpu.source_lines import source_places
 from profkit.backends.passes import BackendRun, Pass, head_of, leave_stacks
+from profkit.backends.source_lines import source_places
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import read_start
 from profkit.core.types import PassName, PassPlan, PassResult, SampledTime, Workload
