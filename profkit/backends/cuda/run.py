@@ -13,8 +13,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cuda.counters import ExplanationPass, KernelCountersPass
-from profkit.backends.cuda.trace import EXPORT_SECONDS, NSYS_SECONDS, DeviceTracePass
+from profkit.backends.cuda.passes import (
+    EXPORT_SECONDS,
+    NSYS_SECONDS,
+    DeviceTracePass,
+    ExplanationPass,
+    KernelCountersPass,
+)
 from profkit.backends.passes import (
     ALL_PASSES,
     DEVICE_PASSES,

@@ -217,7 +217,6 @@ class GpuTrace:
     marked: bool = False  # only what happened in a marked region is counted
     repeats: int | None = None  # unmarked: how often what repeats was seen; None where nothing does
     setup_seconds: float | None = None  # kernel time before it, left out
-    compile_seconds: float | None = None  # just-in-time compilation (Triton, module loading) seen before it
     # Which of `kernels` the first launches that count were, in order: some thousand. Empty where a tool tells no order.
     order: tuple[int, ...] = ()
     setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times
