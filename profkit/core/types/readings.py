@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
@@ -68,6 +69,12 @@ class Fact:
     def root(self) -> Fact:
         """What is at the bottom of it, where it follows from another fact: of several that hold together all."""
         return self.parts[-1].root if self.parts and self.code != TOGETHER else self
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What it says without its numbers and names: equal where two differ in these alone."""
+        said = re.sub(r"[0-9]+(?:[.,][0-9]+)*", "#", self.names.get("text", ""))
+        return (self.code, said, *(part.kind for part in self.parts))
 
 
 def message_of(fact: Fact | None) -> str:
