@@ -69,8 +69,9 @@ def sentences(data: object, key: str = "") -> list[str]:
 
 
 def run_sentences(run: dict[str, object]) -> list[str]:
-    """Those in what a run says: its passes, readings, summaries, verdicts and kernels."""
-    return sentences({key: run[key] for key in ("passes", "readings", "summaries", "verdicts", "kernels")})
+    """Those in what a run says: its passes, counters, readings, summaries, verdicts, kernels, memory and commit."""
+    said = ("passes", "counters", "readings", "summaries", "verdicts", "kernels", "allocations", "revision")
+    return sentences({key: run[key] for key in said})
 
 
 def case_sentences(cases: Any) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from profkit.backends.passes import head_of
 from profkit.core.errors import UsageError
 from profkit.core.git import CHANGES, git_command, git_environment
-from profkit.core.types import Revision, Workload
+from profkit.core.types import Fact, Revision, Workload
 from profkit.runtime.passes.command import find_interpreter, reads_program_from_input
 
 
@@ -119,7 +119,7 @@ def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
         inside, _ = git(folder, "rev-parse", "--is-inside-work-tree")
         if inside:
             return _revision_in(git, folder)
-    return Revision(reason=f"git knows no commit here: {git.said or 'no answer'}"[:200])
+    return Revision(reason=Fact.of("no-commit-here", said=git.said[:200] or "no answer"))
 
 
 def _script_folders(workload: Workload) -> list[Path]:
@@ -141,7 +141,7 @@ def _revision_in(git: _Git, folder: Path) -> Revision:
     named, branch = git(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
     name = branch if named and branch else None
     if not known or _COMMIT.fullmatch(commit) is None:
-        return Revision(None, name, None, "the repository has no commit yet")
+        return Revision(None, name, None, Fact("no-commit-yet"))
     told, changed = git(folder, *CHANGES)
     return Revision(commit, name, bool(changed) if told else None)
 

@@ -68,7 +68,7 @@ class Fact:
     @property
     def root(self) -> Fact:
         """What is at the bottom of it, where it follows from another fact: of several that hold together all."""
-        return self.parts[-1].root if self.parts and self.code != TOGETHER else self
+        return self.parts[-1].root if self.parts and self.code not in WHOLE else self
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -83,6 +83,7 @@ def message_of(fact: Fact | None) -> str:
 
 
 TOGETHER = "together"  # facts that hold at once
+WHOLE = (TOGETHER, "not-supported", "not-counted", "hard-zero")  # whose parts say nothing without them
 
 
 def together(*facts: Fact | None) -> Fact | None:
@@ -160,7 +161,7 @@ class Counter:
     share: float | None = None
     scope: Scope = RUN
     pmu: str | None = None
-    reason: str | None = None
+    reason: Fact | None = None
 
 
 @dataclass(frozen=True)
