@@ -357,7 +357,7 @@ def test_a_clock_alone_is_no_arithmetic_rate():
 
 @pytest.mark.parametrize(
     ("value", "state", "reason", "words"),
-    [(None, "not-counted", "NaN", "(NaN)"), (140.0, "measured", None, "impossible")],
+    [(None, "not-counted", "NaN", ": NaN"), (140.0, "measured", None, "impossible")],
 )
 def test_what_cannot_be_is_unavailable_and_never_zero(value, state, reason, words):
     name = "sm__warps_active.avg.pct_of_peak_sustained_active"
