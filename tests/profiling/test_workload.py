@@ -123,7 +123,8 @@ def test_the_script_s_repository_counts_wherever_it_is_called_from(repository: P
 def test_a_repository_without_a_commit_and_a_folder_without_a_repository(tmp_path: Path) -> None:
     assert "not a git repository" in spoken(of(tmp_path).reason)
     git(tmp_path, "init", "-q", "-b", "main")
-    assert of(tmp_path) == Revision(None, "main", None, Fact("no-commit-yet"))
+    assert of(tmp_path).commit is None
+    assert "ambiguous argument 'HEAD'" in spoken(of(tmp_path).reason)
 
 
 def test_a_git_that_does_not_answer_is_not_waited_for(
