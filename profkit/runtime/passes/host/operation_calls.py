@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from .after_import import call_after_import
+from .everywhere import call_after_import
 from .session import write_atomically
 
 VARIABLE = "PROFKIT_OPERATION_CALLS"  # the folder of the files
