@@ -187,7 +187,9 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 def _refuse_foreign(path: Path) -> None:
     """Raise UnreadableReport for anything but a history, by its header."""
-    if not path.is_file() or not is_history(path):  # asked first: to open a pipe would wait for its writer
+    if not path.is_file():  # asked first: to open a pipe would wait for its writer
+        raise UnreadableReport(f"{path} is no history: it is no regular file", "--history FILE")
+    if not is_history(path):
         raise UnreadableReport(f"{path} is no history; it was left as it is", "--history FILE")
     if path.stat().st_size < 100:
         raise damage_error(path, "it is cut off")
