@@ -152,7 +152,10 @@ LEAST_SECONDS = 1e-8  # a change below that counts for nothing
 
 @dataclass(frozen=True)
 class PairedOptions:
-    """`budget` wall seconds for all pairs; `floor` the relative change of a time that counts; `seed` of the order."""
+    """`budget` wall seconds for all pairs; `floor` the relative change of a time that counts; `seed` of the order.
+
+    `memory` says which change of the peak memory counts.
+    """
 
     budget: float = 60.0
     floor: float = FLOOR
@@ -160,6 +163,7 @@ class PairedOptions:
     seed: int | None = None
     counts: bool = True  # count instructions, where the first pairs leave it open
     run: RunOptions = field(default_factory=RunOptions)
+    memory: NightRule = MEMORY_FLOOR
 
 
 @dataclass(frozen=True)
@@ -347,7 +351,7 @@ class PairedRuns:
         values = [(float(new.rss), float(old.rss)) for old, new in self.pairs if new.rss and old.rss]
         if len(self.pairs) < 2 or len(values) < len(self.pairs):
             return None
-        return confirm(values, MEMORY_FLOOR, "B", max(FIRST_ROUNDS, len(values)))
+        return confirm(values, self.options.memory, "B", max(FIRST_ROUNDS, len(values)))
 
     def _notes(self) -> list[Fact]:
         notes = []
