@@ -1,5 +1,7 @@
 """Runs a child process to its end: time limit, its process tree, output to a log, signals, and what it cost.
 
+How the workload itself ended is told through a file: profilers hide it (perf returns 0 when its child is killed).
+
 A child gets a session of its own. So a Ctrl-C on the terminal reaches profkit first: it asks the tree to end, waits a
 moment so that a profiler can finish its file, and kills what is left.
 """
@@ -24,11 +26,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from profkit.core.errors import Interrupted, UsageError
+from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import opened
 from profkit.core.signals import defer_interrupts
 
 if TYPE_CHECKING:
     from profkit.core.process_tree import ProcessTree, TreeUse
+
 
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
 LAST_SECONDS = 10.0  # for the files of a tool that ran past its time limit
@@ -387,3 +391,41 @@ def adopt_orphans() -> None:
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     _adopted = True
+
+
+# `"$@"` and not `exec`: the shell has to live on to see how the workload ended. The file is written whole
+# before it gets its name, so that a reader never sees half of it. The shell's own exit repeats the status for perf.
+_SCRIPT = (
+    'out=$1; shift; trap : INT TERM; "$@"; status=$?; '
+    'printf "%s\\n" "$status" > "$out.part" && mv -f "$out.part" "$out"; exit "$status"'
+)
+
+
+def status_wrapper(argv: Sequence[str], status_file: Path | str) -> tuple[str, ...]:
+    """`argv` run by a shell that writes how it ended to `status_file`.
+
+    SIGINT and SIGTERM reach the workload and not only the shell, since they are sent to the whole group.
+    """
+    return ("sh", "-c", _SCRIPT, "sh", str(status_file), *argv)
+
+
+def without_wrapper(argv: Sequence[str]) -> tuple[str, ...]:
+    """The workload in a command line that a profiler recorded, without the shell of `status_wrapper` around it."""
+    words = tuple(argv)
+    return words[5:] if words[:4] == ("sh", "-c", _SCRIPT, "sh") else words
+
+
+def read_status(path: Path | str) -> int | None:
+    """The workload's status as subprocess gives it: negative is the signal that ended it.
+
+    None where the file is missing or holds no status: the wrapper itself was killed.
+    A shell says 128 + n for a child that died by signal n; its own exit with such a number looks the same.
+    """
+    try:
+        text = read_start(path, 32).decode("ascii").strip()
+        status = int(text)
+    except (OSError, ValueError):
+        return None
+    if not 0 <= status <= 255:
+        return None
+    return 128 - status if 128 < status <= 128 + 64 else status

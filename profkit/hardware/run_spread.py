@@ -21,7 +21,7 @@ from pathlib import Path
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.whole import user_cache, write_whole
+from profkit.core.files.safe_folder import user_cache, write_whole
 from profkit.core.types import Machine, RunSpread
 
 MOST_TRIALS = 50

@@ -17,9 +17,8 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
-from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
-from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes

@@ -19,7 +19,7 @@ from profkit.analysis.targets import Target, evaluate_run, load_targets
 from profkit.backends import backend_named, backend_of_report
 from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
 from profkit.core.files.regular import read_start
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Fact, Report, RunDocument, Summary, Verdict, Workload
 from profkit.profilers.files import read_head

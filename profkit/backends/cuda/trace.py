@@ -14,7 +14,7 @@ from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.kernels import MATCHED_SECONDS, CountedLaunches
 from profkit.backends.passes import Pass, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
-from profkit.core.status import status_wrapper
+from profkit.core.process import status_wrapper
 from profkit.core.types import (
     Fact,
     PassPlan,

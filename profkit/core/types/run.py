@@ -1,4 +1,4 @@
-"""A run from its plan to the verdicts: passes, timings, what is wrong, and the whole document."""
+"""A run from its plan to the verdicts: passes, timings, the machine, what is wrong, and the whole document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core import errors
-from profkit.core.types.exchange import Directive, SampleSet
 from profkit.core.types.gpu import (
     Gpu,
     GpuTrace,
@@ -18,17 +17,19 @@ from profkit.core.types.gpu import (
     ToolRule,
 )
 from profkit.core.types.hot_spots import NOWHERE, HotSpot, Place, SampledTime
-from profkit.core.types.machine import Disturbance, Machine, Moment, Peaks, RunSpread
 from profkit.core.types.readings import (
     BackendName,
+    CheckState,
     Counter,
     Depth,
+    Directive,
     Fact,
     PassName,
     PassState,
     Profile,
     Reading,
     RunState,
+    SampleSet,
     Stacks,
     Summary,
     Verdict,
@@ -336,3 +337,114 @@ class RunDocument:
     # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
     packages: Mapping[str, str] = field(default_factory=dict)
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One data or unified cache as one core sees it. `size` and `line` in bytes; `shared` cores share it."""
+
+    level: int
+    size: int
+    ways: int
+    line: int = 64
+    shared: int = 1
+    source: str = "sysfs"  # sysfs, or "assumed" where the machine does not say
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What decides whether two runs may be compared, without naming the machine."""
+
+    system: str
+    release: str
+    architecture: str
+    cpu: str
+    vendor: str
+    family: int | None
+    model: int | None
+    cores: int
+    caches: tuple[Cache, ...]
+    memory_bytes: int
+    virtual: str | None  # hypervisor or container kind, None on bare metal
+    governor: str | None
+    max_mhz: float | None
+    python: str
+    features: tuple[str, ...] = ()
+    instruction_cache: Cache | None = None  # first level; `caches` holds data and unified ones only
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The machine's own measured limits. Bandwidth in bytes/s, arithmetic in FLOP/s; None if not measured."""
+
+    bandwidth_one: float | None
+    bandwidth_all: float | None
+    flops_f32_one: float | None
+    flops_f32_all: float | None
+    threads: int
+    method: str
+
+
+@dataclass(frozen=True)
+class DeviceMoment:
+    """One look at a GPU. None where the driver does not tell."""
+
+    index: int
+    clock: float | None = None  # Hz, of the SMs
+    temperature: float | None = None  # degrees Celsius
+    throttle: tuple[str, ...] = ()  # why it holds its clock down: "power limit", "power brake"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One cheap look at the machine, beside the timing pass. None where it does not tell."""
+
+    when: str  # "before timing", "after timing"
+    load: float | None = None  # mean number of runnable tasks over the last minute
+    pressure: float | None = None  # % of the last 10 s in which some task waited for a core
+    clock: float | None = None  # Hz, mean over the usable cores
+    temperature: float | None = None  # degrees Celsius, of the hottest zone
+    throttled: int | None = None  # times a core slowed itself for heat since it was started
+    devices: tuple[DeviceMoment, ...] = ()
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What others took from the processor while one process of the timing pass ran. None where nobody tells.
+
+    `stolen` and `others` are of all cores together: they may be more than `seconds`.
+    """
+
+    seconds: float  # wall time of the process
+    cpu: float | None = None  # CPU seconds of it and its children
+    # seconds that the hypervisor gave to other guests while this one could have run
+    stolen: float | None = None
+    others: float | None = None  # CPU seconds of other processes
+    # seconds that its own threads could run and had no core, at the last look at it
+    waited: float | None = None
+    # share of the time in which some task waited for a core, 0..1 (PSI cpu `some`)
+    pressure: float | None = None
+
+
+@dataclass(frozen=True)
+class RunSpread:
+    """How far runs of unchanged programs lay apart on this machine: logarithms of a run's time over the run's before.
+
+    Made of `trials` such pairs of runs, the last ones; `rms` is the root of their mean square, `largest` the largest.
+    """
+
+    trials: int
+    rms: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor: what was tried, what came of it, and the one line that fixes it."""
+
+    name: str
+    state: CheckState
+    detail: str
+    fix: str | None = None
+    path: str | None = None
+    version: str | None = None

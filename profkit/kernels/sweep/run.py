@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 
 from profkit.core import codec
 from profkit.core.codec import from_plain_data, to_plain_data
-from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.errors import Progress, UnreadableReport, UsageError
 from profkit.core.formatting import plural
-from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, CaseState, GridPoint, Json, MeasuredCeilings, SweepDocument
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
