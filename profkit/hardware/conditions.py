@@ -8,7 +8,6 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 from profkit.core.formatting import plural
@@ -21,11 +20,9 @@ from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
 from profkit.hardware.system import superuser_command
 
 _ROOT = Path("/")
-# Whose clock is asked: on a large machine a file each would take longer than it is worth
-_MOST_CLOCK_CORES = 16
-_MOST_THERMAL_ZONES = 32
+# That are asked: on a large machine a file each would take longer than it is worth
+_MOST_CORES = 16
 _DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
-_TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
 
 
 @dataclass(frozen=True)
@@ -210,37 +207,14 @@ def _parse_first_number(words: list[str]) -> float | None:
         return None
 
 
-def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
+def read_moment(devices: bool = False, root: Path = _ROOT) -> Moment:
     """The machine as it is now; `devices`: its visible GPUs too. Never raises: what is not told is None."""
-    cores = usable_cores(root)[:_MOST_CLOCK_CORES]
     return Moment(
-        when,
-        load=read_load(root),
-        pressure=read_pressure(root),
-        clock=_mean_clock(root, cores),
-        temperature=_read_temperature(root),
-        throttled=_throttle_count(root, cores),
+        throttled=_throttle_count(root, usable_cores(root)[:_MOST_CORES]),
         devices=(call_with_timeout(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) or ())
         if devices
         else (),
     )
-
-
-def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
-    """Mean over the cores, in Hz; the files are in kHz."""
-    place = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
-    frequencies = [system.read_number(root, place.format(core)) for core in cores]
-    known = [kilohertz * 1e3 for kilohertz in frequencies if kilohertz]
-    return sum(known) / len(known) if known else None
-
-
-def _read_temperature(root: Path) -> float | None:
-    """Of the hottest zone, in degrees Celsius; the files are in thousandths."""
-    zones = (f"sys/class/thermal/thermal_zone{number}" for number in range(_MOST_THERMAL_ZONES))
-    values = [
-        system.read_number(root, f"{zone}/temp") for zone in takewhile(lambda z: (root / z).is_dir(), zones)
-    ]
-    return max((value / 1e3 for value in values if value and 0 < value < 150_000), default=None)
 
 
 def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:
@@ -262,13 +236,11 @@ def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
             if index is None:
                 continue
             clock = library.number("nvmlDeviceGetClockInfo", handle, SM_CLOCK)
-            heat = library.number("nvmlDeviceGetTemperature", handle, _TEMPERATURE_GPU)
             bits = library.slowdowns(handle)
             moments.append(
                 DeviceMoment(
                     index,
                     clock * 1e6 if clock else None,
-                    float(heat) if heat else None,
                     tuple(word for bit, word in REASONS.items() if bits & bit),
                 )
             )

@@ -23,7 +23,6 @@ from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
 from profkit.core.types import (
-    Allocations,
     Fact,
     Gpu,
     Insight,
@@ -261,7 +260,7 @@ class RunCollector:
         budget = self._context.sampling * len(plan.steps)
         if self._context.budget is not None:
             budget = min(budget, TIMING_SHARE * self._context.budget)
-        before = read_moment("before timing", devices=bool(self._run.gpus))
+        before = read_moment(devices=bool(self._run.gpus))
         self.update(moments=(before,))
         try:
             record = run_timing(
@@ -272,7 +271,7 @@ class RunCollector:
                 lambda timings: self.update(timings=timings),
                 thorough=self._context.depth == "full",
             )
-            self.update(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
+            self.update(moments=(before, read_moment(devices=bool(self._run.gpus))))
             return record
         except (KeyboardInterrupt, Interrupted):
             self._note_interruption(plan)
@@ -325,7 +324,7 @@ class RunCollector:
             readings=_merge_readings(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles, *_growing_lines(findings)),
             sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
-            allocations=_without_points(findings.allocations) or known.allocations,
+            allocations=findings.allocations or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
@@ -382,11 +381,6 @@ def first_answer(document: RunDocument) -> Insight | None:
     """What is known to do first by what was measured so far; None where nothing is."""
     placed = replace(document, hot_spots=hot_spots(document))
     return next(iter(find_insights(placed)), None)
-
-
-def _without_points(allocations: Allocations | None) -> Allocations | None:
-    """What run.json holds of them: the size after each iteration stays in the pass's own file."""
-    return replace(allocations, points=()) if allocations is not None else None
 
 
 def _import_seconds(document: RunDocument) -> float | None:

@@ -236,8 +236,8 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     insights = find_insights(placed)
     places = [(one.where.file, one.where.line) for one in insights]
     numbered = tuple(
-        replace(spot, insight=places.index((spot.file, spot.line)))
-        if spot.file is not None and (spot.file, spot.line) in places
+        replace(spot, insight=places.index((spot.where.file, spot.where.line)))
+        if spot.where.file is not None and (spot.where.file, spot.where.line) in places
         else spot
         for spot in placed.hot_spots
     )
@@ -250,7 +250,7 @@ def _with_repetition(document: RunDocument) -> RunDocument:
     if split is None or trace is None or trace.marked or not trace.repeats or not trace.span:
         return document
     steady = min(trace.span, split.wall)
-    known = replace(split, startup=split.wall - steady, steady=steady, gpu=trace.busy, repeats=trace.repeats)
+    known = replace(split, startup=split.wall - steady, steady=steady, repeats=trace.repeats)
     return replace(document, time_split=known)
 
 

@@ -54,7 +54,7 @@ def test_conditions_of_a_mac(on_a_mac) -> None:  # type: ignore[no-untyped-def]
     seen = read_conditions(window=0.01)
     assert seen.governor is None
     assert seen.memory is not None
-    assert read_moment("after timing", devices=True).load is not None
+    read_moment(devices=True)
 
 
 def test_an_apple_gpu_has_the_specification_of_its_chip_and_its_cores(on_a_mac) -> None:  # type: ignore[no-untyped-def]

@@ -51,9 +51,7 @@ def time_split(
         threads=cpu / working if known and cpu > 0.01 * wall else None,
         runnable=(cpu + in_queue) / max(1e-9, wall - waiting) if known and cpu > 0.01 * wall else None,
         thread_count=use.threads or None if use is not None else None,
-        system=use.system_seconds if use is not None else None,
         read=float(use.read) if use is not None and use.calls else None,
         written=float(use.written) if use is not None and use.calls else None,
-        stored=float(use.stored) if use is not None and use.calls else None,
         io_calls=use.calls or None if use is not None else None,
     )

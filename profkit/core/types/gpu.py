@@ -294,16 +294,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class MetalWork:
-    """All work of one name on the GPU, of the process that counts. Times in seconds.
-
-    `seconds` adds up what may have run side by side, `busy` is the union of it.
-    """
+    """All work of one name on the GPU, of the process that counts. `seconds` adds up what may run side by side."""
 
     name: str
     kind: Literal["encoder", "channel"]
     count: int
     seconds: float
-    busy: float | None = None
     median: float | None = None
     longest: float | None = None
 
@@ -400,5 +396,3 @@ class MetalTrace:
     window_busy: float | None = None  # part of `device_busy` in the window
     guessed: str | None = None  # why the process that counts may be another than was profiled
     lost: str | None = None  # why all of the trace counts, although a region was marked
-    # Of command buffers, from their end on the GPU until the host was told of it
-    notice: Spread | None = None

@@ -126,7 +126,6 @@ class ChangePoint:
     after: float
     started: str | None = None  # of the first value after it
     commit: str | None = None
-    strength: float | None = None  # standard errors that it stands out by; None where nothing else varies
 
     @property
     def ratio(self) -> float | None:

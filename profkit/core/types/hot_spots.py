@@ -115,7 +115,7 @@ class LineSamples:
 
     `main_wall` and `main_cpu` are of the first process's main thread, `waits` what it waited for there; the others are
     of all other threads and processes. `own` is processor time in the line itself, `callees` are the functions that it
-    called and `leaf` the innermost one of most time. `ranks`: processor time by rank of a distributed program, and
+    called. `ranks`: processor time by rank of a distributed program, and
     `rank_waits` what each waited.
     """
 
@@ -131,7 +131,6 @@ class LineSamples:
     other_waits: Mapping[str, float] = field(default_factory=dict)
     callees: tuple[CodeLine, ...] = ()
     callers: tuple[CodeLine, ...] = ()
-    leaf: CodeLine | None = None
     longest: float | None = None
     threads: int = 0
     processes: int = 0
@@ -201,18 +200,3 @@ class HotSpot:
     caller: str | None = None  # `main, app.py:40`
     insight: int | None = None
     partial: bool = False  # calls were counted in the first part of the run alone: there are at least so many
-
-    @property
-    def function(self) -> str | None:
-        """The program's function."""
-        return self.where.function
-
-    @property
-    def file(self) -> str | None:
-        """Its file."""
-        return self.where.file
-
-    @property
-    def line(self) -> int | None:
-        """Its line."""
-        return self.where.line

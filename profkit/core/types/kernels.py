@@ -85,7 +85,6 @@ class CaseResult:
     spent: float = 0.0  # wall seconds that the case took, the check included
     remarks: tuple[str, ...] = ()
     profile: str | None = None  # the folder of its own `profkit profile`, below the sweep's
-    place: str | None = None  # where it ran, as `--on` says it; None: where profkit was called
 
     def __post_init__(self) -> None:
         """Raises ValueError for numbers that nobody can have measured: a file may say anything."""

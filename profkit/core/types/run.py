@@ -159,8 +159,8 @@ class TimeSplit:
     `startup` comes before the steady part, `waiting` is wall time in which no thread ran or could run, `queued` that in
     which one could run and had no processor, `cpu` the processor time of all threads, `threads` that over the time in
     which it worked, `repeats` how often what repeats was seen. `runnable` threads on average ran or could run in the
-    time in which it worked, `thread_count` is the most that there were. `system` is the part of `cpu` in the kernel;
-    `read` and `written` are bytes of `io_calls` calls, `stored` those that a device moved.
+    time in which it worked, `thread_count` is the most that there were.
+    `read` and `written` are bytes of `io_calls` calls.
     """
 
     wall: float
@@ -169,15 +169,12 @@ class TimeSplit:
     waiting: float | None = None
     queued: float | None = None
     cpu: float | None = None
-    gpu: float | None = None
     threads: float | None = None
     repeats: int | None = None
     runnable: float | None = None
     thread_count: int | None = None
-    system: float | None = None
     read: float | None = None
     written: float | None = None
-    stored: float | None = None
     io_calls: int | None = None
 
 
@@ -266,7 +263,6 @@ class Allocations:
     top: tuple[AllocationLine, ...]
     growing: tuple[AllocationLine, ...]
     notes: tuple[str, ...]
-    points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
     steady: tuple[SteadyLine, ...] = ()  # where no region was marked
 
 
@@ -326,7 +322,7 @@ class RunDocument:
     insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
-    allocations: Allocations | None = None  # of Python, as tracemalloc saw them; without `points`
+    allocations: Allocations | None = None  # of Python, as tracemalloc saw them
     notes: tuple[str, ...] = ()
     failure: str | None = None
     revision: Revision | None = None  # None: not asked (a report, an older run)
@@ -368,7 +364,6 @@ class Machine:
     virtual: str | None  # hypervisor or container kind, None on bare metal
     governor: str | None
     max_mhz: float | None
-    python: str
     features: tuple[str, ...] = ()
     instruction_cache: Cache | None = None  # first level; `caches` holds data and unified ones only
 
@@ -391,7 +386,6 @@ class DeviceMoment:
 
     index: int
     clock: float | None = None  # Hz, of the SMs
-    temperature: float | None = None  # degrees Celsius
     throttle: tuple[str, ...] = ()  # why it holds its clock down: "power limit", "power brake"
 
 
@@ -399,11 +393,6 @@ class DeviceMoment:
 class Moment:
     """One cheap look at the machine, beside the timing pass. None where it does not tell."""
 
-    when: str  # "before timing", "after timing"
-    load: float | None = None  # mean number of runnable tasks over the last minute
-    pressure: float | None = None  # % of the last 10 s in which some task waited for a core
-    clock: float | None = None  # Hz, mean over the usable cores
-    temperature: float | None = None  # degrees Celsius, of the hottest zone
     throttled: int | None = None  # times a core slowed itself for heat since it was started
     devices: tuple[DeviceMoment, ...] = ()
 

@@ -127,10 +127,6 @@ class CommandBuffers:
         """From commit to completion, of those committed in the part that counts."""
         return _spread_between(self.commit, self.completed, part.holds(self.commit))
 
-    def notice(self, part: Spans) -> Spread | None:
-        """From the end on the GPU to completion, of those that began there in the part that counts."""
-        return _spread_between(self.end, self.completed, part.holds(self.begin))
-
     def times(self, part: Spans) -> Spread | None:
         """The GPU time of each that began there in the part that counts."""
         return time_spread(self.busy[(self.begin >= 0) & part.holds(self.begin)])

@@ -160,7 +160,6 @@ def _metal_trace(
         command_buffers=buffers.times(counted),
         completion=buffers.completion(counted),
         latency=buffers.latency(counted),
-        notice=buffers.notice(counted),
         queue_depth=None if queue is None else queue.mean,
         queue_most=None if queue is None else queue.most,
         performance=states_in(clocks, counted, working),
@@ -266,10 +265,9 @@ NO_LABEL = "(no label)"
 
 @dataclass(frozen=True)
 class NamedWork:
-    """All work of one name. Times in ns; `busy` is the union, `each` one value per instance."""
+    """All work of one name. Times in ns; `each` has one value per instance."""
 
     name: str
-    busy: int
     each: Any
 
     @property
@@ -286,7 +284,6 @@ class NamedWork:
             kind,
             len(self.each),
             self.total / 1e9,
-            self.busy / 1e9,
             float(np.median(self.each)) / 1e9,
             int(self.each.max()) / 1e9,
         )
@@ -316,7 +313,7 @@ def sum_by_name(
 
     inside = overlap_lengths(work["start"], work["end"], part)
     counted = inside > 0
-    which, start, end, inside = which[counted], work["start"][counted], work["end"][counted], inside[counted]
+    which, inside = which[counted], inside[counted]
     if not len(which):
         return ()
     names, which = _fold_names(names, which, inside)
@@ -331,8 +328,7 @@ def sum_by_name(
         rows = order[first:last]
         _, of = np.unique(instance[rows], return_inverse=True)
         each = np.bincount(of, inside[rows]).astype(np.int64)
-        busy = (union(start[rows], end[rows]) & part).total
-        sums.append(NamedWork(names[int(which[rows[0]])], busy, each))
+        sums.append(NamedWork(names[int(which[rows[0]])], each))
     return tuple(sorted(sums, key=lambda named: (-named.total, named.name)))
 
 

@@ -142,7 +142,6 @@ def _parse_allocations(data: dict[str, Any]) -> Allocations:
         top=tuple(_parse_line(entry) for entry in data["top"]),
         growing=tuple(_parse_line(entry) for entry in data["growth"]),
         notes=tuple(str(note) for note in data["notes"]),
-        points=points,
         steady=find_steady_lines(data.get("looks", []), float(data.get("watched_seconds", 0.0))),
     )
 

@@ -142,7 +142,6 @@ def _buffer_table(metal: MetalTrace) -> DataTable:
         ("On the GPU", metal.command_buffers),
         ("Submission to start", metal.latency),
         ("Submission to completion", metal.completion),
-        ("Completion until the host is notified", metal.notice),
     )
     rows = [
         (what, str(s.count), *(format_quantity(value, "s") for value in (s.median, s.p95, s.longest)))
