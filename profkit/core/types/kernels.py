@@ -55,10 +55,7 @@ class MeasuredCeilings:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One implementation at one point. Times in seconds; what is None was not measured.
-
-    `seconds` are samples of single calls: the device's own time where there is a device, else the wall clock's.
-    """
+    """One implementation at one point. Times in seconds; what is None was not measured."""
 
     point: GridPoint
     implementation: str
@@ -70,15 +67,18 @@ class CaseResult:
     samples: int = 0
     calls: int = 1  # of which each sample is the mean
     precise: bool = False  # the interval is as narrow as was asked
-    seconds: tuple[float, ...] = ()  # some of the samples in their order, spread evenly
+    seconds: tuple[
+        float, ...
+    ] = ()  # samples of single calls in their order, spread evenly; of a device its own time
     cache: Literal["warm", "cold"] | None = None  # as in a run: Python keeps one order of a Literal
     clock: Literal["wall", "cuda-events", "mps-synchronized"] | None = None
     first: float | None = None  # the very first call: compiling and tuning are in it
     memory: int | None = None  # bytes: the inputs, and the most that a call allocated at a time beside them
     flops: float | None = None  # of one call, as the operation declares them
     bytes: float | None = None  # that one call must move
-    # The largest error as a share of what rounding explains; at most 1 where it is right
-    error: float | None = None
+    error: float | None = (
+        None  # the largest, as a share of what rounding explains; at most 1 where it is right
+    )
     clocks: tuple[float, ...] = ()  # the device's clock in Hz, between samples
     throttled: tuple[str, ...] = ()  # why the device held its clock down meanwhile
     device: int | None = None  # which one
@@ -144,22 +144,16 @@ SpeedWord = Literal["FASTER", "SAME", "SLOWER", "AMBIGUOUS"]
 
 @dataclass(frozen=True)
 class EvaluationTest:
-    """One call of one operation.
-
-    `operation` is the overload as torch names it: `add.Tensor`. `arguments` is for people and for the field's files,
-    in the notation of operator traces: `((T([8, 16], f16), 1.0), {'alpha': 2})`. `source` is what the suite needs to
-    make the arguments again. `calls`: how often a trace has it, 0 where no trace does. `timed`: whether it is timed
-    where it is correct; tests of a few elements are for correctness alone.
-    """
+    """One call of one operation."""
 
     id: str  # of 12 hexadecimal digits, the same in every run
     suite: str
-    operation: str
+    operation: str  # the overload as torch names it: `add.Tensor`
     dtype: str
-    arguments: str
-    source: Json = None
-    calls: int = 0
-    timed: bool = True
+    arguments: str  # in the notation of operator traces: `((T([8, 16], f16), 1.0), {'alpha': 2})`
+    source: Json = None  # what the suite needs to make the arguments again
+    calls: int = 0  # in a trace
+    timed: bool = True  # where it is correct; tests of a few elements are for correctness alone
 
 
 @dataclass(frozen=True)
@@ -190,8 +184,9 @@ class TestResult:
     fault: Fault | None = None
     max_abs_error: float | None = None  # against the result in float64, over all numbers of all outputs
     max_rel_error: float | None = None
-    # the largest error as a share of what is allowed there: at most 1 is correct
-    allowed_share: float | None = None
+    allowed_share: float | None = (
+        None  # the largest error as a share of what is allowed there: at most 1 is correct
+    )
     error_type: str = ""  # of what the kernel raised
     traceback: str = ""
     last_line: str = ""  # that its process printed before it crashed
@@ -276,11 +271,7 @@ class ModelCall:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at an operation.
-
-    Paths are relative to the folder of the generation. `speedup` is the geometric mean over the timed tests, with its
-    95 % interval, and `pairs` those of all; None where the kernel is not correct, or nothing was timed.
-    """
+    """One attempt at an operation. Paths are relative to the folder of the generation."""
 
     number: int  # from 1
     status: AttemptStatus
@@ -290,10 +281,11 @@ class Attempt:
     reason: str = ""  # why it did not pass: of the first test that did not
     tests: int = 0  # that count
     passed: int = 0
-    speedup: Speedup | None = None
+    speedup: Speedup | None = None  # geometric mean over the timed tests, with all of their pairs
     bound_share: float | None = None  # the least time of the hardware over the measured one, geometric mean
-    # of the device's time in kernels of the attempt's own, the least of its tests
-    own_share: float | None = None
+    own_share: float | None = (
+        None  # of the device's time in kernels of the attempt's own, the least of its tests
+    )
     evaluation: str = ""  # the folder with its tests
     profile: str = ""  # the folder of its slowest test's profile
     bottleneck: str | None = None

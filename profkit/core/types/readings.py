@@ -111,12 +111,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Reading:
-    """One value of one metric.
-
-    `value` is None exactly when `quality` is "unavailable"; then `reason` says why and `fix`, where there
-    is one, is the line that would change it. `share` is the part of the time a multiplexed counter ran (0..1).
-    `doubt` says which other reading of the same report contradicts it: it is shown, and decides nothing.
-    """
+    """One value of one metric; None exactly when `quality` is "unavailable"."""
 
     metric: str
     value: float | None
@@ -124,10 +119,10 @@ class Reading:
     quality: Quality
     scope: Scope
     source: Source
-    reason: Fact | None = None
-    share: float | None = None
-    fix: str | None = None
-    doubt: Fact | None = None
+    reason: Fact | None = None  # why there is no value, and
+    share: float | None = None  # part of the time that a multiplexed counter ran (0..1)
+    fix: str | None = None  # the line that would change that
+    doubt: Fact | None = None  # which other reading contradicts it: it is shown, and decides nothing
 
     def __post_init__(self) -> None:
         if (self.value is None) != (self.quality == "unavailable"):
@@ -142,20 +137,15 @@ class Reading:
 
 @dataclass(frozen=True)
 class Counter:
-    """One raw event count as a tool reported it, with its state. `value` is None unless it was counted.
-
-    `hard-zero` is a count of 0 that the hardware or the hypervisor cannot have meant: it has no value.
-    `share` is the part of the time the event was on a hardware counter (0..1); None where the tool has no such idea.
-    `pmu` names the PMU of a hybrid part (`cpu_core`, `cpu_atom`) and is None elsewhere.
-    """
+    """One raw event count as a tool reported it, with its state. `value` is None unless it was counted."""
 
     name: str
     value: float | None
-    state: CounterState
+    state: CounterState  # hard-zero: a count of 0 that the hardware or the hypervisor cannot have meant
     unit: str = ""
-    share: float | None = None
+    share: float | None = None  # part of the time the event was on a hardware counter (0..1)
     scope: Scope = RUN
-    pmu: str | None = None
+    pmu: str | None = None  # of a hybrid part: `cpu_core`, `cpu_atom`
     reason: str | None = None
 
 
@@ -181,11 +171,7 @@ class CodeLine:
 
 @dataclass(frozen=True)
 class Hotspot:
-    """One function (or source line) of a profile. `own` and `total` are in the profile's unit.
-
-    `lines` are those of the function itself where most of its own is spent, `callers` the lines that called it.
-    `callee`, in profiles that tell calls apart: what is called there, `calls` times, for `total` in all.
-    """
+    """One function (or source line) of a profile. `own` and `total` are in the profile's unit."""
 
     function: str
     own: float
@@ -195,9 +181,9 @@ class Hotspot:
     line: int | None = None
     library: str | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
-    lines: tuple[CodeLine, ...] = ()
-    callers: tuple[CodeLine, ...] = ()
-    callee: Frame | None = None
+    lines: tuple[CodeLine, ...] = ()  # of the function itself where most of its own is spent
+    callers: tuple[CodeLine, ...] = ()  # the lines that called it
+    callee: Frame | None = None  # where calls are told apart: what is called there, for `total` in all
 
 
 @dataclass(frozen=True)
@@ -255,8 +241,9 @@ class Verdict:
     scope: Scope
     quality: Quality
     advice: tuple[str, ...] = ()
-    # Of a kernel: its share of the region's GPU time, 0..1. Of a run: the share of the kernels that decide it.
-    weight: float | None = None
+    weight: float | None = (
+        None  # share of GPU time (0..1): a kernel's, of a run that of the kernels that decide it
+    )
 
     @property
     def cause(self) -> Fact | None:
@@ -276,55 +263,50 @@ class Switch:
 
 @dataclass(frozen=True)
 class Directive:
-    """What the workload's own process is told, as JSON in the environment variable PROFKIT_DIRECTIVE.
-
-    `record` is a path prefix: every process that enters a region leaves `<record>.<pid>.json` there.
-    `iterations`, or else `seconds`, say how long `profkit.benchmark` keeps an instrument fed after `warmup` calls.
-    """
+    """What the workload's own process is told, as JSON in the environment variable PROFKIT_DIRECTIVE."""
 
     pass_name: PassName
-    record: str
+    record: str  # a path prefix: every process that enters a region leaves `<record>.<pid>.json` there
     switch: Switch | None = None
-    iterations: int | None = None
+    iterations: int | None = None  # how long `profkit.benchmark` keeps an instrument fed; else
     seconds: float | None = None
-    warmup: int = 1
+    warmup: int = 1  # calls before
     precision: float = 0.01
     budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
     cold: bool = False  # timing on a device: its L2 is flushed before each call
-    # Wall seconds after which an instrument of Python's own stops; the program goes on without it. None: at its end.
-    longest: float | None = None
+    longest: float | None = (
+        None  # wall seconds after which an instrument of Python's own stops; the program goes on
+    )
     delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
-    # How many entries of regions (of each process) the switch leaves out, and in how many it then runs; None: in all.
-    entries: tuple[int, int] | None = None
+    entries: tuple[int, int] | None = (
+        None  # of regions that the switch leaves out, and in how many it then runs
+    )
 
 
 @dataclass(frozen=True)
 class SampleSet:
-    """Samples of one process in seconds per iteration, in the order they were taken.
-
-    `loops` iterations were run per sample (so that a sample is long enough for the clock) and divided out.
-    """
+    """Samples of one process in seconds per iteration, in the order they were taken."""
 
     seconds: tuple[float, ...]
-    loops: int = 1
+    loops: int = 1  # iterations per sample, so that it is long enough for the clock; divided out
     warmup: tuple[float, ...] = ()
     warm: bool = True  # drift was gone before sampling began
     precise: bool = True  # the interval became as narrow as asked before the budget ended
     pid: int | None = None
     spent: float = 0.0  # wall seconds for warm-up and samples together
-    # Which clock the seconds are of; "mps-synchronized": the wall clock, with the GPU waited for at both ends.
+    # "mps-synchronized": the wall clock, with the GPU waited for at both ends
     clock: Literal["wall", "cuda-events", "mps-synchronized"] = "wall"
-    # The device's caches before each iteration; None: not a device
-    cache: Literal["warm", "cold"] | None = None
-    # How launch overhead was amortised: "100 calls queued before the first begins"
-    batching: str | None = None
-    # What one iteration costs each side alone: the device, with all its work queued beforehand, and the host, which
-    # only launches it. `seconds` is about the larger of the two; None where that could not be told.
+    cache: Literal["warm", "cold"] | None = None  # the device's, before each iteration
+    batching: str | None = (
+        None  # how launch overhead was amortised: "100 calls queued before the first begins"
+    )
+    # An iteration of each side alone: the device with all its work queued, and the host, which only launches it
     device_seconds: float | None = None
     host_seconds: float | None = None
     clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
     remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds
-    # Seconds of a fixed piece of arithmetic, timed now and then between the samples: how fast the processor was.
-    reference_loop: tuple[float, ...] = ()
+    reference_loop: tuple[
+        float, ...
+    ] = ()  # seconds of a fixed piece of arithmetic: how fast the processor was
