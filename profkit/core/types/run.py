@@ -382,7 +382,7 @@ class Disturbance:
 
     seconds: float  # wall time of the process
     cpu: float | None = None  # CPU seconds of it and its children
-    """How far runs of unchanged programs lay apart on this machine: logarithms of a time over that of the run before."""
+    stolen: float | None = None  # seconds of all cores that the hypervisor gave to other guests
     others: float | None = None  # CPU seconds of other processes, of all cores
     waited: float | None = None  # seconds that its own threads could run and had no core
     pressure: float | None = None  # share of the time in which some task waited for a core (PSI cpu `some`)
@@ -390,7 +390,7 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class RunSpread:
-    """How far runs of unchanged programs lay apart on this machine: logarithms of a run's time over the run's before."""
+    """How far runs of unchanged programs lay apart on this machine: logarithms of a time over that before."""
 
     trials: int  # such pairs of runs, the last ones
     rms: float  # the root of their mean square
