@@ -44,8 +44,6 @@ class ProfkitError(Exception):
 class UsageError(ProfkitError):
     """Wrong usage, or an input that cannot be read (exit 2)."""
 
-    exit_code = 2
-
 
 class UnreadableReport(UsageError):
     """A report file that is truncated, empty, foreign or hostile (exit 2)."""

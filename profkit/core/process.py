@@ -52,12 +52,10 @@ class ProcessOutcome:
     cpu_seconds: float
     peak_rss: int
     output_tail: str  # the last 64 KiB of stdout and stderr together
-    # At each look: seconds since its start, and until then the CPU seconds of its tree, and those in which threads of
-    # it waited for a processor.
+    # At each look: seconds since its start; until then CPU seconds of its tree, and those that threads of it waited
     usage: tuple[tuple[float, float, float], ...] = ()
     use: TreeUse | None = None  # what else it used
-    # the kernel counted `peak_rss`; else it is the largest of what was seen now and then
-    rss_counted: bool = False
+    rss_counted: bool = False  # by the kernel; else `peak_rss` is the largest of what was seen now and then
 
     @property
     def ok(self) -> bool:

@@ -56,8 +56,9 @@ class ProcessTree:
         self.peak_rss = 0
         self.cpu_seconds = 0.0  # of all members, and of the children that they have waited for
         self.use = TreeUse()
-        # Pid -> seconds in which its threads could run and had no processor
-        self._queued: dict[int, float] = {}
+        self._queued: dict[
+            int, float
+        ] = {}  # pid -> seconds in which its threads could run and had no processor
         # Children of this process that were there before: somebody else's, who lost their parent
         self._before = frozenset(_child_pids(os.getpid())) - {pid}
         _running[pid] = self
@@ -82,8 +83,11 @@ class ProcessTree:
                     total += process.memory_info().rss
                     seconds += sum(process.cpu_times()[:4])  # user, system, and both of its ended children
                     threads += process.num_threads()
-                    moved = [sum(pair) for pair in zip(moved, _moved_bytes(process.pid), strict=True)]
                     self._queued[process.pid] = max(self._queued.get(process.pid, 0.0), _queued(process.pid))
+                    if sys.platform == "linux":
+                        io = process.io_counters()
+                        calls = io.read_count + io.write_count
+                        moved = [moved[0] + io.read_chars, moved[1] + io.write_chars, moved[2] + calls]
         self.peak_rss = max(self.peak_rss, total)
         self.cpu_seconds = max(self.cpu_seconds, seconds)
         self.use = TreeUse._make(map(max, self.use, (*moved, threads)))
@@ -214,17 +218,6 @@ def _queued(pid: int) -> float:
             with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
                 total += int(file.read().split()[1])
     return total * 1e-9
-
-
-def _moved_bytes(pid: int) -> tuple[int, int, int]:
-    """Bytes read and written, and calls for it, by a process and those that it has waited for."""
-    counts: dict[str, int] = {}
-    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/io", encoding="ascii") as file:
-        for line in file:
-            name, _, value = line.partition(":")
-            counts[name] = int(value)
-    calls = counts.get("syscr", 0) + counts.get("syscw", 0)
-    return counts.get("rchar", 0), counts.get("wchar", 0), calls
 
 
 def _send_signal(processes: list[psutil.Process], number: int) -> None:

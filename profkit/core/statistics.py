@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 CONFIDENCE = 0.95
 MAD_TO_SIGMA = 1.4826  # 1 / quantile(0.75) of the normal distribution
-OUTLIER_LIMIT = 3.5  # modified z-score; Iglewicz and Hoaglin, "How to detect and handle outliers", 1993
 MEDIAN_TO_MEAN = 1.2533  # sqrt(pi / 2): standard error of a median over that of a mean, normal distribution
 # A drift counts from here: 1 in 80 quiet series shows one by chance, which costs it samples
 DRIFT_SIGMAS = 2.5
@@ -35,16 +34,14 @@ class MedianInterval(NamedTuple):
 
 
 class Centre(NamedTuple):
-    """The median over several processes.
-
-    `low` and `high` are the 95 % interval; `between_spread` is (largest - smallest process median) / median,
-    None for one process: a memory layout that was lucky shows there and nowhere else.
-    """
+    """The median over several processes, with its 95 % interval."""
 
     median: float
     low: float | None
     high: float | None
-    between_spread: float | None
+    between_spread: (
+        float | None
+    )  # (largest - smallest process median) / median: shows a memory layout that was lucky
 
 
 class Slope(NamedTuple):
@@ -85,16 +82,6 @@ def mad_sigma(values: Sequence[float]) -> float:
     """Standard deviation as the median absolute deviation sees it, which one wild value cannot move."""
     centre = median(values)
     return MAD_TO_SIGMA * median([abs(value - centre) for value in values])
-
-
-def outlier_indices(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> tuple[int, ...]:
-    """Indices of values whose modified z-score, |x - median| / MAD-sigma, is above `limit`."""
-    if len(values) < 3:
-        return ()
-    centre, sigma = median(values), mad_sigma(values)
-    if sigma == 0:
-        return ()
-    return tuple(i for i, value in enumerate(values) if abs(value - centre) > limit * sigma)
 
 
 @lru_cache(maxsize=4096)

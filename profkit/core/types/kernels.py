@@ -232,16 +232,7 @@ class EvaluationDocument:
 
 # What became of an attempt: the worst status of its tests, or why there was nothing to test.
 AttemptStatus = Literal[
-    "passed",
-    "incorrect",
-    "load-error",  # it is no Python, cannot be run, or does not define the kernel
-    "crashed",
-    "timeout",
-    "out-of-memory",
-    "cheat",
-    "skipped",  # no test decides anything
-    "not-run",  # this machine has not what it needs
-    "lost",
+    TestStatus,
     "no-code",  # the answer holds no code, several kernels, or code that is cut off
     "repeated",  # the same code as an earlier attempt
     "no-answer",  # the model refused, or its service failed for good
