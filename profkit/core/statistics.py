@@ -44,14 +44,6 @@ class Centre(NamedTuple):
     )  # (largest - smallest process median) / median: shows a memory layout that was lucky
 
 
-class Slope(NamedTuple):
-    """Theil-Sen slope (unit of y per unit of x) with its 95 % interval; low and high None below 5 points."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-
 def median(values: Sequence[float]) -> float:
     """The median; ValueError when there is nothing."""
     if not values:
@@ -244,11 +236,11 @@ def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
     return Centre(centre, max(0.0, centre - half), centre + half, spread)
 
 
-def theil_sen_slope(points: Sequence[tuple[float, float]]) -> Slope | None:
-    """Theil-Sen slope of (x, y): the median of all pairwise slopes, its interval by Kendall's statistic.
+def theil_sen_slope(points: Sequence[tuple[float, float]]) -> tuple[float, float | None, float | None] | None:
+    """Theil-Sen slope of (x, y): the median of all pairwise slopes, its 95 % interval by Kendall's statistic.
 
-    MedianInterval after Sen, JASA 63 (1968) 1379, normal approximation. Takes time in the square of the number of
-    points: thin out above a few hundred. None where there are not two different x.
+    Without an interval below 5 points; None where there are not two different x. Takes time in the square of the number
+    of points. After Sen, JASA 63 (1968) 1379, normal approximation.
     """
     slopes = sorted(
         (yb - ya) / (xb - xa) for i, (xa, ya) in enumerate(points) for xb, yb in points[i + 1 :] if xb != xa
@@ -257,10 +249,10 @@ def theil_sen_slope(points: Sequence[tuple[float, float]]) -> Slope | None:
         return None
     n, count = len(points), len(slopes)
     if n < 5:
-        return Slope(median(slopes), None, None)
+        return median(slopes), None, None
     reach = 1.96 * sqrt(n * (n - 1) * (2 * n + 5) / 18)
     low = max(0, floor((count - reach) / 2))
-    return Slope(median(slopes), slopes[low], slopes[count - 1 - low])
+    return median(slopes), slopes[low], slopes[count - 1 - low]
 
 
 # ---------------------------------------------------------------- inside

@@ -27,14 +27,6 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Fingerprint:
-    """All fields of one run that decide comparability; `id` hashes those of the machine alone that `must` be alike."""
-
-    id: str
-    features: tuple[Feature, ...]
-
-
-@dataclass(frozen=True)
 class Difference:
     """One field in which two runs differ. `intended`: in this they differ on purpose, as was asked for."""
 

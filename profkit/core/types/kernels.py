@@ -321,7 +321,6 @@ class GenerationDocument:
     server: str = ""  # host and port of --base-url, without what may be secret
     command: tuple[str, ...] = ()
     dtype: str = ""
-    device_type: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     input_tokens: int = 0
     output_tokens: int = 0

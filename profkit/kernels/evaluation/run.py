@@ -17,7 +17,7 @@ from typing import Any
 from profkit.core import codec
 from profkit.core.errors import MachineError, Progress, UnreadableReport, UsageError
 from profkit.core.files.safe_folder import TemporaryFolder
-from profkit.core.formatting import plural
+from profkit.core.formatting import format_duration, plural
 from profkit.core.types import (
     EvaluationDocument,
     EvaluationTest,
@@ -34,7 +34,6 @@ from profkit.execution.pool import WorkerPool
 from profkit.kernels.campaign import (
     Campaign,
     Code,
-    format_duration,
     open_campaign,
     resume_line,
     update_outcome,

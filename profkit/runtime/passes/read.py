@@ -200,19 +200,17 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
         )
     stride = -(-len(settled) // MOST_POINTS)
     thin = settled[::stride]
-    slope = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin])
-    if slope is None or slope.low is None:
-        return MemoryGrowth(None, None, None, len(settled), None, "the iterations are not numbered apart")
-    leak = slope.low > LEAST_LEAK
-    words = "keeps growing" if leak else "does not grow with its iterations"
-    return MemoryGrowth(
-        slope.value,
-        slope.low,
-        slope.high,
-        settled[-1][0] - settled[0][0] + 1,
-        leak,
-        f"what is held after a collection {words}",
+    value, low, high = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin]) or (
+        0.0,
+        None,
+        None,
     )
+    if low is None:
+        return MemoryGrowth(None, None, None, len(settled), None, "the iterations are not numbered apart")
+    leak = low > LEAST_LEAK
+    words = "keeps growing" if leak else "does not grow with its iterations"
+    seen = settled[-1][0] - settled[0][0] + 1
+    return MemoryGrowth(value, low, high, seen, leak, f"what is held after a collection {words}")
 
 
 def _parse_line(entry: dict[str, Any]) -> AllocationLine:
