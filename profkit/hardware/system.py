@@ -53,8 +53,7 @@ def program_output(*argv: str, seconds: float = 5.0) -> str | None:
 
 def superuser_command(command: str) -> str:
     """The command as it is for root, else with `sudo`."""
-    superuser = hasattr(os, "geteuid") and os.geteuid() == 0
-    return command if superuser else f"sudo {command}"
+    return command if os.geteuid() == 0 else f"sudo {command}"
 
 
 # ------------------------------------------------------------ files

@@ -33,7 +33,7 @@ def make_folder(path: Path, inside: tuple[str, ...] = ()) -> None:
         handle = os.open(parent / path.name, _FOLDER)
     try:
         status = os.fstat(handle)
-        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise _replaced(path)
         for name in inside:
             os.mkdir(name, dir_fd=handle)
@@ -175,7 +175,7 @@ def _asks_whose_links() -> bool:
 def is_own(user: int) -> bool:
     """Whether what this user made may be trusted: the user is this process's, or root works for it under sudo."""
     caller = caller_of_sudo()
-    return not hasattr(os, "geteuid") or user in (os.geteuid(), *(caller[:1] if caller is not None else ()))
+    return user in (os.geteuid(), *(caller[:1] if caller is not None else ()))
 
 
 def foreign_link(path: Path, name: str) -> OSError:
@@ -190,7 +190,7 @@ def _replaced(path: Path) -> OSError:
 
 def is_shared(folder: Path) -> bool:
     """Whether root would write where another one than it, or than the caller of sudo, may put links."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+    if os.geteuid() != 0:
         return False
     status = folder.stat()
     return not is_own(status.st_uid) or bool(status.st_mode & 0o022)
@@ -218,7 +218,7 @@ def arriving(beside: Path) -> Iterator[Path]:
         made_here.mkdir(0o700)
         handle = os.open(made_here, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            if hasattr(os, "geteuid") and os.fstat(handle).st_uid != os.geteuid():
+            if os.fstat(handle).st_uid != os.geteuid():
                 raise _replaced(made_here)
             inside = _HANDLES / str(handle) if _HANDLES.is_dir() else made_here
             try:
@@ -274,7 +274,7 @@ def bring(source: Path, target: Path) -> None:
 def caller_of_sudo() -> tuple[int, int] | None:
     """The user and group (-1: as it is) that root works for under sudo; None without sudo."""
     user, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if not hasattr(os, "geteuid") or os.geteuid() != 0 or not (user.isascii() and user.isdecimal()):
+    if os.geteuid() != 0 or not (user.isascii() and user.isdecimal()):
         return None
     if not 0 < int(user) < 1 << 32:
         return None

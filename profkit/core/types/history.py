@@ -93,16 +93,13 @@ class Series:
     points: tuple[HistoryPoint, ...]
 
 
-SegmentCause = Literal["begin", "machine", "accepted"]
-
-
 @dataclass(frozen=True)
 class Segment:
     """A stretch of a series within which values may be compared; `first` and `last` are indices."""
 
     first: int
     last: int
-    cause: SegmentCause
+    cause: Literal["begin", "machine", "accepted"]
     word: str = ""  # why a change was accepted, in the words of
     by: str | None = None  # whoever did
 

@@ -116,9 +116,6 @@ class PassResult:
     log: str | None = None
 
 
-InsightSource = Literal["profkit", "nsight"]
-
-
 @dataclass(frozen=True)
 class Gain:
     """The most that can be won: a share (0..1) of the time that `of` names."""
@@ -139,7 +136,7 @@ class Insight:
     change: str  # how it is made
     where: Place = NOWHERE
     gain: Gain | None = None  # None: no bound follows from what was measured
-    source: InsightSource = "profkit"  # or a rule of NVIDIA's Nsight Compute that was stored in the report
+    source: Literal["profkit", "nsight"] = "profkit"  # or a rule of Nsight Compute in the report
     readings: tuple[Reading, ...] = ()
 
 
