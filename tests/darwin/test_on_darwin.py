@@ -136,7 +136,6 @@ def test_a_workload_is_profiled(mac: Mapping[str, str], tmp_path: Path) -> None:
     assert passes["timing"]["state"] == "finished"
     assert passes["counters"]["state"] == "skipped"
     assert passes["counters"]["reason"]["code"] == "no-counts-on-a-mac"
-    assert all(moment["load"] is not None for moment in document["moments"])
 
 
 def test_what_a_workload_leaves_behind_is_ended_where_nobody_can_adopt_it(

@@ -16,7 +16,6 @@ from profkit.analysis.insights import (
     gpu_memory,
     gpu_timeline,
     gpu_units,
-    host_growth,
     host_memory,
     host_native,
     host_threads,
@@ -29,13 +28,10 @@ from profkit.core.types import HotSpot, Insight, RunDocument
 
 RULES: tuple[Rule, ...] = (
     Rule("spinning-threads", host_threads.spinning_threads),
-    Rule("oversubscribed-threads", host_threads.oversubscribed_threads),
     Rule("lock-contention", host_threads.native_locks),
-    Rule("growing-memory", host_growth.growing_memory),
     Rule("unoptimised-build", host_memory.unoptimised_build),
     Rule("memory-latency", host_memory.memory_latency),
     Rule("strided-access", host_memory.wasted_lines),
-    Rule("string-comparisons", host_memory.string_comparisons),
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
     Rule("mispredicted-branches", host_memory.mispredicted_branches),
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
@@ -50,9 +46,7 @@ RULES: tuple[Rule, ...] = (
     Rule("slow-fp64", gpu_units.slow_fp64),
     Rule("no-tensor-cores", gpu_units.no_tensor_cores),
     Rule("unaligned-matrix-product", gpu_units.unaligned_matrix_product),
-    Rule("old-architecture-product", gpu_units.old_architecture_product),
     Rule("old-attention", gpu_units.old_attention),
-    Rule("separate-multiply-add", gpu_units.separate_multiply_add),
     Rule("wasted-sectors", gpu_memory.wasted_sectors),
     Rule("no-reuse", gpu_memory.no_reuse),
     Rule("bank-conflicts", gpu_memory.bank_conflicts),
@@ -62,7 +56,6 @@ RULES: tuple[Rule, ...] = (
     Rule("uneven-l2-slices", gpu_latency.uneven_slices),
     Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),
     Rule("divergent-warps", gpu_latency.divergent_warps),
-    Rule("random-setup", gpu_latency.random_setup),
     Rule("small-grid", gpu_launch.small_grid),
     Rule("last-wave", gpu_launch.last_wave),
     Rule("small-kernels", gpu_launch.small_kernels),
@@ -98,10 +91,7 @@ def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
 
 def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple[Insight, ...]:
     """What to do, the first first: of a program without a device by its hot spots, of one with a device by what can be
-    won; then what NVIDIA's rules say.
-
-    An estimate of NVIDIA's is no bound: where a unit is nearer to its peak than that allows, its gain says so.
-    """
+    won; then what NVIDIA's rules say."""
     evidence = evidence_of(document)
     found = [insight for rule in rules for insight in rule.find(evidence)]
     worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]

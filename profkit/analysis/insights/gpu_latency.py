@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -304,32 +303,3 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
             bounded_gain(run, kernel, 1 - active / 100, "as if every instruction served all 32 threads"),
             ("warp.execution_efficiency", "branch.efficiency"),
         )
-
-
-_RANDOM_SETUP = re.compile(
-    r"(init|setup|seed|create)\w*(rng|rand|states?)|(rng|rand|states?)\w*(init|setup)|curand\w*init",
-    re.IGNORECASE,
-)
-
-
-def random_setup(run: RunEvidence) -> Iterator[Insight]:
-    """A kernel that only initialises random generators takes much of the time: XORWOW's start is
-    expensive."""
-    for kernel in run.kernels:
-        name = kernel.row.scope.name or ""
-        if (
-            kernel.share >= 0.1
-            and _RANDOM_SETUP.search(name)
-            and re.search(r"XORWOW|MRG32|curandState\b", name)
-        ):
-            yield insight_on(
-                "random-setup",
-                kernel,
-                "Start the random generators cheaply (Philox)",
-                "it initialises cuRAND states of a kind that skips ahead through its sequence for "
-                "each thread",
-                "Use curandStatePhilox4_32_10_t, whose start costs almost nothing; or give each "
-                "thread its own seed with sequence 0; or "
-                "keep the states for the next run.",
-                bounded_gain(run, kernel, 1.0, "the whole kernel"),
-            )

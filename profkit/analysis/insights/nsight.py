@@ -1,21 +1,19 @@
-"""What NVIDIA's own rules concluded, beside ours, and where the two disagree.
+"""What NVIDIA's own rules concluded, beside ours.
 
 A rule of Nsight Compute estimates a speed-up from one metric. What no rule can change is how near the busiest unit of
-the kernel is to its peak: an estimate above what that leaves is contradicted.
+the kernel is to its peak: an estimate ends at what that leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, percent_text
-from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES
+from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence
 from profkit.core.types import Gain, Insight, ToolRule
 
 LEAST_ESTIMATE = 0.1  # of the kernel's time
 MOST_RULES = 3  # of a kernel, the largest estimate first
-SURE = 60.0  # %: below it a unit is not what limits a kernel, and contradicts nobody
-TOLERANCE = 0.05
+SURE = 60.0  # %: below it a unit is not what limits a kernel
 
 
 def nsight_insights(run: RunEvidence) -> Iterator[Insight]:
@@ -31,26 +29,17 @@ def nsight_insights(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _insight(run: RunEvidence, kernel: KernelEvidence, rule: ToolRule) -> Insight:
-    part = kernel.share * run.gpu_share
+    busiest = kernel.busiest or 0.0
+    left = 1 - busiest / 100 if busiest >= SURE else 1.0
+    bound = (
+        "NVIDIA's estimate" if rule.speedup <= left else "what the busiest unit leaves of NVIDIA's estimate"
+    )
     return Insight(
         rule.name,
         rule.title,
         rule.text.split(". ")[0].rstrip("."),
         rule.text,
         kernel.place,
-        Gain(part * rule.speedup, run.time_name, "NVIDIA's estimate", contradiction(kernel, rule)),
+        Gain(kernel.share * run.gpu_share * min(rule.speedup, left), run.time_name, bound),
         "nsight",
     )
-
-
-def contradiction(kernel: KernelEvidence, rule: ToolRule) -> str | None:
-    """Why the estimate cannot be reached: `profkit: at most 11 %, since ...`; None where nothing contradicts it."""
-    bottleneck = kernel.row.bound
-    if bottleneck is None or bottleneck.nearest is None or bottleneck.nearest < SURE:
-        return None
-    left = 1 - bottleneck.nearest / 100
-    if rule.speedup <= left + TOLERANCE:
-        return None
-    unit = BOTTLENECK_TITLES[bottleneck.busiest or bottleneck.bound]
-    at_most = f"profkit: at most {percent_text(100 * left)} of the kernel"
-    return f"{at_most}, since {unit} is at {percent_text(bottleneck.nearest)} of its peak"

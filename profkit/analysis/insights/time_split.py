@@ -26,7 +26,7 @@ def time_split(
     """
     if not usage or usage[-1][0] <= 0:
         return None
-    wall, cpu, in_queue = usage[-1]
+    wall, cpu, _ = usage[-1]
     waiting = queued = 0.0
     before = (0.0, 0.0, 0.0)
     for look in usage:
@@ -49,7 +49,6 @@ def time_split(
         queued=min(wall, queued) if known else None,
         cpu=cpu,
         threads=cpu / working if known and cpu > 0.01 * wall else None,
-        runnable=(cpu + in_queue) / max(1e-9, wall - waiting) if known and cpu > 0.01 * wall else None,
         thread_count=use.threads or None if use is not None else None,
         read=float(use.read) if use is not None and use.calls else None,
         written=float(use.written) if use is not None and use.calls else None,

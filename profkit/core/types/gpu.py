@@ -195,7 +195,6 @@ class GpuTrace:
     marked: bool = False  # only what happened in a marked region is counted
     repeats: int | None = None  # unmarked: how often what repeats was seen; None where nothing does
     setup_seconds: float | None = None  # kernel time before it, left out
-    compile_seconds: float | None = None  # just-in-time compilation (Triton, module loading) seen before it
     # Which of `kernels` the first launches that count were, in order: some thousand. Empty where a tool tells no order.
     order: tuple[int, ...] = ()
     setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times
@@ -268,7 +267,6 @@ class MetalWork:
     """All work of one name on the GPU, of the process that counts. `seconds` adds up what may run side by side."""
 
     name: str
-    kind: Literal["encoder", "channel"]
     count: int
     seconds: float
     median: float | None = None
@@ -331,7 +329,6 @@ class MetalTrace:
     others: float | None = None  # that process had nothing on the GPU while somebody else had
     longest_gap: float | None = None  # in the window, in which the process had nothing on the GPU
     processes: tuple[MetalProcess, ...] = ()  # busiest first
-    channels: tuple[MetalWork, ...] = ()
     encoders: tuple[MetalWork, ...] = ()  # largest first
     command_buffers: Spread | None = None  # GPU time of each
     completion: Spread | None = None  # of each, from when it was submitted until it was completed

@@ -36,7 +36,6 @@ ProfileKind = Literal[
     "functions", "python-functions", "libraries", "threads", "counted-functions", "counted-lines",
     "own-time", "cumulative-time", "calls", "imports", "operations",
     "program-calls",  # of and from the program's own functions, by caller and callee
-    "growing-lines",  # source lines that hold ever more memory: bytes by which they grew
     # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both.
     "sampled-functions", "sampled-imports", "sampled-threads",
 ]  # fmt: skip

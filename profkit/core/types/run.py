@@ -123,7 +123,6 @@ class Gain:
     at_most: float
     of: str  # "the GPU time", "the run's time", "the time of a step"
     bound: str  # how it follows
-    objection: str | None = None  # of an estimate of others, why it cannot be reached
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,6 @@ class TimeSplit:
     cpu: float | None = None  # processor time of all threads
     threads: float | None = None  # that over the time in which it worked
     repeats: int | None = None  # how often what repeats was seen
-    runnable: float | None = None  # threads that on average ran or could run while it worked
     thread_count: int | None = None  # the most that there were
     read: float | None = None  # bytes of `io_calls` calls
     written: float | None = None
@@ -204,20 +202,6 @@ class AllocationLine:
 
 
 @dataclass(frozen=True)
-class SteadyLine:
-    """A line that held more at each of `looks` looks than at the one before. Bytes, and seconds since the start."""
-
-    file: str
-    line: int
-    first: int
-    last: int
-    blocks: int  # at the last look
-    looks: int
-    begin: float
-    end: float
-
-
-@dataclass(frozen=True)
 class MemoryGrowth:
     """Bytes that each iteration leaves behind, with a 95 % interval; `leak` is None where nothing tells."""
 
@@ -239,7 +223,6 @@ class Allocations:
     top: tuple[AllocationLine, ...]
     growing: tuple[AllocationLine, ...]  # between the first iterations and the last
     notes: tuple[str, ...]
-    steady: tuple[SteadyLine, ...] = ()  # where no region was marked
 
 
 @dataclass(frozen=True)
@@ -357,20 +340,11 @@ class Peaks:
 
 
 @dataclass(frozen=True)
-class DeviceMoment:
-    """One look at a GPU. None where the driver does not tell."""
-
-    index: int
-    clock: float | None = None  # Hz, of the SMs
-    throttle: tuple[str, ...] = ()  # why it holds its clock down: "power limit", "power brake"
-
-
-@dataclass(frozen=True)
 class Moment:
     """One cheap look at the machine, beside the timing pass. None where it does not tell."""
 
     throttled: int | None = None  # times a core slowed itself for heat since it was started
-    devices: tuple[DeviceMoment, ...] = ()
+    slowdowns: tuple[str, ...] = ()  # why a GPU holds its clock down: "power limit", "power brake"
 
 
 @dataclass(frozen=True)

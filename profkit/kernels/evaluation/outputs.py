@@ -113,11 +113,6 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
         yield _reading(
             "speedup.fallback", fallback.value, "x", formula, reason=Fact.of("speed", word=fallback.word)
         )
-    if scores.model is not None:
-        formula = f"of {scores.model.all_calls} recorded calls {100 * scores.model.covered:.3g} % have a time"
-        yield _reading(
-            "speedup.model", scores.model.value, "x", formula, reason=Fact.of("speed", word=scores.model.word)
-        )
     yield from _share("operations.faster", fast_p(operations, 1.0), f"of {counted}: fast_1")
 
 

@@ -25,12 +25,11 @@ from profkit.core.types import (
     MeasuredCeilings,
     TestResult,
 )
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.journal import Journal
 from profkit.execution.places.kinds import words_of
 from profkit.execution.places.there import OUT
-from profkit.execution.pool import WorkerPool
+from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.kernels.campaign import (
     Campaign,
     Code,
@@ -273,7 +272,7 @@ class _About:
     ceilings: Mapping[str, MeasuredCeilings] = field(default_factory=dict)
 
 
-def check_about(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
+def check_about(about: Json, title: str) -> Json:
     """What a judge at another place says of itself. Raises UnreadableReport for what no judge would."""
     if not isinstance(about, dict) or "usage" not in about:
         codec.from_plain_data(_About, about)

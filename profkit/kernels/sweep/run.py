@@ -19,10 +19,9 @@ from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import Progress, UnreadableReport, UsageError
 from profkit.core.formatting import plural
 from profkit.core.types import CaseResult, CaseState, GridPoint, Json, MeasuredCeilings, SweepDocument
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.journal import Journal
-from profkit.execution.pool import WorkerPool
+from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
@@ -205,7 +204,7 @@ class _About:
     roofs: MeasuredCeilings | None = None  # of the first one
 
 
-def _check_about(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
+def _check_about(about: Json, title: str) -> Json:  # noqa: ARG001
     from_plain_data(_About, about)
     return about
 

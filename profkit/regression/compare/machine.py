@@ -242,7 +242,7 @@ def speed_fact(speed: Interval) -> Fact:
 
 @dataclass(frozen=True)
 class ClockReading:
-    """The clock that a run was timed at, in Hz, and what measured it: `sampled`, `beside` or `counted`."""
+    """The clock that a run was timed at, in Hz, and what measured it: `sampled` or `counted`."""
 
     hertz: float
     of: str
@@ -251,13 +251,12 @@ class ClockReading:
 def clock_of(document: RunDocument) -> ClockReading | None:
     """The median clock beside the samples, or what cycles and time tell; None where nothing measured it."""
     samples = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
-    moments = [d.clock for m in document.moments for d in m.devices if d.clock is not None]
     counted = [
         r.value
         for r in document.readings
         if r.metric == "frequency" and r.value is not None and r.scope.kind in ("run", "region")
     ]
-    for values, source in ((samples, "sampled"), (moments, "beside"), (counted, "counted")):
+    for values, source in ((samples, "sampled"), (counted, "counted")):
         if values:
             return ClockReading(median(values), source)
     return None
@@ -316,7 +315,7 @@ def without_state_effects(
 def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
     """Why the hardware held its clock down while it was timed, or an Apple GPU was not Nominal for a tenth of it."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
-    reasons += [reason for moment in document.moments for d in moment.devices for reason in d.throttle]
+    reasons += [reason for moment in document.moments for reason in moment.slowdowns]
     counts = [moment.throttled for moment in document.moments if moment.throttled is not None]
     facts = [Fact.of("text", text=reason) for reason in dict.fromkeys(reasons)]
     if len(counts) > 1 and counts[-1] > counts[0]:

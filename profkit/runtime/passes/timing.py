@@ -6,6 +6,7 @@ Imports only what timing needs: no profiler, no tracer and no library that start
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from math import ceil
 from time import perf_counter
@@ -315,3 +316,64 @@ def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget
 def next_sample_count(count: int) -> int:
     """How many samples there should be before it is worth asking again."""
     return max(LEAST_SAMPLES, count + 1, int(count * LOOK_GROWTH))
+
+
+# ------------------------------------------------------------ torch's MPS device
+
+WAITS = 9  # of an idle device, for their median
+MPS_SAMPLE_SECONDS = 4e-3  # the least; as on CUDA
+WAIT_SHARE = 0.5  # of the precision asked: what the one wait may add to a sample
+MOST_OF_BUDGET = 60  # a sample takes at most this part of the budget, so that there are enough of them
+LEAST_SHARE = 0.1  # of the budget, for samples
+
+
+def time_on_mps(
+    calls: TimedCalls,
+    synchronize: Callable[[], object],
+    *,
+    precision: float,
+    budget: float,
+    first: float | None = None,
+    warmup: int = 1,
+) -> SampleSet:
+    """As `time_calls`, with torch's MPS device waited for by `synchronize`. Not yet run on a Mac.
+
+    torch hands work to Metal late and in bulk, so the wall clock alone sees the host's part of it only. To wait costs
+    100 us and more on an idle GPU (220 of 245 us in github.com/pytorch/pytorch/pull/152199). So calls are timed back to
+    back with one wait for all of them, in samples of which the wait is a small share; with a `setup` singly, the wait
+    in them. torch's MPS events are not asked: up to torch 2.13 they are the host's clock in a callback, which may come
+    in the wrong order (pull/196395). `first` are the seconds of a first call that was made already, waited for.
+    """
+    from profkit.core.formatting import format_quantity
+
+    begin = perf_counter()
+    calls.wait_for(synchronize)
+    spent = 0.0 if first is None else first
+    first = calls.sample() if first is None else first
+    if first >= budget:
+        samples = SampleSet((first,), precise=False, warm=False)
+    else:
+        wait = _idle_wait(calls)
+        least = min(max(MPS_SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
+        left = max(budget * LEAST_SHARE, budget - spent - (perf_counter() - begin))
+        samples = time_calls(
+            calls, precision=precision, budget=left, warmup=warmup, before=(first,), least=least
+        )
+        shown = format_quantity(wait, "s")
+        if calls.setup is not None:
+            remark = f"single calls to an idle GPU, each waited for: some {shown} of each are the wait"
+            samples = replace(samples, remarks=(remark,))
+        else:
+            batching = f"{calls.loops} calls back to back, then one wait of {shown}"
+            samples = replace(samples, batching=batching)
+    return replace(samples, clock="mps-synchronized", cache="warm", spent=spent + perf_counter() - begin)
+
+
+def _idle_wait(calls: TimedCalls) -> float:
+    """Seconds that it takes to wait for a device that has nothing to do."""
+    taken = []
+    for _ in range(WAITS + 1):
+        begin = perf_counter()
+        calls.wait()
+        taken.append(perf_counter() - begin)
+    return statistics.median(taken[1:])

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.codec import to_plain_data
-from profkit.execution.job import Job, JobOutcome, JobStatus
+from profkit.execution.child import JobStatus
+from profkit.execution.pool import Job, JobOutcome
 from profkit.kernels.evaluation import run
 from profkit.kernels.evaluation.request import (
     EvaluationRequest,

@@ -21,8 +21,8 @@ from small_sweep import in_process as in_process
 from profkit.core import codec
 from profkit.core.errors import MachineError, Silent, UnreadableReport
 from profkit.core.types import CaseResult, GridPoint
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import JobOutcome, JobStatus
+from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
+from profkit.execution.pool import JobOutcome
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import request as journals
 from profkit.kernels.sweep import run

@@ -20,7 +20,7 @@ from small_sweep import in_process as in_process
 
 from profkit.core.errors import MachineError, Silent
 from profkit.execution import worker as limits
-from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.child import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import run

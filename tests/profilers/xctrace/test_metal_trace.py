@@ -65,8 +65,8 @@ def test_work_side_by_side_is_busy_once_and_spent_twice():
     rows = [work(0, 100, cmdbuffer_id=1), work(50, 100, cmdbuffer_id=2), work(60, 10, cmdbuffer_id=2)]
     metal = read({INTERVALS: rows}).metal
     assert metal.process_busy == us(150)
-    (channel,) = metal.channels
-    assert channel.seconds == us(210)
+    (encoder,) = metal.encoders
+    assert encoder.seconds == us(210)
     # The second's parts overlap
     assert metal.command_buffers == Spread(2, us(100), us(100), us(100))
 

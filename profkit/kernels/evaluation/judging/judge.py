@@ -32,8 +32,7 @@ from profkit.core.types import (
     TestResult,
     TestStatus,
 )
-from profkit.execution.child import WorkerEnded
-from profkit.execution.job import JobStatus
+from profkit.execution.child import JobStatus, WorkerEnded
 from profkit.kernels.evaluation.candidate.arguments import KernelError, NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield

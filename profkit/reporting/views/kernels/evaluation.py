@@ -170,9 +170,6 @@ def _conclusions(
         share = fast_p(operations, 1.0)
         fast = "" if share is None else f" {percent(share)} of all are correct and surely faster (fast_1)."
         facts.append(("Operations", f"{counted_speeds(scores.words)}.{fast}"))
-    if scores.model is not None:
-        told = f"{speedup_text(scores.model)} as fast by the trace's counts, an estimate"
-        facts.append(("Whole model", f"{told}: {percent(scores.model.covered)} of the calls have a time."))
     counts = ", ".join(f"{count:,} {status}" for status, count in scores.statuses.items()) or "none"
     facts.append(("Tests", f"{counts}."))
     return tuple(facts)

@@ -19,7 +19,6 @@ from profkit.analysis.ranking import (
     FILE,
     ComparisonGroup,
     ImplementationRanking,
-    Overall,
     SeriesLine,
     ShapeResult,
     comparison_groups,
@@ -29,9 +28,9 @@ from profkit.analysis.ranking import (
     is_excused,
     leaders,
     rank_implementations,
-    rank_overall,
     results_by_shape,
     series_along,
+    whole_sweep,
 )
 from profkit.core.formatting import (
     format_duration,
@@ -129,7 +128,7 @@ def head_line(document: SweepDocument) -> str:
 
 def conclusions(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     """What to know before any table, as (name, sentence)."""
-    facts = [("Fastest", _fastest(rank_overall(document)))]
+    facts = [("Fastest", _fastest(document))]
     if bad := failed_cases(document):
         counts = joined([f"{number} {state}" for state, number in Counter(r.state for r in bad).items()])
         told = f"{plural(len(bad), 'case')} ({counts}). No mean includes them."
@@ -141,22 +140,24 @@ def conclusions(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     return tuple(facts)
 
 
-def _fastest(overall: Overall) -> str:
-    measured = [score for score in overall.scores if score.measured]
+def _fastest(document: SweepDocument) -> str:
+    whole = whole_sweep(document)
+    scores, shapes = rank_implementations(whole, document.roofs), len(results_by_shape(whole))
+    measured = [score for score in scores if score.measured]
     if len(measured) < 2:
         only = f"only {short_name(measured[0].implementation)}" if measured else "no case"
         return f"not known: {only} was measured."
-    first = leaders(overall.scores)
+    first = leaders(scores)
     if not first:
         most = max(measured, key=lambda score: score.wins)
         return (
-            f"{short_name(most.implementation)}, alone at {most.wins} of {plural(overall.shapes, 'shape')}. "
+            f"{short_name(most.implementation)}, alone at {most.wins} of {plural(shapes, 'shape')}. "
             f"There are no speed-ups, since {BASELINE} was not measured."
         )
     best = first[0]
     line = " and ".join(short_name(score.implementation) for score in first)
     line += f", {ratio(best.speedup)} as fast as {BASELINE}" if best.speedup is not None else ""
-    line += " (alike)" if len(first) > 1 else f", alone fastest at {best.wins} of {overall.shapes}"
+    line += " (alike)" if len(first) > 1 else f", alone fastest at {best.wins} of {shapes}"
     return f"{line}; geometric mean of {plural(best.compared, 'shape')}."
 
 
@@ -172,10 +173,8 @@ def _speedups(document: SweepDocument, groups: Sequence[ComparisonGroup]) -> Ite
     for number, group in enumerate(groups):
         speedups = {one.implementation: _speedup(one) for one in rank_implementations(group, document.roofs)}
         rows.append((Span(group.title, link=f"#panel-{number}"), speedups))
-    overall = {
-        one.implementation: 1.0 if one.implementation == BASELINE and one.measured else one.speedup
-        for one in rank_overall(document).scores
-    }
+    ranking = rank_implementations(whole_sweep(document), document.roofs)
+    overall = {one.implementation: _speedup(one) for one in ranking}
     rows.append((strong("All shapes"), overall))
 
     def column(name: str) -> Column[tuple[Text, dict[str, float | None]]]:
