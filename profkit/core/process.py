@@ -97,16 +97,12 @@ def run(
 ) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
 
-    `env` is set on top of the caller's environment. `log` takes stdout and stderr together (first 4 MiB; the
-    tail is always in the outcome). `tick` is called a few times a second with the seconds gone, for progress.
-    `cancel`, once set by another thread, ends the tree and raises Interrupted (a Ctrl-C reaches only the main thread).
-    `finish`: seconds that the child has to end what it started and to finish its files, after `end_signal` to it alone;
-    only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
-    after a first one. `printed` takes all of stdout, and then the log and the outcome have stderr alone.
-    `stdin` is the file that is its standard input, from its beginning; None: an empty one, since a workload runs
-    several times and a pipe can be read only once. `hidden`: secrets that no log and no outcome shows.
-    Raises UsageError when `argv[0]` cannot be started, or `stdin` not be read; KeyboardInterrupt passes through after
-    the tree is ended.
+    `env` is set on top of the caller's environment. `log` takes the first 4 MiB of stdout and stderr; with `printed`,
+    which takes all of stdout, of stderr alone. `tick` is called a few times a second with the seconds gone. `cancel`,
+    once set by another thread, ends the tree and raises Interrupted. `finish`: seconds that the child has to finish its
+    files after `end_signal` to it alone, until another Ctrl-C; `waits` is called when they begin. `stdin` is a file,
+    since a workload runs several times; None: an empty one. `hidden`: secrets that no log and no outcome shows.
+    Raises UsageError when `argv[0]` cannot be started, or `stdin` not be read; KeyboardInterrupt once the tree ended.
     """
     # Here: psutil costs 20 ms that `profkit --help` need not pay
     from profkit.core.process_tree import ProcessTree

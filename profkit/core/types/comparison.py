@@ -28,7 +28,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Difference:
-    """One field in which two runs differ. `intended`: in this they differ on purpose, as was asked for."""
+    """One field in which two runs differ."""
 
     name: str
     tier: Tier
@@ -36,7 +36,7 @@ class Difference:
     candidate: str | None
     tools: tuple[str, ...] = ()  # where it only concerns what these tools measured: all else may be compared
     metrics: tuple[str, ...] = ()  # and of that only the metrics that begin so; empty: all
-    intended: bool = False
+    intended: bool = False  # on purpose, as was asked for
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one metric in one scope.
-
-    `ratio` is candidate over baseline with its interval `low`..`high` at the confidence that the number of metrics
-    looked at asks for. `floor` is the relative change that counts at all, `limit` the same in the metric's unit where
-    single values were compared; `detectable` the smallest that these samples could have shown. `p` is adjusted for how
-    many were looked at; None where no test was made. `doubts`: what the interval does not know, or why there is none.
-    """
+    """What became of one metric in one scope."""
 
     metric: str
     unit: str
@@ -67,17 +61,17 @@ class Change:
     word: ChangeWord
     course: Course
     scope: Scope = RUN
-    ratio: float | None = None
-    low: float | None = None
+    ratio: float | None = None  # candidate over baseline, with
+    low: float | None = None  # its interval, at the confidence that the number of metrics looked at asks for
     high: float | None = None
-    p: float | None = None
-    floor: float = 0.0
-    limit: float | None = None
-    detectable: float | None = None
+    p: float | None = None  # adjusted for how many were looked at; None where no test was made
+    floor: float = 0.0  # the relative change that counts at all
+    limit: float | None = None  # the same in the metric's unit, where single values were compared
+    detectable: float | None = None  # the smallest change that these samples could have shown
     tool: str = "profkit"  # what measured it
     # decides: worse is a regression; stands-in: it decides where no time was sampled; supports: it only explains
     role: Literal["decides", "stands-in", "supports"] = "decides"
-    doubts: tuple[Fact, ...] = ()
+    doubts: tuple[Fact, ...] = ()  # what the interval does not know, or why there is none
     fix: Fact | None = None  # what would decide it, where it is AMBIGUOUS and that is known
 
 

@@ -305,9 +305,7 @@ class MetalCounter:
     samples: int
     covered: float | None = None  # share of the time that samples speak of
     active: float | None = None  # mean over the samples in which the process had work; None: not told when
-    filled: float | None = (
-        None  # share of those samples' time in which it had: the rest is in `active` as well
-    )
+    filled: float | None = None  # share of those samples' time in which it had: the rest is in `active`
 
 
 @dataclass(frozen=True)
@@ -342,9 +340,7 @@ class MetalTrace:
     absent: tuple[MetalAbsent, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted
     entries: int = 0  # of the region
-    window: float | None = (
-        None  # from the first submission (or work) of the process to its last; marked: the span
-    )
+    window: float | None = None  # from the first submission of the process to its last; marked: the span
     unsubmitted: float | None = None  # in the window: all was done that the host had submitted
     blocked: float | None = None  # in the window: something was submitted, and somebody else had the GPU
     device: str | None = None  # the GPU that all of this speaks of: the one that the process used most

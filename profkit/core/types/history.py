@@ -140,9 +140,7 @@ class SeriesSummary:
     gates: bool  # whether it can fail a night
     level: float | None = None  # median of the last valid nights
     before: float | None = None  # of those that ended `SUMMARY_DAYS` days earlier, where they may be compared
-    counts: float | None = (
-        None  # the smallest relative change that counts: what one night shows, at least the floor
-    )
+    counts: float | None = None  # the smallest relative change that counts: of one night, at least the floor
 
 
 SUMMARY_DAYS = 30

@@ -55,9 +55,7 @@ class Place:
     function: str | None = None
     file: str | None = None
     line: int | None = None
-    label: str | None = (
-        None  # the kernel as tables name it, with its launch configuration where it ran in several
-    )
+    label: str | None = None  # the kernel as tables name it, with its configuration where it had several
     share: float | None = None  # that configuration's part of the GPU time (0..1)
 
 
@@ -139,14 +137,10 @@ class SampledTime:
 
     wall: float
     cpu: float
-    rest_wall: float = (
-        0.0  # what leads to no line of the program: the interpreter's start, threads of libraries
-    )
+    rest_wall: float = 0.0  # led to no line of the program: the interpreter's start, threads of libraries
     rest_cpu: float = 0.0
     collecting: float = 0.0  # the garbage collector's time in the first process
-    children: int = (
-        0  # processes of less than half a second each, where they are many: their lines are left out
-    )
+    children: int = 0  # that ran for less than half a second, where they are many: without their lines
     native: bool = False  # sampled from outside, lines of machine code
     import_code: LineCode | None = None  # of the line that imports most
     lines: tuple[LineSamples, ...] = ()

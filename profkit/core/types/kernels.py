@@ -76,9 +76,7 @@ class CaseResult:
     memory: int | None = None  # bytes: the inputs, and the most that a call allocated at a time beside them
     flops: float | None = None  # of one call, as the operation declares them
     bytes: float | None = None  # that one call must move
-    error: float | None = (
-        None  # the largest, as a share of what rounding explains; at most 1 where it is right
-    )
+    error: float | None = None  # the largest, as a share of what rounding explains; at most 1 is right
     clocks: tuple[float, ...] = ()  # the device's clock in Hz, between samples
     throttled: tuple[str, ...] = ()  # why the device held its clock down meanwhile
     device: int | None = None  # which one
@@ -158,16 +156,12 @@ class EvaluationTest:
 
 @dataclass(frozen=True)
 class Speedup:
-    """How many times as fast as the reference: its time over the kernel's, median of `pairs` paired measurements.
-
-    `low` and `high` are its 95 % interval. SAME: the interval lies within the floor around 1; FASTER and SLOWER: it
-    lies on one side of 1, and the median beyond the floor; AMBIGUOUS: neither, or what the pairs cannot show is against
-    it (a busy machine, new processes that do not agree); then the interval is stretched until 1 is in it.
-    """
+    """How many times as fast as the reference: its time over the kernel's, median of `pairs` paired measurements."""
 
     median: float
-    low: float
+    low: float  # the 95 % interval; it reaches 1 where a busy machine, or processes that do not agree, speak against it
     high: float
+    # SAME: the interval lies within the floor around 1; FASTER, SLOWER: on one side of 1, the median beyond the floor
     word: SpeedWord
     pairs: int
 
@@ -184,9 +178,7 @@ class TestResult:
     fault: Fault | None = None
     max_abs_error: float | None = None  # against the result in float64, over all numbers of all outputs
     max_rel_error: float | None = None
-    allowed_share: float | None = (
-        None  # the largest error as a share of what is allowed there: at most 1 is correct
-    )
+    allowed_share: float | None = None  # the largest error as a share of what is allowed: at most 1
     error_type: str = ""  # of what the kernel raised
     traceback: str = ""
     last_line: str = ""  # that its process printed before it crashed
@@ -274,9 +266,7 @@ class Attempt:
     passed: int = 0
     speedup: Speedup | None = None  # geometric mean over the timed tests, with all of their pairs
     bound_share: float | None = None  # the least time of the hardware over the measured one, geometric mean
-    own_share: float | None = (
-        None  # of the device's time in kernels of the attempt's own, the least of its tests
-    )
+    own_share: float | None = None  # of the device's time in kernels of its own, the least of its tests
     evaluation: str = ""  # the folder with its tests
     profile: str = ""  # the folder of its slowest test's profile
     bottleneck: str | None = None

@@ -240,9 +240,7 @@ class Verdict:
     scope: Scope
     quality: Quality
     advice: tuple[str, ...] = ()
-    weight: float | None = (
-        None  # share of GPU time (0..1): a kernel's, of a run that of the kernels that decide it
-    )
+    weight: float | None = None  # share of GPU time (0..1); of a run, of the kernels that decide it
 
     @property
     def cause(self) -> Fact | None:
@@ -273,13 +271,9 @@ class Directive:
     precision: float = 0.01
     budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
     cold: bool = False  # timing on a device: its L2 is flushed before each call
-    longest: float | None = (
-        None  # wall seconds after which an instrument of Python's own stops; the program goes on
-    )
+    longest: float | None = None  # wall seconds after which an instrument of Python's own stops
     delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
-    entries: tuple[int, int] | None = (
-        None  # of regions that the switch leaves out, and in how many it then runs
-    )
+    entries: tuple[int, int] | None = None  # of regions that the switch leaves out, and then runs in
 
 
 @dataclass(frozen=True)
@@ -296,9 +290,7 @@ class SampleSet:
     # "mps-synchronized": the wall clock, with the GPU waited for at both ends
     clock: Literal["wall", "cuda-events", "mps-synchronized"] = "wall"
     cache: Literal["warm", "cold"] | None = None  # the device's, before each iteration
-    batching: str | None = (
-        None  # how launch overhead was amortised: "100 calls queued before the first begins"
-    )
+    batching: str | None = None  # of launches: "100 calls queued before the first begins"
     # An iteration of each side alone: the device with all its work queued, and the host, which only launches it
     device_seconds: float | None = None
     host_seconds: float | None = None

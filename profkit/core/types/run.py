@@ -58,9 +58,7 @@ class Step:
     end_signal: int = 2  # which signal asks the tool to end; 2 is SIGINT
     cut: bool = False  # its time limit is no fault: what was written until then is what is wanted
     fine: tuple[int, ...] = ()  # exit codes of the tool, beside 0, after which all is there
-    tells: str | None = (
-        None  # the tool's option for a variable (`--env`), where another starts the workload for it
-    )
+    tells: str | None = None  # the tool's option for a variable (`--env`), where it has the workload started
 
 
 @dataclass(frozen=True)
@@ -285,9 +283,7 @@ class RunDocument:
     revision: Revision | None = None  # None: not asked (a report, an older run)
     moments: tuple[Moment, ...] = ()  # the machine right before and right after the timing pass
     disturbances: tuple[Disturbance, ...] = ()  # one for each process of the timing pass, in their order
-    run_spread: RunSpread | None = (
-        None  # of this machine before this run; None: no program was measured twice here
-    )
+    run_spread: RunSpread | None = None  # of this machine; None: no program was measured twice here
     packages: Mapping[str, str] = field(
         default_factory=dict
     )  # versions of what its process had loaded: "torch"
