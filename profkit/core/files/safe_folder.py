@@ -31,15 +31,13 @@ def make_folder(path: Path, inside: tuple[str, ...] = ()) -> None:
     with opened(path.parent) as parent:
         (parent / path.name).mkdir()
         handle = os.open(parent / path.name, _FOLDER)
-    try:
+    with _closing(handle):
         status = os.fstat(handle)
         if status.st_uid != os.geteuid():
             raise _replaced(path)
         for name in inside:
             os.mkdir(name, dir_fd=handle)
         _made[os.path.abspath(path)] = status.st_dev, status.st_ino
-    finally:
-        os.close(handle)
 
 
 def make_parents(folder: Path) -> None:
@@ -57,13 +55,10 @@ def make_parents(folder: Path) -> None:
 
 def remember(folder: Path) -> None:
     """Know a folder again that is there already, where it is one's own. Raises OSError."""
-    handle = _open(folder)
-    try:
+    with _closing(_open(folder)) as handle:
         status = os.fstat(handle)
         if not folder.is_symlink() and is_own(status.st_uid):
             _made[os.path.abspath(folder)] = status.st_dev, status.st_ino
-    finally:
-        os.close(handle)
 
 
 def without_links(folder: Path) -> Path:
@@ -93,9 +88,14 @@ def opened(folder: Path) -> Iterator[Path]:
     Raises OSError where it, or the remembered folder that it is in, is not the one that was made, and for root where a
     link of another user leads to it.
     """
-    handle = _open(folder)
-    try:
+    with _closing(_open(folder)) as handle:
         yield _HANDLES / str(handle) if _HANDLES.is_dir() else folder
+
+
+@contextlib.contextmanager
+def _closing(handle: int) -> Iterator[int]:
+    try:
+        yield handle
     finally:
         os.close(handle)
 
@@ -112,10 +112,8 @@ def _open(folder: Path) -> int:
         os.close(handle)
         raise _replaced(root)
     for name in absolute.relative_to(root).parts:
-        try:
+        with _closing(handle):
             inner = _enter(name, root / name, handle)
-        finally:
-            os.close(handle)
         handle = inner
     return handle
 
@@ -217,7 +215,7 @@ def arriving(beside: Path) -> Iterator[Path]:
         made_here = parent / f".arriving-{secrets.token_hex(8)}"
         made_here.mkdir(0o700)
         handle = os.open(made_here, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
+        with _closing(handle):
             if os.fstat(handle).st_uid != os.geteuid():
                 raise _replaced(made_here)
             inside = _HANDLES / str(handle) if _HANDLES.is_dir() else made_here
@@ -228,8 +226,6 @@ def arriving(beside: Path) -> Iterator[Path]:
                     remove(path)
                 with contextlib.suppress(OSError):  # what took its name is not ours
                     made_here.rmdir()
-        finally:
-            os.close(handle)
 
 
 def remove(path: Path) -> None:
@@ -291,17 +287,13 @@ def chown_to_sudo_user(*paths: Path) -> None:
     if (owner := caller_of_sudo()) is None:
         return
     for path in paths:
-        with contextlib.suppress(OSError):
-            folder = _open(path.parent)
-            try:
-                _hand_over(path.name or ".", folder, owner, path)
-            finally:
-                os.close(folder)
+        with contextlib.suppress(OSError), _closing(_open(path.parent)) as folder:
+            _hand_over(path.name or ".", folder, owner, path)
 
 
 def _hand_over(name: str, folder: int, owner: tuple[int, int], path: Path | None = None) -> None:
     handle = os.open(name, _FILE, dir_fd=folder)  # a link, a socket: OSError, and it stays root's
-    try:
+    with _closing(handle):
         status = os.fstat(handle)
         known = _made.get(os.path.abspath(path)) if path is not None else None
         if status.st_uid != 0 or (known is not None and known != (status.st_dev, status.st_ino)):
@@ -313,8 +305,6 @@ def _hand_over(name: str, folder: int, owner: tuple[int, int], path: Path | None
             os.fchown(handle, *owner)  # at last: from now on its owner can change what is in it
         elif stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
             os.fchown(handle, *owner)
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager
