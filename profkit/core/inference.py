@@ -243,22 +243,16 @@ POWER = 0.8  # the usual chance to see a change that is there (Cohen, 1988)
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio candidate over baseline of the medians, and its error in logarithms.
-
-    `within` is what the noise inside of the processes explains, `between` what they differ from each other by; with
-    `freedom` degrees of freedom, infinite where `assumed`: taken from experience, since one process shows none.
-    `independent` is what the samples of a process are worth where they follow each other so closely that no ranks give
-    an interval; None where they do not.
-    """
+    """The ratio candidate over baseline of the medians, and its error in logarithms."""
 
     value: float
-    within: float
-    between: float
-    freedom: float
+    within: float  # what the noise inside of the processes explains
+    between: float  # what they differ from each other by
+    freedom: float  # of `between`; infinite where that is assumed
     baseline: tuple[float, ...]  # logarithms of the processes' medians
     candidate: tuple[float, ...]
-    assumed: bool = False
-    independent: float | None = None
+    assumed: bool = False  # from experience, since one process shows none
+    independent: float | None = None  # what samples are worth that follow each other too closely for ranks
 
     @property
     def ranked(self) -> bool:
