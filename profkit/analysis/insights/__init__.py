@@ -6,7 +6,7 @@ Rules stand by theme in this folder, and in RULES. Each bound is physical: no ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights import (
@@ -22,9 +22,8 @@ from profkit.analysis.insights import (
     spot_waits,
     spots,
 )
-from profkit.analysis.insights.evidence import Rule, evidence_of
-from profkit.analysis.insights.nsight import nsight_insights
-from profkit.core.types import HotSpot, Insight, RunDocument
+from profkit.analysis.insights.evidence import KernelEvidence, Rule, RunEvidence, evidence_of
+from profkit.core.types import Gain, HotSpot, Insight, RunDocument, ToolRule
 
 RULES: tuple[Rule, ...] = (
     Rule("spinning-threads", host_threads.spinning_threads),
@@ -98,12 +97,12 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
     ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
     on_spots = (*spot_waits.rank_behind(document), *spots.spot_insights(document, _PATTERNS))
     if document.trace is None and not evidence.kernels:
-        return (*_by_spots(document, on_spots, ranked), *nsight_insights(evidence))
+        return (*_by_spots(document, on_spots, ranked), *_of_nsight(evidence))
     if evidence.busy is not None and evidence.busy <= BUSY:
         ranked = sorted(
             (*ranked, *on_spots), key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0)
         )
-    return (*ranked, *nsight_insights(evidence))
+    return (*ranked, *_of_nsight(evidence))
 
 
 def _by_spots(
@@ -132,4 +131,40 @@ def _is_at(spot: HotSpot, insight: Insight) -> bool:
     same_file = (where.file or "").rpartition("/")[2] == (spot.where.file or "").rpartition("/")[2]
     return where.function == spot.where.function or (
         bool(where.file) and same_file and where.line == spot.where.line
+    )
+
+
+# ------------------------------------------------------------ what NVIDIA's own rules concluded
+
+LEAST_ESTIMATE = 0.1  # of the kernel's time
+MOST_RULES = 3  # of a kernel, the largest estimate first
+SURE = 60.0  # %: below it a unit is not what limits a kernel
+
+
+def _of_nsight(run: RunEvidence) -> Iterator[Insight]:
+    """The rules with the largest estimates, of the kernels that are worth a conclusion."""
+    for kernel in run.kernels:
+        rules = [
+            rule
+            for rule in run.document.rules
+            if rule.kernel == kernel.row.scope and rule.whole and rule.speedup >= LEAST_ESTIMATE
+        ]
+        for rule in sorted(rules, key=lambda rule: -rule.speedup)[:MOST_RULES]:
+            yield _of_rule(run, kernel, rule)
+
+
+def _of_rule(run: RunEvidence, kernel: KernelEvidence, rule: ToolRule) -> Insight:
+    busiest = kernel.busiest or 0.0
+    left = 1 - busiest / 100 if busiest >= SURE else 1.0
+    bound = (
+        "NVIDIA's estimate" if rule.speedup <= left else "what the busiest unit leaves of NVIDIA's estimate"
+    )
+    return Insight(
+        rule.name,
+        rule.title,
+        rule.text.split(". ")[0].rstrip("."),
+        rule.text,
+        kernel.place,
+        Gain(kernel.share * run.gpu_share * min(rule.speedup, left), run.time_name, bound),
+        "nsight",
     )

@@ -62,8 +62,7 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
             f"Compute in FP32: this GPU does 1/{1 / rate:.0f} of that in FP64",
             f"the FP64 pipe is busy for {percent_text(busy)} of the time, every other unit for at "
             f"most {percent_text(rest)}",
-            "Use float for variables and literals (1.0f, sqrtf, not 1.0, sqrt): one double literal "
-            "makes a whole "
+            "Use float for variables and literals (1.0f, sqrtf, not 1.0, sqrt): one double literal makes a whole "
             "expression double. Keep double where its digits are needed.",
             bounded_gain(
                 run, kernel, (busy - floor) / 100, "the kernel's time until the next unit is as busy"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from profkit.analysis.comparability import holds_down
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import (
@@ -127,8 +128,6 @@ def slowed_reading(metal: MetalTrace) -> Reading:
     low = percent_of(sum(seconds for name, seconds in clocks if name == LOWEST), whole)
     if low:
         causes.append((low, Fact.of("lowest-at-work" if at_work else "lowest-state", value=low)))
-    from profkit.analysis.comparability.fingerprint import holds_down
-
     hot = [state for state in metal.thermal if holds_down(state.name) and state.seconds > 0]
     part = percent_of(sum(s.seconds for s in hot), sum(s.seconds for s in metal.thermal))
     if hot and part is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from profkit.analysis.comparability.fingerprint import program_of
+from profkit.analysis.comparability import program_of
 from profkit.analysis.kernel_names import same_name
 from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
 from profkit.analysis.summaries.readings import traced_iterations
