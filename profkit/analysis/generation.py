@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from profkit.analysis.evaluation.feedback import NO_OWN_KERNEL
 from profkit.analysis.evaluation.speedups import MeanSpeedup, mean_of_speedups
+from profkit.analysis.evaluation.witnesses import DECOY_SHARE
 from profkit.core.types import (
     Attempt,
     AttemptStatus,
@@ -103,7 +103,7 @@ def generation_scores(document: GenerationDocument) -> GenerationScores:
             for operation in document.operations
             if (attempt := kept_attempt(operation)) is not None
             and attempt.own_share is not None
-            and attempt.own_share < NO_OWN_KERNEL
+            and attempt.own_share < DECOY_SHARE
         ),
     )
 

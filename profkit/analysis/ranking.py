@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from profkit.core.codec import to_plain_data
 from profkit.core.inference import Interval, decide, ratio_interval
 from profkit.core.statistics import geometric_mean, median
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
@@ -49,7 +50,7 @@ def guide_record(result: CaseResult, document: SweepDocument) -> dict[str, Any]:
         "dtype": point.dtype,
         "direction": point.direction,
         "state": result.state,
-        "reason": result.reason,
+        "reason": to_plain_data(result.reason),
         "interval_percent": 100 * result.half_width if result.half_width is not None else None,
         "samples": result.samples,
         "calls_per_sample": result.calls,

@@ -1,4 +1,4 @@
-"""generation.json, schema "profkit.generation/1": a generation of kernels with its scores, and how it is read back."""
+"""generation.json, schema "profkit.generation/2": a generation of kernels with its scores, and how it is read back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from profkit.core.files.regular import read_start
 from profkit.core.types import GenerationDocument, Json
 from profkit.kernels.evaluation.document import load_json, mean_fields
 
-SCHEMA = "profkit.generation/1"
+SCHEMA = "profkit.generation/2"
 FILE = "generation.json"
 _HEAD = 200  # bytes: in which the schema stands
 

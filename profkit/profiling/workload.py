@@ -17,7 +17,7 @@ from pathlib import Path
 from profkit.backends.passes import first_mention
 from profkit.core.errors import UsageError
 from profkit.core.git import CHANGES, git_command, git_environment
-from profkit.core.types import Revision, Workload
+from profkit.core.types import Fact, Revision, Workload
 from profkit.runtime.passes.command import find_interpreter, reads_program_from_input
 
 
@@ -115,7 +115,7 @@ def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
             changed, _ = _ask_git(until, folder, *CHANGES)
             dirty = bool(changed) if changed is not None else None
             return Revision(commit, branch if branch != "HEAD" else None, dirty)
-    return Revision(reason=f"git knows no commit here: {said or 'no answer'}"[:200])
+    return Revision(reason=Fact.of("no-commit-here", said=said[:200] or "no answer"))
 
 
 def _script_folders(workload: Workload) -> list[Path]:

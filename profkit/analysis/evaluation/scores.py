@@ -24,6 +24,7 @@ from profkit.core.types import (
     STATUSES,
     UNDECIDED,
     EvaluationDocument,
+    Fact,
     SpeedWord,
     TestResult,
     TestStatus,
@@ -64,8 +65,8 @@ class OperationResult:
     allowed_share: float | None = None  # the largest error as a share of what is allowed
     bound_share: float | None = None  # least time by the hardware over its own, over all calls: at most 1
     own_share: float | None = None  # the least of its tests
-    bottleneck: str | None = None  # of the timed test that takes longest, of those that were profiled
-    insight: str | None = None  # of the same
+    bottleneck: Fact | None = None  # of the timed test that takes longest, of those that were profiled
+    insight: Fact | None = None  # of the same
     first_failure: TestResult | None = None
 
     @property

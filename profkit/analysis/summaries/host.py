@@ -147,9 +147,7 @@ def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:
     formula = f"largest traced size {where}"
     of_peak = _reading("memory.python_peak", float(peak), "B", formula, "tracemalloc")
     if growth.low is None:
-        return of_peak, unavailable_reading(
-            name, RUN, Fact.message(growth.reason), source=Source("tracemalloc")
-        )
+        return of_peak, unavailable_reading(name, RUN, growth.reason, source=Source("tracemalloc"))
     formula = "lower end of the 95 % interval of bytes held per iteration, at least 0"
     return of_peak, _reading(name, max(0.0, growth.low), "B/iteration", formula, "tracemalloc")
 

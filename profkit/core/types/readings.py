@@ -5,6 +5,7 @@ And what goes between profkit and the workload's own process: what it is told, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
@@ -69,7 +70,13 @@ class Fact:
     @property
     def root(self) -> Fact:
         """What is at the bottom of it, where it follows from another fact: of several that hold together all."""
-        return self.parts[-1].root if self.parts and self.code != TOGETHER else self
+        return self.parts[-1].root if self.parts and self.code not in WHOLE else self
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What it says without its numbers and names: equal where two differ in these alone."""
+        said = re.sub(r"[0-9]+(?:[.,][0-9]+)*", "#", self.names.get("text", ""))
+        return (self.code, said, *(part.kind for part in self.parts))
 
 
 def message_of(fact: Fact | None) -> str:
@@ -78,6 +85,7 @@ def message_of(fact: Fact | None) -> str:
 
 
 TOGETHER = "together"  # facts that hold at once
+WHOLE = (TOGETHER, "not-supported", "not-counted", "hard-zero")  # whose parts say nothing without them
 
 
 def together(*facts: Fact | None) -> Fact | None:
@@ -145,7 +153,7 @@ class Counter:
     share: float | None = None  # part of the time the event was on a hardware counter (0..1)
     scope: Scope = RUN
     pmu: str | None = None  # of a hybrid part: `cpu_core`, `cpu_atom`
-    reason: str | None = None
+    reason: Fact | None = None
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ class MemoryGrowth:
     high: float | None
     iterations: int  # that were looked at, after the first ones
     leak: bool | None
-    reason: str
+    reason: Fact
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class Revision:
     commit: str | None = None  # 40 or 64 hexadecimal digits; None before the first commit
     branch: str | None = None  # None where the head is detached
     dirty: bool | None = None  # tracked files differ from the commit; None where that took too long to tell
-    reason: str | None = None  # why there is less than that: no git here, no repository, an empty one
+    reason: Fact | None = None  # why there is less than that: no git here, no repository, an empty one
 
 
 @dataclass(frozen=True)

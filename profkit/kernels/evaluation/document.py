@@ -1,4 +1,4 @@
-"""evaluation.json, schema "profkit.evaluation/1": the whole evaluation with its scores, and how it is read back."""
+"""evaluation.json, schema "profkit.evaluation/2": the whole evaluation with its scores, and how it is read back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular, read_bounded_text
 from profkit.core.types import EvaluationDocument, EvaluationTest, Json, TestResult
 
-SCHEMA = "profkit.evaluation/1"
+SCHEMA = "profkit.evaluation/2"
 FILE = "evaluation.json"
 SIZE_LIMIT = 256 << 20  # bytes; 20,000 tests take 20 MB: more is no evaluation, and would fill memory
 PLACES = (0.5, 1.0, 1.2, 1.5, 2.0)  # of p in fast_p
@@ -92,8 +92,8 @@ def _operation(one: OperationResult) -> Json:
             for name in ("max_abs_error", "max_rel_error", "allowed_share", "bound_share")
         },
         "own_share": one.own_share,
-        "bottleneck": one.bottleneck,
-        "insight": one.insight,
+        "bottleneck": to_plain_data(one.bottleneck),
+        "insight": to_plain_data(one.insight),
         "first_failure": one.first_failure.test.id if one.first_failure is not None else None,
     }
 

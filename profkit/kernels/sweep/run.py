@@ -18,7 +18,7 @@ from profkit.core import codec
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import Progress, UnreadableReport, UsageError
 from profkit.core.formatting import plural
-from profkit.core.types import CaseResult, CaseState, GridPoint, Json, MeasuredCeilings, SweepDocument
+from profkit.core.types import CaseResult, CaseState, Fact, GridPoint, Json, MeasuredCeilings, SweepDocument
 from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.journal import Journal
 from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
@@ -111,16 +111,18 @@ def case_result(outcome: JobOutcome) -> CaseResult | None:
         try:
             result = codec.from_plain_data(CaseResult, outcome.value, "result")
         except UnreadableReport as error:
-            reason = f"its process gave a wrong answer: {error.message}"
+            reason = Fact.of("wrong-answer", Fact.message(error.message))
         else:
             if (result.point, result.implementation) == (point, name):
                 return replace(result, device=outcome.slot)
-            reason = "its process answered what it was not asked"
-        outcome = replace(outcome, status=JobStatus.crash, reason=reason)
+            reason = Fact("not-asked-for")
+        outcome = replace(outcome, status=JobStatus.crash)
+    else:
+        reason = Fact.message(outcome.reason)
     if outcome.status not in STATES:
         return None
     state, spent = STATES[outcome.status], outcome.seconds
-    return CaseResult(point, name, state, outcome.reason, spent=spent, device=outcome.slot)
+    return CaseResult(point, name, state, reason, spent=spent, device=outcome.slot)
 
 
 def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: WorkerPool) -> None:

@@ -16,6 +16,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
     AllocationLine,
     Allocations,
+    Fact,
     MemoryGrowth,
     PassPlan,
     SampleSet,
@@ -147,15 +148,11 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
     whose whole 95 % interval is above 8 bytes per iteration.
     """
     if not points:
-        return MemoryGrowth(
-            None, None, None, 0, None, "no region was marked: there are no iterations to compare"
-        )
+        return MemoryGrowth(None, None, None, 0, None, Fact("no-iterations"))
     settled = list(points[max(2, len(points) // 10) :])
     if len(settled) < LEAST_POINTS:
-        needed = LEAST_POINTS + 2
-        return MemoryGrowth(
-            None, None, None, len(settled), None, f"{len(points)} iterations are too few: {needed} are needed"
-        )
+        few = Fact.of("few-iterations", count=len(points), needed=LEAST_POINTS + 2)
+        return MemoryGrowth(None, None, None, len(settled), None, few)
     stride = -(-len(settled) // MOST_POINTS)
     thin = settled[::stride]
     value, low, high = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin]) or (
@@ -164,11 +161,10 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
         None,
     )
     if low is None:
-        return MemoryGrowth(None, None, None, len(settled), None, "the iterations are not numbered apart")
+        return MemoryGrowth(None, None, None, len(settled), None, Fact("iterations-not-apart"))
     leak = low > LEAST_LEAK
-    words = "keeps growing" if leak else "does not grow with its iterations"
     seen = settled[-1][0] - settled[0][0] + 1
-    return MemoryGrowth(value, low, high, seen, leak, f"what is held after a collection {words}")
+    return MemoryGrowth(value, low, high, seen, leak, Fact("keeps-growing" if leak else "keeps-its-size"))
 
 
 def _parse_line(entry: dict[str, Any]) -> AllocationLine:

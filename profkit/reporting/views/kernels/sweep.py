@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -44,6 +43,7 @@ from profkit.core.formatting import (
 from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument
 from profkit.reporting.charts.marks import Axis, Chart, Charts, Point, Points, Tick
 from profkit.reporting.columns import Column, data_table, sortable_table
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -335,7 +335,6 @@ def judged(run: RunDocument) -> View:
 
 
 _ROWS, _FEW_ROWS = 200, 8  # of what has no time, and on a short screen
-_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def markers(document: SweepDocument) -> Mapping[str, Span]:
@@ -391,7 +390,7 @@ def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
         return before / result.median if before and result.median else None
 
     def state(result: CaseResult) -> str:
-        return shorten(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
+        return shorten(f"{result.state}: {fact_text(result.reason)}" if result.reason else result.state, 120)
 
     def share(result: CaseResult) -> float | None:
         return hundredfold(efficiency(result, document.roofs))
@@ -419,11 +418,11 @@ def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
 
 
 def missing_rows(document: SweepDocument) -> list[StatusRow]:
-    """Cases without a time by reason, whatever numbers stand in it: what is wrong first, then what does not fit."""
-    cases: dict[tuple[CaseState, str, str], list[CaseResult]] = defaultdict(list)
+    """Cases without a time by reason, whatever its numbers and names: what is wrong first, then what does not fit."""
+    cases: dict[tuple[CaseState, str, object], list[CaseResult]] = defaultdict(list)
     for r in document.results:
         if r.state != "measured":
-            cases[r.state, r.implementation, _NUMBERS.sub("#", r.reason or "")].append(r)
+            cases[r.state, r.implementation, r.reason and r.reason.kind].append(r)
     rows = []
     for (state, name, _), same in cases.items():
         groups = {(r.point.operation, r.point.direction, r.point.dtype) for r in same}
@@ -431,7 +430,7 @@ def missing_rows(document: SweepDocument) -> list[StatusRow]:
         place = first.point.name + (f" and {len(same) - 1} more" if len(same) > 1 else "")
         place += f" in {len(groups)} operations" if len(groups) > 1 else ""
         status = Status.FAIL if state in BAD else Status.UNKNOWN
-        reason = shorten(first.reason or "no reason is known", 400)
+        reason = shorten(fact_text(first.reason) or "no reason is known", 400)
         below = (command(first.fix),) if first.fix else ()
         rows.append(StatusRow(status, state, (short_name(name),), reason, place=place, below=below))
     return sorted(rows, key=lambda row: row.status is not Status.FAIL)
