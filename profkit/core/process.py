@@ -55,6 +55,7 @@ class ProcessOutcome:
     # At each look: seconds since its start; until then CPU seconds of its tree, and those that threads of it waited
     usage: tuple[tuple[float, float, float], ...] = ()
     use: TreeUse | None = None  # what else it used
+    main_thread: tuple[float, float] = (0.0, 0.0)  # seconds in which the first thread ran, and waited (Linux)
     rss_counted: bool = False  # by the kernel; else `peak_rss` is the largest of what was seen now and then
 
     @property
@@ -150,6 +151,7 @@ def run(
         output_tail=output.tail(),
         usage=tuple(usage),
         use=tree.use,
+        main_thread=tree.main_thread,
         rss_counted=largest > 0,
     )
 

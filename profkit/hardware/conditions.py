@@ -334,10 +334,9 @@ def keep_time(machine: Machine, program: str, seconds: float, lost: float = 0.0)
 def _read_kept(path: Path) -> _Kept:
     """What the file holds; nothing where it cannot be read or anything in it is odd."""
     try:
-        kept = from_plain_data(_Kept, json.loads(read_bounded_text(path, MOST_BYTES)), "the spread")
+        return from_plain_data(_Kept, json.loads(read_bounded_text(path, MOST_BYTES)), "the spread")
     except (OSError, ValueError, RecursionError, ProfkitError):
         return _Kept()
-    return _Kept(dict(list(kept.times.items())[-MOST_PROGRAMS:]), kept.trials[-MOST_TRIALS:])
 
 
 def _path_of(machine: Machine) -> Path | None:

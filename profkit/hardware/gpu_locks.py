@@ -33,18 +33,18 @@ def lock_gpus(uuids: Sequence[str], progress: Progress, patience: float = WAIT_S
     """
     folder = os.environ.get(FOLDER, LOCKS)
     had = os.environ.get(HELD, "")
-    wanted = sorted({_plain(uuid): uuid for uuid in uuids if uuid}.items())
-    wanted = [pair for pair in wanted if pair[0] not in had.split(",")]
+    named = sorted((_plain(uuid), uuid) for uuid in uuids if uuid)
+    wanted = {name: uuid for name, uuid in named if name not in had.split(",")}
     if not wanted or not folder:
         yield
         return
     try:
-        descriptors = _wait_for(folder, dict(wanted), progress, patience)
+        descriptors = _wait_for(folder, wanted, progress, patience)
     except OSError as error:
         progress.note(f"no GPU is locked: {folder}: {error.strerror}; other runs of profkit may use it, too")
         yield
         return
-    os.environ[HELD] = ",".join(filter(None, (had, *(name for name, _ in wanted))))
+    os.environ[HELD] = ",".join(filter(None, (had, *wanted)))
     try:
         yield
     finally:

@@ -39,15 +39,12 @@ UNKNOWN = Processor("unknown", "unknown", None, None, frozenset())
 
 def read_processor(root: Path = Path("/"), core: int = 0) -> Processor:
     """The identity of `core` (of the first one, where that is not listed); UNKNOWN without /proc/cpuinfo."""
-    blocks = [
-        system.parse_fields(block) for block in (system.read_text(root, "proc/cpuinfo") or "").split("\n\n")
-    ]
+    blocks = map(system.parse_fields, (system.read_text(root, "proc/cpuinfo") or "").split("\n\n"))
     listed = [block for block in blocks if block]
     if not listed:
         return UNKNOWN
-    numbered = [block for block in listed if block.get("processor", "").isdigit()]
-    chosen = next((block for block in numbered if int(block["processor"]) == core), None)
-    return _parse_processor(chosen or (numbered or listed)[0])
+    numbers = [block.get("processor", "") for block in listed]
+    return _parse_processor(listed[numbers.index(str(core)) if str(core) in numbers else 0])
 
 
 def _parse_processor(block: dict[str, str]) -> Processor:

@@ -24,7 +24,6 @@ from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
-from profkit.profiling.run_steps import require_space
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
@@ -101,7 +100,6 @@ def profile_workload(
         try:
             if hurry.is_set():
                 raise KeyboardInterrupt
-            require_space(folder)
             collector.collect()
         except (KeyboardInterrupt, Interrupted):
             state = "interrupted"

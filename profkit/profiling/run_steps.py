@@ -7,7 +7,6 @@ import glob
 import json
 import os
 import re
-import shutil
 import signal
 import threading
 import time
@@ -27,7 +26,6 @@ _OF_SESSION = re.compile(
     r"(?:_|SHLVL|PWD|OLDPWD|PS1|LINES|COLUMNS|BASH_FUNC_.*|XPC_.*|__CF.*|TERM_.*|SSH_.*)\Z"
 )
 _MAYBE_SECRET = re.compile(r"AUTH|SESSION", re.IGNORECASE)
-LEAST_SPACE = 64 << 20  # bytes
 _LONGEST = 32 * 1024  # characters of a value: the command line has room for a megabyte
 
 
@@ -174,16 +172,6 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
 def directive_json(directive: Directive) -> str:
     """The directive as the workload's process reads it."""
     return json.dumps(asdict(directive))
-
-
-def require_space(folder: Path) -> None:
-    """Raise MachineError when the run's file system has less than 64 MiB: before, not in the middle."""
-    free = shutil.disk_usage(folder).free
-    if free < LEAST_SPACE:
-        raise MachineError(
-            f"only {free / 1e6:.0f} MB are free where the run would be written ({folder})",
-            OptionFix("--output", "DIR", "choose another place: --output DIR"),
-        )
 
 
 def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:

@@ -131,6 +131,28 @@ def callgrind_argv(
     return (*command, *workload_argv)
 
 
+def instructions_argv(
+    workload_argv: Sequence[str], out: Path, *, marked: bool, valgrind: str = "valgrind"
+) -> tuple[str, ...]:
+    """The command that counts instructions and nothing else, the cheapest there is.
+
+    Of a whole process cachegrind says them in its log, `<out>.<pid>`. Only callgrind can begin at a mark: what
+    `profkit.region` marks is in its files, as `callgrind_outputs` finds them.
+    """
+    name = f"{str(out).replace('%', '%%')}.%p"
+    if marked:
+        tool = [
+            "--tool=callgrind",
+            "--instr-atstart=no",
+            "--combine-dumps=yes",
+            f"--callgrind-out-file={name}",
+        ]
+    else:
+        tool = ["--tool=cachegrind", "--cachegrind-out-file=/dev/null", f"--log-file={name}"]
+    follow = ["--trace-children=yes", f"--trace-children-skip={_NOT_FOLLOWED}"]
+    return (valgrind, *tool, "--cache-sim=no", "--vgdb=no", *follow, *workload_argv)
+
+
 def changed_geometries(*caches: Cache) -> tuple[str, ...]:
     """What had to be changed so that valgrind can simulate these caches, one sentence each."""
     return tuple(note for cache in caches if (note := fit_geometry(cache).note) is not None)

@@ -33,9 +33,8 @@ from profkit.core.types import (
     MetalWork,
     Report,
 )
-from profkit.profilers.xctrace.alignment import TraceRecording
+from profkit.profilers.xctrace.alignment import CountedPart, TraceRecording, look_up, part_that_counts
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
-from profkit.profilers.xctrace.metal_part import CountedPart, look_up, part_that_counts
 from profkit.profilers.xctrace.metal_tables import (
     COMPLETED,
     COUNTERS,

@@ -346,12 +346,10 @@ def command_that_decides(baseline: RunDocument, candidate: RunDocument) -> str |
         return None
     before, after = baseline.revision, candidate.revision
     names = [(program_of(d.workload), arguments_of(d.workload)) for d in (baseline, candidate)]
-    if before is not None and after is not None and before.commit and after.commit and not before.dirty:
-        base = f"profkit compare --base {before.commit[:12]}"
-        if names[0] == names[1] and after.dirty:
-            return f"{base} -- {commands[1]}"  # the files as they are
-        if names[0] == names[1] and before.commit != after.commit:
-            return f"{base} --head {after.commit[:12]} -- {commands[1]}"
+    known = before is not None and after is not None and before.commit and after.commit and not before.dirty
+    if before and after and known and names[0] == names[1] and (after.dirty or before.commit != after.commit):
+        head = "" if after.dirty else f" --head {str(after.commit)[:12]}"  # else the files as they are
+        return f"profkit compare --base {str(before.commit)[:12]}{head} -- {commands[1]}"
     return f"profkit compare --a {shlex.quote(commands[0])} --b {shlex.quote(commands[1])}"
 
 
