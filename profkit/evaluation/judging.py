@@ -15,7 +15,7 @@ import torch
 
 from profkit.core import codec
 from profkit.core.errors import ProfkitError, UsageError
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import Fact, TestResult
 from profkit.evaluation.records import (

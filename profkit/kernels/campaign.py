@@ -16,9 +16,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
 from profkit.core.formatting import format_duration, plural
-from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.execution.child import WorkerClient
 from profkit.execution.journal import Journal, JournalFormat, open_journal

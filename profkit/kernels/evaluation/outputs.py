@@ -29,7 +29,7 @@ from profkit.analysis.evaluation.scores import (
 from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import MachineError
-from profkit.core.files.whole import write_whole
+from profkit.core.files.safe_folder import write_whole
 from profkit.core.formatting import plural, table_cell
 from profkit.core.run_folder import write_run
 from profkit.core.statistics import geometric_mean

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.errors import MachineError, Progress, UnreadableReport, UsageError
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.formatting import format_duration, plural
-from profkit.core.progress import Progress
 from profkit.core.types import (
     EvaluationDocument,
     EvaluationTest,

@@ -14,7 +14,7 @@ from pathlib import Path
 from profkit.analysis.ranking import FILE as RESULTS
 from profkit.analysis.ranking import faulty_cases, guide_records
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.files.whole import write_whole
+from profkit.core.files.safe_folder import write_whole
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run
 from profkit.core.statistics import geometric_mean
