@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from time import perf_counter
-from types import TracebackType
 
 MOST_WAITING = 0.05  # of a sample's time; below that the median of many samples sees to it
 # A thread that was woken gets even an idle processor only after some time: such waits are the program's own.
@@ -29,9 +28,7 @@ class ProcessorWatch:
     def __enter__(self) -> ProcessorWatch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for file in self._files.values():
             os.close(file)
         self._files.clear()

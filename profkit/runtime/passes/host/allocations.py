@@ -43,7 +43,7 @@ class AllocationTracer:
         self._ended = False
         self._held = 0  # traced bytes that are our own
         self._peak = self._region_peak = 0
-        self._start = self._end = 0
+        self._end = 0
         self._base: bytes | None = None
         self._last: bytes | None = None
         self._base_at = self._last_at = 0
@@ -63,7 +63,6 @@ class AllocationTracer:
             gc.collect()
             # What there is now is not looked through again: after `import torch` each collection would take 0.1 s.
             gc.freeze()
-            self._start = self._now()
             self._base = self._snapshot()
         self._entries += 1
         self._depth += 1
@@ -113,7 +112,6 @@ class AllocationTracer:
         gc.unfreeze()
         gc.collect()
         if self._last is None or (self._last_at < self._seen and self._now() > FREED_SHARE * self._end):
-            self._end = max(self._end, self._now())
             self._last = self._snapshot()
             self._last_at = self._seen
         tracemalloc.stop()
@@ -126,8 +124,7 @@ class AllocationTracer:
                 "schema": SCHEMA,
                 "python": platform.python_version(),
                 "peak": self._peak,
-                "end": self._end,
-                "region": {"start": self._start, "peak": self._region_peak} if marked else None,
+                "region": {"peak": self._region_peak} if marked else None,
                 "points": [[self._points[2 * i], self._points[2 * i + 1]] for i in range(self._count)],
                 "top": _largest_lines(last),
                 "growth": _largest_lines(_find_growth(base, last)) if marked else [],
